@@ -1,0 +1,69 @@
+# Everything a developer does. Needs only Python >= 3.11 and make; the rest goes into .venv.
+
+PYTHON ?= python3
+PY := .venv/bin/python
+LOCK = .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header -q
+PYTEST = $(PY) -m pytest
+PARALLEL = -n logical --dist loadgroup
+
+# Another active virtualenv, or a path of the caller's, must not leak into ours.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install lock demo test quick check lint bench soak format clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+install: .venv/.ready  ## make .venv with everything in it
+
+.venv/bin/uv: requirements/bootstrap.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Ostinato needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 install"; exit 1; }
+	@$(PYTHON) -m venv .venv \
+		|| { rm -rf .venv; echo "Python cannot make a virtual environment: install its venv module (Debian, Ubuntu: apt install python3-venv)."; exit 1; }
+	$(PY) -m pip install -q --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@touch $@
+
+.venv/.ready: .venv/bin/uv requirements/dev.txt pyproject.toml
+	.venv/bin/uv pip sync -q --python $(PY) --require-hashes requirements/dev.txt
+	.venv/bin/uv pip install -q --python $(PY) --no-deps --no-build-isolation -e .
+	@touch $@
+
+lock: .venv/bin/uv  ## renew requirements/*.txt from pyproject.toml
+	$(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements/dev.txt
+	echo uv | $(LOCK) --upgrade - -o requirements/bootstrap.txt
+
+demo: install  ## start a scheduler with a few example jobs
+	@mkdir -p .demo
+	OSTINATO_DATABASE_URL=sqlite:///.demo/ostinato.db .venv/bin/ostinato serve --app examples.demo:app
+
+lint: install
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+
+quick: lint  ## lint, then the tests without servers and processes, under 60 s: for each commit
+	$(PYTEST) $(PARALLEL) -m "not postgres and not system and not soak"
+
+test: install  ## all tests, on SQLite and PostgreSQL
+	$(PYTEST) $(PARALLEL) -m "not soak"
+
+check: lint  ## what CI runs: lint, then all tests
+	$(PYTEST) $(PARALLEL) -m "not soak"
+
+soak: install  ## the long random tests
+	$(PYTEST) $(PARALLEL) -m soak --timeout 7200
+
+bench: install  ## the benchmarks
+	$(PY) -m benchmarks
+
+format: install  ## format, and mend what ruff can mend
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+clean:  ## remove everything that was made
+	rm -rf .venv .demo dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
