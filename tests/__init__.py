@@ -1,0 +1,1 @@
+"""The tests: they mirror src, use real databases, and crank the clock instead of sleeping."""

@@ -1,0 +1,98 @@
+"""What every test may ask for: a fresh, empty database, of either kind.
+
+`database_url` runs a test on both; `sqlite_url` and `postgres_url` on one. PostgreSQL starts when the first
+test asks for it: one server for the whole run, one database per worker of pytest-xdist.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import settings
+
+from tests.servers import PostgresServer, new_folder, shared_server
+
+settings.register_profile("house", deadline=None, print_blob=True)
+settings.load_profile("house")
+
+TESTS = Path(__file__).parent
+FOLDER = pytest.StashKey[Path]()
+OWNED = pytest.StashKey[PostgresServer]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name in [name for name in os.environ if name.startswith("OSTINATO_")]:
+        del os.environ[name]  # the settings of whoever runs the tests are not the tests' business
+    if (given := getattr(config, "workerinput", None)) is not None:
+        config.stash[FOLDER] = Path(given["postgres_folder"])
+        return
+    server = PostgresServer(new_folder())
+    server.own()
+    config.stash[OWNED] = server
+    config.stash[FOLDER] = server.folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if (server := config.stash.get(OWNED, None)) is not None:
+        server.close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node) -> None:
+    node.workerinput["postgres_folder"] = str(node.config.stash[FOLDER])
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if {"postgres_url", "private_postgres"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.postgres)
+        if item.path.is_relative_to(TESTS / "system"):
+            item.add_marker(pytest.mark.system)
+
+
+@pytest.fixture(scope="session")
+def postgres_database(request: pytest.FixtureRequest) -> str:
+    """The URL of this worker's own database."""
+    server = shared_server(request.config.stash[FOLDER])
+    name = "ostinato_" + os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.url(name)
+
+
+@pytest.fixture
+def postgres_url(postgres_database: str) -> str:
+    """An empty PostgreSQL database."""
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute(  # what an earlier test left open would hold locks
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        connection.execute("DROP SCHEMA IF EXISTS ostinato CASCADE")
+    return postgres_database
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A SQLite database that does not exist yet."""
+    return f"sqlite:///{tmp_path}/ostinato.db"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The same test on both databases."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture
+def private_postgres() -> Iterator[PostgresServer]:
+    """A server of the test's own, durable, to be stopped and restarted under load."""
+    server = PostgresServer.private()
+    yield server
+    server.close()

@@ -1,0 +1,69 @@
+"""The rules of the house that no linter knows."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "ostinato"
+TESTS = ROOT / "tests"
+MODULES = sorted(SOURCE.rglob("*.py"))
+LONGEST_FILE = 400
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("package", [p.parent for p in MODULES if p.name == "__init__.py"], ids=shown)
+def test_every_room_has_a_sign_on_its_door(package):
+    assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
+
+
+def test_every_folder_with_python_in_it_is_a_package():
+    assert [shown(m.parent) for m in MODULES if not (m.parent / "__init__.py").exists()] == []
+
+
+def test_there_is_no_attic():
+    assert [shown(m) for m in MODULES if m.stem in {"util", "utils", "helpers", "common", "misc"}] == []
+
+
+def test_no_file_is_crowded():
+    lengths = {shown(m): len(m.read_text().splitlines()) for m in MODULES}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def test_no_test_sleeps_to_wait_for_time_to_pass():
+    sleep = re.compile(r"\b(time|asyncio)\.sleep\(")
+    awake = [
+        t
+        for t in sorted(TESTS.rglob("*.py"))
+        if not t.is_relative_to(TESTS / "system") and t != Path(__file__)
+    ]
+    assert [shown(t) for t in awake if sleep.search(t.read_text())] == []
+
+
+@pytest.mark.parametrize("name", ["dev.txt", "bootstrap.txt"])
+def test_the_lock_names_no_registry(name):
+    lock = (ROOT / "requirements" / name).read_text()
+    assert "http" not in lock
+    assert "--index-url" not in lock
+    assert "file:" not in lock
+
+
+def test_there_is_no_lock_file_that_names_a_registry():
+    assert [name for name in ("uv.lock", "poetry.lock", "Pipfile.lock") if (ROOT / name).exists()] == []
+
+
+def test_every_dependency_is_locked():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"].get("optional-dependencies", {}).values()
+    asked = [project["project"]["dependencies"], project["dependency-groups"]["dev"], *extras]
+    names = {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for lines in asked for line in lines}
+    locked = set(
+        re.findall(r"^([a-z0-9._-]+)(?:\[[^]]*\])?==", (ROOT / "requirements/dev.txt").read_text(), re.M)
+    )
+    assert names - locked == set(), "run `make lock`"
