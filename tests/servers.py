@@ -21,6 +21,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ class PostgresServer:
         """Keep the server until `close`, or until this process dies."""
         self._owner = (self.folder / "owner").open("w")
         fcntl.flock(self._owner, fcntl.LOCK_EX)
+        self._watch()
 
     def close(self) -> None:
         """Stop the server if it runs, and leave nothing behind."""
@@ -58,7 +60,6 @@ class PostgresServer:
         if self.started:
             self._start(self._port_file.read_text())
             return
-        self._watch()
         self._initialise()
         port = str(free_port())
         self._start(port)
@@ -167,10 +168,19 @@ def free_port() -> int:
 
 
 def watch(folder: Path) -> None:
-    """The watchdog: wait until nobody owns the server, then clear up."""
+    """The watchdog: wait until nobody owns the server, then clear up.
+
+    An owner that was killed may have left somebody behind who is just starting the server: look again for a
+    while. (A server that even so comes too late finds its files gone, and stops by itself within a minute.)
+    """
     with (folder / "owner").open() as owner:
         fcntl.flock(owner, fcntl.LOCK_SH)
-    clear(folder)
+    if not folder.exists():
+        return
+    for _ in range(100):
+        with contextlib.suppress(RuntimeError, OSError):
+            clear(folder)
+        time.sleep(0.1)
 
 
 def clear(folder: Path) -> None:
