@@ -1,0 +1,4 @@
+"""The memory: the only room that knows SQL.
+
+Synchronous; SQLite and PostgreSQL behind one `Database`. It wraps transactions around rules and decides nothing itself.
+"""
