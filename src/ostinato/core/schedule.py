@@ -1,0 +1,235 @@
+"""When a job is due: `Every`, `Cron`, `Once` or `Manual`, and the questions one asks of them.
+
+Instants are aware datetimes in UTC. `anchor` is what the grid of an `Every` counts from: it is due at
+`anchor + k · period`, k ≥ 1; the other schedules do not look at it.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Self
+
+from ostinato.core import cron
+from ostinato.core.duration import DAY, MICROSECOND, SECOND, format_duration, is_duration, parse_duration
+from ostinato.core.errors import InvalidSchedule
+from ostinato.core.zones import zone
+
+LONGEST_PERIOD = 36_525 * DAY  # a hundred years
+
+# Due times exist between these two only, so that no zone can push a wall time off the calendar.
+_BEGINNING = datetime(1, 1, 4, tzinfo=UTC)
+_END = datetime(9999, 12, 28, tzinfo=UTC)
+
+_DATE = re.compile(r"\s*\d{4}-\d\d-\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """At a fixed distance, counted in real time: a day is 24 hours."""
+
+    period: timedelta
+
+    def __post_init__(self) -> None:
+        if self.period < SECOND:
+            raise InvalidSchedule(
+                f"The shortest interval is 1 second, not {self.period.total_seconds():g} seconds."
+            )
+        if self.period > LONGEST_PERIOD:
+            raise InvalidSchedule(f"The longest interval is 100 years, not {self.period.days} days.")
+
+    @classmethod
+    def of(cls, value: str | int | float | timedelta, unit: str | None = None) -> Self:
+        """`Every.of("6h")`, `Every.of(6, "hours")`, or a number of seconds."""
+        return cls(parse_duration(value if unit is None else f"{value} {unit}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """At the wall times of a cron expression, in a zone."""
+
+    expression: str
+    timezone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expression", " ".join(self.expression.split()))
+        cron.parse(self.expression)
+        zone(self.timezone)
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """At one instant."""
+
+    at: datetime
+
+    def __post_init__(self) -> None:
+        if self.at.utcoffset() is None:
+            raise InvalidSchedule(
+                f"{self.at} is in no time zone; end it with Z (UTC) or an offset like +02:00."
+            )
+        object.__setattr__(self, "at", _in_utc(self.at))
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """Only when a person, or a program, asks for it."""
+
+
+Schedule = Every | Cron | Once | Manual
+
+
+def is_recurring(schedule: Schedule) -> bool:
+    """Whether there is always a next due time."""
+    return isinstance(schedule, Every | Cron)
+
+
+def next_after(schedule: Schedule, anchor: datetime, after: datetime) -> datetime | None:
+    """The first due time strictly after an instant; None when there is none before the calendar ends."""
+    match schedule:
+        case Every(period):
+            step = (_steps(anchor, period, after) + 1) * period
+            return anchor + step if step <= _END - anchor else None
+        case Cron(expression, timezone):
+            if after >= _END:
+                return None
+            due = cron.next_after(cron.parse(expression), zone(timezone), max(after, _BEGINNING))
+            return due if due is not None and due <= _END else None
+        case Once(at):
+            return at if at > after else None
+        case Manual():
+            return None
+
+
+def latest_at_or_before(
+    schedule: Schedule, anchor: datetime, at: datetime, floor: datetime
+) -> datetime | None:
+    """The last due time in `(floor, at]`."""
+    due = _latest(schedule, anchor, at)
+    return due if due is not None and due > floor else None
+
+
+def count_between(schedule: Schedule, anchor: datetime, after: datetime, until: datetime) -> int:
+    """How many due times are in `(after, until]`."""
+    match schedule:
+        case Every(period):
+            by_then = _steps(anchor, period, min(until, _END))
+            return max(0, by_then - _steps(anchor, period, after))
+        case Cron(expression, timezone):
+            begin, end = max(after, _BEGINNING), min(until, _END)
+            return cron.count_between(cron.parse(expression), zone(timezone), begin, end)
+        case Once(at):
+            return int(after < at <= until)
+        case Manual():
+            return 0
+
+
+def preview(schedule: Schedule, anchor: datetime, after: datetime, n: int) -> list[datetime]:
+    """The next `n` due times, or fewer when there are no more."""
+    return list(islice(_due_times(schedule, anchor, after), n))
+
+
+def jitter(width: timedelta, seed: str, due: datetime) -> timedelta:
+    """A delay in `[0, width)`, evenly spread, and the same on every machine for one seed and due time."""
+    digest = hashlib.sha256(f"{seed} {due.astimezone(UTC).isoformat()}".encode()).digest()
+    fraction = int.from_bytes(digest[:8], "big")
+    return (width // MICROSECOND * fraction >> 64) * MICROSECOND
+
+
+def parse_schedule(text: str, timezone: str) -> Schedule:
+    """Read `30m`, `every 30m`, `0 9 * * mon-fri`, `@daily`, `2026-11-16T09:00Z`, `at 2026-…` or `manual`."""
+    words = text.split()
+    match [word.lower() for word in words]:
+        case ["manual"]:
+            return Manual()
+        case ["every", *_]:
+            return Every.of(" ".join(words[1:]))
+        case ["at", *_]:
+            return _once(" ".join(words[1:]))
+    if is_duration(text):
+        return Every.of(text)
+    if _DATE.match(text):
+        return _once(text)
+    if len(words) > 1 or text.startswith("@"):
+        return Cron(text, timezone)
+    raise InvalidSchedule(
+        f"{text[:60]!r} is not a schedule; write an interval (30m), a cron expression "
+        "(0 9 * * mon-fri, @daily), an instant (2026-11-16T09:00:00Z) or manual."
+    )
+
+
+def to_json(schedule: Schedule) -> dict[str, str | bool]:
+    """The schedule as plain values; `from_json` reads them back exactly."""
+    match schedule:
+        case Every(period):
+            return {"every": format_duration(period)}
+        case Cron(expression, timezone):
+            return {"cron": expression, "timezone": timezone}
+        case Once(at):
+            return {"at": at.isoformat().replace("+00:00", "Z")}
+        case Manual():
+            return {"manual": True}
+
+
+def from_json(value: Mapping[str, object]) -> Schedule:
+    """Read what `to_json` wrote, or a person in its shape."""
+    match dict(value):
+        case {"every": str() | int() | float() as period, **rest} if not rest:
+            return Every.of(period)
+        case {"cron": str(expression), "timezone": str(timezone), **rest} if not rest:
+            return Cron(expression, timezone)
+        case {"cron": str(expression), **rest} if not rest:
+            return Cron(expression)
+        case {"at": str(text), **rest} if not rest:
+            return _once(text)
+        case {"manual": True, **rest} if not rest:
+            return Manual()
+    raise InvalidSchedule(
+        'A schedule is one of {"every": "6h"}, {"cron": "0 9 * * *", "timezone": "UTC"}, '
+        f'{{"at": "2026-11-16T09:00:00Z"}} and {{"manual": true}}, not {str(value)[:100]}.'
+    )
+
+
+def _steps(anchor: datetime, period: timedelta, at: datetime) -> int:
+    """How many times the grid has been due up to an instant."""
+    return max(0, (at - anchor) // period)
+
+
+def _latest(schedule: Schedule, anchor: datetime, at: datetime) -> datetime | None:
+    match schedule:
+        case Every(period):
+            steps = _steps(anchor, period, min(at, _END))
+            return anchor + steps * period if steps else None
+        case Cron(expression, timezone):
+            if at <= _BEGINNING:
+                return None
+            return cron.latest_at_or_before(cron.parse(expression), zone(timezone), min(at, _END))
+        case Once(due):
+            return due if due <= at else None
+        case Manual():
+            return None
+
+
+def _due_times(schedule: Schedule, anchor: datetime, after: datetime) -> Iterator[datetime]:
+    while (due := next_after(schedule, anchor, after)) is not None:
+        yield due
+        after = due
+
+
+def _once(text: str) -> Once:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidSchedule(
+            f"{text[:60]!r} is not an instant; write it like 2026-11-16T09:00:00Z."
+        ) from None
+    return Once(at)
+
+
+def _in_utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise InvalidSchedule(f"{at} goes beyond the calendar.") from None
