@@ -1,0 +1,1 @@
+"""Ostinato: a durable scheduler for recurring work."""

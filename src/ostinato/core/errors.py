@@ -1,0 +1,65 @@
+"""Everything Ostinato raises on purpose.
+
+OstinatoError
+├── Invalid                 the input is wrong; the message says what to do        (422, exit 2)
+│   ├── InvalidSchedule     it can never fire, or cannot be read
+│   ├── UnknownTask         no process known to this database has a task of that name
+│   └── InvalidSetting      a setting or environment variable cannot be used
+├── NotFound                no job, execution, worker or queue of that name        (404, exit 3)
+├── Conflict                the state does not allow it; nothing was changed       (409, exit 4)
+├── StoreError
+│   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
+│   ├── SchemaBehind        the database needs `ostinato db upgrade`
+│   └── ForeignDatabase     not ours, or written by a newer version: left untouched
+└── LeaseLost               this worker no longer holds what it was running
+
+A message is a sentence for a person.
+"""
+
+
+class OstinatoError(Exception):
+    """The root of everything Ostinato raises on purpose."""
+
+
+class Invalid(OstinatoError, ValueError):
+    """The input is wrong; nothing was changed."""
+
+
+class InvalidSchedule(Invalid):
+    """A schedule that cannot be read, or that can never fire."""
+
+
+class UnknownTask(Invalid):
+    """A task name that nobody is known to run."""
+
+
+class InvalidSetting(Invalid):
+    """A setting that cannot be used."""
+
+
+class NotFound(OstinatoError, LookupError):
+    """There is nothing of that name."""
+
+
+class Conflict(OstinatoError):
+    """The state does not allow it; nothing was changed."""
+
+
+class StoreError(OstinatoError):
+    """Something about the database itself."""
+
+
+class StoreUnavailable(StoreError):
+    """The database does not answer; the same call may work later."""
+
+
+class SchemaBehind(StoreError):
+    """The database needs an upgrade before this version can use it."""
+
+
+class ForeignDatabase(StoreError):
+    """A database that is not ours, or that a newer version wrote."""
+
+
+class LeaseLost(OstinatoError):
+    """This worker no longer holds what it was running."""

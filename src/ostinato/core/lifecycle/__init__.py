@@ -1,0 +1,59 @@
+"""The life of a job: every rule that changes one, and nothing else.
+
+Each rule takes a job, its live rows and the time, and returns a `Change`. The store locks the job,
+calls the rule and saves what it returns, so that facts, counters, queue and history move together.
+
+    create ──► fire ──► (a worker claims) ──► settle ──► fire ──► …
+                 │                              │
+                 └─ skip, with its reason       ├─ completed      the occurrence is over
+                                                ├─ failed, lost   another attempt, or the occurrence is over
+                                                └─ released       back in the queue, nothing spent
+
+Three thoughts run through all of it.
+
+*Every due time has one record.* `last_due_at` is the greatest due time dealt with; `next_due_at` the next
+to look at. Between them nothing is forgotten: what does not run is a skip.
+
+*`next_due_at` may be empty while something is live.* With a fixed delay, while `catch_up: all` works off
+a backlog, and while the last repeats are under way, the next time is named by the settle (`Draft.name_next`).
+
+*Operators win.* A job that is paused, cancelled, deleted or ended queues nothing again, whatever a run
+that is still in progress comes to.
+"""
+
+from ostinato.core.lifecycle.birth import create
+from ostinato.core.lifecycle.commands import (
+    cancel,
+    cancel_execution,
+    delete,
+    edit,
+    pause,
+    release,
+    restart,
+    resume,
+    retry,
+    run,
+)
+from ostinato.core.lifecycle.firing import Dealt, fire, rewind
+from ostinato.core.lifecycle.settling import settle
+from ostinato.core.lifecycle.status import next_run_at, status
+
+__all__ = [
+    "Dealt",
+    "cancel",
+    "cancel_execution",
+    "create",
+    "delete",
+    "edit",
+    "fire",
+    "next_run_at",
+    "pause",
+    "release",
+    "restart",
+    "resume",
+    "retry",
+    "rewind",
+    "run",
+    "settle",
+    "status",
+]

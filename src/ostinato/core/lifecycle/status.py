@@ -1,0 +1,44 @@
+"""What a job is doing, derived from its facts and its live rows. The view `job_status` says the same in SQL."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from ostinato.core.model import Asked, Job, Live, Status, WaitsFor
+from ostinato.core.schedule import Manual, is_recurring
+
+WAITING_FOR_A_WORKER = (None, WaitsFor.TASK, WaitsFor.LIMIT)
+
+
+def status(job: Job, lives: Sequence[Live]) -> Status:
+    """The first of these that is true."""
+    facts = job.facts
+    if facts.cancelled_at is not None:
+        return Status.CANCELLED
+    if any(live.running for live in lives):
+        return Status.RUNNING
+    if facts.ended_at is not None and facts.ended_as is not None:
+        return Status(facts.ended_as)
+    waiting = [live for live in lives if live.waits_for in WAITING_FOR_A_WORKER]
+    by_hand = not _asked_by_schedule(job, waiting)
+    if facts.paused_at is not None and not (waiting and by_hand):
+        return Status.PAUSED
+    if waiting:
+        return Status.PENDING if by_hand else Status.QUEUED
+    if isinstance(job.schedule, Manual) and not lives:
+        return Status.PENDING
+    return Status.SCHEDULED
+
+
+def next_run_at(job: Job, lives: Iterable[Live]) -> datetime | None:
+    """When something of this job starts next, as far as is known."""
+    facts = job.facts
+    if facts.paused_at or facts.ended_at or facts.cancelled_at:
+        return None
+    times = [live.run_at for live in lives if not live.running]
+    if facts.next_due_at is not None:
+        times.append(facts.next_due_at)
+    return min(times, default=None)
+
+
+def _asked_by_schedule(job: Job, waiting: Iterable[Live]) -> bool:
+    return is_recurring(job.schedule) and all(live.asked is Asked.SCHEDULE for live in waiting)

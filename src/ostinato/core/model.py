@@ -1,0 +1,275 @@
+"""The nouns: what a job, a live row, an execution and a skip are, and what a rule may change.
+
+    jobs        what is to come   Job = Definition (what people wrote) + Facts (what has become of it)
+    live        what is now       Live, one per queued or running execution
+    executions  what has been     Execution, written once, at settle
+
+A rule (core/lifecycle.py) takes these and returns a `Change`; the store saves it in the transaction
+that locked what the rule looked at. Nothing here knows how anything is stored.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+from uuid import UUID
+
+from ostinato.core.policy import Policies
+from ostinato.core.schedule import Schedule
+
+Json = str  # carried as text: Ostinato never looks inside
+
+RUN_SLOT = 0
+WAITING_PLACE = -1  # the one place beside the slots: taken by queue_one, cancel_running and a run by hand
+MAX_LOSSES = 3  # an occurrence that has taken three workers with it does not get a fourth
+
+
+class Luck(Protocol):
+    """Where chance comes from: rules take it as an argument."""
+
+    def fraction(self) -> float:
+        """A number in [0, 1)."""
+
+    def id(self, now: datetime) -> UUID:
+        """A new id, in the order of time."""
+
+
+class Asked(StrEnum):
+    """Who asked for an occurrence."""
+
+    SCHEDULE = "schedule"
+    HAND = "hand"
+
+
+class WaitsFor(StrEnum):
+    """Why a queued execution may not start yet."""
+
+    TIME = "time"
+    TURN = "turn"
+    TASK = "task"
+    LIMIT = "limit"
+    STEPS = "steps"
+    RESUME = "resume"
+
+
+class SkipReason(StrEnum):
+    """Why due times were not run."""
+
+    OVERLAP = "overlap"
+    MISSED = "missed"
+    PAUSED = "paused"
+    WINDOW = "window"
+    BUDGET = "budget"
+    FAILED = "failed"
+
+
+class Status(StrEnum):
+    """What a job is doing: derived from its facts and its live rows, never stored."""
+
+    PENDING = "pending"
+    SCHEDULED = "scheduled"
+    QUEUED = "queued"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Ending(StrEnum):
+    """How a job ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class Result(StrEnum):
+    """How an execution ended, as history keeps it."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What people wrote: an edit replaces it and raises its version."""
+
+    task: str
+    schedule: Schedule
+    args: Json = "{}"
+    policies: Policies = Policies()
+    app: str = ""
+    key: str | None = None
+    name: str = ""
+    description: str = ""
+    queue: str = "default"
+    priority: int = 5
+    tags: tuple[str, ...] = ()
+    metadata: Json = "{}"
+    owner: str = ""
+    declared: str | None = None  # the hash of the declaration that was applied last
+
+
+@dataclass(slots=True)
+class Facts:
+    """What has become of a job. A rule changes only the copy that its Draft has made."""
+
+    created_at: datetime
+    updated_at: datetime
+    anchor: datetime
+    version: int = 1
+    next_due_at: datetime | None = None
+    computed_at: datetime | None = None  # when next_due_at was computed: a clock set back shows here
+    last_due_at: datetime | None = None  # the greatest due time dealt with
+    reset_at: datetime | None = None  # the retry budget is used up until then
+    last_number: int = 0
+    last_execution_number: int = 0
+    repeats_done: int = 0
+    period_start: datetime | None = None
+    period_failures: int = 0
+    completed: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    cancelled: int = 0
+    lost: int = 0
+    skipped: int = 0
+    paused_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    ended_at: datetime | None = None
+    ended_as: Ending | None = None  # kept while an ended job is run once more by hand
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A standing order."""
+
+    id: UUID
+    definition: Definition
+    facts: Facts
+
+    @property
+    def policies(self) -> Policies:
+        return self.definition.policies
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.definition.schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """An execution that is queued or running."""
+
+    id: UUID
+    job_id: UUID
+    number: int
+    attempt: int
+    execution_number: int
+    asked: Asked
+    due_at: datetime
+    run_at: datetime
+    queued_at: datetime
+    queue: str
+    priority: int
+    task: str
+    step: str = ""
+    slot: int | None = RUN_SLOT
+    waits_for: WaitsFor | None = None
+    fence: int = 0
+    worker_id: UUID | None = None
+    started_at: datetime | None = None
+    version: int | None = None  # of the job, as it was at the claim
+    args: Json | None = None  # only where they differ from the job's
+    failures: int = 0
+    losses: int = 0
+    releases: int = 0
+    checkpoint: Json | None = None
+    progress: Json | None = None
+    cancel_asked_at: datetime | None = None
+    cancel_by: str = ""
+
+    @property
+    def running(self) -> bool:
+        """A workflow that waits for its steps counts as running, though no worker holds it."""
+        return self.worker_id is not None or self.waits_for is WaitsFor.STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An attempt that has ended. Written once, never changed."""
+
+    id: UUID
+    job_id: UUID
+    number: int
+    step: str
+    attempt: int
+    execution_number: int
+    asked: Asked
+    due_at: datetime
+    run_at: datetime
+    queued_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    result: Result
+    task: str
+    queue: str
+    worker_id: UUID | None
+    fence: int
+    version: int | None
+    args: Json | None
+    value: Json | None
+    error_kind: str | None
+    error: str | None
+    traceback: str | None
+    failures: int
+    losses: int
+    releases: int
+    checkpoint: Json | None
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A range of due times that were not run, with the reason."""
+
+    id: UUID
+    job_id: UUID
+    reason: SkipReason
+    first_due_at: datetime
+    last_due_at: datetime
+    count: int
+    recorded_at: datetime
+    in_the_way: UUID | None = None
+    follows: datetime | None = None  # the due time dealt with before it: a skip that ends there is extended
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that no other row tells, and who asked for it."""
+
+    id: UUID
+    at: datetime
+    kind: str
+    job_id: UUID | None = None
+    execution_id: UUID | None = None
+    worker_id: UUID | None = None
+    by: str = ""
+    data: Json = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a rule decided for one job; saved whole, or not at all."""
+
+    job: Job
+    add: tuple[Live, ...] = ()
+    alter: tuple[Live, ...] = ()
+    drop: tuple[UUID, ...] = ()
+    ended: tuple[Execution, ...] = ()
+    skips: tuple[Skip, ...] = ()
+    events: tuple[Event, ...] = ()
+    rewritten: tuple[Skip, ...] = ()  # skips that a wrong clock had made too long; a count of 0 removes one

@@ -1,0 +1,66 @@
+"""What running came to. A run becomes one of these values first; then the rules act on it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """What went wrong, as people read it."""
+
+    kind: str
+    message: str
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The task returned."""
+
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The task raised. `retry_in` is the task's own wish (RetryLater); `final` spends all retries (GiveUp)."""
+
+    error: Error
+    retry_in: timedelta | None = None
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The task was still running at its timeout."""
+
+    after: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A person stopped this execution."""
+
+    by: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Its worker died or was cut off."""
+
+    note: str = "its worker stopped renewing its lease"
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """Handed back by a worker that stops: as if it had never been claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The task asked for a later time: handed back until then."""
+
+    until: datetime
+
+
+Outcome = Completed | Failed | TimedOut | Cancelled | Lost | Interrupted | Deferred

@@ -1,0 +1,74 @@
+"""How a job behaves: the policies and their defaults."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from ostinato.core.retry import Backoff
+from ostinato.core.window import Window
+
+
+class CatchUp(StrEnum):
+    """What becomes of due times that nobody was there for."""
+
+    LATEST = "latest"
+    ALL = "all"
+    NONE = "none"
+
+
+class Overlap(StrEnum):
+    """What happens to a due time while an occurrence of the job is live."""
+
+    SKIP = "skip"
+    QUEUE_ONE = "queue_one"
+    CANCEL_RUNNING = "cancel_running"
+    ALLOW = "allow"
+
+
+class WhenExhausted(StrEnum):
+    """What becomes of a job whose occurrence has used up its retries."""
+
+    CONTINUE = "continue"
+    FAIL = "fail"
+    WAIT_RESET = "wait_reset"
+
+
+class OnLost(StrEnum):
+    """What becomes of an execution whose worker died."""
+
+    RETRY = "retry"
+    FAIL = "fail"
+
+
+class FirstRun(StrEnum):
+    """When a recurring job begins."""
+
+    NEXT = "next"  # one period after its creation, or the next match
+    NOW = "now"
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """How a job behaves: the table of policies, with our defaults."""
+
+    first_run: FirstRun = FirstRun.NEXT
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+    fixed_delay: bool = False
+    total_repeats: int = 0
+    window: Window | None = None
+    jitter: timedelta = timedelta(0)
+    catch_up: CatchUp = CatchUp.LATEST
+    late_after: timedelta = timedelta(minutes=1)
+    catch_up_limit: int = 100
+    catch_up_within: timedelta | None = None
+    overlap: Overlap = Overlap.SKIP
+    max_overlap: int = 1
+    max_retries: int = 3
+    backoff: Backoff = Backoff()
+    retry_reset_period: timedelta | None = None
+    when_exhausted: WhenExhausted = WhenExhausted.CONTINUE
+    on_lost: OnLost = OnLost.RETRY
+    timeout: timedelta | None = None
+    keep_executions: int | None = None
+    keep_days: int | None = None
