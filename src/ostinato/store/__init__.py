@@ -1,4 +1,4 @@
 """The memory: the only room that knows SQL.
 
-Synchronous; SQLite and PostgreSQL behind one `Database`. It wraps transactions around rules and decides nothing itself.
+Synchronous; SQLite and PostgreSQL behind one `Database`. It wraps transactions around rules; it decides nothing.
 """

@@ -1,26 +1,26 @@
 """SQL written once, for two databases.
 
-Statements live in files, each under a line `-- name: claim`; where the two databases must differ there are two
-bodies, `-- name: claim [postgres]` and `-- name: claim [sqlite]`. Comment lines below the name say what it is for.
+Statements live in files, each under a line `-- name: claim`; where the two databases must differ there are
+two bodies, `-- name: claim [postgres]` and `-- name: claim [sqlite]`. Comments below the name say what it is for.
 
 What may stand in a statement besides SQL (never inside quotes):
 
-    :now                      a parameter: a value of Python, see `Tx`
-    {jobs} {live} …           our tables (`TABLES`)
-    {for_update} {for_update_skip_locked} {for_share}          row locks; also `{for_update of j}`; nothing on SQLite
-    {rows: id uuid, fence bigint}     the rows of the batch, as a table `u` with these columns
-    {in: ids uuid}            `= ANY (…)` / `IN (…)` over the list parameter `ids`:  `WHERE j.id {in: ids uuid}`
-    {greatest} {least}        of several values (none of them null)
-    {is_distinct_from} {is_not_distinct_from}                  comparisons for which null equals null
-    {uuid} {instant} {bigint} {double} {text} {json}           types of columns; all but {text} also in CAST(:x AS {uuid})
-    {strict} {fillfactor 50} {schema} {prefix}                 for migrations; {prefix} begins the names of indexes
+    :now                             a parameter
+    {jobs} {live} …                  our tables (`TABLES`)
+    {rows: id uuid, fence bigint}    the rows of the batch, as a table `u` with these columns
+    {in: ids uuid}                   `= ANY (…)` / `IN (…)` over a list parameter: `WHERE j.id {in: ids uuid}`
+    {for_update} {for_update_skip_locked} {for_share}      row locks, also `{for_update of j}`; SQLite has none
+    {greatest} {least}               of several values, none of them null
+    {is_distinct_from} {is_not_distinct_from}              comparisons for which null equals null
+    {uuid} {instant} {bigint} {double} {text} {json}       types; all but {text} also in CAST(:x AS {uuid})
+    {strict} {fillfactor 50} {schema} {prefix}             for migrations; {prefix} begins an index's name
 
-An instant is a whole number of microseconds since 1970 (UTC), an id a uuid (16 bytes), JSON plain text. {text} is
-compared byte by byte on both. A type in `{rows: …}` and `{in: …}` is one of the six above.
+An instant is a whole number of microseconds since 1970 (UTC), an id a uuid (16 bytes), JSON plain text; {text}
+is compared byte by byte on both databases. A type in `{rows: …}` and `{in: …}` is one of the six above.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -29,11 +29,28 @@ from uuid import UUID
 
 from ostinato.core.errors import InvalidSetting, StoreError
 
-TABLES: Final = frozenset(
-    "jobs live executions skips events workers queues outbox meta logs steps declarations".split()
-)
+TABLES: Final = frozenset("jobs live executions skips events workers queues outbox meta job_status".split())
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EXACT_AS_FLOAT: Final = (
+    2**52
+)  # microseconds (year 2112): below, fromtimestamp of a float rounds to the right one
+
+NAME_LINE: Final = re.compile(r"-- name: (?P<name>[a-z_0-9]+)(?: \[(?P<kind>postgres|sqlite)\])?")
+TOKEN: Final = re.compile(
+    r"""(?P<quoted>'(?:[^']|'')*'|"[^"]*")
+      | (?P<comment>--[^\n]*)
+      | (?P<cast>::)
+      | :(?P<parameter>[a-z_][a-z0-9_]*)
+      | \{(?P<word>[^{}]*)\}""",
+    re.VERBOSE,
+)
+COLUMN: Final = re.compile(r"(?P<name>[a-z_][a-z0-9_]*) (?P<type>uuid|instant|bigint|double|text|json)")
+IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+ROW_LOCK: Final = re.compile(
+    r"(?P<lock>for_update_skip_locked|for_update|for_share)(?: of (?P<table>[a-z_]+))?"
+)
+FILLFACTOR: Final = re.compile(r"fillfactor (?P<percent>\d+)")
 
 
 class Kind(StrEnum):
@@ -48,40 +65,236 @@ class Statement:
     name: str
     sql: str
     about: str
-    parameters: tuple[str, ...]  # names of scalars and lists, in the order of $1, $2 …; the batch's columns after them
-    lists: Mapping[str, str]  # list parameter → type
-    columns: tuple[tuple[str, str], ...]  # of the batch: name, type
+    parameters: tuple[str, ...]  # scalars and lists, in the order of $1, $2 …
+    lists: Mapping[str, str]  # those of them that are lists → type
+    columns: tuple[tuple[str, str], ...]  # of the batch: name, type; on PostgreSQL the last $s
 
 
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """How one database spells what both can do."""
 
     kind: Kind
-    schema: str
+    schema: str = "ostinato"
+
+    def __post_init__(self) -> None:
+        if not IDENTIFIER.fullmatch(self.schema):
+            raise InvalidSetting(
+                f"The schema {self.schema!r} cannot be used: take small letters, digits and _, at most 40."
+            )
 
     def statement(self, text: str, name: str = "") -> Statement:
         """Render one statement."""
-        raise NotImplementedError
+        return _Rendering(self, name).render(text)
 
     def statements(self, text: str) -> dict[str, Statement]:
-        """Render a file of named statements, those of this dialect; the whole file is checked."""
-        raise NotImplementedError
+        """Render a file of named statements, each of which must exist for both dialects."""
+        found: dict[str, dict[Kind, str]] = {}
+        for name, kinds, body in _split_by_name(text):
+            bodies = found.setdefault(name, {})
+            if bodies.keys() & set(kinds):
+                raise StoreError(f"The statement {name} is written twice.")
+            bodies.update(dict.fromkeys(kinds, body))
+        for name, bodies in found.items():
+            if missing := [kind for kind in Kind if kind not in bodies]:
+                raise StoreError(f"The statement {name} is missing for {missing[0]}.")
+        return {name: self.statement(bodies[self.kind], name) for name, bodies in found.items()}
 
     def script(self, text: str) -> list[Statement]:
         """Render a migration: statements that end with `;` at the end of a line, without parameters."""
-        raise NotImplementedError
+        if "$$" in text:
+            raise StoreError("A migration cannot hold $$ bodies.")
+        bare = "\n".join(line.rstrip() for line in _without_comments(text).splitlines())
+        parts = [self.statement(part) for part in re.split(r";$", bare, flags=re.MULTILINE) if part.strip()]
+        if any(part.parameters or part.columns for part in parts):
+            raise StoreError("A migration cannot have parameters.")
+        return parts
+
+    def table(self, name: str) -> str:
+        """A table of ours as it is written in SQL."""
+        return f'"{self.schema}".{name}' if self.kind is Kind.POSTGRES else f"ostinato_{name}"
+
+    def type_of(self, name: str) -> str:
+        """A type of a column."""
+        return TYPES[self.kind][name]
+
+
+TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
+    Kind.POSTGRES: {
+        "uuid": "uuid",
+        "instant": "bigint",
+        "bigint": "bigint",
+        "double": "double precision",
+        "text": "text",
+        "json": "text",
+    },
+    Kind.SQLITE: {
+        "uuid": "BLOB",
+        "instant": "INTEGER",
+        "bigint": "INTEGER",
+        "double": "REAL",
+        "text": "TEXT",
+        "json": "TEXT",
+    },
+}
+
+WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
+    Kind.POSTGRES: {
+        "greatest": "GREATEST",
+        "least": "LEAST",
+        "is_distinct_from": "IS DISTINCT FROM",
+        "is_not_distinct_from": "IS NOT DISTINCT FROM",
+        "strict": "",
+        "prefix": "",
+        **TYPES[Kind.POSTGRES],
+        "text": 'text COLLATE "C"',
+    },
+    Kind.SQLITE: {
+        "greatest": "max",
+        "least": "min",
+        "is_distinct_from": "IS NOT",
+        "is_not_distinct_from": "IS",
+        "strict": "STRICT",
+        "prefix": "ostinato_",
+        **TYPES[Kind.SQLITE],
+    },
+}
+
+
+def _split_by_name(text: str) -> list[tuple[str, tuple[Kind, ...], str]]:
+    """(name, the dialects it is for, body) of each statement in a file."""
+    found: list[tuple[str, tuple[Kind, ...], list[str]]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("-- name"):
+            match = NAME_LINE.fullmatch(line.rstrip())
+            if match is None:
+                raise StoreError(f"Line {number} does not name a statement: {line.strip()}")
+            found.append((match["name"], (Kind(match["kind"]),) if match["kind"] else tuple(Kind), []))
+        elif found:
+            found[-1][2].append(line)
+        elif line.strip() and not line.startswith("--"):
+            raise StoreError(f"Line {number} stands before the first name.")
+    return [(name, kinds, "\n".join(lines)) for name, kinds, lines in found]
+
+
+class _Rendering:
+    """One statement on its way from text to `Statement`."""
+
+    def __init__(self, dialect: Dialect, name: str) -> None:
+        self.dialect = dialect
+        self.name = name
+        self.postgres = dialect.kind is Kind.POSTGRES
+        self.parameters: list[str] = []
+        self.lists: dict[str, str] = {}
+        self.columns: tuple[tuple[str, str], ...] = ()
+
+    def render(self, text: str) -> Statement:
+        lines = text.strip().splitlines()
+        about = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+        sql = TOKEN.sub(self._token, text).strip().removesuffix(";")
+        sql = "\n".join(line.strip() for line in sql.splitlines() if line.strip())
+        if not sql:
+            raise self._wrong("is empty")
+        for number, (column, _) in enumerate(self.columns, len(self.parameters) + 1):
+            sql = sql.replace(f"$rows_{column}$", f"${number}")
+        label = f"/* {self.name} */ " if self.name else ""
+        return Statement(
+            self.name, label + sql, " ".join(about), tuple(self.parameters), self.lists, self.columns
+        )
+
+    def _token(self, match: re.Match[str]) -> str:
+        if match["quoted"] or match["cast"]:
+            return match[0]
+        if match["comment"]:
+            return ""
+        if match["parameter"]:
+            return self._parameter(match["parameter"])
+        return self._word(match["word"])
+
+    def _parameter(self, name: str) -> str:
+        if name in ("rows", "batch"):
+            raise self._wrong(f"cannot call a parameter {name}")
+        if name not in self.parameters:
+            self.parameters.append(name)
+        return f"${self.parameters.index(name) + 1}" if self.postgres else f":{name}"
+
+    def _word(self, word: str) -> str:
+        words = WORDS[self.dialect.kind]
+        if word in TABLES:
+            return self.dialect.table(word)
+        if word in words:
+            return words[word]
+        if word == "schema" and self.postgres:
+            return f'"{self.dialect.schema}"'
+        if word.startswith("rows:"):
+            return self._rows(word.removeprefix("rows:"))
+        if word.startswith("in:"):
+            return self._in(word.removeprefix("in:"))
+        if match := ROW_LOCK.fullmatch(word):
+            return self._row_lock(match["lock"], match["table"])
+        if match := FILLFACTOR.fullmatch(word):
+            return f"WITH (fillfactor={match['percent']})" if self.postgres else ""
+        raise self._wrong(f"has a word that no dialect knows: {{{word}}}")
+
+    def _row_lock(self, lock: str, table: str | None) -> str:
+        if not self.postgres:
+            return ""  # the writer is alone
+        verb, skip = lock.removesuffix("_skip_locked"), lock.endswith("_skip_locked")
+        of = f" OF {table}" if table else ""
+        return verb.replace("_", " ").upper() + of + (" SKIP LOCKED" if skip else "")
+
+    def _rows(self, text: str) -> str:
+        columns = tuple(self._column(part.strip()) for part in text.split(","))
+        if self.columns and self.columns != columns:
+            raise self._wrong("can have one batch only")
+        self.columns = columns
+        if self.postgres:  # the numbers are known when all other parameters are
+            arrays = ", ".join(f"$rows_{name}$::{self.dialect.type_of(kind)}[]" for name, kind in columns)
+            return f"unnest({arrays}) AS u({', '.join(name for name, _ in columns)})"
+        values = (f"value->>{i}" for i in range(len(columns)))
+        fields = (f"{_from_json(v, kind)} AS {name}" for v, (name, kind) in zip(values, columns, strict=True))
+        return f"(SELECT {', '.join(fields)} FROM json_each(:rows)) AS u"
+
+    def _in(self, text: str) -> str:
+        name, kind = self._column(text.strip())
+        if self.lists.setdefault(name, kind) != kind:
+            raise self._wrong(f"gives the list {name} two types")
+        parameter = self._parameter(name)
+        if self.postgres:
+            return f"= ANY ({parameter}::{self.dialect.type_of(kind)}[])"
+        return f"IN (SELECT {_from_json('value', kind)} FROM json_each({parameter}))"
+
+    def _column(self, text: str) -> tuple[str, str]:
+        match = COLUMN.fullmatch(text)
+        if match is None:
+            raise self._wrong(f"has a column that is not `name type`: {text}")
+        return match["name"], match["type"]
+
+    def _wrong(self, what: str) -> StoreError:
+        return StoreError(f"The statement {self.name or 'without a name'} {what}.")
+
+
+def _without_comments(text: str) -> str:
+    return TOKEN.sub(lambda match: "" if match["comment"] else match[0], text)
+
+
+def _from_json(value: str, kind: str) -> str:
+    return f"ostinato_uuid({value})" if kind == "uuid" else value
 
 
 def to_micros(instant: datetime) -> int:
     """An aware datetime as microseconds since 1970."""
-    raise NotImplementedError
+    since = instant - EPOCH
+    return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def from_micros(micros: int) -> datetime:
     """Microseconds since 1970 as a datetime in UTC."""
-    raise NotImplementedError
+    if 0 <= micros < EXACT_AS_FLOAT:
+        return datetime.fromtimestamp(micros / 1e6, UTC)
+    return EPOCH + timedelta(microseconds=micros)
 
 
 def to_uuid(value: UUID | bytes) -> UUID:
     """An id as either database returns it."""
-    raise NotImplementedError
+    return UUID(bytes=value) if isinstance(value, bytes) else value

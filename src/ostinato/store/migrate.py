@@ -1,25 +1,43 @@
 """The schema and its versions.
 
-A migration is `migrations/NNNN_name.sql`, in the words of `dialect`; the version reached stands in `{meta}` under
-`schema_version`. Migrations only add. Each is one transaction, and callers at the same time queue.
+A migration is `migrations/NNNN_name.sql`, in the words of `dialect`; the version reached stands in `{meta}`
+under `schema_version`. Migrations only add. Each is one transaction; callers at the same time queue.
 """
 
+import math
+import zlib
 from pathlib import Path
 from typing import Final
 
-from ostinato.store.database import Database
+from ostinato.core.errors import ForeignDatabase, SchemaBehind, StoreError, StoreUnavailable
+from ostinato.store.database import Database, Tx
+from ostinato.store.dialect import TABLES, Kind
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
+TABLES_THERE: Final = {
+    Kind.POSTGRES: "SELECT name FROM {rows: name text} WHERE to_regclass(name) IS NOT NULL",
+    Kind.SQLITE: "SELECT name FROM {rows: name text} WHERE name IN (SELECT name FROM sqlite_master)",
+}
+READ_VERSION: Final = "SELECT value FROM {meta} WHERE key = 'schema_version'"
+WRITE_VERSION: Final = """
+    INSERT INTO {meta} (key, value) VALUES ('schema_version', :version)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+CREATE_META: Final = "CREATE TABLE {meta} (key {text} PRIMARY KEY, value {text} NOT NULL) {strict}"
+
 
 def schema_version(db: Database) -> int:
-    """The version of the schema; 0 when there is none. Tables of our names that are not ours: ForeignDatabase."""
-    raise NotImplementedError
+    """The version of the schema, 0 when there is none. Tables of our names that are not ours: ForeignDatabase."""
+    with db.read() as tx:
+        return _version(db, tx)
 
 
 def upgrade(db: Database, folder: Path = MIGRATIONS) -> list[str]:
     """Apply what is missing; the names of what was applied."""
-    raise NotImplementedError
+    migrations = _migrations(folder)
+    _refuse_newer(db, schema_version(db), len(migrations))
+    return [path.stem for number, path in enumerate(migrations, 1) if _apply(db, number, path)]
 
 
 def require_current(db: Database, folder: Path = MIGRATIONS) -> None:
@@ -27,4 +45,78 @@ def require_current(db: Database, folder: Path = MIGRATIONS) -> None:
 
     SQLite brings itself up to date; PostgreSQL that is empty or behind is SchemaBehind; newer is ForeignDatabase.
     """
-    raise NotImplementedError
+    version, latest = schema_version(db), len(_migrations(folder))
+    _refuse_newer(db, version, latest)
+    if version == latest:
+        return
+    if db.dialect.kind is Kind.POSTGRES:
+        raise SchemaBehind(
+            f"The schema of {db.name} is {f'version {version}' if version else 'not there yet'}, "
+            f"this program needs version {latest}: run `ostinato db upgrade`."
+        )
+    upgrade(db, folder)
+
+
+def _migrations(folder: Path) -> list[Path]:
+    """In order; the first is 0001, and none is missing."""
+    paths = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    if [int(path.name[:4]) for path in paths] != list(range(1, len(paths) + 1)):
+        raise StoreError(f"The migrations in {folder} are not numbered 0001, 0002, …")
+    return paths
+
+
+def _apply(db: Database, number: int, path: Path) -> bool:
+    with db.write(math.inf) as tx:
+        _wait_for_others(db, tx)
+        version = _version(db, tx)
+        if version >= number:
+            return False
+        if version == 0:
+            _make_room(db, tx)
+        for statement in db.dialect.script(path.read_text("utf-8")):
+            tx.run(statement)
+        tx.run(db.dialect.statement(WRITE_VERSION), version=str(number))
+    return True
+
+
+def _wait_for_others(db: Database, tx: Tx) -> None:
+    if db.dialect.kind is Kind.POSTGRES:  # SQLite has one writer
+        key = zlib.crc32(b"ostinato " + db.dialect.schema.encode())
+        tx.rows(db.dialect.statement("SELECT pg_advisory_xact_lock(:key)"), key=key)
+
+
+def _make_room(db: Database, tx: Tx) -> None:
+    if db.dialect.kind is Kind.POSTGRES:
+        there = db.dialect.statement("SELECT 1 FROM pg_namespace WHERE nspname = :schema")
+        if not tx.rows(there, schema=db.dialect.schema):  # IF NOT EXISTS would ask for the right to make it
+            tx.run(db.dialect.statement("CREATE SCHEMA {schema}"))
+    tx.run(db.dialect.statement(CREATE_META))
+
+
+def _version(db: Database, tx: Tx) -> int:
+    names = [(db.dialect.table(name),) for name in sorted(TABLES)]
+    there = tx.rows(db.dialect.statement(TABLES_THERE[db.dialect.kind]), names)
+    if not there:
+        return 0
+    if (db.dialect.table("meta"),) not in there:
+        raise ForeignDatabase(f"{db.name} has a table {there[0][0]} that is not ours: it is left as it is.")
+    return _version_in_meta(db, tx)
+
+
+def _version_in_meta(db: Database, tx: Tx) -> int:
+    try:
+        return int(tx.rows(db.dialect.statement(READ_VERSION))[0][0])
+    except StoreUnavailable:
+        raise
+    except (StoreError, IndexError, ValueError) as error:
+        table = db.dialect.table("meta")
+        raise ForeignDatabase(
+            f"{db.name} has a table {table} that is not ours: it is left as it is."
+        ) from error
+
+
+def _refuse_newer(db: Database, version: int, latest: int) -> None:
+    if version > latest:
+        raise ForeignDatabase(
+            f"The schema of {db.name} is version {version}, this program knows {latest}: use a newer Ostinato."
+        )

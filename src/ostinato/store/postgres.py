@@ -1,0 +1,405 @@
+"""PostgreSQL, through psycopg 3. Nothing else imports psycopg, and this file only when such a database is opened.
+
+A transaction takes an idle connection, or makes one; when that cannot be had it says so at once (a pool that
+retries in the background would keep its callers waiting). A connection that was idle while the server restarted
+is replaced without a word, as nothing has happened on it yet.
+
+Three deadlines stand behind each other: the server's own timeouts, TCP's, and a watchdog that shuts the socket of
+a connection that has been busy for too long: only this one works when the server is frozen and its host is not.
+
+Reads are REPEATABLE READ: what is listed and what is counted in one transaction must agree, and that is worth
+two short messages. Writes are READ COMMITTED; rows are locked by hand, in id order.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from enum import Enum
+from struct import Struct
+from typing import Any, Final
+from weakref import WeakSet
+
+import psycopg
+from psycopg import RawCursor, errors
+from psycopg.adapt import Dumper
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Format, TransactionStatus
+from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8BinaryDumper
+
+from ostinato.core.errors import Invalid, InvalidSetting, StoreError, StoreUnavailable
+from ostinato.store.bells import ServerListener
+from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, Watchdog, driver_connection
+from ostinato.store.dialect import Dialect, Statement, from_micros, to_micros
+
+Connection = psycopg.Connection[Any]
+Cursor = RawCursor[Any]
+
+OLDEST: Final = 140000
+CONNECTING: Final[Mapping[str, str]] = {  # what the URL says goes before these
+    "application_name": "ostinato",
+    "client_encoding": "UTF8",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+}
+LONGEST_CONNECT: Final = 10  # seconds
+READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+WHO: Final = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text"
+
+
+class ArrayDumper(Dumper):
+    """A list as a binary array of one type, whatever is in it: so that a statement has one plan, not several."""
+
+    format = Format.BINARY
+    element: int  # the type's number in PostgreSQL
+    item: Callable[[Any], bytes]
+
+    def dump(self, obj: Any) -> bytes:
+        if not obj:
+            return Struct("!iiI").pack(0, 0, self.element)
+        head = Struct("!iiIii").pack(1, int(None in obj), self.element, len(obj), 1)
+        item = self.item
+        return head + b"".join([NULL if value is None else item(value) for value in obj])
+
+
+NULL: Final = Struct("!i").pack(-1)
+INT8: Final = Struct("!iq").pack
+FLOAT8: Final = Struct("!id").pack
+LENGTH: Final = Struct("!i").pack
+
+
+def _text(value: str) -> bytes:
+    encoded = value.encode()
+    return LENGTH(len(encoded)) + encoded
+
+
+def _array(oid: int, element: int, item: Callable[[Any], bytes]) -> tuple[type[list[Any]], type[Dumper]]:
+    values = type("Array", (list,), {})
+    return values, type(
+        "Dumper", (ArrayDumper,), {"oid": oid, "element": element, "item": staticmethod(item)}
+    )
+
+
+DUMPERS: Final = {
+    "uuid": _array(2951, 2950, lambda value: b"\0\0\0\x10" + value.bytes),
+    "bigint": _array(1016, 20, lambda value: INT8(8, value)),
+    "instant": _array(
+        1016, 20, lambda value: INT8(8, to_micros(value) if isinstance(value, datetime) else value)
+    ),
+    "double": _array(1022, 701, lambda value: FLOAT8(8, value)),
+    "text": _array(1009, 25, _text),
+    "json": _array(1009, 25, _text),
+}
+ARRAYS: Final = {kind: values for kind, (values, _) in DUMPERS.items()}
+
+
+def _cursor(connection: Connection) -> Cursor:
+    cursor: Cursor = RawCursor(connection, row_factory=tuple_row)
+    for values, dumper in DUMPERS.values():
+        cursor.adapters.register_dumper(values, dumper)
+    cursor.adapters.register_dumper(int, Int8BinaryDumper)  # one size, for the same reason
+    return cursor
+
+
+class PostgresTx(Tx):
+    def __init__(self, database: "PostgresDatabase", cursor: Cursor) -> None:
+        super().__init__(database.statements)
+        self._database = database
+        self._cursor = cursor
+
+    def _fetch(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> list[Row]:
+        cursor = self._execute(statement, batch, params)
+        return [] if cursor.description is None else cursor.fetchall()
+
+    def _count(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> int:
+        return self._execute(statement, batch, params).rowcount
+
+    def _execute(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> Cursor:
+        lists = statement.lists
+        values = [_value(params[name], lists.get(name)) for name in statement.parameters]
+        if batch is not None:
+            columns = zip(*batch, strict=True) if batch else ((),) * len(statement.columns)
+            values += [ARRAYS[kind](c) for (_, kind), c in zip(statement.columns, columns, strict=True)]
+        try:
+            return self._cursor.execute(statement.sql, values, binary=True)
+        except psycopg.Error as error:
+            self._failed = True
+            raise self._database.translated(error) from error
+
+
+def _value(value: Any, list_of: str | None) -> Any:
+    if list_of is not None:
+        return ARRAYS[list_of](value)
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, Enum):  # psycopg would send its name
+        return value.value
+    return value
+
+
+class Session:
+    """A connection and its one cursor."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.cursor = _cursor(connection)
+        self.overdue = False
+
+    @property
+    def usable(self) -> bool:
+        return self.connection.info.transaction_status == TransactionStatus.IDLE
+
+    def shut(self) -> None:
+        """Let whoever waits on this connection find it broken, at once."""
+        self.overdue = True
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    def roll_back(self) -> None:
+        with suppress(psycopg.Error):
+            if not self.usable:
+                self.cursor.execute("ROLLBACK")
+
+
+class PostgresDatabase(Database):
+    def __init__(
+        self, url: str, dialect: Dialect, *, deadline: float = 30.0, max_connections: int = 10
+    ) -> None:
+        super().__init__(dialect)
+        try:
+            asked = conninfo_to_dict(url)
+        except psycopg.Error:  # its message may hold a part of the password
+            raise InvalidSetting(
+                "The database URL cannot be read: write postgresql://user:password@host:port/database, "
+                "with special characters of the password as %40 and the like."
+            ) from None
+        self.name = _display_name(asked)
+        limits = {
+            "connect_timeout": max(2, min(LONGEST_CONNECT, int(deadline))),
+            "tcp_user_timeout": int(deadline * 1000),
+        }
+        self._conninfo = make_conninfo("", **{**CONNECTING, **limits, **asked})
+        self._deadline, self._max_connections = deadline, max_connections
+        self._channel = f"{dialect.schema}_bell"
+        self._inherited: list[object] = []
+        self._begin_with_nothing()
+
+    def _begin_with_nothing(self) -> None:
+        self._places = threading.Semaphore(self._max_connections)
+        self._idle: list[Session] = []
+        self._watchdog = Watchdog()
+        self._who: Row = ()
+        self._known_same: WeakSet[Connection] = WeakSet()
+
+    @contextmanager
+    def write(self, deadline: float | None = None) -> Iterator[Tx]:
+        limit = self._deadline if deadline is None else deadline
+        begin = "BEGIN" if deadline is None else f"BEGIN; {_timeouts(limit, 'SET LOCAL')}"
+        with self._transaction(begin, limit) as tx:
+            yield tx
+        tx.committed()
+
+    @contextmanager
+    def read(self) -> Iterator[Tx]:
+        with self._transaction(READ, self._deadline) as tx:
+            yield tx
+
+    @contextmanager
+    def _transaction(self, begin: str, limit: float) -> Iterator[PostgresTx]:
+        with self._session(begin, limit) as session:
+            tx = PostgresTx(self, session.cursor)
+            try:
+                yield tx
+                tx.refuse_if_failed()
+                self._execute(session, f"NOTIFY {self._channel}; COMMIT" if tx.rings else "COMMIT")
+            except BaseException:
+                session.roll_back()
+                raise
+
+    @contextmanager
+    def _session(self, first: str, limit: float) -> Iterator[Session]:
+        """A connection on which `first` has been said; it must be harmless to say it twice."""
+        if not self._places.acquire(timeout=min(limit, threading.TIMEOUT_MAX)):
+            raise StoreUnavailable(f"All {self._max_connections} connections to {self.name} are in use.")
+        session = None
+        try:
+            session = self._answering(first, limit)
+            yield session
+        finally:
+            if session is not None:
+                self._put_back(session)
+            self._places.release()
+
+    def _answering(self, first: str, limit: float) -> Session:
+        while self._idle:
+            with suppress(IndexError):  # another thread took it
+                session = self._idle.pop()
+                try:
+                    return self._said(session, first, limit)
+                except StoreUnavailable:
+                    if session.overdue:
+                        raise
+        return self._said(self._connect(), first, limit)
+
+    def _said(self, session: Session, first: str, limit: float) -> Session:
+        self._watchdog.watch(session, limit)
+        try:
+            self._execute(session, first)
+        except BaseException:
+            self._put_back(session)
+            raise
+        return session
+
+    def _put_back(self, session: Session) -> None:
+        self._watchdog.leave(session)
+        if session.usable and not session.overdue:
+            self._idle.append(session)
+        else:
+            session.connection.close()
+
+    def _execute(self, session: Session, sql: str) -> None:
+        try:
+            session.cursor.execute(sql)
+        except psycopg.Error as error:
+            if session.overdue:
+                raise StoreUnavailable(f"{self.name} did not answer in time.") from error
+            raise self.translated(error) from error
+
+    def _connect(self) -> Session:
+        try:
+            connection = psycopg.connect(self._conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"No connection to {self.name}: {_sentence(error)}") from error
+        connection.prepared_max = 500
+        session = Session(connection)
+        if connection.info.server_version < OLDEST:
+            connection.close()
+            raise StoreError(f"{self.name} is older than PostgreSQL 14, the oldest that Ostinato works with.")
+        return self._said(
+            session, f"SET TimeZone TO 'UTC'; {_timeouts(self._deadline, 'SET')}", self._deadline
+        )
+
+    def translated(self, error: psycopg.Error) -> StoreError:
+        """What PostgreSQL or psycopg said, in our words."""
+        if isinstance(error, errors.UniqueViolation):
+            return Duplicate(error.diag.constraint_name or "")
+        if isinstance(error, psycopg.OperationalError | errors.IdleInTransactionSessionTimeout):
+            return StoreUnavailable(f"{self.name} does not answer: {_sentence(error)}")
+        return StoreError(f"{self.name} refused: {_sentence(error)}")
+
+    @contextmanager
+    def borrow(self, connection: object) -> Iterator[Tx]:
+        theirs = driver_connection(connection)
+        if not isinstance(theirs, psycopg.Connection):
+            raise Invalid(
+                f"A connection of {type(theirs).__module__} cannot write to {self.name}: use psycopg 3."
+            )
+        if theirs.autocommit and theirs.info.transaction_status == TransactionStatus.IDLE:
+            raise Invalid(
+                "That connection has no open transaction: open one with `connection.transaction()`."
+            )
+        session = Session(theirs)
+        self._refuse_another_database(session)
+        tx = PostgresTx(self, session.cursor)
+        self._execute(session, "SAVEPOINT ostinato")
+        try:
+            yield tx
+            tx.refuse_if_failed()
+            self._execute(session, (f"NOTIFY {self._channel}; " if tx.rings else "") + "RELEASE ostinato")
+        except BaseException:
+            with suppress(psycopg.Error):
+                session.cursor.execute("ROLLBACK TO ostinato; RELEASE ostinato")
+            raise
+
+    def _refuse_another_database(self, session: Session) -> None:
+        if session.connection in self._known_same:
+            return
+        self._execute(session, WHO)
+        theirs = session.cursor.fetchone()
+        if theirs != self._who:
+            with self._session(WHO, self._deadline) as ours:
+                self._who = ours.cursor.fetchone() or ()
+        if theirs != self._who:
+            raise Invalid(f"That connection is on another database than {self.name}.")
+        self._known_same.add(session.connection)
+
+    def now(self) -> datetime:
+        with self._session(CLOCK, self._deadline) as session:
+            return from_micros((session.cursor.fetchone() or (0,))[0])
+
+    def ring(self) -> None:
+        with self._session(f"NOTIFY {self._channel}", self._deadline):
+            pass
+
+    def listen(self, on_ring: Callable[[], None]) -> Listener:
+        return ServerListener(self._ear, on_ring)
+
+    def _ear(self) -> "ServerEar":
+        session = self._connect()
+        try:
+            return ServerEar(self._said(session, f"LISTEN {self._channel}", self._deadline), self)
+        finally:
+            self._watchdog.leave(session)
+
+    def close(self) -> None:
+        taken = [self._places.acquire(timeout=self._deadline) for _ in range(self._max_connections)]
+        while self._idle:
+            self._idle.pop().connection.close()
+        self._watchdog.close()
+        for place in taken:
+            if place:
+                self._places.release()
+
+    def start_over(self) -> None:
+        self._inherited += self._idle  # closing them here would end the parent's
+        self._begin_with_nothing()
+
+
+class ServerEar:
+    """A connection that listens (see `bells.Ear`)."""
+
+    def __init__(self, session: Session, database: PostgresDatabase) -> None:
+        self._connection = session.connection
+        self._database = database
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def drain(self) -> bool:
+        rang = False
+        try:
+            self._connection.pgconn.consume_input()
+            while self._connection.pgconn.notifies():
+                rang = True
+        except psycopg.Error as error:
+            raise self._database.translated(error) from error
+        return rang
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _timeouts(limit: float, verb: str) -> str:
+    """The server's own: before the watchdog's, so that a slow statement does not cost the connection."""
+    milliseconds = 0 if limit == float("inf") else int(limit * 1000)
+    return (
+        f"{verb} statement_timeout TO {milliseconds * 8 // 10}; {verb} lock_timeout TO {milliseconds // 2}; "
+        f"{verb} idle_in_transaction_session_timeout TO {milliseconds * 2}"
+    )
+
+
+def _display_name(asked: Mapping[str, Any]) -> str:
+    user = f"{asked['user']}@" if asked.get("user") else ""
+    port = f":{asked['port']}" if asked.get("port") else ""
+    return f"postgresql://{user}{asked.get('host', '')}{port}/{asked.get('dbname', '')}"
+
+
+def _sentence(error: psycopg.Error) -> str:
+    """The first line of what was said, without the rows that were involved (they may be private)."""
+    text = error.diag.message_primary or str(error).partition("\n")[0]
+    return f"{text.strip().rstrip('.')}."

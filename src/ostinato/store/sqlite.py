@@ -1,0 +1,359 @@
+"""SQLite: a file, many readers, one writer at a time.
+
+Readers have connections of their own and never wait (WAL). Writers of one process share one connection, in turn;
+writers of several processes queue on a lock file beside the database: with SQLite's own busy handler alone one
+process starves the others. The lock file only orders them; what is right never depends on it. `flock` is polled
+because a blocking one has no deadline; it works on local file systems only, like WAL.
+"""
+
+import fcntl
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.core.errors import ForeignDatabase, Invalid, InvalidSetting, StoreError, StoreUnavailable
+from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
+from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, driver_connection
+from ostinato.store.dialect import Dialect, Kind, Statement, to_micros
+
+OLDEST: Final = (3, 38, 0)
+HEADER: Final = b"SQLite format 3\0"
+FILE_MODE: Final = 0o660  # less the umask; args may be private
+SHORTEST_POLL: Final = 0.00005  # seconds
+LONGEST_POLL: Final = 0.001
+
+AWAY: Final = frozenset(
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
+    | {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT}
+)
+UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
+
+
+class SqliteTx(Tx):
+    """A transaction on one connection."""
+
+    def __init__(self, cursor: sqlite3.Cursor, statements: Mapping[str, Statement], name: str) -> None:
+        super().__init__(statements)
+        self._cursor = cursor
+        self._name = name
+
+    def _fetch(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> list[Row]:
+        return self._execute(statement, batch, params).fetchall()
+
+    def _count(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> int:
+        before = self._cursor.connection.total_changes
+        self._execute(statement, batch, params)
+        return self._cursor.connection.total_changes - before  # rowcount does not know `WITH … UPDATE`
+
+    def _execute(
+        self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]
+    ) -> sqlite3.Cursor:
+        values = {name: _value(value) for name, value in params.items()}
+        if batch is not None:
+            values["rows"] = to_json(batch)
+        try:
+            return self._cursor.execute(statement.sql, values)
+        except sqlite3.Error as error:
+            self._failed = True
+            raise translated(error, self._name) from error
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, list | tuple):
+        return to_json(value)
+    return value
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, UUID):
+        return value.hex
+    if isinstance(value, datetime):
+        return to_micros(value)
+    raise TypeError(f"{type(value).__name__} cannot stand in a batch")
+
+
+to_json: Final[Callable[[Any], str]] = json.JSONEncoder(
+    default=_plain, ensure_ascii=False, separators=(",", ":"), check_circular=False
+).encode
+
+
+def _uuid(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
+
+
+def translated(error: sqlite3.Error, name: str) -> StoreError:
+    """What SQLite said, in our words."""
+    code = getattr(error, "sqlite_errorcode", None)
+    kind = None if code is None else code & 0xFF
+    if code in UNIQUE:
+        return Duplicate(str(error).partition(": ")[2])
+    if kind == sqlite3.SQLITE_FULL:
+        return StoreUnavailable(f"The disk of {name} is full: make room and it goes on.")
+    if kind in AWAY:
+        return StoreUnavailable(f"The database {name} does not answer: {error}.")
+    if kind == sqlite3.SQLITE_NOTADB:
+        return ForeignDatabase(f"{name} is not a SQLite database: it is left as it is.")
+    if kind == sqlite3.SQLITE_READONLY:
+        return StoreError(f"{name} cannot be written: {error}.")
+    return StoreError(f"The database {name} refused: {error}.")
+
+
+class Turn:
+    """The right to write: one thread of this process, one process of this host; whoever waits has a deadline."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.with_name(file.name + ".lock")
+        self._thread = threading.Lock()
+        self._owner: int | None = None
+        self._descriptor: int | None = None
+
+    @contextmanager
+    def held(self, seconds: float) -> Iterator[None]:
+        if self._owner == threading.get_ident():
+            raise StoreError("A writing transaction cannot be opened inside another.")
+        until = time.monotonic() + seconds
+        if not self._thread.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
+            raise self._too_late(seconds)
+        try:
+            self._owner = threading.get_ident()
+            if not self._lock(until):
+                raise self._too_late(seconds)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._opened(), fcntl.LOCK_UN)
+        finally:
+            self._owner = None
+            self._thread.release()
+
+    def _lock(self, until: float) -> bool:
+        descriptor, pause = self._opened(), SHORTEST_POLL
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_POLL)
+
+    def _opened(self) -> int:
+        if self._descriptor is None:
+            try:
+                self._descriptor = os.open(self._file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            except OSError as error:
+                raise StoreError(f"The lock file {self._file} cannot be used: {error.strerror}.") from error
+        return self._descriptor
+
+    def close(self) -> None:
+        """Let go of the lock file; in the child of a fork the parent keeps its turn."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _too_late(self, seconds: float) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"Others have been writing to {self._file.with_suffix('')} for {seconds:g} s."
+        )
+
+
+class SqliteDatabase(Database):
+    def __init__(self, file: Path, *, deadline: float = 30.0, durable: bool = True) -> None:
+        super().__init__(Dialect(Kind.SQLITE))
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: Ostinato needs 3.38 or newer.")
+        self.file = file
+        self.name = str(file)
+        self._deadline, self._durable = deadline, durable
+        self._inherited: list[object] = []
+        self._begin_with_nothing()
+
+    def _begin_with_nothing(self) -> None:
+        self._turn = Turn(self.file)
+        self._writer: sqlite3.Cursor | None = None
+        self._readers: deque[sqlite3.Cursor] = deque()
+
+    @contextmanager
+    def write(self, deadline: float | None = None) -> Iterator[Tx]:
+        self._refuse_a_stranger()
+        with self._turn.held(self._deadline if deadline is None else deadline):
+            if self._writer is None:
+                self._writer = self._connect(writes=True)
+            tx = SqliteTx(self._writer, self.statements, self.name)
+            with self._transaction(self._writer, "BEGIN IMMEDIATE", "COMMIT"):
+                yield tx
+                tx.refuse_if_failed()
+        if tx.rings:
+            self.ring()
+        tx.committed()
+
+    @contextmanager
+    def read(self) -> Iterator[Tx]:
+        cursor = self._reader()
+        try:
+            with self._transaction(cursor, "BEGIN", "ROLLBACK"):
+                yield SqliteTx(cursor, self.statements, self.name)
+        except BaseException:
+            cursor.connection.close()
+            raise
+        self._readers.append(cursor)
+
+    @contextmanager
+    def _transaction(self, cursor: sqlite3.Cursor, begin: str, end: str) -> Iterator[None]:
+        try:
+            self._execute(cursor, begin)
+            yield
+            self._execute(cursor, end)
+        except BaseException:
+            if cursor.connection.in_transaction:
+                self._execute(cursor, "ROLLBACK")
+            raise
+
+    def _execute(self, cursor: sqlite3.Cursor, sql: str) -> list[Row]:
+        try:
+            return cursor.execute(sql).fetchall()
+        except sqlite3.Error as error:
+            raise translated(error, self.name) from error
+
+    def _reader(self) -> sqlite3.Cursor:
+        with suppress(IndexError):
+            return self._readers.pop()
+        self._refuse_a_stranger()
+        cursor = self._connect(writes=False)
+        if self._execute(cursor, "PRAGMA journal_mode") != [("wal",)]:
+            with self.write():
+                pass  # the first writer turns it on
+        return cursor
+
+    def _refuse_a_stranger(self) -> None:
+        """Look at the file before SQLite touches it; make it if there is none."""
+        if self._writer is not None:
+            return
+        try:
+            with open(self.file, "rb", opener=_opener) as file:
+                header = file.read(len(HEADER))
+        except FileNotFoundError:
+            raise InvalidSetting(f"The folder {self.file.parent} does not exist: make it first.") from None
+        except IsADirectoryError:
+            raise InvalidSetting(f"{self.file} is a folder: name a file in it.") from None
+        except OSError as error:
+            raise StoreError(f"The database {self.file} cannot be opened: {error.strerror}.") from error
+        if header not in (b"", HEADER):
+            raise ForeignDatabase(f"{self.file} is not a SQLite database: it is left as it is.")
+
+    def _connect(self, *, writes: bool) -> sqlite3.Cursor:
+        try:
+            connection = sqlite3.connect(
+                self.file,
+                timeout=self._deadline,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=512,
+            )
+        except sqlite3.Error as error:
+            raise translated(error, self.name) from error
+        connection.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
+        cursor = connection.cursor()
+        for pragma in self._pragmas() if writes else ["query_only = ON", "mmap_size = 0"]:
+            self._execute(cursor, f"PRAGMA {pragma}")
+        return cursor
+
+    def _pragmas(self) -> list[str]:
+        return [
+            "journal_mode = WAL",
+            f"synchronous = {'FULL' if self._durable else 'OFF'}",
+            "foreign_keys = ON",
+            "mmap_size = 0",
+            "journal_size_limit = 67108864",
+        ]
+
+    @contextmanager
+    def borrow(self, connection: object) -> Iterator[Tx]:
+        theirs = driver_connection(connection)
+        if not isinstance(theirs, sqlite3.Connection):
+            raise Invalid(
+                f"A connection of {type(theirs).__module__} cannot write to the SQLite file {self.name}."
+            )
+        theirs.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
+        cursor = theirs.cursor()
+        cursor.row_factory = None
+        self._refuse_another_file(cursor)
+        self._begin_for(theirs, cursor)
+        tx = SqliteTx(cursor, self.statements, self.name)
+        self._execute(cursor, "SAVEPOINT ostinato")
+        try:
+            yield tx
+            tx.refuse_if_failed()
+        except BaseException:
+            if theirs.in_transaction:  # a full disk ends it whatever we want
+                self._execute(cursor, "ROLLBACK TO ostinato")
+                self._execute(cursor, "RELEASE ostinato")
+            raise
+        self._execute(cursor, "RELEASE ostinato")
+        if tx.rings:
+            ring_all(bells_beside(self.file), SOON)
+
+    def _refuse_another_file(self, cursor: sqlite3.Cursor) -> None:
+        main = next(file for _, name, file in self._execute(cursor, "PRAGMA database_list") if name == "main")
+        if not main or not self.file.exists() or not os.path.samefile(main, self.file):
+            raise Invalid(f"That connection is on {main or 'a database in memory'}, not on {self.name}.")
+
+    def _begin_for(self, theirs: sqlite3.Connection, cursor: sqlite3.Cursor) -> None:
+        """sqlite3 begins at the first INSERT; ours may come before it."""
+        if theirs.in_transaction:
+            return
+        if theirs.isolation_level is None or getattr(theirs, "autocommit", False) is True:
+            raise Invalid("That connection has no open transaction: BEGIN first.")
+        with self._turn.held(self._deadline):
+            self._execute(cursor, "BEGIN IMMEDIATE")
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def ring(self) -> None:
+        ring_all(bells_beside(self.file), NOW)
+
+    def listen(self, on_ring: Callable[[], None]) -> Listener:
+        return FileListener(self.file, self._version(), on_ring)
+
+    def _version(self) -> Callable[[], int]:
+        """A number that changes with the commits of others; comparable on one connection only."""
+        cursors: list[sqlite3.Cursor] = []
+
+        def version() -> int:
+            if not cursors:
+                cursors.append(self._reader())
+            return int(self._execute(cursors[0], "PRAGMA data_version")[0][0])
+
+        return version
+
+    def close(self) -> None:
+        with self._turn.held(self._deadline):
+            if self._writer is not None:
+                self._writer.connection.close()
+                self._writer = None
+        while self._readers:
+            self._readers.pop().connection.close()
+        self._turn.close()
+
+    def start_over(self) -> None:
+        self._turn.close()
+        self._inherited += [self._writer, *self._readers]  # closing them here could harm the parent
+        self._begin_with_nothing()
+
+
+def _opener(file: str, flags: int) -> int:
+    return os.open(file, flags | os.O_CREAT, FILE_MODE)
