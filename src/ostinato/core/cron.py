@@ -14,6 +14,7 @@ What keeps the search short: on one pass, first or last, a later wall time never
 the due times are two sorted lines (one, when fixed), and the next is the earlier of the next on each.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ _FIRST_DAY, _LAST_DAY = 2, date.max.toordinal() - 1  # a day off each end of the
 _EVERY_KIND_OF_YEAR = range(date(2000, 1, 1).toordinal(), date(2028, 1, 1).toordinal())
 _LONGEST_EXPRESSION = 1000
 _ANY_START = datetime(2000, 1, 1, tzinfo=UTC)  # cronsim wants one; we only read and match with it
+
+_RANGE_OF_ONE = re.compile(r"\b0*(\w+)-0*\1/\d+", re.ASCII)  # `5-5/10` is 5; cronsim would read `5/10`
 
 _FIRST_PASS, _LAST_PASS = 0, -1
 
@@ -104,9 +107,9 @@ def count_between(pattern: Pattern, tz: ZoneInfo, after: datetime, until: dateti
     """How many due times are in `(after, until]`: reckoned, or walked through where the clock jumps."""
     total = 0
     while after < until:
-        end = min(after + CALM, until)
+        end = after + min(CALM, until - after)
         if not _is_even(after, end, tz):
-            end = min(after + HOUR, until)
+            end = after + min(HOUR, until - after)
         count = _reckoned if _is_even(after, end, tz) else _walked
         total += count(pattern, tz, after, end)
         after = end
@@ -172,7 +175,7 @@ def split(expression: str) -> list[str]:
     fields = ALIASES.get(expression.lower(), expression).split()
     if len(fields) != len(FIELDS):
         raise _refused(expression, f"it has {len(fields)} fields instead of five ({' '.join(FIELDS)})")
-    return fields
+    return [_RANGE_OF_ONE.sub(r"\1", field) for field in fields]
 
 
 def explain(expression: str) -> str:

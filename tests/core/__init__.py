@@ -1,0 +1,1 @@
+"""The rules, as tables of values and as properties."""
