@@ -1,6 +1,5 @@
 """Durations as people write them: `30s`, `5m`, `6h`, `1d`, `2w`, `1h30m`, `500ms`, `1 hour 30 minutes`."""
 
-import math
 import re
 from datetime import date, timedelta
 from decimal import Decimal
@@ -48,12 +47,8 @@ def parse_duration(value: str | int | float | timedelta) -> timedelta:
             return _checked(value, value)
         case str():
             return _checked(value, _from_text(value))
-        case bool():
-            raise _unreadable(value)
-        case int() | float() if math.isfinite(value) and abs(value) <= CALENDAR.total_seconds():
-            return _checked(value, timedelta(seconds=value))
-        case int() | float():
-            raise _beyond(value)
+        case int() | float() if not isinstance(value, bool) and value == value:  # which NaN is not
+            return _from_seconds(value)
         case _:
             raise _unreadable(value)
 
@@ -82,6 +77,12 @@ def is_duration(text: str) -> bool:
     if _NUMBER.fullmatch(text):
         return True
     return bool(text) and not _PART.sub("", text)
+
+
+def _from_seconds(seconds: float) -> timedelta:
+    if abs(seconds) > CALENDAR.total_seconds():
+        raise _beyond(seconds)
+    return _checked(seconds, timedelta(seconds=seconds))
 
 
 def _from_text(text: str) -> timedelta:
