@@ -1,0 +1,218 @@
+"""What crosses the border as text: args and results as JSON, messages and log lines for people.
+
+Nothing is ever pickled. What comes in must be JSON as everybody understands it, and is refused with the place
+and a way out if it is not. What comes out of a run is kept whatever it is: as text, cut visibly, with a warning.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ostinato.core.errors import Invalid
+
+LIMIT = 256 * 1024  # bytes of UTF-8
+DEEPEST = 64
+FIELD_LIMIT = 1000  # characters of one field in a log line
+
+INSTEAD = {  # by the name of a class anywhere among a value's bases
+    "datetime": "its ISO text, .isoformat()",
+    "date": "its ISO text, .isoformat()",
+    "time": "its ISO text, .isoformat()",
+    "timedelta": "seconds, or text like 30s",
+    "UUID": "its text, str(…)",
+    "Decimal": "its text, str(…), or a float",
+    "PurePath": "its text, str(…)",
+    "Enum": "its .value",
+    "BaseModel": "its .model_dump(mode='json')",
+    "Set": "a list",
+    "set": "a list",
+    "frozenset": "a list",
+    "bytes": "text, for example base64",
+    "bytearray": "text, for example base64",
+}
+
+
+def encode(value: object, what: str = "args", limit: int = LIMIT) -> str:
+    """The one JSON text of a value: compact, keys in order. Refuses what is not JSON; `what` names it."""
+    flaw = next(_flaws(value, what, DEEPEST), None)
+    if flaw is not None:
+        raise Invalid(flaw)
+    text = _dump(value, what, sort_keys=True)
+    size = len(text.encode())
+    if size > limit:
+        raise Invalid(
+            f"{what} is {size:,} bytes of JSON, and {limit:,} are allowed; keep the data elsewhere and pass "
+            "where it is."
+        )
+    return text
+
+
+def decode(text: str, what: str = "args") -> Any:
+    """The value of a JSON text."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"{what} cannot be read as JSON: {error}.") from None
+
+
+class Kept(NamedTuple):
+    """A result as it is kept, and what has to be said about it."""
+
+    text: str | None
+    warning: str | None = None
+
+
+NOTHING = Kept(None)
+
+
+def encode_result(value: object, limit: int = LIMIT) -> Kept:
+    """A run's result as JSON text: whatever it is, it is kept."""
+    if value is None:
+        return NOTHING
+    flaw = next(_flaws(value, "result", DEEPEST), None)
+    if flaw is not None:
+        return Kept(_text_within(_shown(value), limit), f"The result is kept as text: {flaw}")
+    try:
+        text = _dump(value, "result", sort_keys=False)
+    except Invalid as error:
+        return Kept(_text_within(_shown(value), limit), f"The result is kept as text: {error}")
+    size = len(text.encode())
+    if size > limit:
+        return Kept(
+            _text_within(text, limit), f"The result is {size:,} bytes of JSON: cut to the {limit:,} allowed."
+        )
+    return Kept(text)
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters, beginning and end kept, and nothing in them that a database refuses."""
+    if "\0" in text or not _is_unicode(text):
+        text = text.replace("\0", "␀").encode("utf-8", "backslashreplace").decode()
+    if len(text) <= limit:
+        return text
+    room = max(limit - len(_gap(len(text))), 0)
+    tail = room // 3
+    head = room - tail
+    return text[:head] + _gap(len(text) - room) + text[len(text) - tail :]
+
+
+class Line:
+    """A log line: what happened, and its fields. It is written out only if somebody reads it.
+
+    No value can begin a new line or hide what follows: what cannot be printed is escaped.
+    """
+
+    __slots__ = ("event", "fields")
+
+    def __init__(self, event: str, fields: dict[str, object]) -> None:
+        self.event = event
+        self.fields = fields
+
+    def __str__(self) -> str:
+        event = self.event if self.event.isprintable() else _escaped(self.event)[1:-1]
+        return "  ".join([event, " ".join(f"{_word(k)}={_word(v)}" for k, v in self.fields.items())]).rstrip()
+
+
+def _word(value: object) -> str:
+    text = cut(value if isinstance(value, str) else _shown(value, str), FIELD_LIMIT)
+    bare = text.isprintable() and text and not set(text) & set(' "=\\')
+    return text if bare else _escaped(text)
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=not text.isprintable()).replace("\x7f", "\\u007f")
+
+
+def _dump(value: object, what: str, sort_keys: bool) -> str:
+    try:
+        return json.dumps(
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
+        )
+    except (ValueError, TypeError) as error:  # an integer of more digits than Python will write
+        raise Invalid(f"{what} cannot be written as JSON: {error}.") from None
+
+
+def _flaws(value: object, path: str, depth: int) -> Iterator[str]:
+    """Sentences about what keeps the value from being JSON. The order of the cases is the order of frequency."""
+    match value:
+        case str():
+            yield from _text_flaws(value, path)
+        case None | bool() | int():
+            pass
+        case float():
+            if not math.isfinite(value):
+                yield f"{path} is {value}, which JSON cannot say; leave it out, or pass null."
+        case dict() | list() | tuple() if not depth:
+            yield f"{path} is nested more than {DEEPEST} deep; flatten it, or pass it as text."
+        case dict():
+            for key, each in value.items():
+                if not isinstance(key, str):
+                    yield f"{path} has the key {_shown(key)}, which is not text; JSON keys are text."
+                elif next(_text_flaws(key, path), None):
+                    yield from _text_flaws(key, f"A key of {path}")
+                else:
+                    yield from _flaws(each, _member(path, key), depth - 1)
+        case list() | tuple():
+            for index, each in enumerate(value):
+                yield from _flaws(each, f"{path}[{index}]", depth - 1)
+        case _:
+            yield f"{path} is {_a(value)}, which is not JSON; pass {_instead(value)}."
+
+
+def _text_flaws(text: str, path: str) -> Iterator[str]:
+    if "\0" in text:
+        yield f"{path} contains a NUL character, which databases refuse; remove it."
+    elif not _is_unicode(text):
+        yield f"{path} contains half of a character (a lone surrogate); decode the text properly."
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _member(path: str, key: str) -> str:
+    return f"{path}.{key}" if key.isidentifier() else f"{path}[{json.dumps(cut(key, 60))}]"
+
+
+def _a(value: object) -> str:
+    name = type(value).__name__
+    return f"an {name}" if name[:1] in "aeiouAEIO" else f"a {name}"
+
+
+def _instead(value: object) -> str:
+    if hasattr(type(value), "__dataclass_fields__"):
+        return "its fields, dataclasses.asdict(…)"
+    names = (base.__name__ for base in type(value).__mro__)
+    return next((INSTEAD[name] for name in names if name in INSTEAD), "text, numbers, lists or objects")
+
+
+def _shown(value: object, show: Any = repr) -> str:
+    try:
+        return str(show(value))
+    except Exception as error:  # noqa: BLE001  whatever a stranger's __repr__ raises
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+def _text_within(text: str, limit: int) -> str:
+    """A JSON text of at most `limit` bytes; quotes and wide characters make it longer than the text."""
+    keep = limit
+    while True:
+        encoded = json.dumps(cut(text, keep), ensure_ascii=False)
+        if len(encoded.encode()) <= limit:
+            return encoded
+        keep = keep * 3 // 4
+
+
+def _gap(characters: int) -> str:
+    return f"… [{characters:,} characters cut] …"
+
+
+def _no_number(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,22 @@
+"""What people write and what their code sees while it runs: Task, Context, Registry and the signals.
+
+It knows neither the database nor the loop: the worker hands a Context its Desk, and the runner calls a Task.
+"""
+
+from ostinato.task.context import Context, Desk, Progress
+from ostinato.task.registry import Registry
+from ostinato.task.signals import Defer, GiveUp, RetryLater, Signal
+from ostinato.task.task import Call, Task
+
+__all__ = [
+    "Call",
+    "Context",
+    "Defer",
+    "Desk",
+    "GiveUp",
+    "Progress",
+    "Registry",
+    "RetryLater",
+    "Signal",
+    "Task",
+]

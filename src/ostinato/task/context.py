@@ -1,0 +1,235 @@
+"""What a task sees of its own run.
+
+A worker hands every run a Context; a plain call outside a worker gets a quiet one, whose log goes to `logging`
+and whose progress and checkpoint stay in memory. Code deep inside a task finds it by `Context.current()`.
+
+What a task tells (progress, checkpoint) goes over the worker's Desk, with the fence of the run: a run whose
+lease is lost can write nothing any more.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol, Self
+from uuid import UUID, uuid4
+
+from ostinato.clock import SystemClock
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Asked, Definition, Json, Live
+from ostinato.core.payload import Line, cut, decode, encode
+from ostinato.core.schedule import Manual
+
+PROGRESS_EVERY = 0.25  # seconds
+MESSAGE_LIMIT = 1000
+
+_LOGGER = logging.getLogger("ostinato.task")
+
+
+class Desk(Protocol):
+    """Where a run leaves what it has to tell: the worker's side of a Context."""
+
+    def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
+        """Keep the latest progress. Called on the loop and on threads: it must not block, and never fails."""
+
+    def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
+        """Return when it is kept; LeaseLost when this run may write no more."""
+
+
+class QuietDesk:
+    """Nobody to tell: outside a worker."""
+
+    def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
+        pass
+
+    def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
+        pass
+
+
+class Progress(NamedTuple):
+    """How far a run has come."""
+
+    done: float
+    of: float | None
+    message: str | None
+
+
+class Log:
+    """Log lines that say whose they are: `ctx.log.info("sending", to=to)`."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: dict[str, object]) -> None:
+        self._fields = fields
+
+    def debug(self, event: str, /, **fields: object) -> None:
+        self._tell(logging.DEBUG, event, fields)
+
+    def info(self, event: str, /, **fields: object) -> None:
+        self._tell(logging.INFO, event, fields)
+
+    def warning(self, event: str, /, **fields: object) -> None:
+        self._tell(logging.WARNING, event, fields)
+
+    def error(self, event: str, /, **fields: object) -> None:
+        self._tell(logging.ERROR, event, fields)
+
+    def _tell(self, level: int, event: str, fields: dict[str, object]) -> None:
+        if _LOGGER.isEnabledFor(level):
+            _LOGGER.log(level, Line(event, fields | self._fields), stacklevel=3)
+
+
+class Context:
+    """One run, as its task sees it."""
+
+    __slots__ = (
+        "_checkpoint",
+        "_delivered_at",
+        "_desk",
+        "_monotonic",
+        "_progress",
+        "_undelivered",
+        "args",
+        "cancelled",
+        "definition",
+        "live",
+        "worker",
+    )
+
+    def __init__(
+        self,
+        live: Live,
+        definition: Definition,
+        args: dict[str, Any],
+        worker: str = "",
+        desk: Desk = QuietDesk(),  # noqa: B008  it holds nothing
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.live = live
+        self.definition = definition
+        self.args = args
+        self.worker = worker
+        self.cancelled = False  # True: stop soon (cancelled, timed out, lease lost, worker stopping)
+        self._desk = desk
+        self._monotonic = monotonic
+        self._checkpoint = live.checkpoint
+        self._progress: Progress | None = None
+        self._delivered_at = -math.inf
+        self._undelivered = False
+
+    @classmethod
+    def quiet(cls, task: str, args: dict[str, Any]) -> Self:
+        """A Context for a plain call: an occurrence of its own that no database knows."""
+        now = SystemClock().now()
+        live = Live(
+            id=uuid4(), job_id=uuid4(), number=1, attempt=0, execution_number=1, asked=Asked.HAND,
+            due_at=now, run_at=now, queued_at=now, queue="default", priority=5, task=task,
+        )  # fmt: skip
+        return cls(live, Definition(task, Manual()), args)
+
+    @classmethod
+    def current(cls) -> "Context | None":
+        """The Context of the run that this code is part of, if there is one."""
+        return _CURRENT.get()
+
+    def become_current(self) -> None:
+        """For the runner: from here on, in this asyncio task or copied context, `current` is this one."""
+        _CURRENT.set(self)
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.live.task
+
+    @property
+    def job_id(self) -> UUID:
+        return self.live.job_id
+
+    @property
+    def job_key(self) -> str | None:
+        return self.definition.key
+
+    @property
+    def job_name(self) -> str:
+        return self.definition.name or self.definition.key or self.live.task
+
+    @property
+    def execution_id(self) -> UUID:
+        return self.live.id
+
+    @property
+    def number(self) -> int:
+        """The occurrence's number in its job, from 1."""
+        return self.live.number
+
+    @property
+    def attempt(self) -> int:
+        """0 for the first try."""
+        return self.live.attempt
+
+    @property
+    def execution_number(self) -> int:
+        """How many executions the job has had, this one included."""
+        return self.live.execution_number
+
+    @property
+    def due_at(self) -> datetime:
+        """The time that the schedule named; a retry keeps it."""
+        return self.live.due_at
+
+    @property
+    def occurrence_key(self) -> str:
+        """The same for every attempt: send it along to make an effect idempotent."""
+        return f"sched-{self.live.job_id}-n{self.live.number}"
+
+    @property
+    def execution_key(self) -> str:
+        """This attempt's own."""
+        return f"{self.occurrence_key}-rc{self.live.attempt}"
+
+    @property
+    def log(self) -> Log:
+        """Log lines that carry this run's names."""
+        return Log({"job_id": self.live.job_id, "execution_key": self.execution_key})
+
+    def progress(self, done: float, of: float | None = None, message: str | None = None) -> None:
+        """Say how far it has come. As often as you like: a few a second are told, and always the last."""
+        if not math.isfinite(done) or (of is not None and not math.isfinite(of)):
+            raise Invalid(f"Progress is counted in numbers, and {done} of {of} is not one.")
+        self._progress = Progress(done, of, None if message is None else cut(message, MESSAGE_LIMIT))
+        self._undelivered = True
+        if self._monotonic() - self._delivered_at >= PROGRESS_EVERY:
+            self.flush_progress()
+
+    @property
+    def last_progress(self) -> Progress | None:
+        """What `progress` was told last."""
+        return self._progress
+
+    def flush_progress(self) -> None:
+        """For the runner: tell what was held back."""
+        if self._undelivered and self._progress is not None:
+            self._undelivered = False
+            self._delivered_at = self._monotonic()
+            told = {name: value for name, value in self._progress._asdict().items() if value is not None}
+            self._desk.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
+
+    @property
+    def checkpoint(self) -> Any:
+        """What an earlier attempt, or this one, saved last; None if nothing was."""
+        return None if self._checkpoint is None else decode(self._checkpoint, "checkpoint")
+
+    def save_checkpoint(self, value: object) -> None:
+        """Keep a JSON value for the next attempt, should there be one; raises LeaseLost if this run is over.
+
+        It returns when the value is kept, so it waits for the database: in an `async def` task write
+        `await asyncio.to_thread(ctx.save_checkpoint, value)`.
+        """
+        text = encode(value, "checkpoint")
+        self._desk.save_checkpoint(self.live.id, self.live.fence, text)
+        self._checkpoint = text
+
+
+_CURRENT: ContextVar[Context | None] = ContextVar("ostinato_context", default=None)
