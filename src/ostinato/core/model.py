@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
+from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Schedule
 
@@ -273,3 +274,24 @@ class Change:
     skips: tuple[Skip, ...] = ()
     events: tuple[Event, ...] = ()
     rewritten: tuple[Skip, ...] = ()  # skips that a wrong clock had made too long; a count of 0 removes one
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An execution that a worker has just taken, with the definition it runs by."""
+
+    live: Live
+    definition: Definition
+
+    @property
+    def args(self) -> Json:
+        return self.definition.args if self.live.args is None else self.live.args
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a claimed execution came to, on its way to the store."""
+
+    live: Live
+    outcome: Outcome
+    at: datetime

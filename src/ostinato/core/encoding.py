@@ -1,0 +1,93 @@
+"""Schedules and policies as text, and back. Exact: what is read is what was written."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final, get_args, get_type_hints
+
+from ostinato.core import schedule
+from ostinato.core.policy import Policies
+from ostinato.core.retry import Backoff
+from ostinato.core.schedule import Schedule
+from ostinato.core.window import Window
+
+MICROSECOND: Final = timedelta(microseconds=1)
+REMEMBERED: Final = 4096  # most jobs share a few policies; parsing costs more than looking up
+
+
+def schedule_text(value: Schedule) -> str:
+    """A schedule as JSON text."""
+    return _dumps(schedule.to_json(value))
+
+
+@lru_cache(REMEMBERED)
+def schedule_of(text: str) -> Schedule:
+    """The schedule that a text holds."""
+    return schedule.from_json(json.loads(text))
+
+
+@lru_cache(REMEMBERED)
+def policies_text(policies: Policies) -> str:
+    """All policies as JSON text, defaults included: a later version may choose others."""
+    return _dumps(_plain(policies))
+
+
+@lru_cache(REMEMBERED)
+def policies_of(text: str) -> Policies:
+    """The policies that a text holds; what it does not name has its default."""
+    raw = json.loads(text)
+    return Policies(
+        **{name: _read(POLICY_TYPES[name], value) for name, value in raw.items() if name in POLICY_TYPES}
+    )
+
+
+POLICY_TYPES: Final = get_type_hints(Policies)
+BACKOFF_TYPES: Final = get_type_hints(Backoff)
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Window():
+            return value.to_json()
+        case Policies() | Backoff():
+            return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        case StrEnum():
+            return value.value
+        case timedelta():
+            return value // MICROSECOND
+        case datetime():
+            return value.isoformat()
+        case tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """A plain value as the type that its field has."""
+    kinds = [each for each in (*get_args(kind), kind) if isinstance(each, type)]
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return Window.from_json(value) if Window in kinds else _backoff(value)
+    if isinstance(value, list):
+        return tuple(_read(kinds[0], item) for item in value)
+    if timedelta in kinds:
+        return value * MICROSECOND
+    if datetime in kinds:
+        return datetime.fromisoformat(value)
+    enums = [each for each in kinds if issubclass(each, StrEnum)]
+    return enums[0](value) if enums else value
+
+
+def _backoff(raw: Mapping[str, Any]) -> Backoff:
+    return Backoff(
+        **{name: _read(BACKOFF_TYPES[name], value) for name, value in raw.items() if name in BACKOFF_TYPES}
+    )

@@ -1,0 +1,144 @@
+"""What every writing transaction begins with: lock the jobs, read what the rules need. And what it ends with: save.
+
+Locks are taken in one order everywhere: jobs by id, then their live rows. A live row is locked only under the lock
+of its job, or by a claim, which never waits.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from uuid import UUID
+
+from ostinato.core.model import Change, Definition, Facts, Job, Live, Skip
+from ostinato.store import rows
+from ostinato.store.database import Tx
+from ostinato.store.dialect import from_micros, to_uuid
+
+
+class Definitions:
+    """Parsed definitions by job and version: a definition is read once, however often its job runs."""
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._most = most
+        self._known: OrderedDict[tuple[UUID, int], Definition] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, tx: Tx, versions: Mapping[UUID, int]) -> dict[UUID, Definition]:
+        """The definitions of jobs at these versions. One that cannot be read is left out."""
+        with self._lock:
+            found = {job_id: self._known.get((job_id, version)) for job_id, version in versions.items()}
+        missing = [job_id for job_id, definition in found.items() if definition is None]
+        if missing:
+            found |= self._read(tx, missing)
+        return {job_id: definition for job_id, definition in found.items() if definition is not None}
+
+    def _read(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, Definition | None]:
+        read: dict[UUID, Definition | None] = dict.fromkeys(ids)
+        for row in tx.rows("definitions", ids=ids):
+            try:
+                job_id, version, definition = rows.definition_of(row)
+            except (ValueError, TypeError, KeyError):
+                continue  # written by hand or by a newer version: this job is set aside, the others go on
+            read[job_id] = definition
+            self._keep(job_id, version, definition)
+        return read
+
+    def _keep(self, job_id: UUID, version: int, definition: Definition) -> None:
+        with self._lock:
+            self._known[job_id, version] = definition
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+
+
+Lives = dict[UUID, list[Live]]
+
+
+def locked_jobs(tx: Tx, definitions: Definitions, ids: Iterable[UUID]) -> dict[UUID, Job]:
+    """Lock jobs in the order of their ids."""
+    return with_definitions(tx, definitions, map(rows.facts_of, tx.rows("lock_facts", ids=sorted(ids))))
+
+
+def with_definitions(
+    tx: Tx, definitions: Definitions, facts: Iterable[tuple[UUID, Facts]]
+) -> dict[UUID, Job]:
+    """Jobs from their facts; those whose definition cannot be read are left out."""
+    known = dict(facts)
+    found = definitions.of(tx, {job_id: each.version for job_id, each in known.items()})
+    return {job_id: Job(job_id, found[job_id], known[job_id]) for job_id in known if job_id in found}
+
+
+def lives_of(tx: Tx, ids: Sequence[UUID], statement: str = "lock_live") -> Lives:
+    """The live rows of jobs, by job."""
+    lives: Lives = {job_id: [] for job_id in ids}
+    for row in tx.rows(statement, ids=ids):
+        live = rows.LIVE.of(row)
+        lives.setdefault(live.job_id, []).append(live)
+    return lives
+
+
+def insert(tx: Tx, changes: Sequence[Change]) -> None:
+    """Save jobs that are new."""
+    if changes:
+        tx.run("insert_jobs", [rows.new_job(change.job) for change in changes])
+        _save_the_rest(tx, changes)
+
+
+def save(tx: Tx, changes: Sequence[Change]) -> None:
+    """Save what the rules decided about locked jobs: a handful of statements, however many changes."""
+    if changes:
+        tx.run("update_facts", [rows.changed_facts(change) for change in changes])
+        _save_the_rest(tx, changes)
+
+
+def _save_the_rest(tx: Tx, changes: Sequence[Change]) -> None:
+    """First what makes room (ended rows hold their slot), then what takes it."""
+    gone = [live_id for change in changes for live_id in change.drop]
+    ended = [rows.EXECUTION.row(execution) for change in changes for execution in change.ended]
+    altered = [rows.UPDATED_LIVE(live) for change in changes for live in change.alter]
+    added = [rows.LIVE.row(live) for change in changes for live in change.add]
+    events = [rows.EVENT.row(event) for change in changes for event in change.events]
+    if gone:
+        tx.run("delete_live", ids=gone)
+    if ended:
+        tx.run("insert_executions", ended)
+    if altered:
+        tx.run("update_live", altered)
+    if added:
+        tx.run("insert_live", added)
+    if events:
+        tx.run("insert_events", events)
+    _save_skips(tx, list(chain.from_iterable(change.skips for change in changes)))
+    _rewrite_skips(tx, list(chain.from_iterable(change.rewritten for change in changes)))
+
+
+def _save_skips(tx: Tx, skips: Sequence[Skip]) -> None:
+    """A skip that continues the last one of its job extends that row."""
+    following = [skip for skip in skips if skip.follows is not None]
+    extended: set[tuple[UUID, object]] = set()
+    if following:
+        batch = [
+            (s.id, s.job_id, s.reason, s.follows, s.last_due_at, s.count, s.in_the_way) for s in following
+        ]
+        extended = {(to_uuid(job_id), from_micros(last)) for job_id, last in tx.rows("extend_skips", batch)}
+    new = [rows.SKIP.row(skip) for skip in skips if not _was_extended(skip, extended)]
+    if new:
+        tx.run("insert_skips", new)
+
+
+def _was_extended(skip: Skip, extended: set[tuple[UUID, object]]) -> bool:
+    return skip.follows is not None and (skip.job_id, skip.last_due_at) in extended
+
+
+def _rewrite_skips(tx: Tx, skips: Sequence[Skip]) -> None:
+    shorter = [(skip.id, skip.last_due_at, skip.count) for skip in skips if skip.count]
+    gone = [skip.id for skip in skips if not skip.count]
+    if shorter:
+        tx.run("rewrite_skips", shorter)
+    if gone:
+        tx.run("delete_skips", ids=gone)
+
+
+def wakes_somebody(changes: Iterable[Change]) -> bool:
+    """Whether a worker or a dispatcher has something to do because of these."""
+    return any(change.add or change.alter or change.job.facts.next_due_at for change in changes)

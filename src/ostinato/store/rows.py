@@ -1,0 +1,178 @@
+"""Values and rows: how each value of core/model.py stands in its table.
+
+A `Shape` maps a dataclass to a row with one column per field, in the order of the fields. Drivers return ids as
+bytes or UUID and instants as microseconds (see database.py); what goes in is adapted by the transaction.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from operator import attrgetter
+from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
+from uuid import UUID
+
+from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
+from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Live, Skip
+from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
+from ostinato.store.dialect import from_micros, to_uuid
+
+T = TypeVar("T")
+Row = Sequence[Any]
+Reader = Callable[[Any], Any]
+
+
+class Shape(Generic[T]):
+    """How one kind of value is read from a row and written to one."""
+
+    def __init__(self, kind: type[T], only: Sequence[str] | None = None) -> None:
+        self.columns = tuple(only or [field.name for field in fields(kind)])  # type: ignore[arg-type]
+        hints = get_type_hints(kind)
+        self._kind = kind
+        self._readers = [_reader(hints[name]) for name in self.columns]
+        self.row: Callable[[T], tuple[Any, ...]] = attrgetter(*self.columns)
+
+    def of(self, row: Row) -> T:
+        """The value that a row holds."""
+        cells = zip(self._readers, row, strict=True)
+        return self._kind(*[cell if cell is None or read is None else read(cell) for read, cell in cells])
+
+
+def _reader(hint: Any) -> Reader | None:
+    kinds = [kind for kind in (*get_args(hint), hint) if isinstance(kind, type) and kind is not type(None)]
+    if UUID in kinds:
+        return to_uuid
+    if datetime in kinds:
+        return from_micros
+    for kind in kinds:
+        if issubclass(kind, StrEnum):
+            return kind._value2member_map_.__getitem__
+    return None
+
+
+FACTS: Final = Shape(Facts)
+LIVE: Final = Shape(Live)
+EXECUTION: Final = Shape(Execution)
+EVENT: Final = Shape(Event)
+SKIP: Final = Shape(Skip, [field.name for field in fields(Skip) if field.name != "follows"])
+
+UPDATED_FACTS: Final = attrgetter(*[name for name in FACTS.columns if name != "created_at"])
+UPDATED_LIVE: Final = attrgetter(
+    "id", "run_at", "queue", "priority", "task", "slot", "waits_for", "fence", "worker_id", "started_at",
+    "releases", "progress", "cancel_asked_at", "cancel_by",
+)  # fmt: skip
+
+KINDS: Final[dict[type[Schedule], str]] = {Every: "every", Cron: "cron", Once: "once", Manual: "manual"}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker, as others see it."""
+
+    id: UUID
+    app: str
+    host: str
+    pid: int
+    version: str
+    tasks: str
+    queues: str
+    concurrency: int
+    running: int
+    started_at: datetime
+    renewed_at: datetime
+    lease_until: datetime
+    drain_asked_at: datetime | None
+    closed_at: datetime | None
+    closed_as: str | None
+
+    @property
+    def task_names(self) -> frozenset[str]:
+        return frozenset(json.loads(self.tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue, with what waits and what runs in it."""
+
+    name: str
+    paused_at: datetime | None
+    paused_by: str
+    max_queued: int | None
+    queued: int
+    running: int
+
+
+WORKER: Final = Shape(WorkerRow)
+QUEUE: Final = Shape(QueueRow)
+
+
+def facts_of(row: Row) -> tuple[UUID, Facts]:
+    """An id and the facts behind it."""
+    return to_uuid(row[0]), FACTS.of(row[1:])
+
+
+def definition_of(row: Row) -> tuple[UUID, int, Definition]:
+    """An id, a version and what people wrote."""
+    (
+        job_id,
+        version,
+        app,
+        key,
+        name,
+        description,
+        task,
+        args,
+        queue,
+        priority,
+        schedule,
+        policies,
+        tags,
+        *rest,
+    ) = row
+    metadata, owner, declared = rest
+    definition = Definition(
+        task=task, schedule=schedule_of(schedule), args=args, policies=policies_of(policies), app=app, key=key,
+        name=name, description=description, queue=queue, priority=priority, tags=tuple(json.loads(tags)),
+        metadata=metadata, owner=owner, declared=declared,
+    )  # fmt: skip
+    return to_uuid(job_id), version, definition
+
+
+def written(definition: Definition) -> dict[str, Any]:
+    """A definition, column by column."""
+    return {
+        "app": definition.app,
+        "key": definition.key,
+        "name": definition.name,
+        "description": definition.description,
+        "task": definition.task,
+        "args": definition.args,
+        "queue": definition.queue,
+        "priority": definition.priority,
+        "kind": KINDS[type(definition.schedule)],
+        "schedule": schedule_text(definition.schedule),
+        "policies": policies_text(definition.policies),
+        "tags": json.dumps(definition.tags),
+        "metadata": definition.metadata,
+        "owner": definition.owner,
+        "declared": definition.declared,
+    }
+
+
+def new_job(job: Job) -> tuple[Any, ...]:
+    """A whole job, for `insert_jobs`."""
+    app, key, *rest = written(job.definition).values()
+    return (job.id, app, key, held_key(job), *rest, *FACTS.row(job.facts))
+
+
+def changed_facts(change: Change) -> tuple[Any, ...]:
+    """What `update_facts` writes."""
+    return (change.job.id, held_key(change.job), *UPDATED_FACTS(change.job.facts))
+
+
+def held_key(job: Job) -> str | None:
+    """A key is held until its job has ended."""
+    facts = job.facts
+    free = facts.ended_at or facts.cancelled_at or facts.deleted_at
+    return None if free else job.definition.key

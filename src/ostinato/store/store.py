@@ -1,0 +1,45 @@
+"""The memory: every row that Ostinato keeps, in four rooms around one database."""
+
+from pathlib import Path
+from typing import Final
+
+from ostinato.core.model import Luck
+from ostinato.store import migrate
+from ostinato.store.database import Database
+from ostinato.store.history import History
+from ostinato.store.jobs import Jobs
+from ostinato.store.locking import Definitions
+from ostinato.store.queue import Queue
+from ostinato.store.workers import Workers
+
+QUERIES: Final = Path(__file__).parent / "queries.sql"
+
+
+class Store:
+    """What is to come, what is now, what has been, and who works on it. A method is one transaction."""
+
+    def __init__(self, database: Database, luck: Luck) -> None:
+        self.database = database
+        self._definitions = Definitions()
+        database.load(QUERIES)
+        self.jobs = Jobs(database, self._definitions)
+        self.queue = Queue(database, self._definitions, luck)
+        self.workers = Workers(database, self.queue, luck)
+        self.history = History(database, luck)
+
+    def require_current(self) -> None:
+        """Make sure that the schema is the one this code was written for."""
+        migrate.require_current(self.database)
+
+    def remembered(self, key: str) -> str | None:
+        """A note that the database keeps for us."""
+        with self.database.read() as tx:
+            row = tx.row("remembered", key=key)
+        return None if row is None else str(row[0])
+
+    def remember(self, key: str, value: str) -> None:
+        with self.database.write() as tx:
+            tx.run("remember", key=key, value=value)
+
+    def close(self) -> None:
+        self.database.close()
