@@ -57,11 +57,18 @@ def _ring(sender: socket.socket, bell: str, message: bytes) -> None:
         pass  # full: it rings already; gone: it needs no bell
 
 
-class FileListener:
-    """Listens beside a database file. `version` changes with every commit of others."""
+class Watcher(Protocol):
+    def version(self) -> int:
+        """A number that changes with every commit of others."""
 
-    def __init__(self, file: Path, version: Callable[[], int], on_ring: Callable[[], None]) -> None:
-        self._version, self._on_ring = version, on_ring
+    def close(self) -> None: ...
+
+
+class FileListener:
+    """Listens beside a database file."""
+
+    def __init__(self, file: Path, watcher: Watcher, on_ring: Callable[[], None]) -> None:
+        self._watcher, self._on_ring = watcher, on_ring
         self._ear, self._mouth, self._path = _bell(bells_beside(file))
         self._look_until = 0.0 if self._path else float("inf")
         self._thread = threading.Thread(target=self._listen, name="ostinato-bell", daemon=True)
@@ -83,8 +90,8 @@ class FileListener:
             before, seen = seen, self._look() if self._looking else None
             if NOW in heard or seen not in (before, None):  # the first look rings: it may have come too late
                 self._on_ring()
-        self._ear.close()
-        self._mouth.close()
+        for used in (self._ear, self._mouth, self._watcher):
+            used.close()
 
     @property
     def _looking(self) -> bool:
@@ -92,7 +99,7 @@ class FileListener:
 
     def _look(self) -> int:
         try:
-            return self._version()
+            return self._watcher.version()
         except StoreError:
             return 0  # away; when it is back the number differs, which rings
 

@@ -143,7 +143,7 @@ def _value(value: Any, list_of: str | None) -> Any:
 
 
 class Session:
-    """A connection and its one cursor."""
+    """A connection and its one cursor; also an ear, for the doorbell."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -160,6 +160,19 @@ class Session:
         with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)
 
+    def fileno(self) -> int:
+        return self.connection.fileno()
+
+    def drain(self) -> bool:
+        try:
+            self.connection.pgconn.consume_input()
+        except psycopg.Error as error:
+            raise StoreUnavailable("The doorbell's connection is gone.") from error
+        return any([*iter(self.connection.pgconn.notifies, None)])
+
+    def close(self) -> None:
+        self.connection.close()
+
     def roll_back(self) -> None:
         with suppress(psycopg.Error):
             if not self.usable:
@@ -171,13 +184,7 @@ class PostgresDatabase(Database):
         self, url: str, dialect: Dialect, *, deadline: float = 30.0, max_connections: int = 10
     ) -> None:
         super().__init__(dialect)
-        try:
-            asked = conninfo_to_dict(url)
-        except psycopg.Error:  # its message may hold a part of the password
-            raise InvalidSetting(
-                "The database URL cannot be read: write postgresql://user:password@host:port/database, "
-                "with special characters of the password as %40 and the like."
-            ) from None
+        asked = _read(url)
         self.name = _display_name(asked)
         limits = {
             "connect_timeout": max(2, min(LONGEST_CONNECT, int(deadline))),
@@ -260,7 +267,7 @@ class PostgresDatabase(Database):
         if session.usable and not session.overdue:
             self._idle.append(session)
         else:
-            session.connection.close()
+            session.close()
 
     def _execute(self, session: Session, sql: str) -> None:
         try:
@@ -339,17 +346,15 @@ class PostgresDatabase(Database):
     def listen(self, on_ring: Callable[[], None]) -> Listener:
         return ServerListener(self._ear, on_ring)
 
-    def _ear(self) -> "ServerEar":
-        session = self._connect()
-        try:
-            return ServerEar(self._said(session, f"LISTEN {self._channel}", self._deadline), self)
-        finally:
-            self._watchdog.leave(session)
+    def _ear(self) -> Session:
+        session = self._said(self._connect(), f"LISTEN {self._channel}", self._deadline)
+        self._watchdog.leave(session)
+        return session
 
     def close(self) -> None:
         taken = [self._places.acquire(timeout=self._deadline) for _ in range(self._max_connections)]
         while self._idle:
-            self._idle.pop().connection.close()
+            self._idle.pop().close()
         self._watchdog.close()
         for place in taken:
             if place:
@@ -360,36 +365,23 @@ class PostgresDatabase(Database):
         self._begin_with_nothing()
 
 
-class ServerEar:
-    """A connection that listens (see `bells.Ear`)."""
-
-    def __init__(self, session: Session, database: PostgresDatabase) -> None:
-        self._connection = session.connection
-        self._database = database
-
-    def fileno(self) -> int:
-        return self._connection.fileno()
-
-    def drain(self) -> bool:
-        rang = False
-        try:
-            self._connection.pgconn.consume_input()
-            while self._connection.pgconn.notifies():
-                rang = True
-        except psycopg.Error as error:
-            raise self._database.translated(error) from error
-        return rang
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 def _timeouts(limit: float, verb: str) -> str:
     """The server's own: before the watchdog's, so that a slow statement does not cost the connection."""
     milliseconds = 0 if limit == float("inf") else int(limit * 1000)
     return (
         f"{verb} statement_timeout TO {milliseconds * 8 // 10}; {verb} lock_timeout TO {milliseconds // 2}; "
         f"{verb} idle_in_transaction_session_timeout TO {milliseconds * 2}"
+    )
+
+
+def _read(url: str) -> dict[str, Any]:
+    with suppress(psycopg.Error):  # its message may hold a part of the password
+        asked = conninfo_to_dict(url)
+        if str(asked.get("port") or "0").replace(",", "").isdigit():  # else a / in the password, most likely
+            return asked
+    raise InvalidSetting(
+        "The database URL cannot be read: write postgresql://user:password@host:port/database, "
+        "with the special characters of the password as %2F and the like."
     )
 
 

@@ -202,7 +202,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
-        cursor = self._reader()
+        cursor = self.reader()
         try:
             with self._transaction(cursor, "BEGIN", "ROLLBACK"):
                 yield SqliteTx(cursor, self.statements, self.name)
@@ -214,26 +214,26 @@ class SqliteDatabase(Database):
     @contextmanager
     def _transaction(self, cursor: sqlite3.Cursor, begin: str, end: str) -> Iterator[None]:
         try:
-            self._execute(cursor, begin)
+            self.execute(cursor, begin)
             yield
-            self._execute(cursor, end)
+            self.execute(cursor, end)
         except BaseException:
             if cursor.connection.in_transaction:
-                self._execute(cursor, "ROLLBACK")
+                self.execute(cursor, "ROLLBACK")
             raise
 
-    def _execute(self, cursor: sqlite3.Cursor, sql: str) -> list[Row]:
+    def execute(self, cursor: sqlite3.Cursor, sql: str) -> list[Row]:
         try:
             return cursor.execute(sql).fetchall()
         except sqlite3.Error as error:
             raise translated(error, self.name) from error
 
-    def _reader(self) -> sqlite3.Cursor:
+    def reader(self) -> sqlite3.Cursor:
         with suppress(IndexError):
             return self._readers.pop()
         self._refuse_a_stranger()
         cursor = self._connect(writes=False)
-        if self._execute(cursor, "PRAGMA journal_mode") != [("wal",)]:
+        if self.execute(cursor, "PRAGMA journal_mode") != [("wal",)]:
             with self.write():
                 pass  # the first writer turns it on
         return cursor
@@ -268,7 +268,7 @@ class SqliteDatabase(Database):
         connection.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
         cursor = connection.cursor()
         for pragma in self._pragmas() if writes else ["query_only = ON", "mmap_size = 0"]:
-            self._execute(cursor, f"PRAGMA {pragma}")
+            self.execute(cursor, f"PRAGMA {pragma}")
         return cursor
 
     def _pragmas(self) -> list[str]:
@@ -293,21 +293,21 @@ class SqliteDatabase(Database):
         self._refuse_another_file(cursor)
         self._begin_for(theirs, cursor)
         tx = SqliteTx(cursor, self.statements, self.name)
-        self._execute(cursor, "SAVEPOINT ostinato")
+        self.execute(cursor, "SAVEPOINT ostinato")
         try:
             yield tx
             tx.refuse_if_failed()
         except BaseException:
             if theirs.in_transaction:  # a full disk ends it whatever we want
-                self._execute(cursor, "ROLLBACK TO ostinato")
-                self._execute(cursor, "RELEASE ostinato")
+                self.execute(cursor, "ROLLBACK TO ostinato")
+                self.execute(cursor, "RELEASE ostinato")
             raise
-        self._execute(cursor, "RELEASE ostinato")
+        self.execute(cursor, "RELEASE ostinato")
         if tx.rings:
             ring_all(bells_beside(self.file), SOON)
 
     def _refuse_another_file(self, cursor: sqlite3.Cursor) -> None:
-        main = next(file for _, name, file in self._execute(cursor, "PRAGMA database_list") if name == "main")
+        main = next(file for _, name, file in self.execute(cursor, "PRAGMA database_list") if name == "main")
         if not main or not self.file.exists() or not os.path.samefile(main, self.file):
             raise Invalid(f"That connection is on {main or 'a database in memory'}, not on {self.name}.")
 
@@ -318,7 +318,7 @@ class SqliteDatabase(Database):
         if theirs.isolation_level is None or getattr(theirs, "autocommit", False) is True:
             raise Invalid("That connection has no open transaction: BEGIN first.")
         with self._turn.held(self._deadline):
-            self._execute(cursor, "BEGIN IMMEDIATE")
+            self.execute(cursor, "BEGIN IMMEDIATE")
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -327,22 +327,11 @@ class SqliteDatabase(Database):
         ring_all(bells_beside(self.file), NOW)
 
     def listen(self, on_ring: Callable[[], None]) -> Listener:
-        return FileListener(self.file, self._version(), on_ring)
-
-    def _version(self) -> Callable[[], int]:
-        """A number that changes with the commits of others; comparable on one connection only."""
-        cursors: list[sqlite3.Cursor] = []
-
-        def version() -> int:
-            if not cursors:
-                cursors.append(self._reader())
-            return int(self._execute(cursors[0], "PRAGMA data_version")[0][0])
-
-        return version
+        return FileListener(self.file, Watcher(self), on_ring)
 
     def close(self) -> None:
-        with self._turn.held(self._deadline):
-            if self._writer is not None:
+        if self._writer is not None:
+            with self._turn.held(self._deadline):
                 self._writer.connection.close()
                 self._writer = None
         while self._readers:
@@ -353,6 +342,23 @@ class SqliteDatabase(Database):
         self._turn.close()
         self._inherited += [self._writer, *self._readers]  # closing them here could harm the parent
         self._begin_with_nothing()
+
+
+class Watcher:
+    """Sees whether somebody has committed; a number means something on one connection only."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+        self._cursor: sqlite3.Cursor | None = None
+
+    def version(self) -> int:
+        if self._cursor is None:
+            self._cursor = self._database.reader()
+        return int(self._database.execute(self._cursor, "PRAGMA data_version")[0][0])
+
+    def close(self) -> None:
+        if self._cursor is not None:
+            self._cursor.connection.close()
 
 
 def _opener(file: str, flags: int) -> int:
