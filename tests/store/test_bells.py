@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psycopg
@@ -45,6 +46,15 @@ def heard(db):
     heard = listening(db)
     yield heard
     heard.listener.close()
+
+
+@pytest.fixture
+def lite():
+    """In a folder with a short name: the address of a socket holds about 100 bytes."""
+    with tempfile.TemporaryDirectory(prefix="bell-") as folder:
+        database = open_database(f"sqlite:///{folder}/a.db")
+        yield database
+        database.close()
 
 
 def listening(database):
@@ -134,8 +144,7 @@ def test_a_ring_of_another_process_is_heard(heard, database_url):
     assert heard.something()
 
 
-def test_the_bell_is_a_private_socket_that_goes_with_its_listener(sqlite_url):
-    lite = open_database(sqlite_url)
+def test_the_bell_is_a_private_socket_that_goes_with_its_listener(lite):
     heard = Heard(lite)
     (bell,) = bells_of(lite)
     assert stat.S_ISSOCK(bell.stat().st_mode)
@@ -145,8 +154,7 @@ def test_the_bell_is_a_private_socket_that_goes_with_its_listener(sqlite_url):
     assert bells_of(lite) == []
 
 
-def test_the_bell_of_a_dead_process_is_taken_down(sqlite_url):
-    lite = open_database(sqlite_url)
+def test_the_bell_of_a_dead_process_is_taken_down(lite):
     heard = Heard(lite)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
         dead.bind(str(bells.bells_beside(Path(lite.name)) / "1-dead.sock"))
@@ -157,8 +165,7 @@ def test_the_bell_of_a_dead_process_is_taken_down(sqlite_url):
     heard.listener.close()
 
 
-def test_a_bell_that_nobody_answers_does_not_hold_up_who_rings(sqlite_url):
-    lite = open_database(sqlite_url)
+def test_a_bell_that_nobody_answers_does_not_hold_up_who_rings(lite):
     bells.bells_beside(Path(lite.name)).mkdir()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf:
         deaf.bind(str(bells.bells_beside(Path(lite.name)) / "1-deaf.sock"))

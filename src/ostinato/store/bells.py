@@ -22,7 +22,7 @@ from ostinato.core.errors import StoreError
 NOW: Final = b"!"
 SOON: Final = b"?"
 STOP: Final = b"."
-LONGEST_PATH: Final = 100  # of a socket, in bytes; Linux allows 107, macOS 103
+LONGEST_PATH: Final = 103  # of a socket, in bytes: on macOS; Linux allows a little more
 LOOK_EVERY: Final = 0.05  # seconds
 LOOK_FOR: Final = 10.0  # seconds, after SOON
 FIRST_RETRY: Final = 0.05  # seconds
