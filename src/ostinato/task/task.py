@@ -3,13 +3,14 @@
 A function asks for its Context with a first parameter annotated `Context` (or called `ctx`, without an
 annotation); nobody who calls, binds or enqueues it sees that parameter.
 
-A function whose first parameter is called `payload` is also called as other schedulers do it: with the whole
+A function whose first parameter is called `payload` may also be called as other schedulers do it: with the whole
 args object as `payload` (unless args has a key of that name), and with the Context as `job` if that is its
 second parameter: `def send(payload, job): ...`.
 """
 
+import functools
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -17,6 +18,9 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Json
 from ostinato.core.payload import encode
 from ostinato.task.context import Context
+from ostinato.task.parameters import Parameters
+
+LONGEST_NAME = 200
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,21 +43,69 @@ class Task(Generic[P, R]):
     def __init__(self, function: Callable[P, R], name: str = "") -> None: ...
     def __init__(self, function: Callable[..., R], name: str = "") -> None:
         self.function = function
-        self.name = name
+        self.name = _checked(name or getattr(function, "__name__", ""), function)
+        self.is_async = _is_async(function)
+        self._parameters = Parameters(function)
+        functools.update_wrapper(self, function, updated=())
+        self.__signature__ = self._parameters.signature
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}{self.__signature__}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """A plain call, here and now."""
-        raise NotImplementedError
+        """A plain call, here and now: inside a run with that run's Context, elsewhere with a quiet one."""
+        if not self.wants_context:
+            return self.function(*args, **kwargs)
+        named = self._parameters.by_name(args, kwargs)
+        return self.call(Context.current() or Context.quiet(self.name, named), named)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call:
-        """The task with these arguments, to be run later."""
-        raise NotImplementedError
+        """The task with these arguments, to be run later. Invalid if they do not fit, or are not JSON."""
+        try:
+            named = self._parameters.by_name(args, kwargs)
+        except TypeError as error:
+            raise Invalid(
+                f"{self.name}{self.__signature__} does not take these arguments: {error}."
+            ) from None
+        return Call(self.name, encode(named))
 
-    def arguments(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Stored args as keyword arguments; Invalid when they do not fit."""
-        raise NotImplementedError
+    @property
+    def wants_context(self) -> bool:
+        return self._parameters.wants_context
 
     @property
     def where(self) -> str:
-        """Where the function is."""
-        raise NotImplementedError
+        """Where the function is, for people."""
+        return (
+            f"{getattr(self.function, '__module__', '?')}.{getattr(self.function, '__qualname__', self.name)}"
+        )
+
+    def arguments(self, args: dict[str, Any]) -> dict[str, Any]:
+        """Stored args as keyword arguments. Invalid if they do not fit: the function may have changed since."""
+        try:
+            return self._parameters.from_stored(args)
+        except Invalid as error:
+            raise Invalid(f"The args do not fit {self.name}{self.__signature__}: {error}.") from None
+
+    def call(self, context: Context, arguments: dict[str, Any]) -> R:
+        """Call the function with what `arguments` gave, and with the Context if it wants one."""
+        parameters = self._parameters
+        if parameters.context_first:
+            return self.function(context, **arguments)
+        if parameters.context_as is not None:
+            return self.function(**arguments, **{parameters.context_as: context})
+        return self.function(**arguments)
+
+
+def _checked(name: str, function: Callable[..., Any]) -> str:
+    if name.isprintable() and name == name.strip() and name != "<lambda>" and 0 < len(name) <= LONGEST_NAME:
+        return name
+    raise Invalid(
+        f"{name[:60]!r} cannot be the name of a task; give {function!r} a name of 1 to {LONGEST_NAME} printable "
+        "characters."
+    )
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call gives something to await: also for a partial, or an object with an async `__call__`."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

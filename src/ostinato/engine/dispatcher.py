@@ -1,0 +1,63 @@
+"""The dispatcher: what is due becomes a queued execution."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from ostinato.clock import Clock, JumpDetector
+from ostinato.core.zones import zone_data_version
+from ostinato.store.store import Store
+from ostinato.telemetry import Telemetry
+
+AHEAD: Final = timedelta(
+    seconds=0.5
+)  # what is due within this is put into the queue already; never claimed early
+BATCH: Final = 500
+ZONE_DATA: Final = "zone_data"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step did, and when the next one has something to do (None: when somebody rings)."""
+
+    moved: int
+    wake_at: datetime | None
+
+
+class Dispatcher:
+    """Fires what is due. Any number of them may work on one database."""
+
+    def __init__(self, store: Store, clock: Clock, telemetry: Telemetry) -> None:
+        self._store = store
+        self._clock = clock
+        self._telemetry = telemetry
+        self._jumps = JumpDetector(clock)
+
+    def start(self) -> None:
+        """Look once at what was computed elsewhere: by a clock that was ahead, or with older zone data."""
+        now = self._clock.now()
+        self._store.queue.rewind(now)
+        version = zone_data_version()
+        if (self._store.remembered(ZONE_DATA) or "") < version:
+            self._store.queue.rezone(now)
+            self._store.remember(ZONE_DATA, version)
+
+    def step(self) -> Step:
+        """Fire what is due and let in what waited for its time."""
+        self._notice_jump()
+        queue, now = self._store.queue, self._clock.now()
+        wake = queue.next_wake()
+        if wake is None or wake > now + AHEAD:
+            return Step(0, wake)
+        changes = queue.fire_due(now, AHEAD, BATCH)
+        moved = len(changes) + queue.time_has_come(now, BATCH)
+        self._telemetry.changed(changes)
+        return Step(moved, queue.next_wake())
+
+    def _notice_jump(self) -> None:
+        by = self._jumps.jump()
+        if by is None:
+            return
+        self._telemetry.clock_jumped(by)
+        if by < timedelta(0):
+            self._store.queue.rewind(self._clock.now())

@@ -1,0 +1,74 @@
+"""The sweeper: settles as lost what nobody keeps any more, and takes away old history.
+
+A lease is judged by two clocks: it has expired on the database's, and this process has itself seen the row
+unchanged for half a lease on its own monotonic one. A database that comes back after an absence, or a clock that
+jumps, takes nobody's work.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core.model import Change, Luck
+from ostinato.store.history import Keep
+from ostinato.store.queue import FIRST_ID
+from ostinato.store.store import Store
+from ostinato.store.workers import LeaseSeen
+from ostinato.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A renewal, and when it was first seen on our own clock."""
+
+    renewed_at: datetime
+    since: float
+
+
+class Sweeper:
+    """Any number of them may work on one database."""
+
+    def __init__(
+        self, store: Store, clock: Clock, luck: Luck, telemetry: Telemetry, lease: timedelta, keep: Keep
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._luck = luck
+        self._telemetry = telemetry
+        self._patience = lease.total_seconds() / 2
+        self._keep = keep
+        self._seen: dict[UUID, Sighting] = {}
+        self._pruned_to = FIRST_ID
+
+    def step(self) -> list[Change]:
+        """Settle the work of workers that have gone."""
+        now = self._clock.now()
+        changes: list[Change] = []
+        for lease in self._gone(self._store.workers.leases(), now):
+            changes += self._store.workers.close_lost(lease, now)
+            self._telemetry.worker_lost(lease.worker_id)
+        changes += self._store.workers.settle_leftovers(now)
+        self._telemetry.changed(changes)
+        return changes
+
+    def tidy(self) -> None:
+        """A little of what retention asks for: called again and again, it comes round to every job."""
+        now, history = self._clock.now(), self._store.history
+        history.remove_deleted()
+        self._pruned_to = history.prune(self._pruned_to, now, self._keep) or FIRST_ID
+        oldest = now - timedelta(days=self._keep.days)
+        history.prune_events(now, self._keep, self._luck.id(oldest))
+
+    def _gone(self, leases: list[LeaseSeen], now: datetime) -> list[LeaseSeen]:
+        at = self._clock.monotonic()
+        known, self._seen = self._seen, {}
+        gone = []
+        for lease in leases:
+            sighting = known.get(lease.worker_id)
+            if sighting is None or sighting.renewed_at != lease.renewed_at:
+                sighting = Sighting(lease.renewed_at, at)
+            self._seen[lease.worker_id] = sighting
+            if lease.lease_until < now and at - sighting.since >= self._patience:
+                gone.append(lease)
+        return gone

@@ -1,0 +1,249 @@
+"""The worker: claims what it can start now, runs it, and settles what it came to.
+
+Everything here happens on one event loop; the store is reached only through `in_store`, which hops to a thread.
+What ends is put on a list and settled with the next flush, many in one transaction: what finishes while a flush is
+under way goes with the next one.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, ParamSpec, TypeVar
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core.errors import Invalid, LeaseLost, StoreUnavailable
+from ostinato.core.model import Claimed, Finished, Json, Live, Luck
+from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
+from ostinato.core.payload import decode
+from ostinato.engine.lease import Lease
+from ostinato.engine.runner import Runner, Running
+from ostinato.engine.threads import Threads
+from ostinato.store.store import Store
+from ostinato.store.workers import NewWorker
+from ostinato.task import Context, Registry
+from ostinato.telemetry import Telemetry
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+STUCK_AFTER: Final = timedelta(seconds=5)
+MOST_AT_ONCE: Final = 500  # claimed or settled in one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a worker is, and what it may do."""
+
+    app: str
+    version: str
+    queues: tuple[str, ...]
+    concurrency: int
+    lease: timedelta
+
+
+class Worker:
+    """Runs executions; `step`, `flush` and `watch` are its duties, to be called by a loop or by a test."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        clock: Clock,
+        luck: Luck,
+        telemetry: Telemetry,
+        identity: Identity,
+        executor: Executor,
+    ) -> None:
+        self._store, self._registry, self._clock, self._luck = store, registry, clock, luck
+        self._telemetry, self._identity, self._executor = telemetry, identity, executor
+        self.lease = Lease(store, clock, identity.lease)
+        self.bell = asyncio.Event()
+        self._runner = Runner(Threads(identity.concurrency), clock, self._on_finished)
+        self._running: dict[UUID, tuple[Running, Claimed]] = {}
+        self._finished: list[Finished] = []
+        self._progress: dict[UUID, tuple[int, Json]] = {}
+        self._reported_stuck: set[UUID] = set()
+        self._doubtful = False  # a claim's answer was lost: something may be held that nobody runs
+
+    async def in_store(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """The one place where the loop meets the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: call(*args, **kwargs))
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def unsettled(self) -> int:
+        return len(self._finished)
+
+    # -- the lease
+
+    async def join(self) -> None:
+        """Come to work; after a lost lease, again under a new id."""
+        now, who = self._clock.now(), self._identity
+        worker = NewWorker(
+            self._luck.id(now), who.app, socket.gethostname(), os.getpid(), who.version,
+            self._registry.names(), who.queues, who.concurrency,
+        )  # fmt: skip
+        await self.in_store(self.lease.join, worker)
+
+    def abandon(self) -> None:
+        """Told that its row is closed: others have its work now, so do no more harm."""
+        if self.lease.worker_id is not None:
+            self._telemetry.lease_lost(self.lease.worker_id)
+        for running, _ in self._running.values():
+            running.cancel(Lost())
+
+    # -- claiming
+
+    @property
+    def free(self) -> int:
+        """How many more it can start now."""
+        return self._identity.concurrency - len(self._running)
+
+    async def step(self) -> datetime | None:
+        """Claim and start what there is room for. When more may start, if that is known."""
+        room = min(self.free, MOST_AT_ONCE)
+        worker_id = self.lease.worker_id
+        if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
+            return None
+        if self._doubtful:
+            await self._resolve_doubt(worker_id)
+        tasks = self._registry.names()
+        try:
+            claim = await self.in_store(
+                self._store.queue.claim, worker_id, tasks, self._identity.queues, self._clock.now(), room
+            )
+        except StoreUnavailable:
+            self._doubtful = True
+            raise
+        for task, count in (claim.parked or {}).items():
+            self._telemetry.unknown_task(task, count)
+        self._start(claim.claimed)
+        if len(claim.claimed) == room:
+            self.bell.set()  # there may be more as soon as one of these has ended
+        return claim.next_at
+
+    async def _resolve_doubt(self, worker_id: UUID) -> None:
+        known = {*self._running, *(each.live.id for each in self._finished)}
+        await self.in_store(self._store.workers.hand_back_unknown, worker_id, known, self._clock.now())
+        self._doubtful = False
+
+    def _start(self, claimed: Sequence[Claimed]) -> None:
+        self._telemetry.started([each.live for each in claimed])
+        for each in claimed:
+            if not self.lease.trusted:
+                self._end(each.live, Interrupted())  # the claim took so long that the lease is in doubt
+                continue
+            try:
+                context = self._context(each)
+            except Invalid as error:
+                self._end(each.live, Failed(Error("Invalid", str(error)), final=True))
+                continue
+            task = self._registry.get(each.live.task)
+            running = self._runner.start(task, context, each.definition.policies.timeout)
+            self._running[each.live.id] = running, each
+
+    def _context(self, claimed: Claimed) -> Context:
+        args: dict[str, Any] = decode(claimed.args)
+        return Context(
+            claimed.live, claimed.definition, args, str(self.lease.worker_id), self, self._clock.monotonic
+        )
+
+    # -- settling
+
+    def _on_finished(self, running: Running, outcome: Outcome) -> None:
+        _, claimed = self._running.pop(running.execution_id)
+        self._reported_stuck.discard(running.execution_id)
+        self._progress.pop(running.execution_id, None)
+        self._end(claimed.live, outcome)
+
+    def _end(self, live: Live, outcome: Outcome) -> None:
+        if isinstance(outcome, Lost):
+            return  # its record is somebody else's by now
+        self._finished.append(Finished(live, outcome, self._clock.now()))
+        self.bell.set()
+
+    async def flush(self) -> int:
+        """Settle what has ended. What cannot be settled now is kept for the next flush."""
+        batch, self._finished = self._finished[:MOST_AT_ONCE], self._finished[MOST_AT_ONCE:]
+        if not batch:
+            return 0
+        try:
+            settled = await self.in_store(self._store.queue.settle, batch)
+        except BaseException:
+            self._finished = batch + self._finished
+            raise
+        self._telemetry.changed(settled.changes)
+        for each in settled.refused:
+            self._telemetry.refused(each.live)
+        for each in batch:
+            if isinstance(each.outcome, Interrupted | Deferred):
+                self._telemetry.released(each.live, type(each.outcome).__name__.lower())
+        if self._finished:
+            self.bell.set()
+        return len(batch)
+
+    # -- watching over what runs
+
+    async def watch(self) -> None:
+        """Obey those who asked for a stop, tell how far things are, and report what does not stop."""
+        await self._save_progress()
+        if not self._running:
+            return
+        held = dict(self._running)
+        marks = await self.in_store(self._store.queue.marks, list(held))
+        for execution_id, (running, claimed) in held.items():
+            mark = marks.get(execution_id)
+            if mark is None or mark.fence != claimed.live.fence:
+                if execution_id in self._running:
+                    running.cancel(Lost())  # another worker may have it by now: do no more harm
+            elif mark.cancel_asked_at is not None:
+                running.cancel(Cancelled(mark.cancel_by))
+        self._report_stuck()
+
+    async def _save_progress(self) -> None:
+        progress, self._progress = self._progress, {}
+        if progress and self.lease.trusted:
+            rows = [(execution_id, fence, text) for execution_id, (fence, text) in progress.items()]
+            await self.in_store(self._store.queue.save_progress, rows)
+
+    def _report_stuck(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for execution_id, (running, claimed) in self._running.items():
+            since = running.stopping_since
+            if since is None or execution_id in self._reported_stuck:
+                continue
+            if now - since >= STUCK_AFTER.total_seconds():
+                self._reported_stuck.add(execution_id)
+                self._telemetry.stuck(claimed.live, timedelta(seconds=now - since))
+
+    # -- the desk of a run (called on the loop and on threads)
+
+    def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
+        self._progress[execution_id] = fence, progress
+
+    def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
+        if not self.lease.trusted or not self._store.queue.save_checkpoint(execution_id, fence, checkpoint):
+            raise LeaseLost("This run no longer holds its execution: nothing was saved.")
+
+    # -- stopping
+
+    def interrupt(self) -> None:
+        """Ask all that runs to stop; it is handed back."""
+        for running, _ in list(self._running.values()):
+            running.cancel(Interrupted())
+
+    async def leave(self) -> None:
+        """Settle what has ended, hand back what has not, close the row."""
+        while self._finished:
+            await self.flush()
+        if self.lease.worker_id is not None and not self.lease.closed:
+            changes = await self.in_store(self._store.workers.leave, self.lease.worker_id, self._clock.now())
+            self._telemetry.changed(changes)

@@ -1,0 +1,127 @@
+"""What a function is called with: its parameters, without the one for the Context."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_args
+
+from ostinato.core.errors import Invalid
+from ostinato.task.context import Context
+
+Parameter = inspect.Parameter
+
+
+class Parameters:
+    """How args, by name, become a call of one function."""
+
+    __slots__ = (
+        "_hidden",
+        "_known",
+        "_open",
+        "_required",
+        "_whole",
+        "context_as",
+        "context_first",
+        "signature",
+    )
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        everything = list(_signature(function).parameters.values())
+        self.context_first = bool(everything) and _wants_context(everything[0], function)
+        shown = everything[self.context_first :]
+        self._whole = bool(shown) and shown[0].name == "payload"
+        self.context_as = "job" if self._whole and len(shown) > 1 and shown[1].name == "job" else None
+        shown = [each for each in shown if each.name != self.context_as]
+        _check(shown, function)
+        self.signature = inspect.Signature(shown)
+        named = [each for each in shown if each.kind is not Parameter.VAR_KEYWORD]
+        self._open = len(named) < len(shown)
+        self._known = frozenset(each.name for each in named)
+        self._required = frozenset(each.name for each in named if each.default is Parameter.empty)
+        self._hidden = frozenset(each.name for each in everything) - {each.name for each in shown}
+
+    @property
+    def wants_context(self) -> bool:
+        return self.context_first or self.context_as is not None
+
+    def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call as one object; TypeError as the call itself would raise it."""
+        if not args and self._fits(kwargs):
+            return kwargs
+        bound = self.signature.bind(*args, **kwargs)
+        named = bound.arguments
+        for name in named.keys() - self._known:
+            named |= named.pop(name)
+        if self._hidden & named.keys():
+            raise TypeError(f"{_listed(self._hidden & named.keys())} is not an argument to be given")
+        return named
+
+    def from_stored(self, args: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments from stored args; Invalid when they do not fit."""
+        if self._whole and "payload" not in args:
+            return {"payload": args}
+        if self._fits(args):
+            return args
+        raise Invalid("; ".join(self._complaints(args)))
+
+    def _fits(self, args: Mapping[str, Any]) -> bool:
+        names = args.keys()
+        return names >= self._required and (names <= self._known or (self._open and not names & self._hidden))
+
+    def _complaints(self, args: Mapping[str, Any]) -> list[str]:
+        missing = self._required - args.keys()
+        unexpected = args.keys() & self._hidden if self._open else args.keys() - self._known
+        complaints = {"missing": missing, "unexpected": unexpected}
+        return [f"{word} {_listed(names)}" for word, names in complaints.items() if names]
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        if sys.version_info >= (3, 14):  # a name that only type checkers import must not be an error
+            from annotationlib import Format
+
+            return inspect.signature(function, annotation_format=Format.STRING)
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        raise Invalid(f"{function!r} does not say what its parameters are; wrap it in a function.") from None
+
+
+def _check(shown: Iterable[Parameter], function: Callable[..., Any]) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise Invalid(f"{function!r} is a generator, which runs only as far as it is read; use a function.")
+    for each in shown:
+        if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL):
+            raise Invalid(
+                f"The parameter {each.name} of {function!r} has no name to be given by, and args are stored by "
+                "name; make it an ordinary parameter (for many values, a list)."
+            )
+
+
+def _wants_context(first: Parameter, function: Callable[..., Any]) -> bool:
+    if first.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
+        return False
+    if first.annotation is Parameter.empty:
+        return first.name == "ctx"
+    return _names_context(first.annotation, function)
+
+
+def _names_context(annotation: object, function: Callable[..., Any]) -> bool:
+    """Also as text: under `from __future__ import annotations`, or quoted."""
+    if not isinstance(annotation, str):
+        return annotation is Context or Context in get_args(annotation)
+    try:
+        meant = eval(annotation, _globals(function))
+    except Exception:  # noqa: BLE001  a name that only type checkers import: the text must do
+        return re.search(r"\bContext\b", annotation) is not None
+    return _names_context(meant, function)
+
+
+def _globals(function: Callable[..., Any]) -> dict[str, Any]:
+    plain: Any = inspect.unwrap(function)
+    plain = getattr(plain, "func", plain)  # of a partial
+    return getattr(plain, "__globals__", None) or getattr(plain.__call__, "__globals__", {})
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(names))
