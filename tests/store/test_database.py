@@ -681,6 +681,14 @@ def test_a_lock_that_is_not_given_is_unavailable_and_costs_no_connection(postgre
     pg.close()
 
 
+@pytest.mark.parametrize(
+    "code", ["40P01", "40001", "55P03", "57014", "57P01", "57P03", "53300", "53100", "08006", "25P03"]
+)
+def test_what_may_work_later_is_unavailable(code):
+    pg = open_database("postgresql://me@127.0.0.1:1/x")
+    assert isinstance(pg.translated(psycopg.errors.lookup(code)("so")), StoreUnavailable)
+
+
 def test_when_all_connections_are_in_use_the_wait_has_a_deadline(postgres_url):
     pg = opened(postgres_url, deadline=0.2, max_connections=1)
     with pytest.raises(StoreUnavailable, match="All 1 connections"), pg.read(), pg.read():
