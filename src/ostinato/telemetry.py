@@ -1,63 +1,365 @@
-"""What happened, told once: log lines, hooks, counts."""
+"""What happened, told once: as a log line, to the hooks of this process, and as a count.
 
+The engine calls `Telemetry` after a commit, with the values that were committed; what there is to tell is read
+from those. Nothing here can fail a run: a hook has a thread of its own, and what it raises is a log line.
+The library logs to "ostinato" and leaves it to its user where that goes; only the commands configure logging.
+"""
+
+import inspect
+import json
+import logging
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 from typing import Any
 from uuid import UUID
 
-from ostinato.config import Settings
-from ostinato.core.model import Change, Live
+from ostinato.config import LogFormat, Settings
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Change, Execution, Live, Result, Skip
+from ostinato.core.payload import Line, decode
 
-Hook = Callable[[dict[str, Any]], None]
+KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled", "job:skipped")
+MOST_WAITING = 10_000  # events that hooks have not been told yet
+
+Hook = Callable[[dict[str, Any]], object]
+
+_LOGGER = logging.getLogger("ostinato")
 
 
 def configure_logging(settings: Settings) -> None:
-    """For the commands only."""
+    """Log to stderr as the settings say; an app that has configured logging itself keeps what it has."""
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    _LOGGER.setLevel(level)
+    root = logging.getLogger()
+    if not root.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonLines() if settings.log_format is LogFormat.JSON else TextLines())
+        root.addHandler(handler)
+        root.setLevel(level)
 
 
-class Hooks:
-    """Plain functions that want to know; called on a thread of their own, in order, never in a run's way."""
+class TextLines(logging.Formatter):
+    """`2026-11-16T08:00:00.000Z INFO  Executing job  job_id=… task=…`."""
 
-    def on(self, kind: str) -> Callable[[Hook], Hook]:
-        raise NotImplementedError
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        at = datetime.fromtimestamp(record.created, UTC)
+        return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-    def emit(self, kind: str, payload: Mapping[str, Any]) -> None: ...
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        level = "WARN" if record.levelno == logging.WARNING else record.levelname
+        return f"{self.formatTime(record)} {level:<5} {record.message}"
 
-    def drain(self, timeout: float) -> bool:
-        """Wait until what was emitted has been told (worker stop, tests)."""
-        raise NotImplementedError
+
+class JsonLines(TextLines):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said: object = record.msg
+        line = said if isinstance(said, Line) else Line(record.getMessage(), {})
+        told = line.fields | {
+            "at": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": line.event,
+        }
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told, default=str)
 
 
 class Counts:
-    """Thread-safe counts by (what, which)."""
+    """How often what happened in this process, by (what, which)."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, what: str, which: str = "", count: int = 1) -> None:
+        with self._lock:
+            self._counts[what, which] += count
 
     def snapshot(self) -> dict[tuple[str, str], int]:
-        raise NotImplementedError
+        with self._lock:
+            return dict(self._counts)
+
+
+class Hooks:
+    """Plain functions that want to be told, at most once, in the order of things.
+
+    They are called on one thread of their own: a slow hook delays other hooks, never a run. One that must wait
+    for much, or must not be missed, should enqueue a task or be a notification.
+    """
+
+    def __init__(self) -> None:
+        self._hooks: dict[str, list[Hook]] = {kind: [] for kind in KINDS}
+        self._waiting: SimpleQueue[tuple[str, dict[str, Any]] | Event] = SimpleQueue()
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._overflowing = False
+
+    def on(self, kind: str) -> Callable[[Hook], Hook]:
+        """A decorator: call the function with each event of this kind, a JSON-ready dict."""
+        if kind not in self._hooks:
+            raise Invalid(f"There is no event {kind!r}; there are {', '.join(KINDS)}.")
+
+        def add(hook: Hook) -> Hook:
+            if inspect.iscoroutinefunction(hook):
+                raise Invalid(f"The hook {hook!r} must be a plain function; for more, let it enqueue a task.")
+            self._hooks[kind].append(hook)
+            return hook
+
+        return add
+
+    def wanted(self, kind: str) -> bool:
+        """Whether anybody listens."""
+        return bool(self._hooks[kind])
+
+    def emit(self, kind: str, payload: Mapping[str, Any]) -> None:
+        """Tell the hooks of this kind, soon; returns at once."""
+        if not self._hooks[kind] or self._is_overflowing(kind):
+            return
+        self._waiting.put((kind, {"event": kind, **payload}))
+        if self._thread is None:
+            self._start()
+
+    def drain(self, timeout: float) -> bool:
+        """Wait until all that was emitted has been told; False if that takes too long."""
+        if self._thread is None:
+            return True
+        reached = Event()
+        self._waiting.put(reached)
+        return reached.wait(timeout)
+
+    def _is_overflowing(self, kind: str) -> bool:
+        was, self._overflowing = self._overflowing, self._waiting.qsize() >= MOST_WAITING
+        if self._overflowing and not was:
+            _tell(logging.WARNING, "Hooks are too slow: events are left out", kind=kind, waiting=MOST_WAITING)
+        return self._overflowing
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="ostinato-hooks", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            match self._waiting.get():
+                case Event() as reached:
+                    reached.set()
+                case (kind, payload):
+                    for hook in self._hooks[kind]:
+                        _call(hook, kind, dict(payload))
+
+
+def _call(hook: Hook, kind: str, payload: dict[str, Any]) -> None:
+    try:
+        hook(payload)
+    except BaseException as error:  # noqa: BLE001  whatever a hook raises, the next one is still told
+        name = getattr(hook, "__qualname__", repr(hook))
+        _tell(logging.ERROR, "A hook failed", kind=kind, hook=name, error=f"{type(error).__name__}: {error}")
 
 
 class Telemetry:
-    """To be called after the commit, in batches."""
+    """Told after the commit, tells the rest of the world."""
 
-    def __init__(self, settings: Settings, hooks: Hooks) -> None:
+    def __init__(
+        self, settings: Settings, hooks: Hooks, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self.counts = Counts()
+        self.hooks = hooks
+        self._run_log = settings.run_log
+        self._monotonic = monotonic
+        self._lock = Lock()
+        self._away_since: float | None = None
+        self._unknown: set[str] = set()
 
-    def starting(self, what: str, **fields: object) -> None: ...
-    def stopping(self, why: str, **fields: object) -> None: ...
+    def starting(self, what: str, /, **fields: object) -> None:
+        _tell(logging.INFO, f"Starting {what}", **fields)
+
+    def stopping(self, why: str, /, **fields: object) -> None:
+        _tell(logging.INFO, "Stopping", why=why, **fields)
+
+    # -- runs
+
     def started(self, lives: Iterable[Live]) -> None:
-        """Claimed and started."""
+        """Executions were claimed, and start."""
+        listened = self.hooks.wanted("job:start")
+        for live in lives:
+            self.counts.add("claimed")
+            if self._run_log:
+                _tell(logging.INFO, "Executing job", **_names(live), retry_attempt=live.attempt)
+            if listened:
+                self.hooks.emit("job:start", _payload(live))
 
     def changed(self, changes: Iterable[Change]) -> None:
-        """What fire, settle, sweep or a command came to: everything is derived from the Change."""
+        """A fire, settle, sweep or command was committed."""
+        for change in changes:
+            for ended in change.ended:
+                self._ended(change, ended)
+            for live in change.add:
+                if live.attempt > 0:
+                    self._retrying(live)
+            for skip in change.skips:
+                self._skipped(change, skip)
 
     def released(self, live: Live, why: str) -> None:
-        """Interrupted or deferred."""
+        """A run was handed back, as if it had never been claimed."""
+        self.counts.add("released", why)
+        if self._run_log:
+            _tell(logging.INFO, "Job handed back", **_names(live), why=why)
 
     def refused(self, live: Live) -> None:
-        """A result that came too late."""
+        """A result came too late: its execution is another's by now."""
+        self.counts.add("refused")
+        _tell(logging.WARNING, "Result refused: it came too late", **_names(live), fence=live.fence)
 
-    def lease_lost(self, worker_id: UUID) -> None: ...
-    def store_away(self, error: Exception) -> None: ...
-    def store_back(self) -> None: ...
-    def stuck(self, live: Live, since: timedelta) -> None: ...
-    def unknown_task(self, task: str, queued: int) -> None: ...
-    def clock_jumped(self, by: timedelta) -> None: ...
+    def stuck(self, live: Live, since: timedelta) -> None:
+        """A run was asked to stop, and goes on."""
+        _tell(logging.WARNING, "Job does not stop", **_names(live), stopping_for=_seconds(since))
+
+    def unknown_task(self, task: str, queued: int) -> None:
+        """Executions wait for a worker that knows their task. Told once for each task."""
+        if task not in self._unknown:
+            self._unknown.add(task)
+            _tell(
+                logging.WARNING, "No worker here knows this task: left in the queue", task=task, queued=queued
+            )
+
+    # -- workers, store, clock
+
+    def lease_lost(self, worker_id: UUID) -> None:
+        """This worker was silent for too long, and its runs were given to others."""
+        self.counts.add("lease_lost")
+        _tell(logging.WARNING, "Lease lost: what runs here is stopped", worker=worker_id)
+
+    def worker_lost(self, worker_id: UUID) -> None:
+        """Another worker is gone."""
+        self.counts.add("worker_lost")
+        _tell(logging.WARNING, "Worker lost", worker=worker_id)
+
+    def store_away(self, error: Exception) -> None:
+        """The database does not answer. Told once, until it is back."""
+        self.counts.add("store_error")
+        with self._lock:
+            first = self._away_since is None
+            if first:
+                self._away_since = self._monotonic()
+        if first:
+            first_line = str(error).partition("\n")[0]
+            _tell(logging.ERROR, "Store away: trying again until it is back", error=first_line)
+
+    def store_back(self) -> None:
+        """The database answered. A line only if it was away."""
+        if self._away_since is None:  # looked at without the lock: this is asked after every call
+            return
+        with self._lock:
+            since, self._away_since = self._away_since, None
+        if since is not None:
+            away = timedelta(seconds=self._monotonic() - since)
+            _tell(logging.INFO, "Store back", away_for=_seconds(away))
+
+    def clock_jumped(self, by: timedelta) -> None:
+        self.counts.add("clock_jump")
+        _tell(logging.WARNING, "The clock was set", by=_seconds(by))
+
+    # -- within
+
+    def _ended(self, change: Change, ended: Execution) -> None:
+        self.counts.add("settled", ended.result)
+        match ended.result:
+            case Result.COMPLETED:
+                self._completed(ended)
+            case Result.CANCELLED:
+                _tell(logging.INFO, "Job cancelled", **_names(ended), by=ended.by)
+                self._emit("job:cancelled", ended, by=ended.by)
+            case Result.LOST:
+                _tell(
+                    logging.WARNING,
+                    "Cleared stale lock",
+                    **_names(ended),
+                    lock_age=_seconds(_duration(ended)),
+                )
+                self._failed(change, ended)
+            case Result.FAILED | Result.TIMED_OUT:
+                self._failed(change, ended)
+
+    def _completed(self, ended: Execution) -> None:
+        if self._run_log:
+            duration = _seconds(_duration(ended))
+            _tell(logging.INFO, "Job completed successfully", **_names(ended), duration=duration)
+        if self.hooks.wanted("job:complete"):
+            result = None if ended.value is None else decode(ended.value, "result")
+            self._emit("job:complete", ended, result=result, duration=_duration(ended).total_seconds())
+
+    def _failed(self, change: Change, ended: Execution) -> None:
+        again = [live for live in change.add if (live.number, live.step) == (ended.number, ended.step)]
+        retry_in = _wait(again[0]) if again else None
+        error = ": ".join(part for part in (ended.error_kind, ended.error) if part)
+        if ended.result is not Result.LOST:  # that has its own line
+            retry = {} if retry_in is None else {"retry_in": _seconds(retry_in)}
+            _tell(logging.ERROR, "Job execution failed", **_names(ended), error=error, **retry)
+        seconds = None if retry_in is None else retry_in.total_seconds()
+        self._emit("job:failed", ended, error=error, result=str(ended.result), retry_in=seconds)
+
+    def _retrying(self, live: Live) -> None:
+        self.counts.add("retry")
+        self._emit("job:retry", live, retry_in=_wait(live).total_seconds())
+
+    def _skipped(self, change: Change, skip: Skip) -> None:
+        self.counts.add("skipped", skip.reason, skip.count)
+        task, reason, count = change.job.definition.task, str(skip.reason), skip.count
+        _tell(logging.INFO, "Due times skipped", job_id=skip.job_id, task=task, reason=reason, count=count)
+        self.hooks.emit(
+            "job:skipped",
+            {
+                "job_id": str(skip.job_id),
+                "task": task,
+                "reason": reason,
+                "count": count,
+                "first_due_at": skip.first_due_at.isoformat(),
+                "last_due_at": skip.last_due_at.isoformat(),
+            },
+        )
+
+    def _emit(self, kind: str, about: Live | Execution, **more: object) -> None:
+        if self.hooks.wanted(kind):
+            self.hooks.emit(kind, _payload(about) | more)
+
+
+def _tell(level: int, what: str, /, **fields: object) -> None:
+    if _LOGGER.isEnabledFor(level):
+        _LOGGER.log(level, Line(what, fields))
+
+
+def _names(about: Live | Execution) -> dict[str, object]:
+    return {"job_id": about.job_id, "task": about.task, "number": about.number}
+
+
+def _payload(about: Live | Execution) -> dict[str, Any]:
+    return {
+        "job_id": str(about.job_id),
+        "task": about.task,
+        "execution_id": str(about.id),
+        "number": about.number,
+        "attempt": about.attempt,
+    }
+
+
+def _duration(ended: Execution) -> timedelta:
+    """By the wall clock, which somebody may have set back meanwhile."""
+    if ended.started_at is None:
+        return timedelta(0)
+    return max(ended.finished_at - ended.started_at, timedelta(0))
+
+
+def _wait(live: Live) -> timedelta:
+    return max(live.run_at - live.queued_at, timedelta(0))
+
+
+def _seconds(value: timedelta) -> str:
+    return f"{value.total_seconds():.3f}".rstrip("0").rstrip(".") + "s"

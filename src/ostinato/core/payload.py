@@ -6,6 +6,7 @@ and a way out if it is not. What comes out of a run is kept whatever it is: as t
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +15,12 @@ from ostinato.core.errors import Invalid
 LIMIT = 256 * 1024  # bytes of UTF-8
 DEEPEST = 64
 FIELD_LIMIT = 1000  # characters of one field in a log line
+BARE = re.compile(r"[!#-<>-\[\]-~]+")  # printable ASCII but for space, quote, equals sign and backslash
+
+AS_GIVEN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+CANONICAL = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"), sort_keys=True
+)
 
 INSTEAD = {  # by the name of a class anywhere among a value's bases
     "datetime": "its ISO text, .isoformat()",
@@ -38,7 +45,7 @@ def encode(value: object, what: str = "args", limit: int = LIMIT) -> str:
     flaw = next(_flaws(value, what, DEEPEST), None)
     if flaw is not None:
         raise Invalid(flaw)
-    text = _dump(value, what, sort_keys=True)
+    text = _dump(value, what, CANONICAL)
     size = len(text.encode())
     if size > limit:
         raise Invalid(
@@ -74,7 +81,7 @@ def encode_result(value: object, limit: int = LIMIT) -> Kept:
     if flaw is not None:
         return Kept(_text_within(_shown(value), limit), f"The result is kept as text: {flaw}")
     try:
-        text = _dump(value, "result", sort_keys=False)
+        text = _dump(value, "result", AS_GIVEN)
     except Invalid as error:
         return Kept(_text_within(_shown(value), limit), f"The result is kept as text: {error}")
     size = len(text.encode())
@@ -94,7 +101,7 @@ def cut(text: str, limit: int) -> str:
     room = max(limit - len(_gap(len(text))), 0)
     tail = room // 3
     head = room - tail
-    return text[:head] + _gap(len(text) - room) + text[len(text) - tail :]
+    return (text[:head] + _gap(len(text) - room) + text[len(text) - tail :])[:limit]
 
 
 class Line:
@@ -111,24 +118,22 @@ class Line:
 
     def __str__(self) -> str:
         event = self.event if self.event.isprintable() else _escaped(self.event)[1:-1]
-        return "  ".join([event, " ".join(f"{_word(k)}={_word(v)}" for k, v in self.fields.items())]).rstrip()
+        fields = " ".join(f"{_word(name)}={_word(value)}" for name, value in self.fields.items())
+        return f"{event}  {fields}" if fields else event
 
 
 def _word(value: object) -> str:
-    text = cut(value if isinstance(value, str) else _shown(value, str), FIELD_LIMIT)
-    bare = text.isprintable() and text and not set(text) & set(' "=\\')
-    return text if bare else _escaped(text)
+    text = value if isinstance(value, str) else _shown(value, str)
+    return text if len(text) <= FIELD_LIMIT and BARE.fullmatch(text) else _escaped(cut(text, FIELD_LIMIT))
 
 
 def _escaped(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable()).replace("\x7f", "\\u007f")
 
 
-def _dump(value: object, what: str, sort_keys: bool) -> str:
+def _dump(value: object, what: str, encoder: json.JSONEncoder) -> str:
     try:
-        return json.dumps(
-            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
-        )
+        return encoder.encode(value)
     except (ValueError, TypeError) as error:  # an integer of more digits than Python will write
         raise Invalid(f"{what} cannot be written as JSON: {error}.") from None
 

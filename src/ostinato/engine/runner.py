@@ -59,7 +59,8 @@ class Running:
 
     __slots__ = (
         "_arguments",
-        "_finished",
+        "_begun",
+        "_over",
         "_runner",
         "_timer",
         "_wish",
@@ -78,7 +79,8 @@ class Running:
         self._arguments: dict[str, Any] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._wish: Wish | None = None
-        self._finished = False
+        self._begun = False  # on the loop: its first step
+        self._over = False  # on a thread: also while the outcome is still on its way to the loop
 
     @property
     def execution_id(self) -> UUID:
@@ -102,7 +104,7 @@ class Running:
 
     def cancel(self, wish: Wish) -> None:
         """Ask it to stop and to end as this. Does nothing once the task has returned."""
-        if self._has_returned():
+        if self._over:
             return
         if self._wish is None:
             self._wish = wish
@@ -122,11 +124,8 @@ class Running:
     def _decided(self, outcome: Outcome) -> Outcome:
         raise NotImplementedError
 
-    def _has_returned(self) -> bool:
-        return self._finished
-
     def _finish(self, outcome: Outcome) -> None:
-        self._finished = True
+        self._over = True
         self._stop_timer()
         self.context.flush_progress()
         self._runner.on_finished(self, self._decided(outcome))
@@ -146,10 +145,9 @@ class Running:
 class OnLoop(Running):
     """A run of an `async def` task."""
 
-    __slots__ = ("_begun", "_coroutine")
+    __slots__ = ("_coroutine",)
 
     def _begin(self) -> None:
-        self._begun = False
         self._coroutine = self._runner.loop.create_task(self._run())
 
     async def _run(self) -> None:
@@ -183,10 +181,9 @@ class OnLoop(Running):
 class OnThread(Running):
     """A run of a `def` task."""
 
-    __slots__ = ("_over",)
+    __slots__ = ()
 
     def _begin(self) -> None:
-        self._over = False
         self._runner.threads.submit(self._run)
 
     def _run(self) -> None:
@@ -203,9 +200,6 @@ class OnThread(Running):
 
     def _stop(self) -> None:
         pass  # nothing stops a thread; the task may look at ctx.cancelled
-
-    def _has_returned(self) -> bool:
-        return self._over
 
     def arrived(self, outcome: Outcome) -> None:
         """The thread is done, and this is the loop again."""
