@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
@@ -73,10 +74,9 @@ class Engine:
         """Work until somebody calls `stop`."""
         loop = asyncio.get_running_loop()
         await self._until_done(self._begin)
-        listener = self._store.database.listen(lambda: loop.call_soon_threadsafe(self._ring))
-        renewing = Renewing(
-            self.worker, self._settings.renew, self._telemetry, lambda: loop.call_soon_threadsafe(self._ring)
-        )
+        ring = _from_a_thread(loop, self._ring)
+        listener = self._store.database.listen(ring)
+        renewing = Renewing(self.worker, self._settings.renew, ring)
         loops = [
             asyncio.create_task(each()) for each in (self._dispatch, self._work, self._watch, self._sweep)
         ]
@@ -103,7 +103,11 @@ class Engine:
         for each in loops:
             each.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
-        await asyncio.wait_for(self.worker.leave(), LAST_RETRY)
+        try:
+            async with asyncio.timeout(LAST_RETRY):
+                await self._until_done(self.worker.leave)
+        except TimeoutError:
+            self._telemetry.stopping("without the database: what ran will be found lost")
 
     async def _wait_for_running(self, seconds: float) -> None:
         deadline = asyncio.get_running_loop().time() + seconds
@@ -185,20 +189,26 @@ class Engine:
         if bell.is_set() or seconds <= 0:
             await asyncio.sleep(0)
             return
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await bell.wait()
-        except TimeoutError:
-            pass
+
+
+def _from_a_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> Callable[[], None]:
+    """Call this on the loop, if there still is one."""
+
+    def hop() -> None:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(call)
+
+    return hop
 
 
 class Renewing:
     """Renews a worker's lease from a thread of its own: a task that blocks the loop must not lose it."""
 
-    def __init__(
-        self, worker: Worker, every: timedelta, telemetry: Telemetry, on_closed: Callable[[], None]
-    ) -> None:
-        self._worker, self._telemetry, self._on_closed = worker, telemetry, on_closed
+    def __init__(self, worker: Worker, every: timedelta, on_closed: Callable[[], None]) -> None:
+        self._worker, self._on_closed = worker, on_closed
         self._every = every.total_seconds()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ostinato-lease", daemon=True)

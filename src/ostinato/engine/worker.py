@@ -165,8 +165,6 @@ class Worker:
         self._end(claimed.live, outcome)
 
     def _end(self, live: Live, outcome: Outcome) -> None:
-        if isinstance(outcome, Lost):
-            return  # its record is somebody else's by now
         self._finished.append(Finished(live, outcome, self._clock.now()))
         self.bell.set()
 

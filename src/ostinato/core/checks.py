@@ -1,0 +1,111 @@
+"""What a definition must be before anything is kept of it. Wrong input is refused with a sentence; nothing changes."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Definition
+from ostinato.core.policy import Policies, WhenExhausted
+from ostinato.core.retry import Backoff
+from ostinato.core.schedule import is_recurring
+
+QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+LONGEST: Final = {"task": 200, "key": 200, "name": 200, "owner": 200, "app": 100, "description": 10_000}
+MOST_TAGS: Final = 50
+LONGEST_TAG: Final = 100
+LONGEST_WAIT: Final = timedelta(days=3660)
+
+
+def check_definition(definition: Definition) -> None:
+    """Raise Invalid for the first thing that is wrong."""
+    for flaw in _flaws(definition):
+        raise Invalid(flaw)
+
+
+def check_queue_name(name: str) -> None:
+    if not QUEUE_NAME.fullmatch(name):
+        raise Invalid(
+            f"The queue name {name!r} cannot be used: take letters, digits and . _ : -, at most 100."
+        )
+
+
+def _flaws(definition: Definition) -> Iterator[str]:
+    yield from _text_flaws(definition)
+    if not QUEUE_NAME.fullmatch(definition.queue):
+        yield f"The queue name {definition.queue!r} cannot be used: take letters, digits and . _ : -, at most 100."
+    if not 1 <= definition.priority <= 10:
+        yield f"A priority is a number from 1 (first) to 10, not {definition.priority}."
+    if len(definition.tags) > MOST_TAGS or any(not 0 < len(tag) <= LONGEST_TAG for tag in definition.tags):
+        yield f"At most {MOST_TAGS} tags, each of 1 to {LONGEST_TAG} characters."
+    yield from _policy_flaws(definition.policies, is_recurring(definition.schedule))
+
+
+def _text_flaws(definition: Definition) -> Iterator[str]:
+    if not definition.task:
+        yield "A job needs the name of a task."
+    for field, longest in LONGEST.items():
+        text = getattr(definition, field)
+        if text is not None and len(text) > longest:
+            yield f"The {field} is longer than {longest} characters."
+    texts = [getattr(definition, field) for field in LONGEST] + list(definition.tags)
+    if any(text is not None and not _storable(text) for text in texts):
+        yield "Text cannot contain NUL characters or half of a surrogate pair."
+    if definition.key == "":
+        yield "A key cannot be empty; leave it out instead."
+
+
+def _policy_flaws(policies: Policies, recurring: bool) -> Iterator[str]:
+    for name in ("total_repeats", "max_retries"):
+        if not 0 <= getattr(policies, name) <= 1_000_000_000:
+            yield f"{name} must be 0 or more, not {getattr(policies, name)}."
+    if not 1 <= policies.max_overlap <= 1000:
+        yield f"max_overlap must be between 1 and 1000, not {policies.max_overlap}."
+    if not 1 <= policies.catch_up_limit <= 10_000:
+        yield f"catch_up_limit must be between 1 and 10,000, not {policies.catch_up_limit}."
+    if policies.keep_executions is not None and not 1 <= policies.keep_executions <= 10_000:
+        yield f"keep_executions must be between 1 and 10,000, not {policies.keep_executions}."
+    if policies.keep_days is not None and not 0 <= policies.keep_days <= 36_500:
+        yield f"keep_days must be between 0 and 36,500, not {policies.keep_days}."
+    yield from _wait_flaws(policies)
+    yield from _bound_flaws(policies)
+    if policies.when_exhausted is WhenExhausted.WAIT_RESET and policies.retry_reset_period is None:
+        yield "when_exhausted: wait_reset needs a retry_reset_period to wait for."
+    if policies.fixed_delay and not recurring:
+        yield "fixed_delay is for schedules that repeat."
+
+
+def _wait_flaws(policies: Policies) -> Iterator[str]:
+    positive = {"timeout": policies.timeout, "retry_reset_period": policies.retry_reset_period}
+    for name, value in positive.items():
+        if value is not None and not timedelta(0) < value <= LONGEST_WAIT:
+            yield f"{name} must be more than nothing and at most ten years."
+    others = {
+        "jitter": policies.jitter,
+        "late_after": policies.late_after,
+        "catch_up_within": policies.catch_up_within,
+    }
+    for name, value in others.items():
+        if value is not None and not timedelta(0) <= value <= LONGEST_WAIT:
+            yield f"{name} must be between nothing and ten years."
+    yield from _backoff_flaws(policies.backoff)
+
+
+def _backoff_flaws(backoff: Backoff) -> Iterator[str]:
+    if max(backoff.base, backoff.cap, *backoff.steps) > LONGEST_WAIT:
+        yield "A backoff longer than ten years is not a backoff."
+
+
+def _bound_flaws(policies: Policies) -> Iterator[str]:
+    for name in ("start_at", "end_at"):
+        value: datetime | None = getattr(policies, name)
+        if value is not None and value.tzinfo is None:
+            yield f"{name} has no time zone; say which one is meant, for example 2026-11-16T09:00:00Z."
+            return
+    if policies.start_at is not None and policies.end_at is not None and policies.end_at < policies.start_at:
+        yield "end_at lies before start_at: this schedule would never run."
+
+
+def _storable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,69 @@
+"""The front desk itself."""
+
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core.checks import check_queue_name
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Luck, Status
+from ostinato.scheduler.declarations import Declarations
+from ostinato.scheduler.executions import ExecutionDesk
+from ostinato.scheduler.jobs import JobDesk
+from ostinato.scheduler.known import KnownTasks
+from ostinato.store.rows import QueueRow, WorkerRow
+from ostinato.store.store import Store
+
+
+class Scheduler:
+    """Every command and every question of one app."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        luck: Luck,
+        app: str = "",
+        tasks: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        self._store, self._clock = store, clock
+        self.jobs = JobDesk(store, clock, luck, app, KnownTasks(store, clock, tasks))
+        self.executions = ExecutionDesk(store, clock, luck, self.jobs)
+        self.declarations = Declarations(store, self.jobs, app)
+
+    def status_counts(self) -> dict[Status, int]:
+        """How many jobs are doing what."""
+        return self._store.jobs.count_by_status()
+
+    def workers(self, since: timedelta = timedelta(days=1)) -> list[WorkerRow]:
+        """Who works, or did lately."""
+        return self._store.workers.seen(self._clock.now(), since)
+
+    def drain(self, worker_id: UUID, *, by: str = "") -> None:
+        """Ask a worker to claim no more."""
+        self._store.workers.drain(worker_id, self._clock.now(), by)
+
+    def queues(self) -> list[QueueRow]:
+        """Every queue, with what waits and what runs in it."""
+        return self._store.workers.queues()
+
+    def pause_queue(self, name: str, *, by: str = "") -> None:
+        """From its return on nothing of the queue starts."""
+        check_queue_name(name)
+        self._store.workers.pause_queue(name, self._clock.now(), by)
+
+    def resume_queue(self, name: str, *, by: str = "") -> None:
+        check_queue_name(name)
+        self._store.workers.resume_queue(name, self._clock.now(), by)
+
+    def bound_queue(self, name: str, max_queued: int | None, *, by: str = "") -> None:
+        """Let the schedule fire into a queue only while fewer than this may start; None: without bound."""
+        check_queue_name(name)
+        if max_queued is not None and max_queued < 1:
+            raise Invalid(f"max_queued must be 1 or more, not {max_queued}.")
+        self._store.workers.bound_queue(name, max_queued, self._clock.now(), by)
+
+    def problems(self) -> list[str]:
+        """What does not add up in the database."""
+        return self._store.history.problems()

@@ -1,0 +1,217 @@
+"""Commands and questions about jobs."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core import lifecycle, schedule
+from ostinato.core.checks import check_definition
+from ostinato.core.errors import NotFound, OstinatoError
+from ostinato.core.model import Change, Definition, Event, Luck, Skip, Status
+from ostinato.core.payload import encode
+from ostinato.scheduler.known import KnownTasks
+from ostinato.scheduler.views import JobStats, JobView
+from ostinato.store.jobs import Rule
+from ostinato.store.store import Store
+
+Ref = UUID | str
+PAGE = 250
+PERCENTILES = (50, 90, 95, 99)
+
+
+class JobDesk:
+    """Jobs of one app, by id or by key."""
+
+    def __init__(self, store: Store, clock: Clock, luck: Luck, app: str, known: KnownTasks) -> None:
+        self._store, self._clock, self._luck, self._app, self._known = store, clock, luck, app, known
+
+    # -- making
+
+    def create(
+        self,
+        definitions: Sequence[Definition],
+        *,
+        by: str = "",
+        connection: object | None = None,
+        allow_unknown: bool = False,
+    ) -> list[UUID]:
+        """Make jobs, all or none. One whose key is held by a job that has not ended is that job."""
+        for definition in definitions:
+            check_definition(definition)
+        if not allow_unknown:
+            self._known.require({definition.task for definition in definitions})
+        now = self._clock.now()
+        changes = [lifecycle.create(self._luck.id(now), each, now, self._luck, by) for each in definitions]
+        return self._store.jobs.add(changes, connection)
+
+    def edit(
+        self,
+        ref: Ref,
+        change: Callable[[Definition], Definition],
+        *,
+        by: str = "",
+        allow_unknown: bool = False,
+    ) -> JobView:
+        """Change a definition; `change` gets the one that is current under the job's lock."""
+
+        def rule(job: Any, lives: Any, _: Any) -> Change:
+            wanted = change(job.definition)
+            check_definition(wanted)
+            return lifecycle.edit(job, lives, wanted, self._clock.now(), self._luck, by)
+
+        job_id = self.resolve(ref)
+        wanted = change(self.get(job_id).definition)
+        if not allow_unknown:
+            self._known.require({wanted.task})
+        return self._command(job_id, rule)
+
+    # -- steering
+
+    def pause(self, ref: Ref, *, by: str = "") -> JobView:
+        """From its return on nothing of the job starts but what somebody then runs by hand."""
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.pause(job, lives, self._clock.now(), self._luck, by)
+        )
+
+    def resume(self, ref: Ref, *, by: str = "") -> JobView:
+        """Go on without catching up."""
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.resume(job, lives, self._clock.now(), self._luck, by)
+        )
+
+    def cancel(self, ref: Ref, *, by: str = "") -> JobView:
+        """Stop for good."""
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.cancel(job, lives, self._clock.now(), self._luck, by)
+        )
+
+    def delete(self, ref: Ref, *, by: str = "") -> None:
+        """Gone from every answer at once."""
+        rule: Rule = lambda job, lives, _: lifecycle.delete(job, lives, self._clock.now(), self._luck, by)  # noqa: E731
+        self._store.jobs.change(self.resolve(ref), rule)
+
+    def retry(self, ref: Ref, *, by: str = "") -> JobView:
+        """Go on with the failed occurrence."""
+        return self._command(
+            ref,
+            lambda job, lives, last: lifecycle.retry(job, lives, last, self._clock.now(), self._luck, by),
+            wants_last=True,
+        )
+
+    def run(self, ref: Ref, args: dict[str, Any] | None = None, *, by: str = "") -> JobView:
+        """An extra occurrence now, with other args if given; the schedule does not move."""
+        text = None if args is None else encode(args)
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.run(job, lives, text, self._clock.now(), self._luck, by)
+        )
+
+    def restart(self, ref: Ref, *, by: str = "") -> JobView:
+        """Begin as new."""
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.restart(job, lives, self._clock.now(), self._luck, by)
+        )
+
+    def bulk(self, action: str, refs: Iterable[Ref], *, by: str = "") -> dict[Ref, OstinatoError | None]:
+        """One action for many jobs, each in a transaction of its own: what went wrong for which."""
+        command: Callable[..., object] = {
+            "pause": self.pause, "resume": self.resume, "cancel": self.cancel, "delete": self.delete,
+            "retry": self.retry, "run": self.run, "restart": self.restart,
+        }[action]  # fmt: skip
+        answers: dict[Ref, OstinatoError | None] = {}
+        for ref in refs:
+            try:
+                command(ref, by=by)
+                answers[ref] = None
+            except OstinatoError as error:
+                answers[ref] = error
+        return answers
+
+    # -- asking
+
+    def get(self, ref: Ref) -> JobView:
+        """One job."""
+        job_id = self.resolve(ref)
+        row = self._store.jobs.get([job_id]).get(job_id)
+        if row is None:
+            raise NotFound(f"There is no job {ref}.")
+        return JobView.of(row)
+
+    def list(
+        self,
+        *,
+        status: Status | str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        before: UUID | None = None,
+        all_apps: bool = False,
+    ) -> list[JobView]:
+        """A page of jobs, the newest first."""
+        wanted = None if status is None else Status(status)
+        app = None if all_apps else self._app
+        rows = self._store.jobs.page(min(limit, PAGE), before, status=wanted, task=task, queue=queue, app=app)
+        return [JobView.of(row) for row in rows]
+
+    def stats(self, ref: Ref) -> JobStats:
+        """A job in figures."""
+        view = self.get(ref)
+        facts, last = view.facts, self._store.history.last_of(view.id)
+        failed = facts.failed + facts.timed_out + facts.lost
+        durations = sorted(self._store.history.durations(view.id))
+        judged = facts.completed + failed
+        return JobStats(
+            total_executions=judged + facts.cancelled,
+            successful_runs=facts.completed,
+            failed_runs=failed,
+            cancelled_runs=facts.cancelled,
+            skipped=facts.skipped,
+            average_duration=sum(durations, timedelta(0)) / len(durations) if durations else None,
+            percentiles={p: _percentile(durations, p) for p in PERCENTILES} if durations else {},
+            last_execution_at=None if last is None else last.started_at or last.finished_at,
+            next_scheduled_at=view.next_run_at,
+            success_rate=facts.completed / judged if judged else None,
+        )
+
+    def next_times(self, ref: Ref, n: int = 10) -> Sequence[datetime]:
+        """When the schedule comes round next."""
+        view = self.get(ref)
+        facts = view.facts
+        if facts.paused_at or facts.ended_at or facts.cancelled_at:
+            return []
+        after = max(self._clock.now(), facts.last_due_at or facts.anchor)
+        return schedule.preview(view.definition.schedule, facts.anchor, after, n)
+
+    def skips(self, ref: Ref, limit: int = 50) -> Sequence[Skip]:
+        """The due times that were not run, the newest first."""
+        return self._store.history.skips(self.resolve(ref), limit)
+
+    def events(self, ref: Ref | None = None, limit: int = 50) -> Sequence[Event]:
+        """What people and Ostinato did, the newest first."""
+        return self._store.history.events(limit, None if ref is None else self.resolve(ref))
+
+    def resolve(self, ref: Ref) -> UUID:
+        """The id that an id, its text or a key stands for."""
+        if isinstance(ref, UUID):
+            return ref
+        try:
+            return UUID(ref)
+        except ValueError:
+            pass
+        ids = self._store.jobs.ids_by_key(self._app, ref)
+        if not ids:
+            raise NotFound(f"There is no job with the key {ref!r}{self._in_app()}.")
+        return self._store.jobs.holder(self._app, ref) or ids[0]
+
+    def _in_app(self) -> str:
+        return f" in the app {self._app!r}" if self._app else ""
+
+    def _command(self, ref: Ref, rule: Rule, wants_last: bool = False) -> JobView:
+        job_id = self.resolve(ref)
+        self._store.jobs.change(job_id, rule, wants_last)
+        return self.get(job_id)
+
+
+def _percentile(durations: Sequence[timedelta], percent: int) -> timedelta:
+    return durations[min(len(durations) * percent // 100, len(durations) - 1)]

@@ -1,0 +1,133 @@
+"""What the front desk answers with."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from ostinato.core import lifecycle
+from ostinato.core.model import Asked, Definition, Execution, Facts, Job, Live, Result, Status
+from ostinato.core.payload import decode
+from ostinato.store.jobs import JobRow
+
+STATES = {Result.TIMED_OUT: "failed", Result.LOST: "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job, what it is doing, and when it does something next."""
+
+    job: Job
+    lives: tuple[Live, ...]
+    status: Status
+    next_run_at: datetime | None
+
+    @classmethod
+    def of(cls, row: JobRow) -> "JobView":
+        return cls(
+            row.job,
+            row.lives,
+            lifecycle.status(row.job, row.lives),
+            lifecycle.next_run_at(row.job, row.lives),
+        )
+
+    @property
+    def id(self) -> UUID:
+        return self.job.id
+
+    @property
+    def key(self) -> str | None:
+        return self.job.definition.key
+
+    @property
+    def task(self) -> str:
+        return self.job.definition.task
+
+    @property
+    def definition(self) -> Definition:
+        return self.job.definition
+
+    @property
+    def facts(self) -> Facts:
+        return self.job.facts
+
+    @property
+    def args(self) -> dict[str, Any]:
+        return decode(self.job.definition.args)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionView:
+    """One attempt, queued, running or ended."""
+
+    id: UUID
+    job_id: UUID
+    number: int
+    attempt: int
+    execution_number: int
+    task: str
+    state: str  # queued, running, completed, failed, cancelled
+    outcome: str | None  # completed, failed, timed_out, cancelled, lost
+    asked: Asked
+    due_at: datetime
+    run_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    duration: timedelta | None
+    worker_id: UUID | None
+    version: int | None
+    result: Any
+    error_kind: str | None
+    error: str | None
+    traceback: str | None
+    waits_for: str | None
+    cancel_asked_at: datetime | None
+    progress: Any
+    key: str
+
+    @classmethod
+    def of(cls, row: Execution | Live) -> "ExecutionView":
+        return _ended(row) if isinstance(row, Execution) else _live(row)
+
+
+def _key(row: Execution | Live) -> str:
+    return f"sched-{row.job_id}-n{row.number}-rc{row.attempt}"
+
+
+def _ended(row: Execution) -> ExecutionView:
+    return ExecutionView(
+        id=row.id, job_id=row.job_id, number=row.number, attempt=row.attempt, execution_number=row.execution_number,
+        task=row.task, state=STATES.get(row.result, row.result.value), outcome=row.result.value, asked=row.asked,
+        due_at=row.due_at, run_at=row.run_at, started_at=row.started_at, finished_at=row.finished_at,
+        duration=None if row.started_at is None else row.finished_at - row.started_at, worker_id=row.worker_id,
+        version=row.version, result=None if row.value is None else decode(row.value, "result"),
+        error_kind=row.error_kind, error=row.error, traceback=row.traceback, waits_for=None, cancel_asked_at=None,
+        progress=None, key=_key(row),
+    )  # fmt: skip
+
+
+def _live(row: Live) -> ExecutionView:
+    return ExecutionView(
+        id=row.id, job_id=row.job_id, number=row.number, attempt=row.attempt, execution_number=row.execution_number,
+        task=row.task, state="running" if row.running else "queued", outcome=None, asked=row.asked,
+        due_at=row.due_at, run_at=row.run_at, started_at=row.started_at, finished_at=None, duration=None,
+        worker_id=row.worker_id, version=row.version, result=None, error_kind=None, error=None, traceback=None,
+        waits_for=row.waits_for, cancel_asked_at=row.cancel_asked_at,
+        progress=None if row.progress is None else decode(row.progress, "progress"), key=_key(row),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class JobStats:
+    """A job in figures. An attempt that was cancelled is neither a success nor a failure."""
+
+    total_executions: int
+    successful_runs: int
+    failed_runs: int
+    cancelled_runs: int
+    skipped: int
+    average_duration: timedelta | None
+    percentiles: dict[int, timedelta]
+    last_execution_at: datetime | None
+    next_scheduled_at: datetime | None
+    success_rate: float | None
