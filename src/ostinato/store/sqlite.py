@@ -29,7 +29,7 @@ OLDEST: Final = (3, 38, 0)
 HEADER: Final = b"SQLite format 3\0"
 FILE_MODE: Final = 0o660  # less the umask; args may be private
 SHORTEST_POLL: Final = 0.00005  # seconds
-LONGEST_POLL: Final = 0.001
+LONGEST_POLL: Final = 0.0002  # a process that polls more slowly gets less than its share
 
 AWAY: Final = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
