@@ -36,7 +36,7 @@ class ExecutionDesk:
         if anchor is None or isinstance(anchor, Live):
             live = self._store.history.live(limit, before, job_id)
         ended = self._ended(job_id, limit - len(live), anchor) if len(live) < limit else []
-        return [ExecutionView.of(row) for row in [*live, *ended]]
+        return [ExecutionView.of(row) for row in live] + [ExecutionView.of(row) for row in ended]
 
     def cancel(self, execution_id: UUID, *, by: str = "", force: bool = False) -> ExecutionView:
         """Ask a running one to stop, or take a queued one back. `force` ends the record of one that does not stop."""

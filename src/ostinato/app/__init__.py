@@ -1,0 +1,7 @@
+"""What a user holds: `Ostinato` registers tasks, declares jobs, enqueues and runs."""
+
+from ostinato.app.app import Ostinato
+from ostinato.app.handle import Handle
+from ostinato.app.tasks import AppTask
+
+__all__ = ["AppTask", "Handle", "Ostinato"]

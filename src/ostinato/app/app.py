@@ -1,0 +1,213 @@
+"""Ostinato: what a user holds."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
+from uuid import UUID
+
+from ostinato.app.handle import Handle
+from ostinato.app.options import SCHEDULED_RETRIES, JobOptions, define, has_schedule, schedule_from
+from ostinato.app.tasks import AppTask, run_once, without_schedule
+from ostinato.config import Settings
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Definition
+from ostinato.engine.engine import Engine
+from ostinato.scheduler import Scheduler
+from ostinato.scheduler.declarations import Applied
+from ostinato.scheduler.executions import ExecutionDesk
+from ostinato.scheduler.jobs import JobDesk
+from ostinato.task import Call, Context, Registry, Task
+from ostinato.telemetry import Hook, Hooks
+from ostinato.wiring import Parts, build_engine, open_parts
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Ostinato:
+    """Tasks, declared jobs and a database. Nothing is opened before it is needed, and nothing is made by import."""
+
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        tasks: Mapping[str, Callable[..., Any]] | None = None,
+        timezone: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """`name` scopes keys. Settings (`database_url=`, `concurrency=` …) win over environment and files."""
+        self.name = name
+        self.settings = Settings.load({**settings, "timezone": timezone})
+        self.registry = Registry()
+        self._hooks = Hooks()
+        self._declared: dict[str, Definition] = {}
+        self._parts: Parts | None = None
+        self._scheduler: Scheduler | None = None
+        self._opening = threading.Lock()
+        for task_name, function in (tasks or {}).items():
+            self.register(task_name, function)
+
+    # -- tasks
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> AppTask[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> AppTask[P, R]: ...
+    @overload
+    def task(self, /, **options: Unpack[JobOptions]) -> "Decorator": ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]) -> Any:
+        """Make a function a task, called `name=` or as the function is. With `every=` or `cron=` also declare a job."""
+        name = options.pop("name", "")
+        if function is not None:
+            return self._add(function, name, options)
+        return Decorator(lambda given: self._add(given, name, options))
+
+    def register(self, name: str, function: Callable[..., Any]) -> AppTask[..., Any]:
+        """Make a function a task at run time, by name."""
+        return self._add(function, name, {})
+
+    def _add(self, function: Callable[..., Any], name: str, options: JobOptions) -> AppTask[..., Any]:
+        task = AppTask(self, function, name, options)
+        self.registry.add(task)
+        if has_schedule(options):
+            self.schedule(task.bind(), **options)
+        elif any(option not in without_schedule(options) for option in options):
+            strange = next(option for option in options if option not in without_schedule(options))
+            raise Invalid(f"{strange}= needs a schedule: say every= or cron= too.")
+        return task
+
+    # -- jobs
+
+    def schedule(self, call: "Call | AppTask[..., Any]", **options: Unpack[JobOptions]) -> None:
+        """Declare a job: it is made, or brought in line, when this app starts to work."""
+        bound = call.bind() if isinstance(call, Task) else call
+        key = options.get("key") or bound.task
+        if key in self._declared:
+            raise Invalid(f"Two jobs of this app are declared with the key {key!r}; give one another key=.")
+        schedule = schedule_from(options, self.settings.timezone)
+        keyed = cast(JobOptions, {**options, "key": key})
+        definition = define(bound.task, bound.args, schedule, keyed, self.name, SCHEDULED_RETRIES)
+        self._declared[key] = definition
+
+    def enqueue(self, calls: Iterable[Call]) -> list[Handle]:
+        """Put many into the queue, all or none."""
+        now = self.now()
+        return self.put([run_once(call, now, self._options_of(call.task), self.name) for call in calls])
+
+    def put(self, definitions: Sequence[Definition], connection: object | None = None) -> list[Handle]:
+        """Make jobs from their definitions."""
+        ids = self.scheduler.jobs.create(definitions, connection=connection)
+        return [self.handle(job_id) for job_id in ids]
+
+    def handle(self, job_id: UUID) -> Handle:
+        """A handle for a job that was enqueued elsewhere."""
+        return Handle(job_id, lambda: self.scheduler)
+
+    def apply_declarations(self, *, prune: bool = False) -> Applied:
+        """Bring the jobs in the database in line with what this app declares."""
+        return self.scheduler.declarations.apply(list(self._declared.values()), prune=prune)
+
+    @property
+    def declared(self) -> tuple[Definition, ...]:
+        return tuple(self._declared.values())
+
+    def _options_of(self, task: str) -> JobOptions:
+        known = self.registry.get(task)
+        return without_schedule(known.options) if isinstance(known, AppTask) else {}
+
+    # -- the desk
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The front desk; opens the database on first use."""
+        if self._scheduler is None:
+            parts = self.parts
+            self._scheduler = Scheduler(parts.store, parts.clock, parts.luck, self.name, self.registry.names)
+        return self._scheduler
+
+    @property
+    def parts(self) -> Parts:
+        return self.open()
+
+    def open(self, *, upgrade: bool = False) -> Parts:
+        """Open the database now, bringing its schema up to date if asked."""
+        with self._opening:
+            if self._parts is None:
+                self._parts = open_parts(self.settings, upgrade=upgrade)
+            return self._parts
+
+    @property
+    def jobs(self) -> JobDesk:
+        return self.scheduler.jobs
+
+    @property
+    def executions(self) -> ExecutionDesk:
+        return self.scheduler.executions
+
+    def now(self) -> datetime:
+        return self.parts.clock.now()
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.to_thread(call)
+
+    def on(self, kind: str) -> Callable[[Hook], Hook]:
+        """Call a function when something happens in this process: `job:start`, `job:complete`, `job:failed` …"""
+        return self._hooks.on(kind)
+
+    # -- running
+
+    def engine(self) -> Engine:
+        """What works in this process. To be made inside a running loop."""
+        return build_engine(self.parts, self.registry, self._hooks, self.name)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Ostinato"]:
+        """Work inside a program that has its own loop: `async with app.running(): …`."""
+        await asyncio.to_thread(self.apply_declarations)
+        engine = self.engine()
+        working = asyncio.create_task(engine.run())
+        try:
+            yield self
+        finally:
+            engine.stop()
+            await working
+
+    async def work(self) -> None:
+        """Work until SIGTERM or SIGINT; a second one stops at once."""
+        engine = self.engine()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError, ValueError):  # not on the main thread: somebody else stops us
+                loop.add_signal_handler(number, engine.stop)
+        await engine.run()
+
+    def run(self) -> None:
+        """Work in this process until it is told to stop. (The command line does the same, and says more.)"""
+        self.apply_declarations()
+        asyncio.run(self.work())
+
+    def close(self) -> None:
+        """Close the database."""
+        with self._opening:
+            if self._parts is not None:
+                self._parts.store.close()
+            self._parts = self._scheduler = None
+
+
+class Decorator:
+    """`@app.task(every="30m")`: keeps the types of what it decorates."""
+
+    def __init__(self, add: Callable[[Callable[..., Any]], AppTask[..., Any]]) -> None:
+        self._add = add
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> AppTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> AppTask[P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        return self._add(function)

@@ -1,0 +1,75 @@
+"""What `enqueue` returns: a job to wait for."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from ostinato.core.duration import parse_duration
+from ostinato.core.errors import OstinatoError
+from ostinato.core.model import Status
+from ostinato.scheduler import ExecutionView, JobView, Scheduler
+
+LONGEST_LOOK = 0.25  # seconds between looks; begins much shorter
+
+
+class RunFailed(OstinatoError):
+    """The run that was waited for did not complete; `execution` tells what happened."""
+
+    def __init__(self, execution: ExecutionView) -> None:
+        self.execution = execution
+        super().__init__(f"{execution.task} {execution.outcome}: {execution.error or 'no message'}")
+
+
+class Handle:
+    """One enqueued job."""
+
+    def __init__(self, job_id: UUID, scheduler: Callable[[], Scheduler]) -> None:
+        self.id = job_id
+        self._scheduler = scheduler
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}>"
+
+    @property
+    def job(self) -> JobView:
+        """The job as it is now."""
+        return self._scheduler().jobs.get(self.id)
+
+    @property
+    def status(self) -> Status:
+        return self.job.status
+
+    def wait(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
+        """Wait until it has ended, whatever it came to; TimeoutError when it takes longer."""
+        deadline = time.monotonic() + parse_duration(timeout).total_seconds()
+        pause = 0.005
+        while (ended := self._ended()) is None:
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"The job {self.id} is still {self.status} after {timeout}.")
+            time.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_LOOK)
+        return ended
+
+    async def await_(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
+        """`wait` for async code."""
+        return await asyncio.to_thread(self.wait, timeout)
+
+    def result(self, timeout: str | float | timedelta = "30s") -> Any:
+        """What the task returned; RunFailed if it did not complete."""
+        ended = self.wait(timeout)
+        if ended.state != "completed":
+            raise RunFailed(ended)
+        return ended.result
+
+    def cancel(self, by: str = "") -> None:
+        self._scheduler().jobs.cancel(self.id, by=by)
+
+    def _ended(self) -> ExecutionView | None:
+        view = self.job
+        if view.facts.ended_at is None and view.status is not Status.CANCELLED:
+            return None
+        newest = self._scheduler().executions.list(job=self.id, limit=1)
+        return newest[0] if newest and newest[0].outcome is not None else None

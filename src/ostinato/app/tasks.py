@@ -1,0 +1,123 @@
+"""A task of an app: it can also be enqueued."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
+
+from ostinato.app.handle import Handle
+from ostinato.app.options import Duration, JobOptions, Policy, define, instant
+from ostinato.core.duration import parse_duration
+from ostinato.core.model import Definition
+from ostinato.core.schedule import Once
+from ostinato.task import Call, Context, Task
+
+if TYPE_CHECKING:
+    from ostinato.app.app import Ostinato
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Using(Policy, TypedDict, total=False):
+    """What `using` may say beside policies."""
+
+    key: str
+    connection: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to enqueue: policies, and whose transaction."""
+
+    options: JobOptions
+    connection: object | None = None
+
+
+class Enqueueing(Generic[P]):
+    """The ways to put a task with its arguments into the queue; arguments are those of the function."""
+
+    def __init__(self, app: "Ostinato", task: Task[P, Any], manner: Manner) -> None:
+        self._app, self._task, self._manner = app, task, manner
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """Run it once, as soon as a worker is free."""
+        return self._put(self._task.bind(*args, **kwargs), self._app.now())
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """`enqueue` for async code: the database is reached from a thread."""
+        call = self._task.bind(*args, **kwargs)
+        return await self._app.in_thread(lambda: self._put(call, self._app.now()))
+
+    def enqueue_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """Run it once, after a while."""
+        return self._put(self._task.bind(*args, **kwargs), self._app.now() + parse_duration(delay))
+
+    def enqueue_at(self, at: datetime, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """Run it once, at an instant; one that has passed means now."""
+        return self._put(self._task.bind(*args, **kwargs), instant(at))
+
+    def _put(self, call: Call, at: datetime) -> Handle:
+        definition = run_once(call, at, self._manner.options, self._app.name)
+        return self._app.put([definition], self._manner.connection)[0]
+
+
+def run_once(call: Call, at: datetime, options: JobOptions, app: str) -> Definition:
+    """The definition of a job that runs once."""
+    return define(call.task, call.args, Once(at), options, app, default_retries=0)
+
+
+class AppTask(Task[P, R]):
+    """A function that its app knows by name: call it, bind it, enqueue it."""
+
+    @overload
+    def __init__(
+        self, app: "Ostinato", function: Callable[Concatenate[Context, P], R], name: str, options: JobOptions
+    ) -> None: ...
+    @overload
+    def __init__(self, app: "Ostinato", function: Callable[P, R], name: str, options: JobOptions) -> None: ...
+    def __init__(self, app: "Ostinato", function: Callable[..., R], name: str, options: JobOptions) -> None:
+        super().__init__(function, name)
+        self._app = app
+        self.options = options
+        self._plain = Enqueueing(app, self, Manner(without_schedule(options)))
+
+    def using(self, **how: Unpack[Using]) -> Enqueueing[P]:
+        """Enqueue in another manner: other policies, a key, or the caller's own transaction (`connection=`)."""
+        given = dict(how)
+        connection = given.pop("connection", None)
+        options = cast(JobOptions, {**without_schedule(self.options), **given})
+        return Enqueueing(self._app, self, Manner(options, connection))
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """Run it once, as soon as a worker is free."""
+        return self._plain.enqueue(*args, **kwargs)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """`enqueue` for async code: the database is reached from a thread."""
+        return await self._plain.aenqueue(*args, **kwargs)
+
+    def enqueue_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """Run it once, after a while."""
+        return self._plain.enqueue_in(delay, *args, **kwargs)
+
+    def enqueue_at(self, at: datetime, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """Run it once, at an instant; one that has passed means now."""
+        return self._plain.enqueue_at(at, *args, **kwargs)
+
+
+def without_schedule(options: JobOptions) -> JobOptions:
+    """What a declared schedule's options mean for a plain enqueue: the policies, not the timing or the key."""
+    policies = {name: value for name, value in options.items() if name in Policy.__annotations__}
+    return cast(JobOptions, policies)

@@ -1,0 +1,66 @@
+"""The only place that builds things."""
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from ostinato.clock import Clock, MeasuredClock, SystemClock
+from ostinato.config import Settings
+from ostinato.core.model import Luck
+from ostinato.engine.engine import Engine
+from ostinato.luck import RandomLuck
+from ostinato.store import migrate
+from ostinato.store.database import Database, open_database
+from ostinato.store.dialect import Kind
+from ostinato.store.store import Store
+from ostinato.task import Registry
+from ostinato.telemetry import Hooks, Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What everything else is made from."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    luck: Luck
+
+
+def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
+    """Open the database of the settings and make sure that its schema fits."""
+    database = open_database(
+        settings.database_url, schema=settings.schema, max_connections=settings.concurrency + 10
+    )
+    luck = RandomLuck()
+    store = Store(database, luck)
+    if upgrade:
+        migrate.upgrade(database)
+    store.require_current()
+    return Parts(settings, store, clock_of(database), luck)
+
+
+def clock_of(database: Database) -> Clock:
+    """One clock for all: the server's for PostgreSQL, the host's for SQLite."""
+    return MeasuredClock(database.now) if database.dialect.kind is Kind.POSTGRES else SystemClock()
+
+
+def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> Engine:
+    """Dispatcher, worker and sweeper of this process."""
+    telemetry = Telemetry(parts.settings, hooks)
+    return Engine(
+        parts.store,
+        registry,
+        parts.clock,
+        parts.luck,
+        telemetry,
+        parts.settings,
+        app=app,
+        version=our_version(),
+    )
+
+
+def our_version() -> str:
+    try:
+        return version("ostinato")
+    except PackageNotFoundError:
+        return "unknown"
