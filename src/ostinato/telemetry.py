@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from ostinato.config import LogFormat, Settings
@@ -26,6 +26,7 @@ KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled"
 MOST_WAITING = 10_000  # events that hooks have not been told yet
 
 Hook = Callable[[dict[str, Any]], object]
+H = TypeVar("H", bound=Hook)
 
 _LOGGER = logging.getLogger("ostinato")
 
@@ -101,12 +102,12 @@ class Hooks:
         self._thread: Thread | None = None
         self._overflowing = False
 
-    def on(self, kind: str) -> Callable[[Hook], Hook]:
+    def on(self, kind: str) -> Callable[[H], H]:
         """A decorator: call the function with each event of this kind, a JSON-ready dict."""
         if kind not in self._hooks:
             raise Invalid(f"There is no event {kind!r}; there are {', '.join(KINDS)}.")
 
-        def add(hook: Hook) -> Hook:
+        def add(hook: H) -> H:
             if inspect.iscoroutinefunction(hook):
                 raise Invalid(f"The hook {hook!r} must be a plain function; for more, let it enqueue a task.")
             self._hooks[kind].append(hook)
@@ -188,10 +189,10 @@ class Telemetry:
 
     def started(self, lives: Iterable[Live]) -> None:
         """Executions were claimed, and start."""
-        listened = self.hooks.wanted("job:start")
+        logged, listened = self._logs_runs(), self.hooks.wanted("job:start")
         for live in lives:
             self.counts.add("claimed")
-            if self._run_log:
+            if logged:
                 _tell(logging.INFO, "Executing job", **_names(live), retry_attempt=live.attempt)
             if listened:
                 self.hooks.emit("job:start", _payload(live))
@@ -210,7 +211,7 @@ class Telemetry:
     def released(self, live: Live, why: str) -> None:
         """A run was handed back, as if it had never been claimed."""
         self.counts.add("released", why)
-        if self._run_log:
+        if self._logs_runs():
             _tell(logging.INFO, "Job handed back", **_names(live), why=why)
 
     def refused(self, live: Live) -> None:
@@ -269,6 +270,9 @@ class Telemetry:
 
     # -- within
 
+    def _logs_runs(self) -> bool:
+        return self._run_log and _LOGGER.isEnabledFor(logging.INFO)
+
     def _ended(self, change: Change, ended: Execution) -> None:
         self.counts.add("settled", ended.result)
         match ended.result:
@@ -289,7 +293,7 @@ class Telemetry:
                 self._failed(change, ended)
 
     def _completed(self, ended: Execution) -> None:
-        if self._run_log:
+        if self._logs_runs():
             duration = _seconds(_duration(ended))
             _tell(logging.INFO, "Job completed successfully", **_names(ended), duration=duration)
         if self.hooks.wanted("job:complete"):
