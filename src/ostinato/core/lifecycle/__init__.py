@@ -12,10 +12,11 @@ calls the rule and saves what it returns, so that facts, counters, queue and his
 Three thoughts run through all of it.
 
 *Every due time has one record.* `last_due_at` is the greatest due time dealt with; `next_due_at` the next
-to look at. Between them nothing is forgotten: what does not run is a skip.
+to look at. Between them nothing is forgotten: what does not run is a skip, and where a schedule stops or
+changes, what had come due and was not fired is one too.
 
-*`next_due_at` may be empty while something is live.* With a fixed delay, while `catch_up: all` works off
-a backlog, and while the last repeats are under way, the next time is named by the settle (`Draft.name_next`).
+*`next_due_at` may be empty while something is live.* With a fixed delay, and while `catch_up: all` works
+off a backlog, the next time is named by the settle (`course.go_on`).
 
 *Operators win.* A job that is paused, cancelled, deleted or ended queues nothing again, whatever a run
 that is still in progress comes to.

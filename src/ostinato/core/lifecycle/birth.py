@@ -3,35 +3,51 @@
 from datetime import datetime
 from uuid import UUID
 
-from ostinato.core.lifecycle import timeline
+from ostinato.core.lifecycle import course, timeline
 from ostinato.core.lifecycle.draft import Draft
-from ostinato.core.model import Asked, Change, Definition, Facts, Job, Luck
+from ostinato.core.model import Asked, Change, Definition, Facts, Job, Luck, SkipReason
 from ostinato.core.policy import FirstRun
 from ostinato.core.schedule import Once
 
 
 def create(job_id: UUID, definition: Definition, now: datetime, luck: Luck, by: str = "") -> Change:
     """A new job. One that is due when it is made is born with its live row."""
-    facts = Facts(created_at=now, updated_at=now, anchor=timeline.anchor_for(definition, now))
+    facts = Facts(created_at=now, updated_at=now, anchor=timeline.first_anchor(definition, now))
     draft = Draft(Job(job_id, definition, facts), (), now, luck, by)
     begin(draft)
-    draft.end_if_over()
+    course.end_if_over(draft)
     return draft.change()
 
 
 def begin(draft: Draft) -> None:
     """Start the schedule: at once, or at its first time."""
-    schedule, policies = draft.definition.schedule, draft.definition.policies
+    schedule = draft.definition.schedule
     if isinstance(schedule, Once) and schedule.at <= draft.now:
         start(draft, schedule.at)
-    elif draft.recurring and policies.first_run is FirstRun.NOW and policies.start_at is None:
+    elif draft.recurring and _due_now(draft):
         start(draft, draft.now)
     else:
-        draft.name_next(draft.now)
+        course.name_next(draft, draft.now)
 
 
 def start(draft: Draft, due: datetime) -> None:
     """Queue the occurrence of a due time that has come."""
-    draft.queue_first(due, Asked.SCHEDULE)
-    draft.dealt_with(due)
-    draft.name_next(max(due, draft.now) if draft.recurring else due)
+    place = draft.free_place()
+    if draft.outside_window(due):
+        draft.skip(SkipReason.WINDOW, due, due, 1)
+    elif place is None:
+        draft.skip(SkipReason.OVERLAP, due, due, 1, in_the_way=draft.occurrences()[0].id)
+    else:
+        draft.queue_first(due, Asked.SCHEDULE, place)
+        draft.dealt_with(due)
+    course.name_next(draft, draft.now)
+
+
+def _due_now(draft: Draft) -> bool:
+    policies, now = draft.definition.policies, draft.now
+    if policies.end_at is not None and policies.end_at < now:
+        return False
+    if policies.start_at is not None:
+        just_before = now - timeline.INSTANT
+        return policies.start_at == now == timeline.next_due(draft.definition, draft.facts, just_before)
+    return policies.first_run is FirstRun.NOW

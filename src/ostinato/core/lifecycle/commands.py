@@ -1,15 +1,16 @@
 """What people may ask of a job. A state that does not allow it is a Conflict, and nothing changes."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ostinato.core.errors import Conflict
-from ostinato.core.lifecycle import birth, settling, timeline
+from ostinato.core.errors import Conflict, NotFound
+from ostinato.core.lifecycle import birth, course, settling, timeline
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.lifecycle.status import status
 from ostinato.core.model import (
+    RUN_SLOT,
     WAITING_PLACE,
     Asked,
     Change,
@@ -33,7 +34,7 @@ ENDED = (Status.COMPLETED, Status.FAILED)
 
 def pause(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
     """From here on nothing starts. What runs may finish; what waits is withdrawn, or waits for the resume."""
-    _require(job, lives, "pause", ALIVE, unpaused=True)
+    _require(job, "paused", Status.PAUSED if job.facts.paused_at else status(job, lives), ALIVE)
     draft = Draft(job, lives, now, luck, by)
     draft.facts.paused_at = draft.facts.updated_at = now
     draft.facts.next_due_at = None
@@ -43,42 +44,45 @@ def pause(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = 
         else:
             draft.alter(replace(live, waits_for=WaitsFor.RESUME))
     draft.tell("job.paused")
+    course.end_if_over(draft)
     return draft.change()
 
 
 def resume(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
     """Go on, without catching up: the due times in between are one skip."""
-    _require_paused(job, lives)
+    state = Status.PAUSED if job.facts.paused_at and not job.facts.cancelled_at else status(job, lives)
+    _require(job, "resumed", state, (Status.PAUSED,))
     draft = Draft(job, lives, now, luck, by)
     facts = draft.facts
     facts.paused_at, facts.updated_at = None, now
     for live in lives:
         if live.waits_for is WaitsFor.RESUME:
-            draft.alter(replace(live, waits_for=WaitsFor.TIME if live.run_at > now else None))
-    if draft.recurring:
+            draft.requeue(live)
+    if draft.recurring and facts.ended_as is None:
         _resume_schedule(draft)
-    elif isinstance(draft.definition.schedule, Once) and facts.last_due_at is None:
+    elif draft.run_once and not draft.its_time_has_come:
         birth.begin(draft)
     draft.tell("job.resumed", anchor=facts.anchor, next_due_at=facts.next_due_at)
-    draft.end_if_over()
+    course.end_if_over(draft)
     return draft.change()
 
 
 def cancel(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
     """Stop for good, whatever a run in progress comes to."""
-    _require(job, lives, "cancel", (*ALIVE, Status.PAUSED))
+    _require(job, "cancelled", status(job, lives), (*ALIVE, Status.PAUSED))
     draft = Draft(job, lives, now, luck, by)
-    draft.facts.cancelled_at = now
     _stop_everything(draft)
+    draft.facts.cancelled_at = now
     draft.tell("job.cancelled")
     return draft.change()
 
 
 def delete(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
     """Gone from every answer at once; the sweeper removes the rows."""
+    _require_there(job)
     draft = Draft(job, lives, now, luck, by)
-    draft.facts.deleted_at = now
     _stop_everything(draft)
+    draft.facts.deleted_at = now
     draft.tell("job.deleted", key=job.definition.key, task=job.definition.task)
     return draft.change()
 
@@ -87,24 +91,23 @@ def edit(
     job: Job, lives: Sequence[Live], wanted: Definition, now: datetime, luck: Luck, by: str = ""
 ) -> Change:
     """Change the definition. A run in progress is not touched; a new schedule counts from now."""
-    if job.facts.cancelled_at is not None:
-        raise Conflict("This job is cancelled; a cancelled job cannot be edited.")
+    _require_uncancelled(job, "edited")
     draft = Draft(job, lives, now, luck, by)
-    facts = draft.facts
-    moved = _moved(job.definition, wanted)
-    if moved and draft.open:
+    facts, before = draft.facts, job.definition
+    if _grid(before) != _grid(wanted):
         _close_old_schedule(draft)
-    before, draft.definition = job.definition, wanted
+        draft.definition = wanted
+        facts.anchor = timeline.anchor_from(wanted, now)
+        _begin_new_schedule(draft)
+    elif before.policies.end_at != wanted.policies.end_at:
+        backlog = timeline.newest_due(before, facts, now, draft.dealt_until) is not None
+        draft.definition = wanted
+        _go_on_with_new_end(draft, draft.dealt_until if backlog else now)
+    draft.definition = wanted
     facts.version += 1
     facts.updated_at = now
-    if moved:
-        facts.anchor = timeline.anchor_for(wanted, now)
-    if moved and draft.open:
-        facts.reset_at = None
-        _begin_new_schedule(draft)
-    for live in list(draft.lives.values()):
-        if not live.running:
-            draft.alter(replace(live, queue=wanted.queue, priority=wanted.priority, task=wanted.task))
+    for live in [live for live in draft.lives.values() if not live.running]:
+        _follow(draft, live)
     old, new = _differences(before, wanted)
     draft.tell("job.edited", version=facts.version, anchor=facts.anchor, before=old, after=new)
     return draft.change()
@@ -113,8 +116,11 @@ def edit(
 def retry(
     job: Job, lives: Sequence[Live], last: Execution | None, now: datetime, luck: Luck, by: str = ""
 ) -> Change:
-    """Go on with the failed occurrence: the same number, the next attempt, a fresh budget, at once."""
-    _require(job, lives, "retry", (Status.FAILED,))
+    """Go on with the failed occurrence: the same number, the next attempt, a fresh budget, at once.
+
+    `last` is the newest failed occurrence, as its last attempt left it; of the schedule's, if that recurs.
+    """
+    _require(job, "retried", status(job, lives), (Status.FAILED,))
     if last is None:
         raise Conflict("This job has no execution to retry; run it, or restart it.")
     draft = Draft(job, lives, now, luck, by)
@@ -122,10 +128,9 @@ def retry(
     _reopen(facts, now)
     facts.ended_as = facts.period_start = None
     facts.period_failures = 0
-    draft.queue_again(last, now, slot=0, failures=0, losses=0)
-    if draft.recurring:
-        draft.skip_between(SkipReason.FAILED, facts.last_due_at or facts.anchor, now)
-        draft.name_next(now)
+    draft.queue_again(last, now, RUN_SLOT, failures=0, losses=0)
+    course.skip_gap(draft, SkipReason.FAILED)
+    course.name_next(draft, now)
     draft.tell("job.retried", number=last.number, attempt=last.attempt + 1)
     return draft.change()
 
@@ -134,32 +139,36 @@ def run(
     job: Job, lives: Sequence[Live], args: Json | None, now: datetime, luck: Luck, by: str = ""
 ) -> Change:
     """An extra occurrence, now; the schedule does not move."""
-    if job.facts.cancelled_at is not None:
-        raise Conflict("This job is cancelled; a cancelled job cannot be run.")
+    _require_uncancelled(job, "run")
     draft = Draft(job, lives, now, luck, by)
-    if draft.facts.ended_at is not None:
-        _reopen(draft.facts, now)
-    waiting = [live for live in draft.occurrences() if not live.running and live.slot != WAITING_PLACE]
-    if waiting and args is None:
+    _reopen(draft.facts, now)
+    others = [live for live in draft.occurrences() if live.slot != WAITING_PLACE]
+    waiting = [live for live in others if not live.running and live.due_at <= now]
+    if any(live.running for live in others) or not waiting:
+        _start_another(draft, args)
+    elif args is None:
         _start_now(draft, waiting[0])
     else:
-        _start_another(draft, waiting, args)
+        draft.withdraw(waiting[0], SkipReason.OVERLAP)
+        _start_another(draft, args)
     draft.tell("job.run", other_args=args is not None)
     return draft.change()
 
 
 def restart(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
     """Begin as new: repeats and spent budget at 0. The counters go on."""
-    _require(job, lives, "restart", ENDED)
+    _require(job, "restarted", status(job, lives), ENDED)
     draft = Draft(job, lives, now, luck, by)
     facts = draft.facts
     _reopen(facts, now)
-    facts.ended_as = facts.period_start = facts.last_due_at = None
+    facts.ended_as = facts.period_start = None
     facts.repeats_done = facts.period_failures = 0
-    facts.anchor = timeline.anchor_for(draft.definition, now)
+    facts.anchor = timeline.first_anchor(draft.definition, now)
+    if draft.run_once:
+        facts.last_due_at = None  # its one time may come again
     birth.begin(draft)
     draft.tell("job.restarted", anchor=facts.anchor, next_due_at=facts.next_due_at)
-    draft.end_if_over()
+    course.end_if_over(draft)
     return draft.change()
 
 
@@ -167,102 +176,123 @@ def cancel_execution(
     job: Job, lives: Sequence[Live], live: Live, now: datetime, luck: Luck, by: str = "", force: bool = False
 ) -> Change:
     """Stop one execution. `force` ends the record of one that cannot be stopped; its late result is refused."""
+    draft = Draft(job, lives, now, luck, by)
     if live.running and not force:
-        draft = Draft(job, lives, now, luck, by)
         draft.ask_to_stop(live)
         draft.tell("execution.cancel_asked", live.id)
-        return draft.change()
-    note = "ended by hand; its thread may still run" if live.running else ""
-    change = settling.settle(job, lives, live, Cancelled(by, note), now, luck, by)
-    return _told(change, lives, now, luck, by, "execution.cancelled", live, force=force)
+    else:
+        note = "ended by hand; its thread may still run" if live.running else ""
+        settling.come_to(draft, live, Cancelled(by, note))
+        draft.tell("execution.cancelled", live.id, force=force)
+    return draft.change()
 
 
 def release(job: Job, lives: Sequence[Live], live: Live, now: datetime, luck: Luck, by: str = "") -> Change:
     """Take a running execution from its worker and queue it again; the worker's late result is refused."""
     if live.worker_id is None:
         raise Conflict("This execution is not running; only a running one can be released.")
-    change = settling.settle(job, lives, live, Interrupted(), now, luck, by)
-    return _told(change, lives, now, luck, by, "execution.released", live, worker=live.worker_id)
+    draft = Draft(job, lives, now, luck, by)
+    settling.come_to(draft, live, Interrupted())
+    draft.tell("execution.released", live.id, worker=live.worker_id)
+    return draft.change()
 
 
-# -- within
+# -- what a state allows
 
 
-def _require(
-    job: Job, lives: Sequence[Live], verb: str, allowed: Collection[Status], unpaused: bool = False
-) -> None:
-    current = status(job, lives)
-    if current not in allowed or (unpaused and job.facts.paused_at is not None):
-        shown = Status.PAUSED if unpaused and job.facts.paused_at is not None else current
-        raise Conflict(f"This job is {shown}; only a job that is {_either(allowed)} can be {_past(verb)}.")
+def _require(job: Job, done: str, state: Status, allowed: Sequence[Status]) -> None:
+    _require_there(job)
+    if state not in allowed:
+        raise Conflict(f"This job is {state}; only a job that is {_either(allowed)} can be {done}.")
 
 
-def _require_paused(job: Job, lives: Sequence[Live]) -> None:
-    facts = job.facts
-    if facts.paused_at is None or facts.ended_at is not None or facts.cancelled_at is not None:
-        raise Conflict(f"This job is {status(job, lives)}; only a paused job can be resumed.")
+def _require_uncancelled(job: Job, done: str) -> None:
+    _require_there(job)
+    if job.facts.cancelled_at is not None:
+        raise Conflict(f"This job is cancelled; a cancelled job cannot be {done}.")
 
 
-def _either(allowed: Collection[Status]) -> str:
-    words = [state.value for state in allowed]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+def _require_there(job: Job) -> None:
+    if job.facts.deleted_at is not None:
+        raise NotFound("This job has been deleted.")
 
 
-def _past(verb: str) -> str:
-    return {"pause": "paused", "cancel": "cancelled", "retry": "retried", "restart": "restarted"}[verb]
+def _either(allowed: Sequence[Status]) -> str:
+    *others, last = [state.value for state in allowed]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _reopen(facts: Facts, now: datetime) -> None:
+    facts.ended_at, facts.updated_at = None, now
+
+
+# -- resume, cancel, delete
 
 
 def _resume_schedule(draft: Draft) -> None:
     facts = draft.facts
-    dealt = facts.last_due_at or facts.anchor
-    if not draft.definition.policies.fixed_delay:
-        draft.skip_between(SkipReason.PAUSED, dealt, draft.now)
-    facts.anchor = timeline.anchor_for(draft.definition, draft.now)
+    course.skip_gap(draft, SkipReason.PAUSED)
+    facts.anchor = timeline.anchor_from(draft.definition, draft.now)
     if facts.reset_at is not None and facts.reset_at > draft.now:
-        facts.next_due_at, facts.computed_at = facts.reset_at, draft.now
-        return
-    facts.reset_at = None
-    draft.name_next(draft.now)
+        course.wait_for_reset(draft)
+    else:
+        facts.reset_at = None
+        course.name_next(draft, draft.now)
 
 
 def _stop_everything(draft: Draft) -> None:
-    draft.facts.updated_at = draft.now
-    draft.facts.next_due_at = draft.facts.reset_at = None
     for live in list(draft.lives.values()):
         if live.worker_id is not None:
             draft.ask_to_stop(live)
         else:
             draft.withdraw(live, None)
+    course.close_gap(draft)
+    draft.facts.updated_at = draft.now
+    draft.facts.next_due_at = draft.facts.reset_at = None
 
 
-def _moved(before: Definition, wanted: Definition) -> bool:
-    """Whether the due times have changed."""
-    old, new = before.policies, wanted.policies
-    return (before.schedule, old.start_at, old.end_at, old.fixed_delay) != (
-        wanted.schedule,
-        new.start_at,
-        new.end_at,
-        new.fixed_delay,
-    )
+# -- edit
+
+
+def _grid(definition: Definition) -> tuple[object, ...]:
+    """What moves the due times when it changes."""
+    return definition.schedule, definition.policies.start_at, definition.policies.fixed_delay
 
 
 def _close_old_schedule(draft: Draft) -> None:
     """What the old schedule had due by now gets its record; what it had fired ahead is taken back."""
-    for live in [live for live in draft.lives.values() if not live.running and live.due_at > draft.now]:
-        draft.withdraw(live, SkipReason.MISSED)
-    due = draft.facts.next_due_at
-    if due is not None and due <= draft.now and draft.recurring and draft.facts.reset_at is None:
-        draft.skip_between(SkipReason.MISSED, due - timeline.INSTANT, draft.now)
+    for live in [live for live in draft.occurrences() if not live.running]:
+        if live.attempt == 0 and live.due_at > draft.now:
+            draft.withdraw(live, None)
+    course.close_gap(draft)
+    draft.facts.reset_at = None
 
 
 def _begin_new_schedule(draft: Draft) -> None:
     """Never at once, but for a time that has passed already."""
     schedule = draft.definition.schedule
-    if isinstance(schedule, Once) and schedule.at <= draft.now and not draft.lives:
+    if draft.open and isinstance(schedule, Once) and schedule.at <= draft.now:
         birth.start(draft, schedule.at)
-    else:
-        draft.name_next(draft.now)
-        draft.end_if_over()
+    elif draft.open:
+        course.name_next(draft, draft.now)
+        course.end_if_over(draft)
+
+
+def _go_on_with_new_end(draft: Draft, after: datetime) -> None:
+    """The due times stay where they are; from now on there are more of them, or fewer."""
+    if draft.open and draft.facts.reset_at is None:
+        course.name_next(draft, min(after, draft.now))
+        course.end_if_over(draft)
+
+
+def _follow(draft: Draft, live: Live) -> None:
+    """A queued row goes with its job; one that waited for somebody who knows its task asks anew."""
+    wanted = draft.definition
+    parked = live.waits_for is WaitsFor.TASK and live.task == wanted.task
+    waits_for = live.waits_for if parked or live.waits_for is not WaitsFor.TASK else None
+    draft.alter(
+        replace(live, queue=wanted.queue, priority=wanted.priority, task=wanted.task, waits_for=waits_for)
+    )
 
 
 def _differences(before: Definition, wanted: Definition) -> tuple[dict[str, object], dict[str, object]]:
@@ -280,8 +310,7 @@ def _shown(definition: Definition, fields: Sequence[str]) -> dict[str, object]:
     return json.loads(json.dumps(shown, default=str))  # type: ignore[no-any-return]
 
 
-def _reopen(facts: Facts, now: datetime) -> None:
-    facts.ended_at, facts.updated_at = None, now
+# -- run
 
 
 def _start_now(draft: Draft, live: Live) -> None:
@@ -289,30 +318,11 @@ def _start_now(draft: Draft, live: Live) -> None:
     draft.alter(replace(live, run_at=min(live.run_at, draft.now), waits_for=waits_for))
 
 
-def _start_another(draft: Draft, waiting: Sequence[Live], args: Json | None) -> None:
-    """With other args what only waits gives way; beside what runs there is a free slot or the waiting place."""
-    for live in waiting[:1]:
-        draft.withdraw(live, SkipReason.OVERLAP)
-    slot = draft.free_slot()
-    if slot is None:
-        if draft.waiting() is not None:
-            raise Conflict(
-                "This job is running and another run is waiting already; try again when one has ended."
-            )
-        slot = WAITING_PLACE
-    draft.queue_first(draft.now, Asked.HAND, slot, args)
-
-
-def _told(
-    change: Change,
-    lives: Sequence[Live],
-    now: datetime,
-    luck: Luck,
-    by: str,
-    kind: str,
-    live: Live,
-    **data: object,
-) -> Change:
-    draft = Draft(change.job, lives, now, luck, by)
-    draft.tell(kind, live.id, **data)
-    return replace(change, events=change.events + draft.change().events)
+def _start_another(draft: Draft, args: Json | None) -> None:
+    """In a free slot, or in the waiting place."""
+    place = draft.free_place()
+    if place is None:
+        raise Conflict(
+            "This job is running and another run is waiting already; try again when one has ended."
+        )
+    draft.queue_first(draft.now, Asked.HAND, place, args)

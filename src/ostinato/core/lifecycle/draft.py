@@ -5,7 +5,7 @@ own copy of the facts and of the live rows, so a rule stays a function from valu
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -18,7 +18,6 @@ from ostinato.core.model import (
     Asked,
     Change,
     Definition,
-    Ending,
     Event,
     Execution,
     Facts,
@@ -30,8 +29,8 @@ from ostinato.core.model import (
     SkipReason,
     WaitsFor,
 )
-from ostinato.core.policy import CatchUp, Overlap
-from ostinato.core.schedule import Every
+from ostinato.core.policy import Overlap
+from ostinato.core.schedule import Once
 
 FIRED_AHEAD = timedelta(seconds=1)  # a row that starts within this is already in the queue
 
@@ -73,14 +72,48 @@ class Draft:
         return when.is_recurring(self.definition.schedule)
 
     @property
+    def run_once(self) -> bool:
+        return isinstance(self.definition.schedule, Once)
+
+    @property
+    def fixed_delay(self) -> bool:
+        return self.definition.policies.fixed_delay and self.recurring
+
+    @property
     def open(self) -> bool:
         """Whether the schedule may put anything into the queue."""
-        facts = self.facts
-        return not (facts.paused_at or facts.cancelled_at or facts.ended_at or facts.deleted_at)
+        return self.facts.paused_at is None and self.facts.ended_as is None and not self.gone
 
     @property
     def gone(self) -> bool:
         return self.facts.cancelled_at is not None or self.facts.deleted_at is not None
+
+    @property
+    def dealt_until(self) -> datetime:
+        """Up to here every due time has its record; one that recurs counts from its anchor."""
+        begin = self.facts.anchor if self.recurring else timeline.FIRST_INSTANT
+        return max(begin, self.facts.last_due_at or begin)
+
+    @property
+    def its_time_has_come(self) -> bool:
+        """Whether the one due time of a run-once job has been dealt with."""
+        schedule, last = self.definition.schedule, self.facts.last_due_at
+        return isinstance(schedule, Once) and last is not None and last >= schedule.at
+
+    def outside_window(self, due: datetime) -> bool:
+        """Whether a due time is one that the window leaves out. A run-once waits for the opening instead."""
+        window = self.definition.policies.window
+        return window is not None and self.recurring and not window.contains(due)
+
+    def opening(self, at: datetime) -> datetime:
+        """The first instant from this one on that the window allows."""
+        window = self.definition.policies.window
+        return at if window is None else window.next_opening(at)
+
+    def held_by_pause(self, row: Live | Execution) -> bool:
+        """A paused job starts nothing but what a person asked for after the pause."""
+        paused_at = self.facts.paused_at
+        return paused_at is not None and not (row.asked is Asked.HAND and row.due_at > paused_at)
 
     def occurrences(self) -> list[Live]:
         """The live rows that stand for an occurrence (a workflow's steps do not)."""
@@ -94,37 +127,38 @@ class Draft:
         """A slot to run in, if there is one."""
         policies = self.definition.policies
         slots = policies.max_overlap if policies.overlap is Overlap.ALLOW else 1
-        taken = {live.slot for live in self.lives.values()}
-        return next((slot for slot in range(slots) if slot not in taken), None)
+        taken = {live.slot for live in self.occurrences()} - {WAITING_PLACE}
+        if len(taken) >= slots:  # perhaps in slots from the time before an edit
+            return None
+        return next(slot for slot in range(slots) if slot not in taken)
+
+    def free_place(self) -> int | None:
+        """A slot to run in, else the waiting place, if either is free."""
+        slot = self.free_slot()
+        return WAITING_PLACE if slot is None and self.waiting() is None else slot
 
     # -- the queue
 
     def queue_first(
         self, due_at: datetime, asked: Asked, slot: int = RUN_SLOT, args: str | None = None
-    ) -> Live:
+    ) -> None:
         """The first attempt at a new occurrence."""
         self.facts.last_number += 1
-        run_at, waits_for = self._start_of(due_at, asked)
+        run_at = self._start_of(due_at) if asked is Asked.SCHEDULE else due_at
         if slot == WAITING_PLACE:
-            waits_for = WaitsFor.TURN
-        return self._queue(
+            waits_for: WaitsFor | None = WaitsFor.TURN
+        else:
+            waits_for = WaitsFor.TIME if run_at - self.now > FIRED_AHEAD else None
+        self._queue(
             number=self.facts.last_number, attempt=0, due_at=due_at, asked=asked, run_at=run_at,
             slot=slot, waits_for=waits_for, args=args,
         )  # fmt: skip
 
-    def queue_again(
-        self, ended: Execution | Live, run_at: datetime, slot: int | None, **carried: int
-    ) -> Live:
+    def queue_again(self, ended: Execution, run_at: datetime, slot: int | None, **carried: int) -> None:
         """The next attempt at an occurrence; what belongs to the occurrence is handed on."""
-        window = self.definition.policies.window
-        if window is not None:
-            run_at = window.next_opening(run_at)
-        waits_for = WaitsFor.TIME if run_at > self.now else None
-        if self.facts.paused_at is not None and not self.recurring:
-            waits_for = WaitsFor.RESUME
-        return self._queue(
+        self._queue(
             number=ended.number, attempt=ended.attempt + 1, due_at=ended.due_at, asked=ended.asked,
-            run_at=run_at, slot=slot, waits_for=waits_for, args=ended.args, step=ended.step,
+            run_at=run_at, slot=slot, waits_for=self._wait(ended, run_at), args=ended.args, step=ended.step,
             checkpoint=ended.checkpoint, releases=ended.releases,
             **{"failures": ended.failures, "losses": ended.losses} | carried,
         )  # fmt: skip
@@ -134,10 +168,11 @@ class Draft:
         self.lives[live.id] = live
         (self._add if live.id in self._add else self._alter)[live.id] = live
 
-    def let_in(self, live: Live, slot: int) -> None:
-        """Give the one in the waiting place its turn."""
-        waits_for = WaitsFor.TIME if live.run_at > self.now else None
-        self.alter(replace(live, slot=slot, waits_for=waits_for))
+    def requeue(self, live: Live, **changed: object) -> None:
+        """Change a queued row, and what it waits for with it."""
+        row = replace(live, **changed)  # type: ignore[arg-type]
+        waits_for = WaitsFor.TURN if row.slot == WAITING_PLACE else self._wait(row, row.run_at)
+        self.alter(replace(row, waits_for=waits_for))
 
     def ask_to_stop(self, live: Live) -> None:
         if live.cancel_asked_at is None:
@@ -177,7 +212,7 @@ class Draft:
             self._unfire(live)
         elif first and reason is not None:
             self._remove(live)
-            self.skip(reason, live.due_at, live.due_at, 1, moves=False)
+            self.skip(reason, live.due_at, live.due_at, 1)
         else:
             self.end(live, Result.CANCELLED, by=self.by)
 
@@ -188,30 +223,28 @@ class Draft:
         last: datetime,
         count: int,
         in_the_way: UUID | None = None,
-        moves: bool = True,
     ) -> None:
-        """Record due times that are not run; `moves` when they come after what was dealt with so far."""
-        follows = self.facts.last_due_at if moves else None
+        """Record due times that are not run."""
+        before = self.facts.last_due_at
+        follows = before if before is not None and before < first else None
         self._skips.append(
             Skip(self.luck.id(self.now), self.id, reason, first, last, count, self.now, in_the_way, follows)
         )
         self.facts.skipped += count
-        if moves:
-            self.dealt_with(last)
+        self.dealt_with(last)
 
     def skip_between(self, reason: SkipReason, after: datetime, until: datetime) -> None:
         """Record every due time d with after < d <= until, if there is one."""
-        count = timeline.count_due(self.definition, self.facts, after, until)
         first = timeline.next_due(self.definition, self.facts, after)
         last = timeline.newest_due(self.definition, self.facts, until, after)
-        if count and first is not None and last is not None:
-            self.skip(reason, first, last, count)
+        if first is not None and last is not None:
+            self.skip(reason, first, last, timeline.count_due(self.definition, self.facts, after, until))
 
     def cut_back(self, skip: Skip) -> None:
         """End a skip at now: its later due times have not come yet."""
         floor = skip.first_due_at - timeline.INSTANT
         last = timeline.newest_due(self.definition, self.facts, self.now, floor)
-        count = timeline.count_due(self.definition, self.facts, floor, self.now) if last else 0
+        count = timeline.count_due(self.definition, self.facts, floor, self.now)
         self._rewritten.append(replace(skip, last_due_at=last or skip.first_due_at, count=count))
         self.facts.skipped -= skip.count - count
 
@@ -227,84 +260,24 @@ class Draft:
             Event(self.luck.id(self.now), self.now, kind, self.id, execution_id, by=self.by, data=text)
         )
 
-    # -- what comes next
-
-    def name_next(self, after: datetime) -> None:
-        """Set the next due time, unless the settle of what is live must name it."""
-        self.facts.computed_at = self.now
-        self.facts.next_due_at = None
-        if not self.open or self._held_by_repeats() or (self.definition.policies.fixed_delay and self.lives):
-            return
-        due = timeline.next_due(self.definition, self.facts, after)
-        if due is not None and due <= self.now and self.occurrences() and self._one_by_one():
-            return
-        self.facts.next_due_at = due
-
-    def go_on(self) -> None:
-        """Something of this job has ended: name the next time if nobody has, and end what has come to its end."""
-        facts = self.facts
-        if self.open and facts.next_due_at is None and facts.ended_as is None:
-            if facts.reset_at is not None:
-                facts.next_due_at = None if self.lives else max(facts.reset_at, self.now)
-            elif self.recurring:
-                self._name_after_a_pause_in_naming()
-        self.end_if_over()
-
-    def end_if_over(self) -> None:
-        """A schedule without a next time and without anything live has come to its end."""
-        facts = self.facts
-        if self.lives or self.gone or facts.ended_at is not None or facts.next_due_at or facts.reset_at:
-            return
-        if self._may_still_come():
-            return
-        self.end_job(facts.ended_as or Ending.COMPLETED)
-
-    def _may_still_come(self) -> bool:
-        """What has no next time now but may get one: by hand, or by a resume."""
-        match self.definition.schedule:
-            case when.Manual():
-                return True
-            case when.Once():
-                return self.facts.last_due_at is None
-            case _:
-                return self.facts.paused_at is not None and self.facts.ended_as is None
-
-    def end_job(self, ending: Ending) -> None:
-        self.facts.ended_at, self.facts.ended_as = self.now, ending
-        self.facts.next_due_at = self.facts.reset_at = None
-
     # -- within
 
-    def _name_after_a_pause_in_naming(self) -> None:
-        facts = self.facts
-        if self.definition.policies.fixed_delay:
-            if self.lives:
-                return
-            facts.anchor = self.now
-            self.name_next(self.now)
-        else:
-            self.name_next(facts.last_due_at or facts.anchor)
-
-    def _one_by_one(self) -> bool:
-        return self.definition.policies.catch_up is CatchUp.ALL
-
-    def _held_by_repeats(self) -> bool:
-        """Nothing is fired that could exceed `total_repeats`."""
-        total = self.definition.policies.total_repeats
-        under_way = sum(live.asked is Asked.SCHEDULE for live in self.occurrences())
-        return total > 0 and under_way > 0 and self.facts.repeats_done + under_way >= total
-
-    def _start_of(self, due_at: datetime, asked: Asked) -> tuple[datetime, WaitsFor | None]:
-        """When a first attempt may start, and what it waits for until then."""
+    def _start_of(self, due_at: datetime) -> datetime:
+        """When the first attempt at a due time may start."""
         policies = self.definition.policies
         run_at = due_at
-        if asked is Asked.SCHEDULE and policies.jitter:
+        if policies.jitter:
             run_at += when.jitter(policies.jitter, str(self.id), due_at)
-        if asked is Asked.SCHEDULE and policies.window is not None:
-            run_at = max(run_at, policies.window.next_opening(max(run_at, self.now)))
-        return run_at, WaitsFor.TIME if run_at - self.now > FIRED_AHEAD else None
+        earliest = max(run_at, self.now)
+        opening = self.opening(earliest)
+        return run_at if opening == earliest else opening
 
-    def _queue(self, **row: object) -> Live:
+    def _wait(self, row: Live | Execution, run_at: datetime) -> WaitsFor | None:
+        if self.held_by_pause(row):
+            return WaitsFor.RESUME
+        return WaitsFor.TIME if run_at > self.now else None
+
+    def _queue(self, **row: object) -> None:
         self.facts.last_execution_number += 1
         live = Live(
             id=self.luck.id(self.now),
@@ -317,7 +290,6 @@ class Draft:
             **row,  # type: ignore[arg-type]
         )
         self.lives[live.id] = self._add[live.id] = live
-        return live
 
     def _remove(self, live: Live) -> None:
         self.lives.pop(live.id, None)
@@ -328,16 +300,9 @@ class Draft:
     def _unfire(self, live: Live) -> None:
         """Fired ahead of its time, which has not come: as if it had not been fired."""
         self._remove(live)
-        if self.facts.last_due_at == live.due_at:
-            before = list(_before(self.definition, self.facts, live.due_at))
-            self.facts.last_due_at = before[0] if before else None
-
-
-def _before(definition: Definition, facts: Facts, due: datetime) -> Iterator[datetime]:
-    if isinstance(definition.schedule, Every) and due - definition.schedule.period > facts.anchor:
-        yield due - definition.schedule.period
-    elif not isinstance(definition.schedule, Every):
-        floor = facts.created_at - timeline.INSTANT
-        earlier = timeline.newest_due(definition, facts, due - timeline.INSTANT, floor)
-        if earlier is not None:
-            yield earlier
+        facts = self.facts
+        if facts.last_due_at == live.due_at:
+            before = live.due_at - timeline.INSTANT
+            facts.last_due_at = (
+                timeline.newest_due(self.definition, facts, before, facts.anchor) or facts.anchor
+            )

@@ -2,23 +2,23 @@
 
 A step sees the due times from `next_due_at` up to now. Usually that is one. After an absence there are
 many: all but the newest are *missed* (a newer one has come), and so is the newest when it is older than
-`late_after`. The catch-up policy chooses one of them; the rest become one skip. Then the overlap policy
-decides whether the chosen one may be queued beside what is live.
+`late_after`. The catch-up policy chooses one of them; what comes before it is one skip. The window may
+leave the chosen one out. Then the overlap policy decides whether it may be queued beside what is live.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
-from ostinato.core.lifecycle import timeline
-from ostinato.core.lifecycle.draft import Draft
+from ostinato.core.lifecycle import course, timeline
+from ostinato.core.lifecycle.draft import FIRED_AHEAD, Draft
 from ostinato.core.lifecycle.timeline import INSTANT
 from ostinato.core.model import (
+    RUN_SLOT,
     WAITING_PLACE,
     Asked,
     Change,
-    Ending,
     Execution,
     Job,
     Live,
@@ -51,15 +51,21 @@ def fire(
     dealt: Dealt = NOTHING_DEALT,
     last: Execution | None = None,
 ) -> Change:
-    """Deal with what is due. `last` is the newest execution, needed when a retry budget was reset."""
+    """Deal with what is due. `last` is the schedule's newest failed occurrence, as its last attempt left it:
+    needed when a retry budget was reset."""
     draft = Draft(job, lives, now, luck)
     due = draft.facts.next_due_at
     if due is None or not draft.open:
         draft.facts.next_due_at = None
+    elif _too_early(draft, due):
+        pass
     elif draft.facts.reset_at is not None:
         _after_reset(draft, last)
     elif draft.facts.last_due_at is not None and due <= draft.facts.last_due_at:
         _look_first(draft, due, dealt)
+    elif due > now:
+        _place(draft, due)
+        course.name_next(draft, due)
     else:
         _deal_with(draft, due)
     return draft.change()
@@ -72,99 +78,123 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Se
     come yet cannot have been skipped.
     """
     draft = Draft(job, lives, now, luck)
+    facts = draft.facts
+    before = facts.next_due_at
     for skip in ahead:
         draft.cut_back(skip)
-    before = draft.facts.next_due_at
-    if draft.open and before is not None and draft.facts.reset_at is None:
-        if draft.definition.policies.fixed_delay:
-            draft.facts.anchor = now
-        draft.name_next(now if draft.facts.last_due_at is None else min(now, draft.facts.last_due_at))
-    if draft.facts.next_due_at != before:
-        draft.tell("job.rewound", before=before, after=draft.facts.next_due_at)
+    _bring_back(draft)
+    if before is not None and facts.reset_at is not None:
+        course.wait_for_reset(draft)
+    elif before is not None:
+        course.name_next(draft, min(draft.dealt_until, now))
+    if facts.next_due_at != before:
+        draft.tell("job.rewound", before=before, after=facts.next_due_at, anchor=facts.anchor)
     return draft.change()
+
+
+def _bring_back(draft: Draft) -> None:
+    """What a wrong clock put into the future counts from now."""
+    facts, now, period = draft.facts, draft.now, draft.definition.policies.retry_reset_period
+    facts.anchor = timeline.anchor_by(draft.definition, facts, now)
+    if facts.period_start is not None:
+        facts.period_start = min(facts.period_start, now)
+    if facts.reset_at is not None and period is not None:
+        facts.reset_at = min(facts.reset_at, now + period)
+    for live in [live for live in draft.occurrences() if not live.running]:
+        if live.attempt == 0 and live.due_at - now > FIRED_AHEAD:
+            draft.withdraw(live, None)
+        elif live.queued_at > now and live.run_at > now:
+            draft.requeue(live, queued_at=now, run_at=now + max(live.run_at - live.queued_at, timedelta(0)))
+
+
+def _too_early(draft: Draft, due: datetime) -> bool:
+    """Only a plain due time is fired ahead: what else is live, or whether it is skipped, is seen at its time."""
+    ahead = due - draft.now
+    return ahead > timedelta(0) and (
+        ahead > FIRED_AHEAD
+        or draft.facts.reset_at is not None
+        or draft.outside_window(due)
+        or bool(draft.occurrences())
+    )
 
 
 def _deal_with(draft: Draft, due: datetime) -> None:
     """From the first due time that nobody has dealt with up to now."""
-    window = draft.definition.policies.window
-    if due > draft.now:
-        if window is None or window.contains(due):
-            _place(draft, due)
+    newest = due if draft.fixed_delay else _newest(draft, due - INSTANT) or due
+    missed = newest > due or _missed(draft, newest)
+    if missed and course.must_wait(draft):
+        draft.facts.next_due_at = None
         return
-    newest = _newest(draft, due)
     chosen = _chosen(draft, due, newest)
-    inside = None if chosen is None else _inside_window(draft, due, chosen)
-    draft.skip_between(SkipReason.MISSED, due - INSTANT, (inside or chosen or newest + INSTANT) - INSTANT)
+    inside = chosen if chosen is None else _inside_window(draft, due, chosen)
+    first = inside or chosen
+    draft.skip_between(SkipReason.MISSED, due - INSTANT, newest if first is None else first - INSTANT)
     if inside is not None:
         _place(draft, inside)
     if chosen is not None and chosen != inside:
         draft.skip_between(SkipReason.WINDOW, inside or chosen - INSTANT, chosen)
-    if not draft.recurring and inside is None:
-        draft.facts.ended_as = Ending.FAILED  # its one time was missed, and it may not be caught up
-    draft.name_next(newest if chosen is None else chosen)
-    draft.end_if_over()
+    if draft.fixed_delay:
+        draft.facts.anchor = draft.now
+    course.name_next(draft, draft.now if draft.fixed_delay else chosen or newest)
+    course.end_if_over(draft)
 
 
-def _newest(draft: Draft, due: datetime) -> datetime:
-    """The newest due time up to now. A fixed delay has no grid: there is only the one."""
-    if draft.definition.policies.fixed_delay:
-        return due
-    return timeline.newest_due(draft.definition, draft.facts, draft.now, due - INSTANT) or due
+def _newest(draft: Draft, floor: datetime) -> datetime | None:
+    return timeline.newest_due(draft.definition, draft.facts, draft.now, floor)
+
+
+def _missed(draft: Draft, due: datetime) -> bool:
+    return draft.now - due > draft.definition.policies.late_after
 
 
 def _chosen(draft: Draft, due: datetime, newest: datetime) -> datetime | None:
     """The due time that the catch-up policy wants next."""
-    policies, now = draft.definition.policies, draft.now
-    if newest == due and now - due <= policies.late_after:
-        return due  # only late
-    if policies.catch_up_within is not None and newest < now - policies.catch_up_within:
-        return None
+    policies = draft.definition.policies
+    within = policies.catch_up_within
+    oldest = due if within is None else max(due, draft.now - within)
+    only_late = None if _missed(draft, newest) else newest
     match policies.catch_up:
         case CatchUp.NONE:
-            return newest if now - newest <= policies.late_after else None
+            return only_late
         case CatchUp.LATEST:
-            return newest
+            return newest if newest >= oldest else only_late
         case CatchUp.ALL:
-            return _oldest_to_catch_up(draft, due, newest)
-
-
-def _oldest_to_catch_up(draft: Draft, due: datetime, newest: datetime) -> datetime:
-    policies = draft.definition.policies
-    floor = due - INSTANT
-    if policies.catch_up_within is not None:
-        floor = max(floor, draft.now - policies.catch_up_within - INSTANT)
-    missed = timeline.backwards(draft.definition, draft.facts, newest, floor)
-    return min(islice(missed, policies.catch_up_limit), default=newest)
+            missed = timeline.backwards(draft.definition, draft.facts, newest, oldest - INSTANT)
+            return min(islice(missed, policies.catch_up_limit), default=only_late)
 
 
 def _inside_window(draft: Draft, due: datetime, chosen: datetime) -> datetime | None:
     """The chosen due time, if the window is open then; else `latest` takes the newest one inside, if any."""
-    policies = draft.definition.policies
-    if policies.window is None or policies.window.contains(chosen):
-        return chosen
-    if policies.catch_up is not CatchUp.LATEST:
+    if draft.outside_window(chosen) and draft.definition.policies.catch_up is not CatchUp.LATEST:
         return None
-    earlier = timeline.newest_due(
-        draft.definition, draft.facts, policies.window.last_inside(chosen), due - INSTANT
-    )
-    return earlier if earlier is not None and policies.window.contains(earlier) else None
+    return _newest_inside(draft, due - INSTANT, chosen)
+
+
+def _newest_inside(draft: Draft, floor: datetime, newest: datetime) -> datetime | None:
+    window, due = draft.definition.policies.window, newest
+    while window is not None and draft.outside_window(due):
+        earlier = timeline.newest_due(draft.definition, draft.facts, window.last_inside(due), floor)
+        if earlier is None:
+            return None
+        due = earlier
+    return due
 
 
 def _place(draft: Draft, due: datetime) -> None:
     """Queue the occurrence of a due time, if the overlap policy lets it."""
     others = draft.occurrences()
-    slot = draft.free_slot() if not others else _place_beside(draft, others)
+    slot = _place_beside(draft, others) if others else RUN_SLOT
     if slot is None:
         draft.skip(SkipReason.OVERLAP, due, due, 1, in_the_way=others[0].id)
     else:
         draft.queue_first(due, Asked.SCHEDULE, slot)
         draft.dealt_with(due)
-    draft.name_next(due)
-    draft.end_if_over()
 
 
 def _place_beside(draft: Draft, others: Sequence[Live]) -> int | None:
     """Where a due time goes while another occurrence is live; None: nowhere."""
+    if _could_exceed_repeats(draft, others):
+        return None
     match draft.definition.policies.overlap:
         case Overlap.ALLOW:
             return draft.free_slot()
@@ -176,6 +206,13 @@ def _place_beside(draft: Draft, others: Sequence[Live]) -> int | None:
             return None
 
 
+def _could_exceed_repeats(draft: Draft, others: Sequence[Live]) -> bool:
+    """Nothing is fired that could exceed `total_repeats`."""
+    total = draft.definition.policies.total_repeats
+    under_way = sum(live.asked is Asked.SCHEDULE for live in others)
+    return total > 0 and under_way > 0 and draft.facts.repeats_done + under_way >= total
+
+
 def _make_way(draft: Draft, others: Sequence[Live]) -> int | None:
     """Stop what runs; what has not started yet gives its place up."""
     if draft.waiting() is not None:
@@ -185,18 +222,21 @@ def _make_way(draft: Draft, others: Sequence[Live]) -> int | None:
             draft.ask_to_stop(live)
         else:
             draft.withdraw(live, SkipReason.OVERLAP)
-    return draft.free_slot() if not draft.occurrences() else WAITING_PLACE
+    return WAITING_PLACE if draft.occurrences() else RUN_SLOT
 
 
 def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
     """At or before the greatest due time dealt with: only what has no record yet is fired."""
-    if not dealt.covers(due):
-        if due > draft.now or draft.now - due <= draft.definition.policies.late_after:
-            _place(draft, due)
-            return
-        draft.skip(SkipReason.MISSED, due, due, 1, moves=False)
-    draft.name_next(due)
-    draft.end_if_over()
+    if dealt.covers(due):
+        pass
+    elif draft.outside_window(due):
+        draft.skip(SkipReason.WINDOW, due, due, 1)
+    elif _missed(draft, due):
+        draft.skip(SkipReason.MISSED, due, due, 1)
+    else:
+        _place(draft, due)
+    course.name_next(draft, due)
+    course.end_if_over(draft)
 
 
 def _after_reset(draft: Draft, last: Execution | None) -> None:
@@ -207,12 +247,15 @@ def _after_reset(draft: Draft, last: Execution | None) -> None:
         return
     facts.reset_at = facts.period_start = None
     facts.period_failures = 0
-    dealt = facts.last_due_at or facts.anchor
-    newest = timeline.newest_due(draft.definition, facts, draft.now, dealt)
+    dealt = draft.dealt_until
+    newest = None if draft.fixed_delay else _newest(draft, dealt)
+    inside = newest if newest is None else _newest_inside(draft, dealt, newest)
+    if inside is not None:
+        draft.skip_between(SkipReason.BUDGET, dealt, inside - INSTANT)
+        _place(draft, inside)
+    elif last is not None:
+        draft.queue_again(last, draft.opening(draft.now), RUN_SLOT, failures=0, losses=0)
     if newest is not None:
-        draft.skip_between(SkipReason.BUDGET, dealt, newest - INSTANT)
-        _place(draft, newest)
-    else:
-        if last is not None:
-            draft.queue_again(last, draft.now, slot=0, failures=0, losses=0)
-        draft.name_next(dealt)
+        draft.skip_between(SkipReason.WINDOW, inside or dealt, newest)
+    course.name_next(draft, newest or dealt)
+    course.end_if_over(draft)

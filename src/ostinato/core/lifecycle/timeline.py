@@ -1,51 +1,63 @@
-"""The due times of a job: its schedule within its bounds."""
+"""The due times of a job: its schedule within its bounds.
+
+An anchor is never before what it counts from: between it and the moment it was set, nothing is due.
+"""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from ostinato.core import schedule as when
 from ostinato.core.model import Definition, Facts
 from ostinato.core.schedule import Every
 
 INSTANT = timedelta(microseconds=1)
+FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
+LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
 
-def anchor_for(definition: Definition, now: datetime) -> datetime:
-    """Where an interval's grid counts from: `start_at` is its first due time, else one period from now is."""
-    start = definition.policies.start_at
-    if start is not None and isinstance(definition.schedule, Every):
-        return start - definition.schedule.period
+def first_anchor(definition: Definition, now: datetime) -> datetime:
+    """Where a new job counts from: `start_at`, past or to come, is on its grid."""
+    start, schedule = definition.policies.start_at, definition.schedule
+    if start is not None and start < now and isinstance(schedule, Every):
+        return start + (now - start) // schedule.period * schedule.period
+    return anchor_from(definition, now)
+
+
+def anchor_from(definition: Definition, now: datetime) -> datetime:
+    """Where a job counts from that goes on from now: due after one period, or at a `start_at` yet to come."""
+    start, schedule = definition.policies.start_at, definition.schedule
+    if start is not None and start >= now and isinstance(schedule, Every):
+        return start - schedule.period
     return now
+
+
+def anchor_by(definition: Definition, facts: Facts, now: datetime) -> datetime:
+    """An anchor that a wrong clock set, brought back to now or before without moving the grid."""
+    if not isinstance(definition.schedule, Every):
+        return min(facts.anchor, now)
+    start = definition.policies.start_at
+    if facts.anchor <= now or (start is not None and start >= now):
+        return facts.anchor
+    ahead = -((now - facts.anchor) // definition.schedule.period)
+    return facts.anchor - ahead * definition.schedule.period
 
 
 def next_due(definition: Definition, facts: Facts, after: datetime) -> datetime | None:
     """The first due time strictly after an instant, or None when the schedule has come to its end."""
-    policies = definition.policies
-    if policies.start_at is not None:
-        after = max(after, policies.start_at - INSTANT)
+    after, last = _bounds(definition, after, LAST_INSTANT)
     due = when.next_after(definition.schedule, facts.anchor, after)
-    if due is not None and policies.end_at is not None and due > policies.end_at:
-        return None
-    return due
+    return due if due is not None and due <= last else None
 
 
 def newest_due(definition: Definition, facts: Facts, at: datetime, floor: datetime) -> datetime | None:
     """The greatest due time d with floor < d <= at."""
-    policies = definition.policies
-    if policies.end_at is not None:
-        at = min(at, policies.end_at)
-    if policies.start_at is not None:
-        floor = max(floor, policies.start_at - INSTANT)
+    floor, at = _bounds(definition, floor, at)
     return when.latest_at_or_before(definition.schedule, facts.anchor, at, floor) if at > floor else None
 
 
 def count_due(definition: Definition, facts: Facts, after: datetime, until: datetime) -> int:
     """How many due times d there are with after < d <= until."""
-    policies = definition.policies
-    if policies.end_at is not None:
-        until = min(until, policies.end_at)
-    if policies.start_at is not None:
-        after = max(after, policies.start_at - INSTANT)
+    after, until = _bounds(definition, after, until)
     return when.count_between(definition.schedule, facts.anchor, after, until) if until > after else 0
 
 
@@ -55,3 +67,12 @@ def backwards(definition: Definition, facts: Facts, at: datetime, floor: datetim
     while due is not None:
         yield due
         due = newest_due(definition, facts, due - INSTANT, floor)
+
+
+def _bounds(definition: Definition, after: datetime, until: datetime) -> tuple[datetime, datetime]:
+    """The part of (after, until] that lies between `start_at` and `end_at`; a run-once has no such bounds."""
+    start, end = definition.policies.start_at, definition.policies.end_at
+    if not when.is_recurring(definition.schedule):
+        return after, until
+    after = after if start is None else max(after, start - INSTANT)
+    return after, until if end is None else min(until, end)

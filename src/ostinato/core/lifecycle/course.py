@@ -1,0 +1,102 @@
+"""The course of a schedule: what comes next, and when it has come to its end.
+
+An ending has two steps. `ended_as` is set when the schedule is over: it fires nothing more. `ended_at` is
+set when the last live row has gone too: a person's run, or one beside the last, may still be under way.
+"""
+
+from datetime import datetime
+
+from ostinato.core.lifecycle import timeline
+from ostinato.core.lifecycle.draft import Draft
+from ostinato.core.model import Asked, Ending, SkipReason
+from ostinato.core.policy import CatchUp
+from ostinato.core.schedule import Manual, Once
+
+
+def name_next(draft: Draft, after: datetime) -> None:
+    """Set the next due time, unless the settle of what is live must name it."""
+    facts = draft.facts
+    facts.computed_at, facts.next_due_at = draft.now, None
+    if not draft.open or (draft.fixed_delay and draft.lives):
+        return
+    due = timeline.next_due(draft.definition, facts, after)
+    if due is not None and due <= draft.now and must_wait(draft):
+        return
+    facts.next_due_at = due
+
+
+def must_wait(draft: Draft) -> bool:
+    """With `catch_up: all` the missed due times run one after the other, none beside what is live."""
+    return draft.definition.policies.catch_up is CatchUp.ALL and bool(draft.occurrences())
+
+
+def go_on(draft: Draft) -> None:
+    """Something of this job has ended: name the next time if nobody has, and end what has come to its end."""
+    facts = draft.facts
+    if draft.open and facts.next_due_at is None:
+        if facts.reset_at is not None:
+            wait_for_reset(draft)
+        else:
+            if draft.fixed_delay and not draft.lives:
+                facts.anchor = draft.now
+            name_next(draft, min(draft.dealt_until, draft.now))
+    end_if_over(draft)
+
+
+def wait_for_reset(draft: Draft) -> None:
+    """The retry budget is used up: nothing is due before it is whole again."""
+    facts = draft.facts
+    if facts.reset_at is not None and not draft.lives:
+        facts.next_due_at, facts.computed_at = max(facts.reset_at, draft.now), draft.now
+
+
+def close_gap(draft: Draft) -> None:
+    """The schedule stops or changes here: what has come due and was not fired gets its record."""
+    facts = draft.facts
+    if facts.ended_as is not None or draft.gone:
+        return
+    if facts.paused_at is not None:
+        skip_gap(draft, SkipReason.PAUSED)
+    else:
+        skip_gap(draft, SkipReason.MISSED if facts.reset_at is None else SkipReason.BUDGET)
+
+
+def skip_gap(draft: Draft, reason: SkipReason) -> None:
+    """Record the due times since the last one dealt with. A fixed delay has no grid, only its next time."""
+    if not draft.fixed_delay:
+        draft.skip_between(reason, draft.dealt_until, draft.now)
+        return
+    due = draft.facts.next_due_at
+    if due is not None and due <= draft.now and draft.facts.reset_at is None:
+        draft.skip(reason, due, due, 1)
+
+
+def conclude(draft: Draft, ending: Ending, reason: SkipReason) -> None:
+    """The schedule is over. What it has waiting is withdrawn; what runs, or a person asked for, goes on."""
+    for live in [live for live in draft.occurrences() if not live.running and live.asked is Asked.SCHEDULE]:
+        draft.withdraw(live, reason)
+    skip_gap(draft, reason)
+    facts = draft.facts
+    facts.ended_as, facts.next_due_at, facts.reset_at = ending, None, None
+
+
+def end_if_over(draft: Draft) -> None:
+    """A schedule without a next time and without anything live has come to its end."""
+    facts = draft.facts
+    if draft.lives or draft.gone or facts.ended_at is not None or facts.next_due_at or facts.reset_at:
+        return
+    if facts.ended_as is None and _may_still_come(draft):
+        return
+    facts.ended_at, facts.ended_as = draft.now, facts.ended_as or Ending.COMPLETED
+    facts.paused_at = None
+
+
+def _may_still_come(draft: Draft) -> bool:
+    """What has no next time now but may get one: by hand, or by a resume."""
+    match draft.definition.schedule:
+        case Manual():
+            return True
+        case Once():
+            return not draft.its_time_has_come
+        case _:
+            return draft.facts.paused_at is not None
