@@ -5,13 +5,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ostinato.clock import Clock, JumpDetector
+from ostinato.core.model import Event, Luck
 from ostinato.core.zones import zone_data_version
 from ostinato.store.store import Store
 from ostinato.telemetry import Telemetry
 
-AHEAD: Final = timedelta(
-    seconds=0.5
-)  # what is due within this is put into the queue already; never claimed early
+AHEAD: Final = timedelta(seconds=0.5)  # what is due within this is queued already; never claimed early
 BATCH: Final = 500
 ZONE_DATA: Final = "zone_data"
 
@@ -27,11 +26,13 @@ class Step:
 class Dispatcher:
     """Fires what is due. Any number of them may work on one database."""
 
-    def __init__(self, store: Store, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(self, store: Store, clock: Clock, luck: Luck, telemetry: Telemetry) -> None:
         self._store = store
         self._clock = clock
+        self._luck = luck
         self._telemetry = telemetry
         self._jumps = JumpDetector(clock)
+        self._jumped: timedelta | None = None
 
     def start(self) -> None:
         """Look once at what was computed elsewhere: by a clock that was ahead, or with older zone data."""
@@ -48,16 +49,30 @@ class Dispatcher:
         queue, now = self._store.queue, self._clock.now()
         wake = queue.next_wake()
         if wake is None or wake > now + AHEAD:
-            return Step(0, wake)
+            return Step(0, _ahead_of(wake, now))
         changes = queue.fire_due(now, AHEAD, BATCH)
         moved = len(changes) + queue.time_has_come(now, BATCH)
         self._telemetry.changed(changes)
-        return Step(moved, queue.next_wake())
+        return Step(moved, now if moved >= BATCH else _ahead_of(queue.next_wake(), now))
 
     def _notice_jump(self) -> None:
+        """A jump is forgotten only when it has been dealt with: the store may be away."""
         by = self._jumps.jump()
-        if by is None:
-            return
-        self._telemetry.clock_jumped(by)
+        if by is not None:
+            self._telemetry.clock_jumped(by)
+            self._jumped = by + (self._jumped or timedelta(0))
+        if self._jumped is not None:
+            self._deal_with_jump(self._jumped)
+            self._jumped = None
+
+    def _deal_with_jump(self, by: timedelta) -> None:
+        now = self._clock.now()
         if by < timedelta(0):
-            self._store.queue.rewind(self._clock.now())
+            self._store.queue.rewind(now)
+        data = f'{{"seconds": {by.total_seconds():g}}}'
+        self._store.history.tell([Event(self._luck.id(now), now, "clock.jumped", data=data)])
+
+
+def _ahead_of(wake: datetime | None, now: datetime) -> datetime | None:
+    """When to look: early enough to fire ahead; what even then could not be fired, at its time."""
+    return wake if wake is None or wake <= now + AHEAD else wake - AHEAD

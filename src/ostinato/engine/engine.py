@@ -1,29 +1,36 @@
 """What moves by itself: the duties of dispatcher, worker and sweeper, each in a loop of its own.
 
 A loop is only a timer around a step. Each sleeps until there is something to do, is woken by the doorbell, and
-falls back to polling. When the database is away it tries again, later and later, and goes on by itself.
+falls back to polling. When the database is away a duty is tried again, later and later, and goes on by itself.
+
+A duty that fails in any other way is a bug, here or in a driver: it is logged and tried again, since it may pass.
+If it does not, the whole engine stops and `run` raises. Better no worker, which others notice and replace, than one
+that claims and never settles.
 """
 
 import asyncio
-import threading
+import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
-from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from datetime import timedelta
+from typing import Final, ParamSpec, TypeVar
 
-from ostinato.clock import Clock
+from ostinato.clock import Clock, MeasuredClock
 from ostinato.config import Settings
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Luck
-from ostinato.engine.dispatcher import Dispatcher
+from ostinato.engine.dispatcher import Dispatcher, Step
+from ostinato.engine.lease import MOST_BUGS, Renewing
 from ostinato.engine.sweeper import Sweeper
-from ostinato.engine.worker import Identity, Worker
+from ostinato.engine.threads import Threads
+from ostinato.engine.worker import NOTHING, Identity, Worker
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry import Telemetry
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 PASSED_OVER: Final = 0.05  # seconds until a step is repeated that left something to another process
@@ -31,7 +38,11 @@ WATCH_EVERY: Final = 1.0  # seconds between looks at cancel marks while somethin
 FIRST_RETRY: Final = 0.1  # seconds; doubles up to the last
 LAST_RETRY: Final = 5.0
 CANCEL_GRACE: Final = 2.0  # seconds that cancelled tasks have to end before a stop goes on without them
-STORE_THREADS: Final = 3
+LONGEST_GOODBYE: Final = 5.0  # seconds for handing back what runs
+SHORTEST_GOODBYE: Final = 1.0  # when asked to stop at once
+STORE_THREADS: Final = 5  # one for each loop
+
+log = logging.getLogger("ostinato.engine")
 
 
 class Engine:
@@ -50,16 +61,17 @@ class Engine:
         version: str = "",
     ) -> None:
         self._store, self._clock, self._telemetry, self._settings = store, clock, telemetry, settings
-        self._executor = ThreadPoolExecutor(STORE_THREADS, "ostinato-store")
+        self._executor = StoreThreads(STORE_THREADS)
         identity = Identity(app, version, settings.queues, settings.concurrency, settings.lease)
         self.worker = Worker(store, registry, clock, luck, telemetry, identity, self._executor)
-        self.dispatcher = Dispatcher(store, clock, telemetry)
+        self.dispatcher = Dispatcher(store, clock, luck, telemetry)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, luck, telemetry, settings.lease, keep)
         self._due = asyncio.Event()
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
-        self._away = False
+        self._in_trouble: set[object] = set()
+        self._failure: Exception | None = None
 
     # -- life and stop
 
@@ -71,15 +83,18 @@ class Engine:
         self._ring()
 
     async def run(self) -> None:
-        """Work until somebody calls `stop`."""
-        loop = asyncio.get_running_loop()
-        await self._until_done(self._begin)
-        ring = _from_a_thread(loop, self._ring)
-        listener = self._store.database.listen(ring)
-        renewing = Renewing(self.worker, self._settings.renew, ring)
-        loops = [
-            asyncio.create_task(each()) for each in (self._dispatch, self._work, self._watch, self._sweep)
-        ]
+        """Work until somebody calls `stop`, or until a bug makes it impossible: that is raised."""
+        hop = _to(asyncio.get_running_loop())
+        listener = self._store.database.listen(hop(self._ring))
+        renewing = Renewing(
+            self.worker.lease,
+            self._settings.renew,
+            lambda: self.worker.running,
+            hop(self._ring),
+            hop(self._fail),
+        )
+        duties = (self._dispatch, self._work, self._watch, self._sweep, self._tidy)
+        loops = [asyncio.create_task(self._guarded(each)) for each in duties]
         try:
             await self._stop.wait()
             await self._finish(loops)
@@ -88,23 +103,33 @@ class Engine:
                 each.cancel()
             renewing.close()
             listener.close()
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown()
+        if self._failure is not None:
+            raise self._failure
 
-    async def _begin(self) -> None:
-        await self.worker.in_store(self.dispatcher.start)
-        await self.worker.join()
+    async def _guarded(self, duty: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await duty()
+        except Exception as error:  # noqa: BLE001  whatever it is, it must not end one loop and leave the others
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = self._failure or error
+        self._stop.set()
+        self._now.set()
 
     async def _finish(self, loops: list["asyncio.Task[None]"]) -> None:
         """Claim no more, give what runs a grace, then cancel and hand back."""
-        self._telemetry.stopping("asked to", running=self.worker.running)
+        why = "asked to" if self._failure is None else "after a failure"
+        self._telemetry.stopping(why, running=self.worker.running)
         await self._wait_for_running(self._settings.shutdown_grace.total_seconds())
         self.worker.interrupt()
-        await self._wait_for_running(CANCEL_GRACE if not self._now.is_set() else 0.2)
+        await self._wait_for_running(CANCEL_GRACE)
         for each in loops:
             each.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
         try:
-            async with asyncio.timeout(LAST_RETRY):
+            async with asyncio.timeout(SHORTEST_GOODBYE if self._now.is_set() else LONGEST_GOODBYE):
                 await self._until_done(self.worker.leave)
         except TimeoutError:
             self._telemetry.stopping("without the database: what ran will be found lost")
@@ -120,25 +145,27 @@ class Engine:
     # -- the loops
 
     async def _dispatch(self) -> None:
+        await self._until_done(lambda: self.worker.in_store(self.dispatcher.start))
         while not self._stop.is_set():
             self._due.clear()
             step = await self._until_done(lambda: self.worker.in_store(self.dispatcher.step))
             if step.moved:
                 self.worker.bell.set()
-            await self._sleep(self._due, self._pause(step.wake_at, step.moved))
+            await self._sleep(self._due, self._pause(step))
 
     async def _work(self) -> None:
         while True:
             self.worker.bell.clear()
-            next_at = None
-            if not self._stop.is_set():
-                next_at = await self._until_done(self._take_up_work)
             await self._until_done(self.worker.flush)
-            await self._sleep(self.worker.bell, self._pause(next_at, 1))
+            step = await self._until_done(self._take_up_work)
+            await self._sleep(self.worker.bell, self._pause(step))
 
-    async def _take_up_work(self) -> datetime | None:
+    async def _take_up_work(self) -> Step:
         if self.worker.lease.closed:
             self.worker.abandon()
+        if self._stop.is_set():
+            return NOTHING
+        if self.worker.lease.worker_id is None:
             await self.worker.join()
         return await self.worker.step()
 
@@ -148,42 +175,62 @@ class Engine:
             await self._until_done(self.worker.watch)
 
     async def _sweep(self) -> None:
+        every = min(self._settings.sweep, self.sweeper.look_every).total_seconds()
         while True:
             await self._until_done(lambda: self.worker.in_store(self.sweeper.step))
-            await self._until_done(lambda: self.worker.in_store(self.sweeper.tidy))
+            await asyncio.sleep(every)
+
+    async def _tidy(self) -> None:
+        """What can wait: in a loop of its own, so that it keeps nobody waiting."""
+        clock = self._clock
+        while True:
             await asyncio.sleep(self._settings.sweep.total_seconds())
+            if isinstance(clock, MeasuredClock):
+                await self._until_done(lambda: self.worker.in_store(clock.remeasure))
+            await self._until_done(lambda: self.worker.in_store(self.sweeper.tidy))
 
     # -- within
 
     async def _until_done(self, duty: Callable[[], Awaitable[T]]) -> T:
-        """Do a duty; while the database is away, again and again, later and later."""
-        wait = FIRST_RETRY
+        """Do a duty; if need be again and again, later and later."""
+        this, wait, bugs = object(), FIRST_RETRY, 0
         while True:
             try:
                 done = await duty()
             except StoreError as error:
-                if not self._away:
-                    self._away = True
-                    self._telemetry.store_away(error)
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, LAST_RETRY)
-                continue
-            if self._away:
-                self._away = False
+                self._in_trouble.add(this)
+                self._telemetry.store_away(error)
+            except Exception:
+                log.exception("A duty of the engine failed")
+                bugs += 1
+                if bugs == MOST_BUGS:
+                    raise
+            else:
+                self._over(this)
+                return done
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, LAST_RETRY)
+
+    def _over(self, trouble: object) -> None:
+        """The store is back when nobody has trouble with it any more."""
+        if trouble in self._in_trouble:
+            self._in_trouble.discard(trouble)
+            if not self._in_trouble:
                 self._telemetry.store_back()
-            return done
 
     def _ring(self) -> None:
         self._due.set()
         self.worker.bell.set()
 
-    def _pause(self, until: datetime | None, moved: int) -> float:
+    def _pause(self, step: Step) -> float:
         """How long there is nothing to do: until a time, and never longer than the poll interval."""
         longest = self._settings.poll_interval.total_seconds()
-        if until is None:
+        if step.wake_at is None:
             return longest
-        left = (until - self._clock.now()) / timedelta(seconds=1)
-        return min(max(left, 0 if moved else PASSED_OVER), longest)
+        left = (step.wake_at - self._clock.now()) / timedelta(seconds=1)
+        if left <= 0:
+            return 0 if step.moved else min(PASSED_OVER, longest)
+        return min(left, longest)
 
     async def _sleep(self, bell: asyncio.Event, seconds: float) -> None:
         if bell.is_set() or seconds <= 0:
@@ -194,36 +241,38 @@ class Engine:
                 await bell.wait()
 
 
-def _from_a_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> Callable[[], None]:
-    """Call this on the loop, if there still is one."""
+def _to(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Turns a call into one that hops from any thread to the loop, if there still is one."""
 
-    def hop() -> None:
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(call)
+    def hop(call: Callable[P, None]) -> Callable[P, None]:
+        def from_a_thread(*args: P.args, **kwargs: P.kwargs) -> None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(lambda: call(*args, **kwargs))
+
+        return from_a_thread
 
     return hop
 
 
-class Renewing:
-    """Renews a worker's lease from a thread of its own: a task that blocks the loop must not lose it."""
+class StoreThreads(Executor):
+    """Threads for calls into the store. A process that ends does not wait for one that gets no answer."""
 
-    def __init__(self, worker: Worker, every: timedelta, on_closed: Callable[[], None]) -> None:
-        self._worker, self._on_closed = worker, on_closed
-        self._every = every.total_seconds()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ostinato-lease", daemon=True)
-        self._thread.start()
+    def __init__(self, size: int) -> None:
+        self._threads = Threads(size, "ostinato-store")
 
-    def close(self) -> None:
-        self._over.set()
+    def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        future: Future[T] = Future()
 
-    def _run(self) -> None:
-        wait = self._every
-        while not self._over.wait(wait):
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             try:
-                self._worker.lease.renew(lambda: self._worker.running)
-                wait = self._every
-            except StoreError:
-                wait = min(FIRST_RETRY * 5, self._every)  # the loops tell that the store is away
-            if self._worker.lease.closed and not self._over.is_set():
-                self._on_closed()
+                future.set_result(call(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001  it is raised where the call is awaited
+                future.set_exception(error)
+
+        self._threads.submit(run)
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
+        self._threads.stop()

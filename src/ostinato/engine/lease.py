@@ -4,48 +4,134 @@ The right is counted from the moment a renewal was *sent*: that is the earliest 
 from. At 0.8 of the lease the worker stops trusting it, so that there is time to stop before anybody else begins.
 """
 
+import logging
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
+from ostinato.core.errors import StoreError
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 
-TRUSTED_SHARE = 0.8
+TRUSTED_SHARE: Final = 0.8
+SOON: Final = 0.5  # seconds until a renewal that did not get through is sent again
+MOST_BUGS: Final = 5  # in a row; whoever cannot renew cannot work
+
+log = logging.getLogger("ostinato.engine")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A worker row as its owner knows it."""
+
+    worker_id: UUID
+    sent: float
+    drain: bool = False
+    closed: bool = False
 
 
 class Lease:
-    """One worker row, joined, renewed and left. Used from the loop and from the renewing thread."""
+    """One worker row, joined, renewed and left. Used from the loop and from the renewing thread.
+
+    All that is known is one value, replaced whole: by the thread while the row is open, by the loop otherwise.
+    """
 
     def __init__(self, store: Store, clock: Clock, length: timedelta) -> None:
         self._store = store
         self._clock = clock
         self._length = length
-        self._sent = float("-inf")
-        self.worker_id: UUID | None = None
-        self.closed = False
-        self.drain = False
+        self._held: Held | None = None
+
+    @property
+    def worker_id(self) -> UUID | None:
+        held = self._held
+        return None if held is None else held.worker_id
+
+    @property
+    def closed(self) -> bool:
+        """Whether this worker was told that its row is closed."""
+        held = self._held
+        return held is not None and held.closed
+
+    @property
+    def drain(self) -> bool:
+        held = self._held
+        return held is not None and held.drain
 
     @property
     def trusted(self) -> bool:
         """Whether this worker may start something, or write for what it runs."""
-        held = self._clock.monotonic() - self._sent < TRUSTED_SHARE * self._length.total_seconds()
-        return held and not self.closed and self.worker_id is not None
+        held = self._held
+        if held is None or held.closed:
+            return False
+        return self._clock.monotonic() - held.sent < TRUSTED_SHARE * self._length.total_seconds()
 
     def join(self, worker: NewWorker) -> None:
         """Come to work, under a new id."""
         sent = self._clock.monotonic()
         self._store.workers.join(worker, self._clock.now(), self._length)
-        self._sent, self.worker_id, self.closed = sent, worker.id, False
+        self._held = Held(worker.id, sent)
 
-    def renew(self, running: Callable[[], int]) -> None:
+    def renew(self, running: int) -> None:
         """Keep the lease, or learn that it is gone."""
-        if self.worker_id is None or self.closed:
+        held = self._held
+        if held is None or held.closed:
             return
         sent = self._clock.monotonic()
-        renewal = self._store.workers.renew(self.worker_id, self._clock.now(), self._length, running())
-        if renewal is None:
-            self.closed = True
-        else:
-            self._sent, self.drain = sent, renewal.drain
+        renewal = self._store.workers.renew(held.worker_id, self._clock.now(), self._length, running)
+        renewed = replace(held, closed=True) if renewal is None else Held(held.worker_id, sent, renewal.drain)
+        if self._held is held:
+            self._held = renewed
+
+    def forget(self) -> None:
+        """Its row is closed, and no longer this worker's."""
+        self._held = None
+
+
+class Renewing:
+    """Renews a lease from a thread of its own: a task that blocks the loop must not lose it."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        every: timedelta,
+        running: Callable[[], int],
+        ring: Callable[[], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        """`ring` when the worker may do something again, or has to; `fail` when renewing is not possible at all."""
+        self._lease, self._running, self._ring, self._fail = lease, running, ring, fail
+        self._every = every.total_seconds()
+        self._bugs = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ostinato-lease", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._over.set()
+
+    def _run(self) -> None:
+        wait = self._every
+        while not self._over.wait(wait) and self._bugs < MOST_BUGS:
+            wait = self._every if self._renew() else min(SOON, self._every)
+
+    def _renew(self) -> bool:
+        was_trusted = self._lease.trusted
+        try:
+            self._lease.renew(self._running())
+        except StoreError:
+            return False  # the loops tell that the store is away
+        except Exception as error:
+            log.exception("The lease could not be renewed")
+            self._bugs += 1
+            if self._bugs == MOST_BUGS:
+                self._fail(error)
+            return False
+        self._bugs = 0
+        if self._lease.closed or (self._lease.trusted and not was_trusted):
+            self._ring()
+        return True

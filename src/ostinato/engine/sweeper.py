@@ -2,7 +2,7 @@
 
 A lease is judged by two clocks: it has expired on the database's, and this process has itself seen the row
 unchanged for half a lease on its own monotonic one. A database that comes back after an absence, or a clock that
-jumps, takes nobody's work.
+jumps, takes nobody's work: whoever did not look for half a lease (because nobody answered) has seen nothing.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Sighting:
 
 
 class Sweeper:
-    """Any number of them may work on one database."""
+    """Any number of them may work on one database. To be called at least every `look_every`."""
 
     def __init__(
         self, store: Store, clock: Clock, luck: Luck, telemetry: Telemetry, lease: timedelta, keep: Keep
@@ -39,16 +39,17 @@ class Sweeper:
         self._patience = lease.total_seconds() / 2
         self._keep = keep
         self._seen: dict[UUID, Sighting] = {}
+        self._looked_at = float("-inf")
         self._pruned_to = FIRST_ID
+        self.look_every = lease / 4
 
     def step(self) -> list[Change]:
         """Settle the work of workers that have gone."""
-        now = self._clock.now()
         changes: list[Change] = []
-        for lease in self._gone(self._store.workers.leases(), now):
-            changes += self._store.workers.close_lost(lease, now)
+        for lease in self._gone(self._store.workers.leases()):
+            changes += self._store.workers.close_lost(lease, self._clock.now())
             self._telemetry.worker_lost(lease.worker_id)
-        changes += self._store.workers.settle_leftovers(now)
+        changes += self._store.workers.settle_leftovers(self._clock.now())
         self._telemetry.changed(changes)
         return changes
 
@@ -60,15 +61,21 @@ class Sweeper:
         oldest = now - timedelta(days=self._keep.days)
         history.prune_events(now, self._keep, self._luck.id(oldest))
 
-    def _gone(self, leases: list[LeaseSeen], now: datetime) -> list[LeaseSeen]:
-        at = self._clock.monotonic()
-        known, self._seen = self._seen, {}
+    def _gone(self, leases: list[LeaseSeen]) -> list[LeaseSeen]:
+        now, at = self._clock.now(), self._clock.monotonic()
+        known = self._seen if at - self._looked_at <= self._patience else {}
+        self._seen, self._looked_at = {}, at
         gone = []
         for lease in leases:
             sighting = known.get(lease.worker_id)
             if sighting is None or sighting.renewed_at != lease.renewed_at:
                 sighting = Sighting(lease.renewed_at, at)
             self._seen[lease.worker_id] = sighting
-            if lease.lease_until < now and at - sighting.since >= self._patience:
+            if _expired(lease, now) and at - sighting.since >= self._patience:
                 gone.append(lease)
         return gone
+
+
+def _expired(lease: LeaseSeen, now: datetime) -> bool:
+    """One that was renewed in the future was renewed by a clock that has been set back since."""
+    return lease.lease_until < now or lease.renewed_at > now

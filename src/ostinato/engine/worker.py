@@ -11,15 +11,16 @@ import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.errors import Invalid, LeaseLost, StoreUnavailable
+from ostinato.core.errors import Invalid, LeaseLost, StoreError
 from ostinato.core.model import Claimed, Finished, Json, Live, Luck
 from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
+from ostinato.engine.dispatcher import Step
 from ostinato.engine.lease import Lease
 from ostinato.engine.runner import Runner, Running
 from ostinato.engine.threads import Threads
@@ -33,6 +34,8 @@ R = TypeVar("R")
 
 STUCK_AFTER: Final = timedelta(seconds=5)
 MOST_AT_ONCE: Final = 500  # claimed or settled in one transaction
+LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
+NOTHING: Final = Step(0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,9 @@ class Worker:
         """Told that its row is closed: others have its work now, so do no more harm."""
         if self.lease.worker_id is not None:
             self._telemetry.lease_lost(self.lease.worker_id)
-        for running, _ in self._running.values():
+        self.lease.forget()
+        self._doubtful = False
+        for running, _ in list(self._running.values()):
             running.cancel(Lost())
 
     # -- claiming
@@ -107,32 +112,35 @@ class Worker:
         """How many more it can start now."""
         return self._identity.concurrency - len(self._running)
 
-    async def step(self) -> datetime | None:
-        """Claim and start what there is room for. When more may start, if that is known."""
+    async def step(self) -> Step:
+        """Claim and start what there is room for."""
         room = min(self.free, MOST_AT_ONCE)
         worker_id = self.lease.worker_id
         if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
-            return None
+            return NOTHING
         if self._doubtful:
             await self._resolve_doubt(worker_id)
-        tasks = self._registry.names()
+        tasks, queues = self._registry.names(), self._identity.queues
         try:
             claim = await self.in_store(
-                self._store.queue.claim, worker_id, tasks, self._identity.queues, self._clock.now(), room
+                self._store.queue.claim, worker_id, tasks, queues, self._clock.now(), room
             )
-        except StoreUnavailable:
+        except StoreError:
             self._doubtful = True
             raise
         for task, count in (claim.parked or {}).items():
             self._telemetry.unknown_task(task, count)
         self._start(claim.claimed)
-        if len(claim.claimed) == room:
-            self.bell.set()  # there may be more as soon as one of these has ended
-        return claim.next_at
+        if len(claim.claimed) == room and self.free > 0:
+            self.bell.set()
+        return Step(len(claim.claimed), claim.next_at)
 
     async def _resolve_doubt(self, worker_id: UUID) -> None:
         known = {*self._running, *(each.live.id for each in self._finished)}
-        await self.in_store(self._store.workers.hand_back_unknown, worker_id, known, self._clock.now())
+        changes = await self.in_store(
+            self._store.workers.hand_back_unknown, worker_id, known, self._clock.now()
+        )
+        self._telemetry.changed(changes)
         self._doubtful = False
 
     def _start(self, claimed: Sequence[Claimed]) -> None:
@@ -178,6 +186,8 @@ class Worker:
         except BaseException:
             self._finished = batch + self._finished
             raise
+        if settled.left:
+            asyncio.get_running_loop().call_later(LEFT_AGAIN, self._take_back, settled.left)
         self._telemetry.changed(settled.changes)
         for each in settled.refused:
             self._telemetry.refused(each.live)
@@ -187,6 +197,10 @@ class Worker:
         if self._finished:
             self.bell.set()
         return len(batch)
+
+    def _take_back(self, left: Sequence[Finished]) -> None:
+        self._finished += left
+        self.bell.set()
 
     # -- watching over what runs
 
@@ -207,10 +221,17 @@ class Worker:
         self._report_stuck()
 
     async def _save_progress(self) -> None:
-        progress, self._progress = self._progress, {}
-        if progress and self.lease.trusted:
-            rows = [(execution_id, fence, text) for execution_id, (fence, text) in progress.items()]
+        if not self._progress or not self.lease.trusted:
+            return
+        told = [self._progress.popitem() for _ in range(len(self._progress))]  # threads add to it meanwhile
+        rows = [(execution_id, fence, text) for execution_id, (fence, text) in told]
+        try:
             await self.in_store(self._store.queue.save_progress, rows)
+        except StoreError:
+            for execution_id, progress in told:
+                if execution_id in self._running:
+                    self._progress.setdefault(execution_id, progress)
+            raise
 
     def _report_stuck(self) -> None:
         now = asyncio.get_running_loop().time()
