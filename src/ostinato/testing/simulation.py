@@ -1,0 +1,293 @@
+"""The driver: it lets time pass from one wake-up to the next, and has every process do its duties there.
+
+Between two wake-ups nothing can happen, so what a real process does every few seconds is done only where it matters:
+a lease is renewed at each wake-up, as if it had been all the time; sweeps are held while somebody is silent.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.app import Handle, Ostinato
+from ostinato.clock import ManualClock
+from ostinato.config import Settings
+from ostinato.core.duration import HOUR, parse_duration
+from ostinato.core.errors import Conflict, NotFound
+from ostinato.core.model import Event, Execution, Live, Skip
+from ostinato.luck import RandomLuck
+from ostinato.scheduler import ExecutionView, Scheduler
+from ostinato.scheduler.jobs import JobDesk
+from ostinato.store.database import open_database
+from ostinato.store.rows import WorkerRow
+from ostinato.store.store import Store
+from ostinato.telemetry import Hooks, Telemetry
+from ostinato.testing.process import Process, State
+from ostinato.testing.tasks import Script, named, simulated
+from ostinato.wiring import Parts
+
+MONDAY: Final = datetime(2026, 1, 5, tzinfo=UTC)  # when a simulation begins unless it is told otherwise
+MOST_ROUNDS: Final = 10_000  # at one instant: more is work that makes new work without end
+TIDY_EVERY: Final = HOUR
+ALL: Final = 1_000_000
+
+Duration = str | float | timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the processes of a simulation are made from."""
+
+    settings: Settings
+    store: Store
+    clock: ManualClock
+    luck: RandomLuck
+    telemetry: Telemetry
+
+
+@contextmanager
+def simulate(
+    app: Ostinato, *, start: datetime = MONDAY, workers: int = 1, seed: int = 0
+) -> Iterator["Simulation"]:
+    """Put an app on a manual clock and a throwaway database; its own is not touched.
+
+    Its declared jobs are made, as when it starts to work, and so many workers (`w1`, `w2` …) come to work.
+    """
+    with tempfile.TemporaryDirectory(prefix="ostinato-") as folder:
+        url = f"sqlite:///{Path(folder) / 'simulation.db'}"
+        store = Store(open_database(url, durable=False), luck := RandomLuck(seed))
+        store.require_current()
+        settings = replace(app.settings, database_url=url)
+        telemetry = Telemetry(settings, app._hooks)
+        stage = Stage(settings, store, ManualClock(start), luck, telemetry)
+        with _standing_on(app, Parts(settings, store, stage.clock, luck)):
+            simulation = Simulation(app, stage)
+            try:
+                app.apply_declarations()
+                for number in range(1, workers + 1):
+                    simulation.worker(f"w{number}")
+                yield simulation
+            finally:
+                simulation.close()
+
+
+@contextmanager
+def _standing_on(app: Ostinato, parts: Parts) -> Iterator[None]:
+    """For a while everything that is asked of the app goes to these."""
+    own = app._parts, app._scheduler
+    app._parts, app._scheduler = parts, None
+    try:
+        yield
+    finally:
+        app._parts, app._scheduler = own
+        parts.store.close()
+
+
+def fixture(app: Ostinato, **options: Any) -> Any:
+    """A pytest fixture in one line: `sim = ostinato.testing.fixture(app)`."""
+    import pytest  # only those who test with it have it
+
+    def sim() -> Iterator[Simulation]:
+        with simulate(app, **options) as simulation:
+            yield simulation
+
+    return pytest.fixture(sim)
+
+
+class Simulation:
+    """An app whose time passes when you say so."""
+
+    def __init__(self, app: Ostinato, stage: Stage) -> None:
+        self.app = app
+        self.clock = stage.clock
+        self._stage = stage
+        self._script = Script()
+        self._processes: dict[str, Process] = {}
+        self._gone: list[Process] = []
+        self._swept_at = self._tidied_at = 0.0
+
+    # -- time
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def advance(self, by: Duration) -> None:
+        """Let time pass ("36h", seconds, a timedelta). What is due meanwhile fires and runs when it is due."""
+        left = parse_duration(by)
+        self.run_pending()
+        while left > timedelta(0):
+            step = min(left, self._until_something_happens())
+            self.clock.advance(step)
+            left -= step
+            self._work_off()
+        self._tell_hooks()
+
+    def advance_to(self, at: datetime) -> None:
+        """Let time pass until an instant."""
+        self.advance(max(at - self.now, timedelta(0)))
+
+    def run_pending(self) -> None:
+        """Fire and run what is due at this instant; no time passes."""
+        self._work_off()
+        self._tell_hooks()
+
+    def set_clock(self, at: datetime) -> None:
+        """Set the wall clock, as an operator or NTP would: no time passes, but everybody reads another time."""
+        self.clock.set(at)
+
+    # -- workers
+
+    def worker(self, name: str = "w1") -> Process:
+        """The worker of that name; a new one comes to work if there is none."""
+        if name not in self._processes:
+            process = Process(name, self._stage, simulated(self.app.registry, self._script), self.app.name)
+            process.start()
+            self._processes[name] = process
+        return self._processes[name]
+
+    @property
+    def workers(self) -> list[Process]:
+        """Those that have neither crashed nor stopped."""
+        return list(self._processes.values())
+
+    def crash(self, worker: Process | str) -> None:
+        """As `kill -9`: what it runs never ends, nobody is told; its name is free for another."""
+        self._leave(worker, State.CRASHED)
+
+    def pause(self, worker: Process | str) -> None:
+        """As SIGSTOP, or a laptop that sleeps: it does nothing, and does not know it."""
+        self._of(worker).state = State.PAUSED
+
+    def wake(self, worker: Process | str) -> None:
+        """As SIGCONT: it goes on where it was, perhaps too late."""
+        self._of(worker).wake()
+
+    def stop(self, worker: Process | str) -> None:
+        """As SIGTERM: what it runs is handed back, nothing is spent."""
+        self._of(worker).stop()
+        self._leave(worker, State.STOPPED)
+
+    # -- tasks
+
+    def takes(self, task: str, duration: Duration) -> None:
+        """From now on this task does what it does and then takes so long to return."""
+        self.app.registry.get(task)
+        self._script.takes[task] = parse_duration(duration)
+
+    def replace(self, task: str, function: Callable[..., Any]) -> None:
+        """From now on run this function in the place of a task: a fake, or one that fails."""
+        self.app.registry.get(task)
+        self._script.instead[task] = named(function, task)
+
+    # -- what came of it
+
+    @property
+    def jobs(self) -> JobDesk:
+        """Every command and question about jobs, as `app.jobs`."""
+        return self.app.jobs
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return self.app.scheduler
+
+    def executions(
+        self, job: str | UUID | Handle | None = None, *, task: str | None = None
+    ) -> list[ExecutionView]:
+        """All executions, queued and running ones too, the oldest first; of one job, or of one task."""
+        history, job_id = self._stage.store.history, self._job_id(job)
+        ended = history.page(ALL) if job_id is None else history.of_job(job_id, ALL)
+        rows: list[Execution | Live] = [*ended, *history.live(ALL, job_id=job_id)]
+        views = [ExecutionView.of(row) for row in rows]
+        return sorted((v for v in views if task is None or v.task == task), key=lambda v: v.id)
+
+    def skips(self, job: str | UUID | Handle) -> list[Skip]:
+        """The due times of a job that were not run, the oldest first."""
+        return self._stage.store.history.skips(self._known_id(job), ALL)[::-1]
+
+    def events(self, job: str | UUID | Handle | None = None) -> list[Event]:
+        """What people and Ostinato did, the oldest first."""
+        return self._stage.store.history.events(ALL, self._job_id(job))[::-1]
+
+    def worker_rows(self) -> list[WorkerRow]:
+        """Every worker that ever came to work, as the database sees it."""
+        return self.scheduler.workers(since=timedelta(days=36_500))
+
+    def problems(self) -> list[str]:
+        """What does not add up in the database: nothing, or there is a bug in Ostinato."""
+        return self.scheduler.problems()
+
+    def close(self) -> None:
+        for process in [*self._processes.values(), *self._gone]:
+            process.close()
+
+    # -- within
+
+    def _work_off(self) -> None:
+        """Have everybody do all there is to do at this instant."""
+        self._renew()
+        self._sweep()
+        for _ in range(MOST_ROUNDS):
+            if not sum(process.turn() for process in self._working()):
+                return
+        raise Conflict(f"After {MOST_ROUNDS} rounds at {self.now} there is still something to do at once.")
+
+    def _working(self) -> list[Process]:
+        return [process for process in self._processes.values() if process.working]
+
+    def _renew(self) -> None:
+        for process in self._working():
+            process.renew()
+
+    def _sweep(self) -> None:
+        at, working = self.clock.monotonic(), self._working()
+        if at - self._swept_at >= self._sweep_every.total_seconds():
+            self._swept_at = at
+            for process in working:
+                process.sweeper.step()
+        if at - self._tidied_at >= TIDY_EVERY.total_seconds() and working:
+            self._tidied_at = at
+            working[0].sweeper.tidy()
+
+    def _until_something_happens(self) -> timedelta:
+        """How long nobody has anything to do."""
+        working = self._working()
+        times = [at - self.now for process in working for at in process.wake_at]
+        times += [process.until_timer for process in working if process.until_timer is not None]
+        if self._somebody_is_silent():
+            times.append(self._sweep_every)
+        return min((time for time in times if time > timedelta(0)), default=timedelta.max)
+
+    def _somebody_is_silent(self) -> bool:
+        """Whether a worker that the database believes in no longer works."""
+        ids = {process.id for process in self._working()}
+        return any(lease.worker_id not in ids for lease in self._stage.store.workers.leases())
+
+    @property
+    def _sweep_every(self) -> timedelta:
+        return min(self._stage.settings.sweep, self._stage.settings.lease / 4)
+
+    def _of(self, worker: Process | str) -> Process:
+        process = self._processes.get(worker if isinstance(worker, str) else worker.name)
+        if process is None:
+            raise NotFound(f"There is no worker {worker} at work.")
+        return process
+
+    def _leave(self, worker: Process | str, state: State) -> None:
+        process = self._of(worker)
+        process.state = state
+        self._gone.append(self._processes.pop(process.name))
+
+    def _job_id(self, job: str | UUID | Handle | None) -> UUID | None:
+        return None if job is None else self._known_id(job)
+
+    def _known_id(self, job: str | UUID | Handle) -> UUID:
+        return job.id if isinstance(job, Handle) else self.jobs.resolve(job)
+
+    def _tell_hooks(self) -> None:
+        hooks: Hooks = self._stage.telemetry.hooks
+        hooks.drain(10)

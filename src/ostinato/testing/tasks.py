@@ -1,0 +1,64 @@
+"""Tasks as a simulation runs them: all on the loop, so that nothing depends on the moods of threads."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from ostinato.task import Context, Registry, Task
+
+
+class Script:
+    """What a test has said about tasks; what it has not said is as the app has it."""
+
+    def __init__(self) -> None:
+        self.takes: dict[str, timedelta] = {}
+        self.instead: dict[str, Task[..., Any]] = {}
+
+
+class SimulatedTask(Task[..., Any]):
+    """A task that runs in the test's own thread and takes as long as the script says."""
+
+    def __init__(self, real: Task[..., Any], script: Script) -> None:
+        super().__init__(real.function, real.name)
+        self.is_async = True
+        self._script = script
+        self._real = real
+
+    def arguments(self, args: dict[str, Any]) -> dict[str, Any]:
+        return self._played.arguments(args)
+
+    async def call(self, context: Context, arguments: dict[str, Any]) -> Any:
+        result = self._played.call(context, arguments)
+        if self._played.is_async:
+            result = await result
+        if (takes := self._script.takes.get(self.name)) is not None:
+            await asyncio.sleep(takes.total_seconds())
+        return result
+
+    @property
+    def _played(self) -> Task[..., Any]:
+        return self._script.instead.get(self.name, self._real)
+
+
+def simulated(registry: Registry, script: Script) -> Registry:
+    """The same tasks, for a simulation."""
+    tasks = Registry()
+    for name in registry.names():
+        tasks.add(SimulatedTask(registry.get(name), script))
+    return tasks
+
+
+def named(function: Callable[..., Any], name: str) -> Task[..., Any]:
+    """A function in the place of a task."""
+    return Task(function.function, name) if isinstance(function, Task) else Task(_plain(function), name)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A mock has no signature that could be asked for its arguments."""
+    try:
+        inspect.signature(function)
+    except (TypeError, ValueError):
+        return lambda **arguments: function(**arguments)
+    return function
