@@ -3,19 +3,20 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of
 from ostinato.core.model import Event, Execution, Live, Luck, Result, Skip
-from ostinato.core.policy import Policies
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_uuid
 
 MOST_KEPT: Final = 10_000  # of one job, however young
 BATCH: Final = 500  # rows that one transaction of retention takes away at the most
+BATCHES: Final = 100  # and so many such transactions of one kind in one go
+END: Final = datetime.max.replace(tzinfo=UTC)
 RESULTS: Final = tuple(Result)
 
 
@@ -25,6 +26,9 @@ class Keep:
 
     executions: int = 100
     days: int = 30
+
+
+KEEP_ALL: Final = Keep(executions=2**62, days=365_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class History:
     def last_of(self, job_id: UUID) -> Execution | None:
         """The newest execution of a job."""
         with self._database.read() as tx:
-            row = tx.row("last_executions", ids=[job_id])
+            row = tx.row("last_execution", job=job_id)
         return None if row is None else rows.EXECUTION.of(row)
 
     def skips(self, job_id: UUID, limit: int, before: datetime | None = None) -> list[Skip]:
@@ -103,15 +107,13 @@ class History:
     def prune(self, after: UUID, now: datetime, keep: Keep, jobs: int = 200) -> UUID | None:
         """Look at the next jobs after an id and take away what they need not keep; where to go on, None at the end."""
         with self._database.read() as tx:
-            found = tx.rows("jobs_after", after=after, limit=jobs)
-        for job_id, kind, policies, ended_at, cancelled_at, _, pruned in found:
-            own = _keep_of(policies_of(policies), keep)
-            over = max(ended_at or 0, cancelled_at or 0)
-            if kind == "once" and over and from_micros(over) < now - timedelta(days=own.days):
-                self._remove_jobs([to_uuid(job_id)])
-            else:
-                self._prune_job(to_uuid(job_id), json.loads(pruned), now, own)
-        return to_uuid(found[-1][0]) if len(found) == jobs else None
+            found = [_Looked.at(row, now, keep) for row in tx.rows("jobs_after", after=after, limit=jobs)]
+        self._remove_jobs(self._expire([job for job in found if job.over], now))
+        for job in self._with_much_to_keep(found):
+            self._prune_executions(job)
+        for job in self._with_old_skips(found):
+            self._prune_skips(job)
+        return found[-1].id if len(found) == jobs else None
 
     def remove_deleted(self, limit: int = 50) -> int:
         """Take away deleted jobs that nothing runs for any more, with all that belongs to them."""
@@ -121,31 +123,66 @@ class History:
 
     def prune_events(self, now: datetime, keep: Keep, oldest_id: UUID) -> None:
         """Old events and workers; `oldest_id` is the id that an event of the oldest kept instant would have."""
+        for _ in range(BATCHES):
+            with self._database.write() as tx:
+                gone = tx.run("delete_old_events", before=oldest_id, limit=BATCH)
+            if gone < BATCH:
+                break
         with self._database.write() as tx:
-            tx.run("delete_old_events", before=oldest_id, limit=BATCH)
             tx.run("delete_old_workers", before=now - timedelta(days=max(keep.days, 30)))
 
-    def _prune_job(self, job_id: UUID, pruned: dict[str, int], now: datetime, keep: Keep) -> None:
-        oldest = now - timedelta(days=keep.days)
-        while True:
-            with self._database.write() as tx:
-                gone = self._prunable(tx, job_id, oldest, keep)
-                for _, result in gone:
-                    pruned[result] = pruned.get(result, 0) + 1
-                if gone:
-                    tx.run("delete_executions", ids=[execution_id for execution_id, _ in gone])
-                    tx.run("note_pruned", id=job_id, pruned=json.dumps(pruned))
-                tx.run("delete_old_skips", job=job_id, before=oldest)
-            if len(gone) < BATCH:
-                return
+    def _expire(self, jobs: Sequence["_Looked"], now: datetime) -> list[UUID]:
+        if not jobs:
+            return []
+        with self._database.write() as tx:
+            expired = tx.rows("expire_jobs", [(job.id, job.oldest) for job in jobs], now=now)
+        return [to_uuid(job_id) for (job_id,) in expired]
 
-    def _prunable(self, tx: Tx, job_id: UUID, oldest: datetime, keep: Keep) -> list[tuple[UUID, str]]:
+    def _with_much_to_keep(self, jobs: Sequence["_Looked"]) -> list["_Looked"]:
+        return [job for job in jobs if job.executions > job.keep.executions]
+
+    def _with_old_skips(self, jobs: Sequence["_Looked"]) -> list["_Looked"]:
+        with self._database.read() as tx:
+            found = tx.rows("jobs_with_old_skips", [(job.id, job.oldest) for job in jobs]) if jobs else []
+        old = {to_uuid(job_id) for (job_id,) in found}
+        return [job for job in jobs if job.id in old]
+
+    def _prune_executions(self, job: "_Looked") -> None:
+        for _ in range(BATCHES):
+            with self._database.read() as tx:
+                gone = self._prunable(tx, job)
+            if not gone:
+                return
+            with self._database.write() as tx:
+                pruned = self._pruned(tx, job.id)
+                for result, step in tx.rows("delete_executions", ids=gone):
+                    pruned[result] = pruned.get(result, 0) + (step == "")
+                tx.run("note_pruned", id=job.id, pruned=json.dumps(pruned))
+
+    def _prune_skips(self, job: "_Looked") -> None:
+        with self._database.write() as tx:
+            pruned = self._pruned(tx, job.id)
+            gone = sum(count for (count,) in tx.rows("delete_old_skips", job=job.id, before=job.oldest))
+            pruned["skipped"] = pruned.get("skipped", 0) + gone
+            tx.run("note_pruned", id=job.id, pruned=json.dumps(pruned))
+
+    def _pruned(self, tx: Tx, job_id: UUID) -> dict[str, int]:
+        """Under the job's lock: others may prune it too."""
+        row = tx.row("lock_pruned", id=job_id)
+        return {} if row is None else dict(json.loads(row[0]))
+
+    def _prunable(self, tx: Tx, job: "_Looked") -> list[UUID]:
         """Beyond the newest few: what is old, or beyond the most that is kept of any job."""
-        found = tx.rows("prunable", job=job_id, kept=MOST_KEPT, limit=BATCH)
-        if len(found) < BATCH:
-            found += [row for row in tx.rows("prunable", job=job_id, kept=keep.executions, limit=MOST_KEPT)
-                      if from_micros(row[2]) < oldest]  # fmt: skip
-        return list({to_uuid(row[0]): row[1] for row in found[:BATCH]}.items())
+        for kept, before in ((max(MOST_KEPT, job.keep.executions), END), (job.keep.executions, job.oldest)):
+            place = tx.row("nth_newest", job=job.id, kept=kept)
+            if place is not None:
+                number, attempt = place
+                found = tx.rows(
+                    "prunable", job=job.id, number=number, attempt=attempt, before=before, limit=BATCH
+                )
+                if found:
+                    return [to_uuid(execution_id) for (execution_id,) in found]
+        return []
 
     def _remove_jobs(self, ids: Sequence[UUID]) -> int:
         if not ids:
@@ -154,7 +191,7 @@ class History:
             with self._database.write() as tx:
                 some = [to_uuid(row[0]) for row in tx.rows("executions_of_jobs", ids=list(ids), limit=BATCH)]
                 if some:
-                    tx.run("delete_executions", ids=some)
+                    tx.rows("delete_executions", ids=some)
                     continue
                 tx.run("delete_skips_of", ids=list(ids))
                 tx.run("delete_events_of", ids=list(ids))
@@ -172,17 +209,48 @@ class History:
             found += [
                 f"The execution {to_uuid(row[0])} is live and ended at once." for row in tx.rows("twice")
             ]
-            for row in tx.rows("miscounted"):
-                found += _miscounted(row)
+            found += [line for row in tx.rows("miscounted") for line in _miscounted(row)]
+            found += [line for row in tx.rows("misskipped") for line in _misskipped(*row)]
         return found
 
 
-def _keep_of(policies: Policies, keep: Keep) -> Keep:
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A job as retention sees it."""
+
+    id: UUID
+    keep: Keep
+    oldest: datetime  # what is younger is kept
+    over: bool  # a run-once job that finished before that
+    executions: int  # so many at the most
+
+    @classmethod
+    def at(cls, row: Sequence[Any], now: datetime, keep: Keep) -> "_Looked":
+        job_id, kind, policies, ended_at, cancelled_at, executions = row
+        own = _keep_of(policies, keep)
+        oldest = now - timedelta(days=min(own.days, KEEP_ALL.days))
+        finished = max(ended_at or 0, cancelled_at or 0)
+        over = kind == "once" and finished > 0 and from_micros(finished) < oldest
+        return cls(to_uuid(job_id), own, oldest, over, executions)
+
+
+def _keep_of(text: str, keep: Keep) -> Keep:
+    try:
+        policies = policies_of(text)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return KEEP_ALL  # written by hand or by a newer version, which will know
     if policies.keep_executions is not None:
         keep = replace(keep, executions=policies.keep_executions)
     if policies.keep_days is not None:
         keep = replace(keep, days=policies.keep_days)
     return keep
+
+
+def _misskipped(job_id: UUID | bytes, counter: int, pruned: str, there: int) -> list[str]:
+    gone = json.loads(pruned).get("skipped", 0)
+    if counter == there + gone:
+        return []
+    return [f"Job {to_uuid(job_id)} counts {counter} skipped; its skips have {there}, and {gone} pruned."]
 
 
 def _miscounted(row: Sequence[Any]) -> list[str]:

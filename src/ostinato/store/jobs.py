@@ -1,10 +1,11 @@
 """Jobs: made, changed by rules, looked up."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
-from ostinato.core.errors import Conflict, NotFound, StoreUnavailable
+from ostinato.core.errors import Conflict, NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Change, Execution, Job, Live, Status
 from ostinato.store import locking, rows
 from ostinato.store.database import Database, Duplicate, Tx
@@ -12,6 +13,7 @@ from ostinato.store.dialect import to_uuid
 from ostinato.store.locking import Definitions
 
 Rule = Callable[[Job, Sequence[Live], Execution | None], Change]
+Place = tuple[str, str]  # app, key
 TRIES = 5  # two processes that race for one key: one of them looks again
 
 
@@ -36,73 +38,77 @@ class Jobs:
     def add(self, changes: Sequence[Change], connection: object | None = None) -> list[UUID]:
         """Save new jobs. Where a job that has not ended holds the key already, its id is returned instead.
 
-        With a connection of the caller's they are part of its transaction, and undone with it.
+        With a connection of the caller's they are part of its transaction, and undone with it. Safe to repeat:
+        a job that an earlier call has saved, though its answer was lost, is not saved twice.
         """
-        if connection is not None:
-            return self._again_when_raced(lambda: self._add_in_theirs(changes, connection))
-        return self._again_when_raced(lambda: self._add(changes))
+        for attempt in range(TRIES):
+            with suppress(Duplicate):
+                return self._add(changes, connection, repeated=attempt > 0)
+        raise StoreUnavailable("Others keep taking the keys of these jobs; try again.")
 
     def change(self, job_id: UUID, rule: Rule, wants_last: bool = False) -> Change:
-        """Lock a job, let a rule decide, save what it decided."""
+        """Lock a job, let a rule decide, save what it decided. `wants_last`: its newest failed occurrence."""
         try:
             return self._change(job_id, rule, wants_last)
         except Duplicate as duplicate:
+            if "held_key" not in duplicate.what:
+                raise
             raise Conflict("Another job that has not ended holds this key.") from duplicate
 
     def _change(self, job_id: UUID, rule: Rule, wants_last: bool) -> Change:
         with self._database.write() as tx:
-            job = locking.locked_jobs(tx, self._definitions, [job_id]).get(job_id)
-            if job is None or job.facts.deleted_at is not None:
-                raise NotFound(f"There is no job {job_id}.")
+            job = self._locked(tx, job_id)
             lives = locking.lives_of(tx, [job_id])[job_id]
-            last = _last(tx, job_id) if wants_last else None
-            change = rule(job, lives, last)
+            change = rule(job, lives, locking.last_failure(tx, job) if wants_last else None)
             self._save(tx, job, change)
         return change
 
-    def _again_when_raced(self, add: Callable[[], list[UUID]]) -> list[UUID]:
-        for _ in range(TRIES):
-            try:
-                return add()
-            except Duplicate:
-                continue
-        raise StoreUnavailable("Others keep taking the same key; try again.")
+    def _locked(self, tx: Tx, job_id: UUID) -> Job:
+        found = tx.row("lock_facts", ids=[job_id])
+        facts = None if found is None else rows.facts_of(found)
+        if facts is None or facts[1].deleted_at is not None:
+            raise NotFound(f"There is no job {job_id}.")
+        jobs = locking.with_definitions(tx, self._definitions, [facts])
+        if job_id not in jobs:
+            raise StoreError(f"Job {job_id} was written by a newer version, which is needed to change it.")
+        return jobs[job_id]
 
-    def _add(self, changes: Sequence[Change]) -> list[UUID]:
+    def _add(self, changes: Sequence[Change], connection: object | None, repeated: bool) -> list[UUID]:
+        queues = {change.job.definition.queue for change in changes}
+        if connection is not None:
+            with self._database.borrow(connection) as tx:
+                return self._insert(tx, changes, queues, repeated)
         with self._database.write() as tx:
-            ids = self._insert(tx, changes)
-            queues = {change.job.definition.queue for change in changes}
+            ids = self._insert(tx, changes, queues, repeated)
             tx.after_commit(lambda: self._known_queues.update(queues))
         return ids
 
-    def _add_in_theirs(self, changes: Sequence[Change], connection: object) -> list[UUID]:
-        with self._database.borrow(connection) as tx:
-            return self._insert(tx, changes)
-
-    def _insert(self, tx: Tx, changes: Sequence[Change]) -> list[UUID]:
-        taken = self._holders(tx, changes)
+    def _insert(self, tx: Tx, changes: Sequence[Change], queues: set[str], repeated: bool) -> list[UUID]:
+        holders = self._holders(tx, changes)
+        there = self._there(tx, changes) if repeated else frozenset()
         new: dict[UUID, Change] = {}
         ids = []
         for change in changes:
-            place = (change.job.definition.app, rows.held_key(change.job))
-            holder = taken.setdefault(place, change.job.id) if place[1] is not None else change.job.id
+            place = _place(change)
+            holder = change.job.id if place is None else holders.setdefault(place, change.job.id)
             ids.append(holder)
-            if holder == change.job.id:
+            if holder == change.job.id and holder not in there:
                 new[holder] = change
-        self._add_queues(tx, {change.job.definition.queue for change in new.values()})
+        self._add_queues(tx, queues)
         locking.insert(tx, list(new.values()))
         if locking.wakes_somebody(new.values()):
             tx.ring()
         return ids
 
-    def _holders(self, tx: Tx, changes: Sequence[Change]) -> dict[tuple[str, str | None], UUID]:
-        wanted = {(change.job.definition.app, rows.held_key(change.job)) for change in changes}
-        taken: dict[tuple[str, str | None], UUID] = {}
-        for app, key in wanted:
-            row = tx.row("job_by_held_key", app=app, key=key) if key is not None else None
-            if row is not None:
-                taken[app, key] = to_uuid(row[0])
-        return taken
+    def _holders(self, tx: Tx, changes: Sequence[Change]) -> dict[Place, UUID]:
+        """Who holds the keys that these want."""
+        wanted = sorted({place for change in changes if (place := _place(change)) is not None})
+        found = tx.rows("holders", wanted) if wanted else []
+        return {(app, key): to_uuid(job_id) for app, key, job_id in found}
+
+    def _there(self, tx: Tx, changes: Sequence[Change]) -> frozenset[UUID]:
+        found = tx.rows("jobs_there", ids=[change.job.id for change in changes])
+        return frozenset(to_uuid(job_id) for (job_id,) in found)
 
     def _add_queues(self, tx: Tx, names: set[str]) -> None:
         if not names <= self._known_queues:
@@ -175,6 +181,7 @@ class Jobs:
         return {job_id: JobRow(jobs[job_id], tuple(lives[job_id])) for job_id in ids if job_id in jobs}
 
 
-def _last(tx: Tx, job_id: UUID) -> Execution | None:
-    row = tx.row("last_executions", ids=[job_id])
-    return None if row is None else rows.EXECUTION.of(row)
+def _place(change: Change) -> Place | None:
+    """The key that a new job wants to hold, if any."""
+    key = rows.held_key(change.job)
+    return None if key is None else (change.job.definition.app, key)

@@ -1,19 +1,23 @@
 """What every writing transaction begins with: lock the jobs, read what the rules need. And what it ends with: save.
 
-Locks are taken in one order everywhere: jobs by id, then their live rows. A live row is locked only under the lock
-of its job, or by a claim, which never waits.
+Locks are taken in one order everywhere: a worker, queues, jobs by id, then their live rows. A live row is locked
+only under the lock of its job, or by one who passes over what others have locked.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from uuid import UUID
 
-from ostinato.core.model import Change, Definition, Facts, Job, Live, Skip
+from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job, Live, Luck, Skip
+from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
-from ostinato.store.database import Tx
+from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_uuid
+
+log = logging.getLogger("ostinato.store")
 
 
 class Definitions:
@@ -38,8 +42,12 @@ class Definitions:
         for row in tx.rows("definitions", ids=ids):
             try:
                 job_id, version, definition = rows.definition_of(row)
-            except (ValueError, TypeError, KeyError):
-                continue  # written by hand or by a newer version: this job is set aside, the others go on
+            except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+                # written by hand or by a newer version: this job is set aside, the others go on
+                log.error(
+                    "The definition of a job cannot be read: job_id=%s error=%s", to_uuid(row[0]), error
+                )
+                continue
             read[job_id] = definition
             self._keep(job_id, version, definition)
         return read
@@ -49,6 +57,15 @@ class Definitions:
             self._known[job_id, version] = definition
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
+
+
+class Duty:
+    """One of the things that happen to the queue, in transactions of its own."""
+
+    def __init__(self, database: Database, definitions: Definitions, luck: Luck) -> None:
+        self._database = database
+        self._definitions = definitions
+        self._luck = luck
 
 
 Lives = dict[UUID, list[Live]]
@@ -75,6 +92,12 @@ def lives_of(tx: Tx, ids: Sequence[UUID], statement: str = "lock_live") -> Lives
         live = rows.LIVE.of(row)
         lives.setdefault(live.job_id, []).append(live)
     return lives
+
+
+def last_failure(tx: Tx, job: Job) -> Execution | None:
+    """The newest failed occurrence, as its last attempt left it; of the schedule's, if that recurs."""
+    row = tx.row("last_failure", job=job.id, asked=Asked.SCHEDULE if is_recurring(job.schedule) else None)
+    return None if row is None else rows.EXECUTION.of(row)
 
 
 def insert(tx: Tx, changes: Sequence[Change]) -> None:

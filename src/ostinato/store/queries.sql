@@ -24,7 +24,8 @@ UPDATE {jobs} AS j SET held_key = u.held_key, updated_at = u.updated_at, anchor 
     last_number = u.last_number, last_execution_number = u.last_execution_number, repeats_done = u.repeats_done,
     period_start = u.period_start, period_failures = u.period_failures, completed = u.completed, failed = u.failed,
     timed_out = u.timed_out, cancelled = u.cancelled, lost = u.lost, skipped = u.skipped, paused_at = u.paused_at,
-    cancelled_at = u.cancelled_at, ended_at = u.ended_at, ended_as = u.ended_as, deleted_at = u.deleted_at
+    cancelled_at = u.cancelled_at, ended_at = u.ended_at, ended_as = u.ended_as, deleted_at = u.deleted_at,
+    aside_until = NULL
 FROM {rows: id uuid, held_key text, updated_at instant, anchor instant, version bigint, next_due_at instant, computed_at instant, last_due_at instant, reset_at instant, last_number bigint, last_execution_number bigint, repeats_done bigint, period_start instant, period_failures bigint, completed bigint, failed bigint, timed_out bigint, cancelled bigint, lost bigint, skipped bigint, paused_at instant, cancelled_at instant, ended_at instant, ended_as text, deleted_at instant}
 WHERE j.id = u.id
 
@@ -59,6 +60,15 @@ FROM {jobs} WHERE id {in: ids uuid} AND deleted_at IS NULL
 -- The job that holds a key now.
 SELECT id FROM {jobs} WHERE app = :app AND held_key = :key
 
+-- name: holders
+-- The jobs that hold these keys now.
+SELECT j.app, j.held_key, j.id FROM {rows: app text, key text} CROSS JOIN {jobs} AS j
+WHERE j.app = u.app AND j.held_key = u.key
+
+-- name: jobs_there
+-- Which of these jobs exist, deleted ones too.
+SELECT id FROM {jobs} WHERE id {in: ids uuid}
+
 -- name: jobs_by_key
 -- All jobs that ever had a key, the newest first.
 SELECT id FROM {jobs} WHERE app = :app AND key = :key AND deleted_at IS NULL ORDER BY id DESC
@@ -88,19 +98,25 @@ SELECT status FROM {job_status} WHERE id = :id
 
 -- name: lock_due
 -- Jobs that are due, or will be by the horizon and have nothing live; those that another process has are left to it.
+-- (With NOT EXISTS PostgreSQL would rather hash the whole of live.)
 SELECT j.id, j.created_at, j.updated_at, j.anchor, j.version, j.next_due_at, j.computed_at, j.last_due_at, j.reset_at,
     j.last_number, j.last_execution_number, j.repeats_done, j.period_start, j.period_failures, j.completed, j.failed,
     j.timed_out, j.cancelled, j.lost, j.skipped, j.paused_at, j.cancelled_at, j.ended_at, j.ended_as, j.deleted_at
 FROM {jobs} AS j
 WHERE j.next_due_at <= :horizon
-  AND (j.next_due_at <= :now OR NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id))
-  AND NOT EXISTS (SELECT 1 FROM {queues} AS q WHERE q.name = j.queue AND q.max_queued IS NOT NULL)
+  AND (j.next_due_at <= :now OR (SELECT l.id FROM {live} AS l WHERE l.job_id = j.id LIMIT 1) IS NULL)
+  AND (j.aside_until IS NULL OR j.aside_until <= :now)
+  AND NOT (j.queue {in: bounded text})
 ORDER BY j.next_due_at LIMIT :limit {for_update_skip_locked of j}
 
+-- name: lock_bounded
+-- Queues that take only so much from the schedule. Whoever fires into them is alone.
+SELECT name FROM {queues} WHERE max_queued IS NOT NULL ORDER BY name {for_update}
+
 -- name: bounded_queues
--- Queues that take only so much from the schedule, and how much may start in each now.
-SELECT q.name, q.max_queued, (SELECT count(*) FROM {live} AS l WHERE l.queue = q.name AND l.waits_for IS NULL
-                              AND l.worker_id IS NULL AND l.run_at <= :now)
+-- The same, with how much may start in each now.
+SELECT q.name, q.max_queued, (SELECT count(*) FROM {live} AS l
+    WHERE l.queue = q.name AND l.waits_for IS NULL AND l.worker_id IS NULL)
 FROM {queues} AS q WHERE q.max_queued IS NOT NULL
 
 -- name: lock_due_in
@@ -109,14 +125,19 @@ SELECT j.id, j.created_at, j.updated_at, j.anchor, j.version, j.next_due_at, j.c
     j.last_number, j.last_execution_number, j.repeats_done, j.period_start, j.period_failures, j.completed, j.failed,
     j.timed_out, j.cancelled, j.lost, j.skipped, j.paused_at, j.cancelled_at, j.ended_at, j.ended_as, j.deleted_at
 FROM {jobs} AS j
-WHERE j.next_due_at <= :now AND j.queue = :queue
+WHERE j.next_due_at <= :now AND j.queue = :queue AND (j.aside_until IS NULL OR j.aside_until <= :now)
 ORDER BY j.priority, j.next_due_at LIMIT :limit {for_update_skip_locked of j}
 
 -- name: next_due
--- When the schedule has something to do next. What a bounded queue holds back is looked at with every step anyway.
-SELECT min(j.next_due_at) FROM {jobs} AS j
-WHERE j.next_due_at IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM {queues} AS q WHERE q.name = j.queue AND q.max_queued IS NOT NULL)
+-- When the schedule has something to do next. What a full queue holds back waits for a claim from it.
+SELECT min(t.at) FROM (
+    SELECT first.at FROM (
+        SELECT j.next_due_at AS at FROM {jobs} AS j
+        WHERE j.next_due_at IS NOT NULL AND j.aside_until IS NULL AND NOT (j.queue {in: full text})
+        ORDER BY j.next_due_at LIMIT 1) AS first
+    UNION ALL
+    SELECT {greatest}(a.aside_until, a.next_due_at) FROM {jobs} AS a
+    WHERE a.aside_until IS NOT NULL AND a.next_due_at IS NOT NULL AND NOT (a.queue {in: full text})) AS t
 
 -- name: lock_wrong_clock
 -- Jobs whose next time was computed by a clock that was ahead of this one.
@@ -135,8 +156,8 @@ FROM {jobs} WHERE kind = 'cron' AND next_due_at IS NOT NULL AND id > :after
 ORDER BY id LIMIT :limit {for_update}
 
 -- name: set_aside
--- Jobs that no rule can deal with now: look again later.
-UPDATE {jobs} AS j SET next_due_at = u.until FROM {rows: id uuid, until instant} WHERE j.id = u.id AND j.next_due_at IS NOT NULL
+-- Jobs that no rule can deal with now: look again later. Their due time is kept.
+UPDATE {jobs} SET aside_until = :until WHERE id {in: ids uuid}
 
 -- name: deleted_jobs
 -- Jobs that are gone for everybody, and that nothing runs for any more.
@@ -146,12 +167,25 @@ ORDER BY j.deleted_at LIMIT :limit
 
 -- name: jobs_after
 -- The next jobs in the order of their ids, for retention to look at.
-SELECT id, kind, policies, ended_at, cancelled_at, last_number, pruned FROM {jobs}
+SELECT id, kind, policies, ended_at, cancelled_at, last_execution_number FROM {jobs}
 WHERE id > :after AND deleted_at IS NULL ORDER BY id LIMIT :limit
+
+-- name: expire_jobs
+-- Run-once jobs that finished long ago and that nothing runs for: deleted, if they still are what they were.
+UPDATE {jobs} SET deleted_at = :now
+FROM {rows: id uuid, before instant}
+WHERE {jobs}.id = u.id AND {jobs}.deleted_at IS NULL
+  AND {greatest}(coalesce({jobs}.ended_at, {jobs}.cancelled_at), coalesce({jobs}.cancelled_at, {jobs}.ended_at)) < u.before
+  AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = {jobs}.id)
+RETURNING {jobs}.id
 
 -- name: delete_jobs
 -- The last thing to go.
 DELETE FROM {jobs} WHERE id {in: ids uuid}
+
+-- name: lock_pruned
+-- What retention took away from a job so far.
+SELECT pruned FROM {jobs} WHERE id = :id {for_update}
 
 -- name: note_pruned
 -- What retention took away, so that counters can still be checked against history.
@@ -172,10 +206,12 @@ WHERE true
 
 -- name: update_live
 -- Live rows that a rule has changed, under their job's lock.
-UPDATE {live} AS l SET run_at = u.run_at, queue = u.queue, priority = u.priority, task = u.task, slot = u.slot,
-    waits_for = u.waits_for, fence = u.fence, worker_id = u.worker_id, started_at = u.started_at, releases = u.releases,
-    progress = u.progress, cancel_asked_at = u.cancel_asked_at, cancel_by = u.cancel_by
-FROM {rows: id uuid, run_at instant, queue text, priority bigint, task text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, releases bigint, progress json, cancel_asked_at instant, cancel_by text}
+UPDATE {live} AS l SET asked = u.asked, due_at = u.due_at, run_at = u.run_at, queued_at = u.queued_at, queue = u.queue,
+    priority = u.priority, task = u.task, slot = u.slot, waits_for = u.waits_for, fence = u.fence, worker_id = u.worker_id,
+    started_at = u.started_at, version = u.version, args = u.args, failures = u.failures, losses = u.losses,
+    releases = u.releases, checkpoint = u.checkpoint, progress = u.progress, cancel_asked_at = u.cancel_asked_at,
+    cancel_by = u.cancel_by
+FROM {rows: id uuid, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text}
 WHERE l.id = u.id
 
 -- name: delete_live
@@ -213,10 +249,15 @@ WHERE (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job AS {uuid}))
   AND (CAST(:before AS {uuid}) IS NULL OR id < CAST(:before AS {uuid}))
 ORDER BY id DESC LIMIT :limit
 
--- name: time_has_come
--- What waited for a time may start: backoff, deferrals, windows.
+-- name: time_has_come [postgres]
+-- What waited for a time may start: backoff, deferrals, windows. (An array is looked up row by row, never joined.)
+UPDATE {live} SET waits_for = NULL WHERE id = ANY (ARRAY(
+    SELECT id FROM {live} WHERE waits_for = 'time' AND run_at <= :now
+    ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED))
+
+-- name: time_has_come [sqlite]
 UPDATE {live} SET waits_for = NULL WHERE id IN (
-    SELECT id FROM {live} WHERE waits_for = 'time' AND run_at <= :now ORDER BY run_at LIMIT :limit {for_update_skip_locked})
+    SELECT id FROM {live} WHERE waits_for = 'time' AND run_at <= :now ORDER BY run_at LIMIT :limit)
 
 -- name: next_waiting
 -- When the next of those may start.
@@ -224,7 +265,7 @@ SELECT min(run_at) FROM {live} WHERE waits_for = 'time'
 
 -- name: open_queues
 -- The queues that are not paused. The share lock makes a pause wait for a claim under way, and a claim for a pause.
-SELECT name FROM {queues} WHERE paused_at IS NULL {for_share}
+SELECT name, max_queued FROM {queues} WHERE paused_at IS NULL {for_share}
 
 -- name: startable [postgres]
 -- What may start now in these queues: strictly by priority, then the oldest. One range of the index per queue and
@@ -247,45 +288,69 @@ WHERE l.id IN (SELECT x.id FROM {live} AS x
 ORDER BY l.priority, l.run_at LIMIT :limit
 
 -- name: claim
--- Take and start. A worker that was closed takes nothing.
+-- Take and start what `startable` has locked.
 UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL,
     version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
-WHERE id {in: ids uuid} AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.closed_at IS NULL)
+WHERE id {in: ids uuid}
 RETURNING id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
     slot, waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
     cancel_asked_at, cancel_by
+
+-- name: put_off
+-- Just claimed, but their definition cannot be read here: back, until later.
+UPDATE {live} SET worker_id = NULL, started_at = NULL, version = NULL, waits_for = 'time', run_at = :until
+WHERE id {in: ids uuid}
 
 -- name: park
 -- Nobody here knows their task: out of the claim index, until somebody comes who does.
 UPDATE {live} SET waits_for = 'task' WHERE id {in: ids uuid}
 
--- name: unpark
+-- name: unpark [postgres]
 -- Tasks that this worker knows may start again.
+UPDATE {live} SET waits_for = NULL WHERE id = ANY (ARRAY(
+    SELECT id FROM {live} WHERE waits_for = 'task' AND task {in: tasks text} AND queue {in: queues text}
+    ORDER BY priority, run_at LIMIT :limit FOR UPDATE SKIP LOCKED))
+
+-- name: unpark [sqlite]
 UPDATE {live} SET waits_for = NULL WHERE id IN (
     SELECT id FROM {live} WHERE waits_for = 'task' AND task {in: tasks text} AND queue {in: queues text}
-    ORDER BY priority, run_at LIMIT :limit {for_update_skip_locked})
+    ORDER BY priority, run_at LIMIT :limit)
 
 -- name: parked_tasks
 -- Tasks that nobody could run when their time came.
 SELECT task, count(*), min(run_at) FROM {live} WHERE waits_for = 'task' GROUP BY task ORDER BY task
 
 -- name: next_startable
--- When the next row of these queues may start that is already in the claim index.
-SELECT min(run_at) FROM {live}
-WHERE queue {in: queues text} AND waits_for IS NULL AND worker_id IS NULL AND run_at > :now
+-- When the next row of these queues may start. A time that has come means one that another claim has locked.
+SELECT min(run_at) FROM {live} WHERE queue {in: queues text} AND waits_for IS NULL AND worker_id IS NULL
 
 -- name: marks
 -- What became of executions that a worker runs: still its own, and has anybody asked it to stop?
 SELECT id, fence, cancel_asked_at, cancel_by FROM {live} WHERE id {in: ids uuid}
 
 -- name: held_by
--- What runs under workers.
-SELECT id, job_id, worker_id, started_at FROM {live} WHERE worker_id {in: workers uuid}
+-- What runs under a worker.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+FROM {live} WHERE worker_id = :worker
+
+-- name: left_behind
+-- What runs under nobody: its worker is closed, or not there.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+FROM {live} AS l
+WHERE worker_id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = l.worker_id AND w.closed_at IS NULL)
+ORDER BY id LIMIT :limit
 
 -- name: save_progress
--- How far runs are; fenced.
-UPDATE {live} AS l SET progress = u.progress FROM {rows: id uuid, fence bigint, progress json}
-WHERE l.id = u.id AND l.fence = u.fence
+-- How far runs are; fenced. What somebody else has locked is about to change anyway.
+WITH mine AS MATERIALIZED (
+    SELECT l.id, u.progress FROM {rows: id uuid, fence bigint, progress json} CROSS JOIN {live} AS l
+    WHERE l.id = u.id AND l.fence = u.fence {for_update_skip_locked of l})
+UPDATE {live} SET progress = mine.progress FROM mine WHERE {live}.id = mine.id
 
 -- name: save_checkpoint
 -- Where a run can go on from; fenced.
@@ -305,17 +370,27 @@ FROM {rows: id uuid, job_id uuid, number bigint, step text, attempt bigint, exec
 WHERE true
 
 -- name: already_settled
--- Which of these have ended under which fence: a settle whose answer was lost is repeated safely.
-SELECT id, fence FROM {executions} WHERE id {in: ids uuid}
+-- Which of these have ended, under which fence and when: a settle whose answer was lost is repeated safely.
+SELECT id, fence, finished_at FROM {executions} WHERE id {in: ids uuid}
 
--- name: last_executions
--- The newest execution of each job.
+-- name: last_execution
+-- The newest execution of a job.
+SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
+    result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
+    checkpoint, by
+FROM {executions} WHERE job_id = :job AND step = '' ORDER BY execution_number DESC LIMIT 1
+
+-- name: last_failure
+-- The newest failed occurrence of a job, as its last attempt left it.
 SELECT e.id, e.job_id, e.number, e.step, e.attempt, e.execution_number, e.asked, e.due_at, e.run_at, e.queued_at,
     e.started_at, e.finished_at, e.result, e.task, e.queue, e.worker_id, e.fence, e.version, e.args, e.value, e.error_kind,
     e.error, e.traceback, e.failures, e.losses, e.releases, e.checkpoint, e.by
 FROM {executions} AS e
-WHERE e.job_id {in: ids uuid} AND e.step = '' AND e.execution_number = (
-    SELECT max(x.execution_number) FROM {executions} AS x WHERE x.job_id = e.job_id AND x.step = '')
+WHERE e.job_id = :job AND e.step = '' AND e.result IN ('failed', 'timed_out', 'lost')
+  AND (CAST(:asked AS {json}) IS NULL OR e.asked = :asked)
+  AND NOT EXISTS (SELECT 1 FROM {executions} AS x
+                  WHERE x.job_id = e.job_id AND x.number = e.number AND x.step = '' AND x.attempt > e.attempt)
+ORDER BY e.number DESC, e.attempt DESC LIMIT 1
 
 -- name: executions_of
 -- The history of a job, the newest occurrence first.
@@ -360,13 +435,19 @@ UNION SELECT due_at FROM {live} WHERE job_id = :job AND asked = 'schedule' AND d
 SELECT id, job_id, reason, first_due_at, last_due_at, count, recorded_at, in_the_way FROM {skips}
 WHERE job_id = :job AND last_due_at >= :since ORDER BY last_due_at
 
+-- name: nth_newest
+-- The newest execution of a job that is beyond the `kept` newest ones.
+SELECT number, attempt FROM {executions} WHERE job_id = :job ORDER BY number DESC, attempt DESC LIMIT 1 OFFSET :kept
+
 -- name: prunable
--- Executions of a job beyond its newest ones.
-SELECT id, result, finished_at, number FROM {executions}
-WHERE job_id = :job ORDER BY number DESC, attempt DESC LIMIT :limit OFFSET :kept
+-- Executions of a job up to that one that ended before an instant, the oldest first.
+SELECT id FROM {executions}
+WHERE job_id = :job AND (number, attempt) <= (CAST(:number AS {bigint}), CAST(:attempt AS {bigint}))
+  AND finished_at < :before
+ORDER BY number, attempt LIMIT :limit
 
 -- name: delete_executions
-DELETE FROM {executions} WHERE id {in: ids uuid}
+DELETE FROM {executions} WHERE id {in: ids uuid} RETURNING result, step
 
 -- name: executions_of_jobs
 -- Some history of jobs that are going away.
@@ -397,8 +478,12 @@ DELETE FROM {skips} WHERE id {in: ids uuid}
 -- name: delete_skips_of
 DELETE FROM {skips} WHERE job_id {in: ids uuid}
 
+-- name: jobs_with_old_skips
+SELECT DISTINCT s.job_id FROM {rows: job uuid, before instant} CROSS JOIN {skips} AS s
+WHERE s.job_id = u.job AND s.last_due_at < u.before
+
 -- name: delete_old_skips
-DELETE FROM {skips} WHERE job_id = :job AND last_due_at < :before
+DELETE FROM {skips} WHERE job_id = :job AND last_due_at < :before RETURNING count
 
 -- name: list_skips
 -- The skips of a job, newest first.
@@ -424,7 +509,8 @@ ORDER BY id DESC LIMIT :limit
 DELETE FROM {events} WHERE id IN (SELECT id FROM {events} WHERE id < :before ORDER BY id LIMIT :limit)
 
 -- name: delete_events_of
-DELETE FROM {events} WHERE job_id {in: ids uuid}
+-- That a job was deleted, and by whom, is kept as long as any event.
+DELETE FROM {events} WHERE job_id {in: ids uuid} AND kind <> 'job.deleted'
 
 -- ---------------------------------------------------------------- workers and queues
 
@@ -443,15 +529,23 @@ RETURNING drain_asked_at
 UPDATE {workers} SET closed_at = :now, closed_as = :closed_as, running = 0 WHERE id = :id AND closed_at IS NULL
 
 -- name: lock_worker
+-- Alone with a worker: no claim of it is under way.
 SELECT id, renewed_at, lease_until, closed_at FROM {workers} WHERE id = :id {for_update}
+
+-- name: working [postgres]
+-- Whether a worker may claim. Its row cannot be closed before the claim has ended; renewals do not wait.
+SELECT id FROM {workers} WHERE id = :id AND closed_at IS NULL FOR KEY SHARE
+
+-- name: working [sqlite]
+SELECT id FROM {workers} WHERE id = :id AND closed_at IS NULL
 
 -- name: open_leases
 -- Who says to be alive.
 SELECT id, renewed_at, lease_until FROM {workers} WHERE closed_at IS NULL
 
 -- name: lately_closed
--- Workers closed since then: a claim of theirs may still have been under way.
-SELECT id FROM {workers} WHERE closed_at >= :since AND renewed_at >= :since_seen
+-- A worker that was closed since then.
+SELECT id FROM {workers} WHERE closed_at >= :since LIMIT 1
 
 -- name: list_workers
 SELECT id, app, host, pid, version, tasks, queues, concurrency, running, started_at, renewed_at, lease_until,
@@ -512,7 +606,19 @@ SELECT j.id, j.completed, j.failed, j.timed_out, j.cancelled, j.lost, j.pruned,
     sum(CASE WHEN e.result = 'timed_out' THEN 1 ELSE 0 END), sum(CASE WHEN e.result = 'cancelled' THEN 1 ELSE 0 END),
     sum(CASE WHEN e.result = 'lost' THEN 1 ELSE 0 END)
 FROM {jobs} AS j LEFT JOIN {executions} AS e ON e.job_id = j.id AND e.step = ''
+WHERE j.deleted_at IS NULL
 GROUP BY j.id, j.completed, j.failed, j.timed_out, j.cancelled, j.lost, j.pruned
+HAVING j.completed <> sum(CASE WHEN e.result = 'completed' THEN 1 ELSE 0 END)
+    OR j.failed <> sum(CASE WHEN e.result = 'failed' THEN 1 ELSE 0 END)
+    OR j.timed_out <> sum(CASE WHEN e.result = 'timed_out' THEN 1 ELSE 0 END)
+    OR j.cancelled <> sum(CASE WHEN e.result = 'cancelled' THEN 1 ELSE 0 END)
+    OR j.lost <> sum(CASE WHEN e.result = 'lost' THEN 1 ELSE 0 END)
+
+-- name: misskipped
+-- The same for skips.
+SELECT j.id, j.skipped, j.pruned, CAST(coalesce(sum(s.count), 0) AS {bigint}) FROM {jobs} AS j LEFT JOIN {skips} AS s ON s.job_id = j.id
+WHERE j.deleted_at IS NULL
+GROUP BY j.id, j.skipped, j.pruned HAVING j.skipped <> coalesce(sum(s.count), 0)
 
 -- name: twice
 -- Occurrences that stand in `live` and in history under one attempt.

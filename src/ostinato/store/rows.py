@@ -58,10 +58,14 @@ EVENT: Final = Shape(Event)
 SKIP: Final = Shape(Skip, [field.name for field in fields(Skip) if field.name != "follows"])
 
 UPDATED_FACTS: Final = attrgetter(*[name for name in FACTS.columns if name != "created_at"])
-UPDATED_LIVE: Final = attrgetter(
-    "id", "run_at", "queue", "priority", "task", "slot", "waits_for", "fence", "worker_id", "started_at",
-    "releases", "progress", "cancel_asked_at", "cancel_by",
-)  # fmt: skip
+IDENTITY: Final = (
+    "job_id",
+    "number",
+    "step",
+    "attempt",
+    "execution_number",
+)  # never changes while a row is live
+UPDATED_LIVE: Final = attrgetter(*[name for name in LIVE.columns if name not in IDENTITY])
 
 KINDS: Final[dict[type[Schedule], str]] = {Every: "every", Cron: "cron", Once: "once", Manual: "manual"}
 
@@ -114,23 +118,8 @@ def facts_of(row: Row) -> tuple[UUID, Facts]:
 
 def definition_of(row: Row) -> tuple[UUID, int, Definition]:
     """An id, a version and what people wrote."""
-    (
-        job_id,
-        version,
-        app,
-        key,
-        name,
-        description,
-        task,
-        args,
-        queue,
-        priority,
-        schedule,
-        policies,
-        tags,
-        *rest,
-    ) = row
-    metadata, owner, declared = rest
+    job_id, version, app, key, name, description, task, args, queue, priority, *rest = row
+    schedule, policies, tags, metadata, owner, declared = rest
     definition = Definition(
         task=task, schedule=schedule_of(schedule), args=args, policies=policies_of(policies), app=app, key=key,
         name=name, description=description, queue=queue, priority=priority, tags=tuple(json.loads(tags)),

@@ -1,13 +1,14 @@
 """Workers and their leases: who is alive, and what becomes of the work of those who are not."""
 
 import json
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from ostinato.core.errors import NotFound
-from ostinato.core.model import Change, Event, Finished, Live, Luck
+from ostinato.core.errors import NotFound, StoreError, StoreUnavailable
+from ostinato.core.model import Change, Event, Finished, Luck
 from ostinato.core.outcome import Interrupted, Lost
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
@@ -15,8 +16,11 @@ from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.queue import Queue
 from ostinato.store.rows import QueueRow, WorkerRow
 
+log = logging.getLogger("ostinato.store")
+
 REMEMBERED = timedelta(days=30)  # a task that a worker of this long ago knew is not unknown
-STILL_UNDER_WAY = timedelta(minutes=10)  # no claim takes longer than this to appear under a closed worker
+LATELY = timedelta(minutes=10)  # what a closed worker left behind is looked for at each sweep for this long,
+LEFT_BEHIND = 500  # and else once in as long a time: so many rows at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Workers:
         self._database = database
         self._queue = queue
         self._luck = luck
+        self._looked_at: datetime | None = None
 
     # -- a worker's own life
 
@@ -80,16 +85,13 @@ class Workers:
 
     def leave(self, worker_id: UUID, now: datetime) -> list[Change]:
         """Stop working: what still runs under this worker is handed back."""
-        with self._database.write() as tx:
-            changes = self._settle_held(tx, [worker_id], Interrupted(), now)
-            if tx.run("close_worker", id=worker_id, now=now, closed_as="stopped"):
-                self._tell(tx, now, "worker.stopped", worker_id)
-        return changes
+        return self._close(worker_id, now, "stopped", Interrupted(), None)
 
     def hand_back_unknown(self, worker_id: UUID, known: Collection[UUID], now: datetime) -> list[Change]:
         """After a claim whose answer was lost: release what is held without anybody running it."""
         with self._database.write() as tx:
-            return self._settle_held(tx, [worker_id], Interrupted(), now, except_for=known)
+            tx.row("lock_worker", id=worker_id)  # that claim may still be under way
+            return self._settle_held(tx, worker_id, Interrupted(), now, except_for=known)
 
     # -- the sweeper's view
 
@@ -103,43 +105,69 @@ class Workers:
 
     def close_lost(self, seen: LeaseSeen, now: datetime) -> list[Change]:
         """Close the row of a worker that has gone, and settle as lost all that runs under it, together."""
-        with self._database.write() as tx:
-            row = tx.row("lock_worker", id=seen.worker_id)
-            if row is None or row[3] is not None or from_micros(row[1]) != seen.renewed_at:
-                return []
-            tx.run("close_worker", id=seen.worker_id, now=now, closed_as="lost")
-            self._tell(tx, now, "worker.lost", seen.worker_id, last_seen=str(seen.renewed_at))
-            return self._settle_held(tx, [seen.worker_id], Lost(), now)
+        return self._close(seen.worker_id, now, "lost", Lost(), seen.renewed_at)
 
     def settle_leftovers(self, now: datetime) -> list[Change]:
-        """Settle as lost what appeared under a worker after it was closed: a claim that was under way."""
-        since = now - STILL_UNDER_WAY
+        """Settle as lost what stands under a worker that is closed: what its closing could not settle."""
         with self._database.read() as tx:
-            closed = [
-                to_uuid(i) for (i,) in tx.rows("lately_closed", since=since, since_seen=now - REMEMBERED)
-            ]
-            if not closed or not tx.rows("held_by", workers=closed):
+            if not self._time_to_look(now) and not tx.rows("lately_closed", since=now - LATELY):
                 return []
-        with self._database.write() as tx:
-            return self._settle_held(tx, closed, Lost("it was claimed by a worker that had been closed"), now)
+            left = [rows.LIVE.of(row) for row in tx.rows("left_behind", limit=LEFT_BEHIND)]
+        self._looked_at = now
+        if not left:
+            return []
+        outcome = Lost("its worker had been closed")
+        return list(self._queue.settle([Finished(live, outcome, now) for live in left]).changes)
+
+    def _time_to_look(self, now: datetime) -> bool:
+        return self._looked_at is None or not timedelta(0) <= now - self._looked_at < LATELY
+
+    def _close(
+        self,
+        worker_id: UUID,
+        now: datetime,
+        closed_as: str,
+        outcome: Lost | Interrupted,
+        if_seen: datetime | None,
+    ) -> list[Change]:
+        """One transaction; should a row of its work refuse, the worker is closed all the same and the row left."""
+        try:
+            with self._database.write() as tx:
+                if not self._close_row(tx, worker_id, now, closed_as, if_seen):
+                    return []
+                return self._settle_held(tx, worker_id, outcome, now)
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            log.error("The work of a worker cannot be settled now: worker_id=%s error=%s", worker_id, error)
+            with self._database.write() as tx:
+                self._close_row(tx, worker_id, now, closed_as, if_seen)
+            return []
+
+    def _close_row(
+        self, tx: Tx, worker_id: UUID, now: datetime, closed_as: str, if_seen: datetime | None
+    ) -> bool:
+        row = tx.row("lock_worker", id=worker_id)
+        if row is None or row[3] is not None:
+            return False
+        renewed_at = from_micros(row[1])
+        if if_seen is not None and renewed_at != if_seen:
+            return False
+        tx.run("close_worker", id=worker_id, now=now, closed_as=closed_as)
+        self._tell(tx, now, f"worker.{closed_as}", worker_id, last_seen=str(renewed_at))
+        return True
 
     def _settle_held(
         self,
         tx: Tx,
-        workers: Sequence[UUID],
+        worker_id: UUID,
         outcome: Lost | Interrupted,
         now: datetime,
         except_for: Collection[UUID] = (),
     ) -> list[Change]:
-        held = [to_uuid(row[0]) for row in tx.rows("held_by", workers=list(workers))]
-        ids = [live_id for live_id in held if live_id not in except_for]
-        if not ids:
-            return []
-        lives = [rows.LIVE.of(row) for row in tx.rows("live_by_id", ids=ids)]
-        changes, _ = self._queue.settle_in(
-            tx, [Finished(live, outcome, now) for live in lives if _held(live)]
-        )
-        return changes
+        held = [rows.LIVE.of(row) for row in tx.rows("held_by", worker=worker_id)]
+        finished = [Finished(live, outcome, now) for live in held if live.id not in except_for]
+        return list(self._queue.settle_in(tx, finished).changes) if finished else []
 
     # -- for people
 
@@ -193,7 +221,3 @@ class Workers:
     ) -> None:
         event = Event(self._luck.id(now), now, kind, worker_id=worker_id, by=by, data=json.dumps(data))
         tx.run("insert_events", [rows.EVENT.row(event)])
-
-
-def _held(live: Live) -> bool:
-    return live.worker_id is not None

@@ -43,7 +43,8 @@ CREATE TABLE {jobs} (
     ended_at {instant},
     ended_as {text} CHECK (ended_as IN ('completed', 'failed')),
     deleted_at {instant},
-    pruned {json} NOT NULL DEFAULT '{}',   -- how many executions retention took away, by result
+    aside_until {instant},                 -- no rule could deal with it: looked at again then; its due time is kept
+    pruned {json} NOT NULL DEFAULT '{}',   -- what retention took away: executions by result, and skipped due times
     CHECK (next_due_at IS NULL OR (paused_at IS NULL AND cancelled_at IS NULL AND ended_at IS NULL AND deleted_at IS NULL)),
     CHECK (ended_at IS NULL OR ended_as IS NOT NULL)
 ) {fillfactor 50} {strict};
@@ -51,6 +52,7 @@ CREATE TABLE {jobs} (
 CREATE UNIQUE INDEX {prefix}jobs_held_key ON {jobs} (app, held_key) WHERE held_key IS NOT NULL;
 CREATE INDEX {prefix}jobs_key ON {jobs} (app, key) WHERE key IS NOT NULL;
 CREATE INDEX {prefix}jobs_due ON {jobs} (next_due_at) WHERE next_due_at IS NOT NULL;
+CREATE INDEX {prefix}jobs_aside ON {jobs} (aside_until) WHERE aside_until IS NOT NULL;
 CREATE INDEX {prefix}jobs_deleted ON {jobs} (deleted_at) WHERE deleted_at IS NOT NULL;
 
 -- One row per queued or running execution. The claim index holds what may start; a claim changes none of its

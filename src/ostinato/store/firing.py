@@ -1,0 +1,180 @@
+"""Firing: what is due becomes a queued execution and its next time.
+
+One job that cannot be dealt with never stops the others: it is set aside for a minute, with its due time kept, and
+looked at again.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.errors import StoreError, StoreUnavailable
+from ostinato.core.lifecycle import Dealt, fire, rewind
+from ostinato.core.model import Change, Facts, Job, Live, Skip
+from ostinato.store import locking, rows
+from ostinato.store.database import Tx
+from ostinato.store.dialect import from_micros
+from ostinato.store.locking import Duty, Lives
+
+log = logging.getLogger("ostinato.store")
+
+SET_ASIDE: Final = timedelta(minutes=1)
+REWOUND: Final = 200  # jobs whose next time one transaction computes anew
+FIRST_ID: Final = UUID(int=0)
+
+Found = list[tuple[UUID, Facts]]
+
+
+class Firing(Duty):
+    """What the dispatcher asks of the queue."""
+
+    def fire_due(self, now: datetime, ahead: timedelta, limit: int) -> list[Change]:
+        """Lock the jobs that are due, fire each, and save what came of it."""
+        try:
+            return self._fire_found(lambda tx: self._lock_due(tx, now, ahead, limit), now, ahead)
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            return self._fire_one_by_one(now, ahead, limit)  # one bad row never fails a batch
+
+    def time_has_come(self, now: datetime, limit: int) -> int:
+        """Let in what waited for a time."""
+        with self._database.write() as tx:
+            count = tx.run("time_has_come", now=now, limit=limit)
+            if count:
+                tx.ring()
+        return count
+
+    def next_wake(self) -> datetime | None:
+        """When there is something to fire, or to let in. A time that has come: something was locked, look again."""
+        with self._database.read() as tx:
+            full = [name for name, most, startable in tx.rows("bounded_queues") if startable >= most]
+            times = [tx.row("next_due", full=full), tx.row("next_waiting")]
+        return min((from_micros(row[0]) for row in times if row and row[0] is not None), default=None)
+
+    def rewind(self, now: datetime) -> int:
+        """Compute anew the next times that were named by a clock ahead of this one."""
+        return self._rewind_all(
+            now, lambda tx, after: tx.rows("lock_wrong_clock", now=now, after=after, limit=REWOUND)
+        )
+
+    def rezone(self, now: datetime) -> int:
+        """Compute anew the next times of all cron jobs: the zone data has changed."""
+        return self._rewind_all(now, lambda tx, after: tx.rows("lock_zoned", after=after, limit=REWOUND))
+
+    # -- fire
+
+    def _lock_due(self, tx: Tx, now: datetime, ahead: timedelta, limit: int) -> Found:
+        bounded = [name for (name,) in tx.rows("lock_bounded")]
+        held_back = self._lock_due_in_bounded(tx, now, limit) if bounded else []
+        due = tx.rows("lock_due", now=now, horizon=now + ahead, limit=limit, bounded=bounded)
+        return [rows.facts_of(row) for row in (*held_back, *due)]
+
+    def _lock_due_in_bounded(self, tx: Tx, now: datetime, limit: int) -> list[rows.Row]:
+        found: list[rows.Row] = []
+        for name, most, startable in tx.rows("bounded_queues"):
+            room = min(most - startable, limit)
+            if room > 0:
+                found += tx.rows("lock_due_in", queue=name, now=now, limit=room)
+        return found
+
+    def _fire_found(self, find: Callable[[Tx], Found], now: datetime, ahead: timedelta) -> list[Change]:
+        with self._database.write() as tx:
+            found = find(tx)
+            if not found:
+                return []
+            jobs = locking.with_definitions(tx, self._definitions, found)
+            lives = locking.lives_of(tx, sorted(jobs))
+            ready = [job for job in jobs.values() if _ready(job, lives[job.id], now, ahead)]
+            changes, failed = _each(ready, lives, lambda job, own: self._fire(tx, job, own, now))
+            locking.save(tx, changes)
+            self._set_aside(tx, [*failed, *(job_id for job_id, _ in found if job_id not in jobs)], now)
+            if any(change.add for change in changes):
+                tx.ring()
+        return changes
+
+    def _fire_one_by_one(self, now: datetime, ahead: timedelta, limit: int) -> list[Change]:
+        with self._database.write() as tx:
+            ids = [job_id for job_id, _ in self._lock_due(tx, now, ahead, limit)]
+        changes: list[Change] = []
+        for job_id in ids:
+            try:
+                changes += self._fire_found(lambda tx, one=job_id: _lock_one(tx, one), now, ahead)  # type: ignore[misc]
+            except StoreUnavailable:
+                raise
+            except StoreError as error:
+                log.error(
+                    "What a job fires cannot be saved; it is set aside: job_id=%s error=%s", job_id, error
+                )
+                with self._database.write() as tx:
+                    self._set_aside(tx, [job_id], now)
+        return changes
+
+    def _set_aside(self, tx: Tx, ids: Sequence[UUID], now: datetime) -> None:
+        if ids:
+            tx.run("set_aside", ids=list(ids), until=now + SET_ASIDE)
+
+    def _fire(self, tx: Tx, job: Job, lives: Sequence[Live], now: datetime) -> Change:
+        due, dealt, last = job.facts.next_due_at, Dealt(), None
+        if due is not None and job.facts.last_due_at is not None and due <= job.facts.last_due_at:
+            dealt = self._dealt(tx, job.id, due)
+        if job.facts.reset_at is not None:
+            last = locking.last_failure(tx, job)
+        return fire(job, lives, now, self._luck, dealt, last)
+
+    def _dealt(self, tx: Tx, job_id: UUID, since: datetime) -> Dealt:
+        times = frozenset(from_micros(due) for (due,) in tx.rows("dealt_times", job=job_id, since=since))
+        ranges = tuple((s.first_due_at, s.last_due_at) for s in self._skips_since(tx, job_id, since))
+        return Dealt(times, ranges)
+
+    def _skips_since(self, tx: Tx, job_id: UUID, since: datetime) -> list[Skip]:
+        return [rows.SKIP.of(row) for row in tx.rows("dealt_ranges", job=job_id, since=since)]
+
+    # -- rewind
+
+    def _rewind_all(self, now: datetime, locked: Callable[[Tx, UUID], Sequence[rows.Row]]) -> int:
+        after, count = FIRST_ID, 0
+        while True:
+            with self._database.write() as tx:
+                found = [rows.facts_of(row) for row in locked(tx, after)]
+                jobs = locking.with_definitions(tx, self._definitions, found)
+                lives = locking.lives_of(tx, sorted(jobs)) if jobs else {}
+                changes, _ = _each(jobs.values(), lives, lambda job, own: self._rewind(tx, job, own, now))
+                locking.save(tx, changes)
+                if changes:
+                    tx.ring()
+            if not found:
+                return count
+            after, count = found[-1][0], count + len(changes)
+
+    def _rewind(self, tx: Tx, job: Job, lives: Sequence[Live], now: datetime) -> Change:
+        return rewind(job, lives, now, self._luck, self._skips_since(tx, job.id, now))
+
+
+def _each(
+    jobs: Iterable[Job], lives: Lives, rule: Callable[[Job, Sequence[Live]], Change]
+) -> tuple[list[Change], list[UUID]]:
+    """Apply a rule to each job: what it decided, and the jobs that it cannot deal with."""
+    changes: list[Change] = []
+    failed: list[UUID] = []
+    for job in jobs:
+        try:
+            changes.append(rule(job, lives[job.id]))
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("No rule can deal with a job; it is set aside: job_id=%s", job.id)
+            failed.append(job.id)
+    return changes, failed
+
+
+def _ready(job: Job, lives: Sequence[Live], now: datetime, ahead: timedelta) -> bool:
+    """Whether it is still so, now that the rows are locked: overlap is decided at the due time, not ahead of it."""
+    due = job.facts.next_due_at
+    return due is not None and (due <= now or (due <= now + ahead and not lives))
+
+
+def _lock_one(tx: Tx, job_id: UUID) -> Found:
+    return [rows.facts_of(row) for row in tx.rows("lock_facts", ids=[job_id])]

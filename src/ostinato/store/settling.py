@@ -1,0 +1,211 @@
+"""Settling: executions end with their outcomes, many in one transaction, each under its fence.
+
+The fence is a number that rises with each claim and release. Who comes with an older one has been taken for lost, or
+was told to let go: what it brings is refused and counted, and changes nothing.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from ostinato.core.errors import StoreError, StoreUnavailable
+from ostinato.core.lifecycle import settle
+from ostinato.core.model import Change, Event, Finished, Job, Live
+from ostinato.core.outcome import Completed, Deferred, Error, Failed, Interrupted, Lost
+from ostinato.store import locking, rows
+from ostinato.store.database import Tx
+from ostinato.store.dialect import from_micros, to_uuid
+from ostinato.store.locking import Duty, Lives
+
+log = logging.getLogger("ostinato.store")
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a batch of finished executions."""
+
+    changes: tuple[Change, ...] = ()
+    refused: tuple[Finished, ...] = ()  # their fence was stale: somebody else has them, or had them ended
+    left: tuple[Finished, ...] = ()  # could not be settled here, and are still under their worker
+
+    def __add__(self, other: "Settled") -> "Settled":
+        return Settled(self.changes + other.changes, self.refused + other.refused, self.left + other.left)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What others have decided about a running execution."""
+
+    fence: int
+    cancel_asked_at: datetime | None
+    cancel_by: str
+
+
+class Settling(Duty):
+    """What a worker asks of the queue while it runs something, and afterwards."""
+
+    def settle(self, finished: Sequence[Finished]) -> Settled:
+        """End executions with their outcomes, all in one transaction; a stale fence is refused.
+
+        Safe to repeat: what an earlier call has settled, though its answer was lost, is not settled twice.
+        """
+        try:
+            return self._settle([_legible(each) for each in finished])
+        except StoreUnavailable:
+            raise
+        except (StoreError, ValueError) as error:  # ValueError: a text that no database can hold
+            if len(finished) > 1:
+                middle = len(finished) // 2  # one bad row never fails a batch
+                return self.settle(finished[:middle]) + self.settle(finished[middle:])
+            log.error("An execution cannot be settled: execution=%s error=%s", finished[0].live.id, error)
+            return Settled(left=tuple(finished))
+
+    def settle_in(self, tx: Tx, finished: Sequence[Finished]) -> Settled:
+        """The heart of settle, for a transaction that is open already. Here `refused` is all that was stale."""
+        facts = dict(map(rows.facts_of, tx.rows("lock_facts", ids=sorted({f.live.job_id for f in finished}))))
+        jobs = locking.with_definitions(tx, self._definitions, facts.items())
+        lives = locking.lives_of(tx, sorted(jobs)) if jobs else {}
+        changes, stale, left = list[Change](), list[Finished](), list[Finished]()
+        for each in finished:
+            job, current = jobs.get(each.live.job_id), _still_held(lives, each)
+            if job is None or current is None:
+                (left if job is None and each.live.job_id in facts else stale).append(each)
+                continue
+            change = self._end(job, lives[job.id], current, each)
+            if change is None:
+                left.append(each)
+                continue
+            changes.append(change)
+            jobs[job.id], lives[job.id] = change.job, _after(lives[job.id], change)
+        self._save(tx, changes, {job_id: each.next_due_at for job_id, each in facts.items()})
+        return Settled(tuple(changes), tuple(stale), tuple(left))
+
+    # -- while it runs
+
+    def marks(self, ids: Sequence[UUID]) -> dict[UUID, Mark]:
+        """What others have decided about running executions. One that is missing has been taken away."""
+        with self._database.read() as tx:
+            found = tx.rows("marks", ids=list(ids))
+        return {
+            to_uuid(live_id): Mark(fence, None if asked is None else from_micros(asked), by)
+            for live_id, fence, asked, by in found
+        }
+
+    def save_progress(self, progress: Sequence[tuple[UUID, int, str]]) -> None:
+        """How far runs are: (execution, fence, JSON)."""
+        with self._database.write() as tx:
+            tx.run("save_progress", list(progress))
+
+    def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: str) -> bool:
+        """Where a run can go on from; False when the fence is stale."""
+        with self._database.write() as tx:
+            return tx.run("save_checkpoint", id=execution_id, fence=fence, checkpoint=checkpoint) == 1
+
+    # -- within
+
+    def _settle(self, finished: Sequence[Finished]) -> Settled:
+        with self._database.write() as tx:
+            settled = self.settle_in(tx, finished)
+            refused = self._truly_refused(tx, settled.refused)
+            if refused:
+                tx.run("insert_events", [rows.EVENT.row(self._refusal(each)) for each in refused])
+        return replace(settled, refused=tuple(refused))
+
+    def _end(self, job: Job, lives: Sequence[Live], live: Live, each: Finished) -> Change | None:
+        """What the rule says; None when it cannot deal with this one: the others go on."""
+        try:
+            return settle(job, lives, live, each.outcome, each.at, self._luck)
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("No rule can settle an execution; it is left: execution=%s", live.id)
+            return None
+
+    def _save(self, tx: Tx, changes: Sequence[Change], due_before: dict[UUID, datetime | None]) -> None:
+        merged = _one_per_job(changes)
+        locking.save(tx, merged)
+        if any(_calls_for_somebody(change, due_before[change.job.id]) for change in merged):
+            tx.ring()
+
+    def _truly_refused(self, tx: Tx, stale: Sequence[Finished]) -> list[Finished]:
+        """Not what an earlier call has settled, nor what was only handed back or given up."""
+        asked = [each for each in stale if not isinstance(each.outcome, Interrupted | Deferred | Lost)]
+        if not asked:
+            return []
+        found = tx.rows("already_settled", ids=[each.live.id for each in asked])
+        settled = {to_uuid(live_id): (fence, from_micros(at)) for live_id, fence, at in found}
+        return [each for each in asked if settled.get(each.live.id) != (each.live.fence, each.at)]
+
+    def _refusal(self, each: Finished) -> Event:
+        live = each.live
+        return Event(
+            self._luck.id(each.at), each.at, "result.refused", live.job_id, live.id, live.worker_id,
+            data=f'{{"outcome": "{type(each.outcome).__name__}", "fence": {live.fence}}}',
+        )  # fmt: skip
+
+
+def _still_held(lives: Lives, each: Finished) -> Live | None:
+    """The live row, if the worker that finished it still holds it: the fence."""
+    for live in lives.get(each.live.job_id, ()):
+        if live.id == each.live.id:
+            return live if live.fence == each.live.fence and live.worker_id is not None else None
+    return None
+
+
+def _calls_for_somebody(change: Change, due_before: datetime | None) -> bool:
+    """Whether a worker or a dispatcher has something to do because of a settle."""
+    due = change.job.facts.next_due_at
+    queued = any(live.worker_id is None for live in change.alter)
+    return bool(change.add) or queued or (due is not None and due != due_before)
+
+
+def _legible(each: Finished) -> Finished:
+    """Without what no database takes (NUL, halves of characters)."""
+    match each.outcome:
+        case Failed(Error(kind, message, traceback), retry_in, final):
+            trace = None if traceback is None else _text(traceback)
+            return replace(each, outcome=Failed(Error(_text(kind), _text(message), trace), retry_in, final))
+        case Completed(str(result)) if "\0" in result or not result.isascii():
+            return replace(each, outcome=Completed(_text(result)))
+        case _:
+            return each
+
+
+def _text(text: str) -> str:
+    return text.replace("\0", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
+
+
+def _after(lives: Sequence[Live], change: Change) -> list[Live]:
+    """The live rows of a job after a change, for the next one of the same batch."""
+    gone = {*change.drop, *(live.id for live in change.alter)}
+    return [live for live in lives if live.id not in gone] + [*change.alter, *change.add]
+
+
+def _one_per_job(changes: Sequence[Change]) -> list[Change]:
+    """Several changes of one job in one batch, as one."""
+    merged: dict[UUID, Change] = {}
+    for change in changes:
+        before = merged.get(change.job.id)
+        merged[change.job.id] = change if before is None else _merge(before, change)
+    return list(merged.values())
+
+
+def _merge(first: Change, second: Change) -> Change:
+    """What the second added to the first; a row that the first added and the second changed is added changed."""
+    altered = {live.id: live for live in second.alter}
+    gone = set(second.drop)
+    added = [altered.pop(live.id, live) for live in first.add if live.id not in gone]
+    kept = [live for live in first.alter if live.id not in altered and live.id not in gone]
+    never = {live.id for live in first.add}
+    return replace(
+        second,
+        add=(*added, *second.add),
+        alter=(*kept, *altered.values()),
+        drop=(*first.drop, *(live_id for live_id in second.drop if live_id not in never)),
+        ended=first.ended + second.ended,
+        skips=first.skips + second.skips,
+        events=first.events + second.events,
+        rewritten=first.rewritten + second.rewritten,
+    )

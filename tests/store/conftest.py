@@ -1,0 +1,179 @@
+"""A store that tests crank by hand: on both databases, with the time as a value."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from threading import Barrier
+from uuid import UUID
+
+import pytest
+
+from ostinato.core import lifecycle
+from ostinato.core.model import Change, Claimed, Finished, Live, Status
+from ostinato.core.outcome import Completed, Error, Failed, Outcome
+from ostinato.luck import RandomLuck
+from ostinato.store import migrate
+from ostinato.store.database import open_database
+from ostinato.store.settling import Settled
+from ostinato.store.store import Store
+from ostinato.store.workers import NewWorker
+from tests.build import NOW, SECOND, a_definition
+
+LEASE = 30 * SECOND
+DONE = Completed('"done"')
+FAILURE = Failed(Error("ValueError", "no"))
+
+
+class World:
+    """A store, the time, and what people and workers do with them."""
+
+    def __init__(self, url: str, store: Store, luck: RandomLuck) -> None:
+        self.url, self.store, self.luck, self.now = url, store, luck, NOW
+        self._others: list[Store] = []
+
+    @property
+    def on_postgres(self) -> bool:
+        return self.url.startswith("postgres")
+
+    def another(self) -> Store:
+        """The same database, as another process sees it."""
+        self._others.append(Store(open_database(self.url, durable=False), RandomLuck()))
+        return self._others[-1]
+
+    def close(self) -> None:
+        for store in (self.store, *self._others):
+            store.close()
+
+    def advance(self, by: timedelta) -> datetime:
+        self.now += by
+        return self.now
+
+    def new(self, **given: object) -> Change:
+        """A job to be added; every hour, unless another schedule is given."""
+        return lifecycle.create(self.luck.id(self.now), a_definition(**given), self.now, self.luck)
+
+    def add(self, count: int = 1, **given: object) -> list[UUID]:
+        return self.store.jobs.add([self.new(**given) for _ in range(count)])
+
+    def add_one(self, **given: object) -> UUID:
+        return self.add(**given)[0]
+
+    def enqueue(self, count: int = 1, **given: object) -> list[UUID]:
+        """Run-once jobs that may start now."""
+        return self.add(count, at=self.now, **{"max_retries": 0} | given)
+
+    def job(self, job_id: UUID):
+        return self.store.jobs.get([job_id])[job_id].job
+
+    def facts(self, job_id: UUID):
+        return self.job(job_id).facts
+
+    def lives(self, job_id: UUID) -> tuple[Live, ...]:
+        return self.store.jobs.get([job_id])[job_id].lives
+
+    def status(self, job_id: UUID) -> Status | None:
+        return self.store.jobs.status_of(job_id)
+
+    def history(self, job_id: UUID):
+        return self.store.history.of_job(job_id, 1000)
+
+    def skips(self, job_id: UUID):
+        return self.store.history.skips(job_id, 1000)
+
+    def events(self, kind: str, job_id: UUID | None = None):
+        return [event for event in self.store.history.events(10_000, job_id) if event.kind == kind]
+
+    def command(self, job_id: UUID, name: str, *args: object, store: Store | None = None) -> Change:
+        """Ask for something as an operator does."""
+        rule = getattr(lifecycle, name)
+        jobs = (store or self.store).jobs
+        if name == "retry":
+            return jobs.change(job_id, lambda j, ls, last: rule(j, ls, last, self.now, self.luck), True)
+        return jobs.change(job_id, lambda j, ls, _: rule(j, ls, *args, self.now, self.luck))
+
+    def fire(self, ahead: timedelta = timedelta(0), limit: int = 500) -> list[Change]:
+        return self.store.queue.fire_due(self.now, ahead, limit)
+
+    def worker(self, *tasks: str, queues: Sequence[str] = (), store: Store | None = None) -> UUID:
+        worker_id = self.luck.id(self.now)
+        who = NewWorker(worker_id, "", "here", 1, "0", tasks or ("work",), tuple(queues), 5)
+        (store or self.store).workers.join(who, self.now, LEASE)
+        return worker_id
+
+    def claim(
+        self,
+        worker: UUID,
+        *tasks: str,
+        limit: int = 100,
+        queues: Sequence[str] = (),
+        store: Store | None = None,
+    ) -> list[Claimed]:
+        queue = (store or self.store).queue
+        return list(queue.claim(worker, tasks or ("work",), queues, self.now, limit).claimed)
+
+    def settle(self, claimed: Sequence[Claimed], outcome: Outcome = DONE) -> Settled:
+        return self.store.queue.settle([Finished(each.live, outcome, self.now) for each in claimed])
+
+    def run_all(self, worker: UUID, outcome: Outcome = DONE) -> list[Claimed]:
+        """One turn: fire, claim, run, settle."""
+        self.fire()
+        self.store.queue.time_has_come(self.now, 1000)
+        claimed = self.claim(worker)
+        self.settle(claimed, outcome)
+        return claimed
+
+    def sql(self, text: str, **params: object) -> list[tuple]:
+        statement = self.store.database.dialect.statement(text)
+        with self.store.database.write() as tx:
+            return tx.rows(statement, **params)
+
+    def check(self) -> None:
+        """Everything adds up, and the view says what the rule says."""
+        assert self.store.history.problems() == []
+        for row in self.store.jobs.page(1000):
+            assert lifecycle.status(row.job, row.lives) == self.status(row.job.id)
+
+
+def together(*calls):
+    """Call all of these at once, each in a thread; what they returned, or the first error."""
+    barrier = Barrier(len(calls))
+
+    def run(call):
+        barrier.wait()
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return [future.result() for future in [threads.submit(run, call) for call in calls]]
+
+
+def edited(definition, **changes):
+    return replace(definition, **changes)
+
+
+def opened(url: str) -> World:
+    database = open_database(url, durable=False)
+    migrate.upgrade(database)
+    luck = RandomLuck(1)
+    return World(url, Store(database, luck), luck)
+
+
+@pytest.fixture
+def world(database_url: str) -> Iterator[World]:
+    """On both databases."""
+    world = opened(database_url)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def store(world: World) -> Store:
+    return world.store
+
+
+@pytest.fixture
+def postgres_world(postgres_url: str) -> Iterator[World]:
+    """Where two can really work at once."""
+    world = opened(postgres_url)
+    yield world
+    world.close()

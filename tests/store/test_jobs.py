@@ -1,0 +1,418 @@
+"""Jobs: made once, changed by rules under a lock, found again."""
+
+import sqlite3
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.orm import Session
+
+from ostinato.core.errors import Conflict, Invalid, NotFound, StoreError
+from ostinato.core.model import Change, Status
+from ostinato.store.database import Duplicate
+from tests.build import DAY, HOUR, MINUTE, NOW
+from tests.store.conftest import DONE, FAILURE, edited, together
+
+# -- making
+
+
+def test_many_jobs_are_added_at_once_and_found_again(world):
+    ids = world.add(250, task="many")
+    assert len(set(ids)) == 250
+    assert {row.job.definition.task for row in world.store.jobs.get(ids).values()} == {"many"}
+
+
+def test_adding_nothing_is_nothing(world):
+    assert world.store.jobs.add([]) == []
+
+
+def test_a_job_that_is_due_when_it_is_made_is_born_with_its_live_row(world):
+    later, now = world.add_one(every=HOUR), world.enqueue()[0]
+    assert (world.lives(later), world.status(later)) == ((), Status.SCHEDULED)
+    assert (len(world.lives(now)), world.status(now)) == (1, Status.PENDING)
+
+
+def test_adding_again_after_a_lost_answer_changes_nothing(world):
+    """G10: what an earlier call has saved is not saved twice."""
+    changes = [world.new(at=NOW), world.new(key="k"), world.new()]
+    ids = world.store.jobs.add(changes)
+    assert world.store.jobs.add([*changes, world.new()])[:3] == ids
+    assert world.store.jobs.count_by_status() == {Status.PENDING: 1, Status.SCHEDULED: 3}
+    world.check()
+
+
+def test_a_batch_with_a_row_that_the_database_refuses_adds_nothing(world):
+    bad = world.new()
+    bad = replace(bad, job=replace(bad.job, definition=edited(bad.job.definition, priority=99)))
+    with pytest.raises(StoreError):
+        world.store.jobs.add([world.new(), bad])
+    assert world.store.jobs.page(10) == []
+
+
+def test_the_database_refuses_a_second_live_occurrence(world):
+    """G1, by the index and not by a check."""
+    job_id = world.enqueue()[0]
+    live = replace(world.lives(job_id)[0], id=uuid4(), number=2)
+    with pytest.raises(Duplicate):
+        world.store.jobs.change(job_id, lambda job, lives, _: Change(job, add=(live,)))
+    assert len(world.lives(job_id)) == 1
+
+
+# -- keys
+
+
+def test_a_second_job_with_a_key_returns_the_first(world):
+    first = world.add_one(key="prices")
+    assert world.add_one(key="prices", every=DAY) == first
+    assert world.facts(first).next_due_at == NOW + HOUR
+
+
+def test_two_of_one_key_in_one_batch_are_one_job(world):
+    ids = world.store.jobs.add([world.new(key="a"), world.new(), world.new(key="a"), world.new(key="b")])
+    assert ids[0] == ids[2]
+    assert len(set(ids)) == 3
+    assert len(world.store.jobs.page(10)) == 3
+
+
+def test_a_key_belongs_to_an_app(world):
+    assert world.add_one(key="a", app="shop") != world.add_one(key="a", app="bank")
+
+
+def test_keys_are_compared_letter_by_letter(world):
+    assert len(set(world.store.jobs.add([world.new(key=key) for key in ("a", "A", "á", "a ")]))) == 4
+
+
+@pytest.mark.parametrize("how", ["end", "cancel", "delete"])
+def test_a_key_is_free_when_its_job_has_ended_or_was_cancelled_or_deleted(world, how):
+    first = world.enqueue(key="k")[0]
+    if how == "end":
+        world.run_all(world.worker())
+    else:
+        world.command(first, how)
+    assert world.store.jobs.holder("", "k") is None
+    second = world.enqueue(key="k")[0]
+    assert second != first
+    assert world.store.jobs.holder("", "k") == second
+
+
+def test_a_paused_job_keeps_its_key(world):
+    first = world.add_one(key="k")
+    world.command(first, "pause")
+    assert world.add_one(key="k") == first
+
+
+def test_a_job_that_begins_again_while_another_holds_its_key_is_a_conflict(world):
+    first = world.enqueue(key="k")[0]
+    world.run_all(world.worker())
+    second = world.add_one(key="k")
+    with pytest.raises(Conflict, match="key"):
+        world.command(first, "restart")
+    assert world.status(first) is Status.COMPLETED
+    world.command(second, "delete")
+    world.command(first, "restart")
+    assert world.store.jobs.holder("", "k") == first
+
+
+def test_an_edit_that_takes_the_key_of_another_is_a_conflict_and_changes_nothing(world):
+    world.add_one(key="taken")
+    job_id = world.add_one(key="own")
+    definition = world.job(job_id).definition
+    with pytest.raises(Conflict):
+        world.command(job_id, "edit", edited(definition, key="taken", args="[9]"))
+    assert world.job(job_id).definition == definition
+    assert world.facts(job_id).version == 1
+
+
+def test_threads_that_race_for_a_key_get_one_job(world):
+    stores = [world.another() for _ in range(4)]
+    for round_ in range(15):
+        changes = [[world.new(key=f"{round_}-a"), world.new(key=f"{round_}-b")] for _ in stores]
+        calls = [lambda s=s, c=c: s.jobs.add(c) for s, c in zip(stores, changes, strict=True)]
+        assert len({tuple(ids) for ids in together(*calls)}) == 1
+    assert len(world.store.jobs.page(100)) == 30
+
+
+def test_jobs_are_found_by_the_key_they_have_or_had(world):
+    first = world.enqueue(key="k")[0]
+    world.run_all(world.worker())
+    world.advance(MINUTE)
+    second = world.enqueue(key="k")[0]
+    assert world.store.jobs.ids_by_key("", "k") == [second, first]
+    world.command(second, "delete")
+    assert world.store.jobs.ids_by_key("", "k") == [first]
+
+
+def test_declared_jobs_are_listed_by_key_and_of_several_the_newest(world):
+    world.enqueue(key="a", declared="1", app="shop")
+    world.add(key="b", app="shop")
+    world.run_all(world.worker())
+    world.advance(MINUTE)
+    newest = world.add_one(key="a", declared="2", app="shop")
+    assert world.store.jobs.declared("shop") == {"a": newest}
+
+
+# -- in the caller's own transaction
+
+
+@contextmanager
+def their_connection(world, how):
+    """A connection as a user has it."""
+    if how == "driver":
+        if world.on_postgres:
+            with psycopg.connect(world.url) as connection:
+                yield connection
+        else:
+            connection = sqlite3.connect(world.url.removeprefix("sqlite:///"))
+            yield connection
+            connection.close()
+        return
+    url = world.url.replace("postgresql://", "postgresql+psycopg://")
+    engine = sqlalchemy.create_engine(url)
+    with engine.connect() if how == "sqlalchemy" else Session(engine) as connection:
+        yield connection
+    engine.dispose()
+
+
+@pytest.mark.parametrize("how", ["driver", "sqlalchemy", "session"])
+class TestInTheCallersOwnTransaction:
+    def test_a_job_is_visible_when_it_commits(self, world, how):
+        with their_connection(world, how) as connection:
+            ids = world.store.jobs.add([world.new(at=NOW, key="k"), world.new(queue="new")], connection)
+            assert world.store.jobs.get(ids) == {}
+            connection.commit()
+        assert len(world.store.jobs.get(ids)) == 2
+        assert len(world.claim(world.worker())) == 1
+        assert [queue.name for queue in world.store.workers.queues()] == ["default", "new"]
+
+    def test_a_job_is_gone_when_it_rolls_back(self, world, how):
+        with their_connection(world, how) as connection:
+            ids = world.store.jobs.add([world.new(at=NOW, key="k")], connection)
+            connection.rollback()
+        assert world.store.jobs.get(ids) == {}
+        assert world.claim(world.worker()) == []
+        assert world.add_one(key="k") not in ids
+
+    def test_a_key_that_is_held_returns_its_holder_and_leaves_the_rest_as_it_was(self, world, how):
+        first = world.add_one(key="k")
+        with their_connection(world, how) as connection:
+            ids = world.store.jobs.add([world.new(), world.new(key="k")], connection)
+            again = world.store.jobs.add([world.new(key="k")], connection)
+            connection.commit()
+        assert [ids[1], *again] == [first, first]
+        assert len(world.store.jobs.page(10)) == 2
+
+
+def test_a_connection_that_is_none_is_refused(world):
+    with pytest.raises(Invalid):
+        world.store.jobs.add([world.new()], connection=object())
+    assert world.store.jobs.page(10) == []
+
+
+def test_a_queue_that_was_made_in_a_transaction_that_was_undone_is_made_again(world):
+    with their_connection(world, "driver") as connection:
+        world.store.jobs.add([world.new(at=NOW, queue="new")], connection)
+        connection.rollback()
+    world.enqueue(queue="new")
+    assert len(world.claim(world.worker())) == 1
+
+
+# -- changing
+
+
+def test_a_job_that_is_not_there_is_not_found(world):
+    for name in ("pause", "resume", "cancel", "delete", "restart", "retry"):
+        with pytest.raises(NotFound):
+            world.command(uuid4(), name)
+
+
+def test_a_deleted_job_is_not_found_and_hidden_from_every_answer(world):
+    job_id = world.enqueue(key="k")[0]
+    world.command(job_id, "delete")
+    with pytest.raises(NotFound):
+        world.command(job_id, "pause")
+    jobs = world.store.jobs
+    assert (jobs.get([job_id]), jobs.page(10), jobs.count_by_status(), jobs.status_of(job_id)) == (
+        {},
+        [],
+        {},
+        None,
+    )
+    assert world.claim(world.worker()) == []
+
+
+def test_pause_and_resume_move_the_schedule_and_leave_one_skip(world):
+    job_id = world.add_one(every=HOUR)
+    world.command(job_id, "pause")
+    assert (world.status(job_id), world.facts(job_id).next_due_at) == (Status.PAUSED, None)
+    world.advance(3 * HOUR)
+    assert world.fire() == []
+    world.command(job_id, "resume")
+    assert world.facts(job_id).next_due_at == world.now + HOUR
+    assert [(skip.reason, skip.count) for skip in world.skips(job_id)] == [("paused", 3)]
+    world.check()
+
+
+def test_a_pause_withdraws_what_waits(world):
+    """G8."""
+    job_id = world.add_one(every=HOUR)
+    world.advance(HOUR)
+    world.fire()
+    world.command(job_id, "pause")
+    assert world.claim(world.worker()) == []
+    assert [(skip.reason, skip.first_due_at) for skip in world.skips(job_id)] == [("paused", world.now)]
+    world.check()
+
+
+def test_a_paused_run_once_job_waits_and_goes_on(world):
+    job_id = world.enqueue()[0]
+    world.command(job_id, "pause")
+    assert world.claim(worker := world.worker()) == []
+    world.command(job_id, "resume")
+    assert len(world.claim(worker)) == 1
+
+
+def test_a_cancel_asks_what_runs_to_stop_and_the_job_stays_cancelled(world):
+    job_id = world.enqueue()[0]
+    claimed = world.claim(world.worker())
+    world.command(job_id, "cancel")
+    assert world.store.queue.marks([claimed[0].live.id])[claimed[0].live.id].cancel_asked_at == NOW
+    world.settle(claimed)
+    assert world.status(job_id) is Status.CANCELLED
+    assert [e.result for e in world.history(job_id)] == ["completed"]
+    world.check()
+
+
+def test_an_edit_raises_the_version_and_reaches_what_waits_but_not_what_runs(world):
+    job_id = world.add_one(every=HOUR)
+    world.advance(HOUR)
+    world.fire()
+    world.command(job_id, "edit", edited(world.job(job_id).definition, task="other", queue="new", priority=1))
+    worker = world.worker()
+    (claimed,) = world.claim(worker, "other", queues=["new"])
+    assert (claimed.definition.task, claimed.live.version, claimed.live.priority) == ("other", 2, 1)
+    world.command(job_id, "edit", edited(world.job(job_id).definition, task="third"))
+    assert world.lives(job_id)[0].task == "other"
+    world.settle([claimed])
+    assert world.history(job_id)[0].version == 2
+    assert len(world.events("job.edited", job_id)) == 2
+
+
+def test_an_execution_runs_the_definition_as_it_is_at_its_claim(world):
+    """Also where another process has made the edit."""
+    job_id = world.enqueue(args='{"x": 1}')[0]
+    world.store.jobs.get([job_id])
+    other = world.another()
+    world.command(job_id, "edit", edited(world.job(job_id).definition, args='{"x": 2}'), store=other)
+    (claimed,) = world.claim(world.worker())
+    assert (claimed.args, claimed.live.version) == ('{"x": 2}', 2)
+
+
+def test_run_retry_and_restart(world):
+    job_id = world.enqueue()[0]
+    worker = world.worker()
+    world.run_all(worker, FAILURE)
+    assert world.status(job_id) is Status.FAILED
+    world.command(job_id, "retry")
+    world.run_all(worker, FAILURE)
+    world.command(job_id, "run", '{"other": true}')
+    (claimed,) = world.claim(worker)
+    assert (claimed.live.number, claimed.args) == (2, '{"other": true}')
+    world.settle([claimed])
+    world.command(job_id, "restart")
+    world.run_all(worker)
+    assert [(e.number, e.attempt, e.result) for e in world.history(job_id)] == [
+        (3, 0, "completed"), (2, 0, "completed"), (1, 1, "failed"), (1, 0, "failed"),
+    ]  # fmt: skip
+    world.check()
+
+
+def test_a_retry_goes_on_with_the_failed_occurrence_of_the_schedule_not_with_a_run_by_hand(world):
+    job_id = world.add_one(every=HOUR, max_retries=0, when_exhausted="fail")
+    worker = world.worker()
+    world.advance(HOUR)
+    claimed = (world.fire(), world.claim(worker))[1]
+    world.command(job_id, "run", None)
+    world.settle(claimed, FAILURE)
+    world.run_all(worker, FAILURE)
+    assert world.status(job_id) is Status.FAILED
+    world.command(job_id, "retry")
+    assert [(live.number, live.attempt) for live in world.lives(job_id)] == [(1, 1)]
+
+
+def test_a_conflict_changes_nothing(world):
+    job_id = world.add_one()
+    before = world.store.jobs.get([job_id])
+    for name in ("resume", "retry", "restart"):
+        with pytest.raises(Conflict):
+            world.command(job_id, name)
+    assert world.store.jobs.get([job_id]) == before
+    assert world.store.history.events(10) == []
+
+
+def test_a_rule_that_breaks_changes_nothing(world):
+    job_id = world.add_one()
+    with pytest.raises(ZeroDivisionError):
+        world.store.jobs.change(job_id, lambda *_: 1 / 0)
+    world.command(job_id, "pause")
+
+
+def test_a_job_that_this_version_cannot_read_is_refused_and_left(world):
+    job_id = world.add_one()
+    world.sql("UPDATE {jobs} SET schedule = '{\"new\": 1}', version = 2")
+    with pytest.raises(StoreError, match="newer version"):
+        world.command(job_id, "pause")
+    assert world.store.jobs.get([job_id]) == {}
+
+
+# -- looking
+
+
+def test_pages_go_from_the_newest_to_the_oldest_without_a_gap(world):
+    ids = []
+    for _ in range(25):
+        world.advance(MINUTE)
+        ids += world.add(1)
+    seen, before = [], None
+    while page := world.store.jobs.page(10, before):
+        seen += [row.job.id for row in page]
+        before = seen[-1]
+    assert seen == ids[::-1]
+
+
+def test_a_page_is_filtered(world):
+    waits = world.add_one(queue="q", task="a", app="shop")
+    runs = world.enqueue(task="b")[0]
+    world.claim(world.worker(), "b")
+
+    def page(**by):
+        return [row.job.id for row in world.store.jobs.page(10, **by)]
+
+    assert page(status=Status.RUNNING) == page(task="b") == page(queue="default") == page(app="") == [runs]
+    assert page(status=Status.SCHEDULED) == page(task="a") == page(queue="q") == page(app="shop") == [waits]
+    assert page(status=Status.RUNNING, queue="q") == []
+    assert page(before=UUID(int=1)) == []
+
+
+def test_jobs_are_counted_by_what_they_do(world):
+    world.add(3)
+    done, failed = world.enqueue(), world.enqueue(task="bad")
+    worker = world.worker()
+    world.settle(world.claim(worker), DONE)
+    world.settle(world.claim(worker, "bad"), FAILURE)
+    assert world.status(done[0]) is Status.COMPLETED
+    assert world.status(failed[0]) is Status.FAILED
+    assert world.store.jobs.count_by_status() == {Status.SCHEDULED: 3, Status.COMPLETED: 1, Status.FAILED: 1}
+
+
+def test_a_note_is_remembered(world):
+    assert world.store.remembered("zone_data") is None
+    world.store.remember("zone_data", "1")
+    world.store.remember("zone_data", "2'")
+    assert world.another().remembered("zone_data") == "2'"
+
+
+def test_the_schema_is_the_one_that_this_code_needs(store):
+    store.require_current()

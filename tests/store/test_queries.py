@@ -1,0 +1,215 @@
+"""Every statement runs on both databases, by the indexes, and the view says what the rule says."""
+
+from dataclasses import fields
+from itertools import product
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from ostinato.core import lifecycle
+from ostinato.core.errors import StoreError
+from ostinato.core.model import Asked, Change, Definition, Ending, Facts, Skip, SkipReason, WaitsFor
+from ostinato.luck import RandomLuck
+from ostinato.store import rows
+from ostinato.store.dialect import Dialect, Kind, to_uuid
+from ostinato.store.store import QUERIES
+from tests.build import HOUR, MINUTE, NOW, a_definition, a_job, a_live, an_execution
+
+STATEMENTS = {kind: Dialect(kind).statements(QUERIES.read_text("utf-8")) for kind in Kind}
+NAMES = sorted(STATEMENTS[Kind.SQLITE])
+
+SCALARS = {
+    "after": UUID(int=0), "app": "shop", "args": "{}", "asked": "schedule", "attempt": 0, "by": "ops",
+    "checkpoint": "{}", "closed_as": "lost", "concurrency": 5, "declared": None, "description": "",
+    "fence": 1, "horizon": NOW, "host": "here", "id": UUID(int=1), "job": UUID(int=1), "kept": 1, "key": "k",
+    "kind": "every", "lease_until": NOW, "limit": 10, "max_queued": 3, "metadata": "{}", "name": "default",
+    "now": NOW, "number": 1, "owner": "", "paused_at": NOW, "pid": 1, "policies": "{}", "priority": 5,
+    "pruned": "{}", "queue": "default", "queues": "[]", "running": 0, "schedule": "{}", "since": NOW,
+    "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
+    "version": "1", "worker": UUID(int=2), "before": NOW,
+}  # fmt: skip
+BEFORE_AN_ID = {"list_jobs", "list_live", "list_events", "list_executions", "delete_old_events"}
+CELLS = {"uuid": UUID(int=9), "instant": NOW, "bigint": 1, "double": 1.0, "text": "default", "json": "{}"}
+PARTICULAR = {  # what a check of the schema wants
+    "kind": "every", "asked": "hand", "waits_for": None, "result": "lost", "reason": "missed", "ended_as": "failed",
+    "next_due_at": None,
+}  # fmt: skip
+
+
+def parameters(statement):
+    given = {}
+    for name in statement.parameters:
+        if name in statement.lists:
+            given[name] = [CELLS[statement.lists[name]]]
+        elif name == "before" and statement.name in BEFORE_AN_ID:
+            given[name] = UUID(int=2**127)
+        else:
+            given[name] = SCALARS[name]
+    batch = [tuple(PARTICULAR.get(name, CELLS[kind]) for name, kind in statement.columns)]
+    return {"batch": batch if statement.columns else None, **given}
+
+
+def test_every_statement_runs(world):
+    wrong = {}
+    for name in NAMES:
+        statement = world.store.database.statements[name]
+        try:
+            with world.store.database.write() as tx:
+                tx.rows(statement, **parameters(statement))
+                raise ZeroDivisionError  # and leave nothing behind
+        except StoreError as error:
+            wrong[name] = str(error)
+        except ZeroDivisionError:
+            continue
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_batches_have_the_columns_of_their_values_in_their_order(kind):
+    def columns(name):
+        return [column for column, _ in STATEMENTS[kind][name].columns]
+
+    definition = [*rows.written(a_definition())]
+    facts = [field.name for field in fields(Facts)]
+    assert columns("insert_jobs") == ["id", *definition[:2], "held_key", *definition[2:], *facts]
+    assert columns("update_facts") == ["id", "held_key", *[name for name in facts if name != "created_at"]]
+    assert columns("insert_live") == list(rows.LIVE.columns)
+    assert columns("update_live") == [name for name in rows.LIVE.columns if name not in rows.IDENTITY]
+    assert columns("insert_executions") == list(rows.EXECUTION.columns)
+    assert columns("insert_events") == list(rows.EVENT.columns)
+    assert columns("insert_skips") == list(rows.SKIP.columns)
+
+
+def test_a_definition_is_written_whole():
+    kept_as = {"kind", *[field.name for field in fields(Definition)]}
+    assert set(rows.written(a_definition())) == kept_as
+
+
+# -- the view
+
+
+SCHEDULES = [{"every": HOUR}, {"cron": "0 9 * * *"}, {"at": NOW}, {"manual": True}]
+STATES = [
+    {},
+    {"paused_at": NOW},
+    {"cancelled_at": NOW},
+    {"ended_at": NOW, "ended_as": Ending.COMPLETED},
+    {"ended_at": NOW, "ended_as": Ending.FAILED},
+    {"ended_as": Ending.FAILED},
+    {"paused_at": NOW, "ended_at": NOW, "ended_as": Ending.FAILED},
+    {"paused_at": NOW, "cancelled_at": NOW},
+    {"cancelled_at": NOW, "ended_at": NOW, "ended_as": Ending.COMPLETED},
+]
+LIVES = [
+    {"asked": asked, **how}
+    for asked in Asked
+    for how in [{"running": True}, *({"waits_for": waits_for} for waits_for in (None, *WaitsFor))]
+]
+
+
+def some_lives(job):
+    """None, one, and pairs of them."""
+    yield ()
+    for one in LIVES:
+        yield (a_live(job, **one),)
+    for one, other in product(LIVES, LIVES[::3]):
+        yield a_live(job, **one), a_live(job, number=2, slot=-1, **other)
+
+
+def test_the_view_says_the_same_as_the_rule_in_every_state(world):
+    changes = []
+    for schedule, state in product(SCHEDULES, STATES):
+        for lives in some_lives(a_job()):
+            job = a_job(next_due_at=None, **schedule, **state)
+            own = tuple(rows.LIVE.of([*_moved(live, job)]) for live in lives)
+            changes.append(Change(job, add=own))
+    world.store.jobs.add(changes)
+    said = {to_uuid(job_id): status for job_id, status in world.sql("SELECT id, status FROM {job_status}")}
+    assert len(said) == len(changes) > 3000
+    wrong = [
+        (change.job, change.add, said[change.job.id])
+        for change in changes
+        if lifecycle.status(change.job, change.add) != said[change.job.id]
+    ]
+    assert wrong == []
+
+
+def _moved(live, job):
+    for name in rows.LIVE.columns:
+        value = job.id if name == "job_id" else getattr(live, name)
+        yield value if not hasattr(value, "timestamp") else round(value.timestamp() * 1_000_000)
+
+
+# -- plans
+
+
+FILLED = 20_000
+HOT = {
+    "lock_due", "next_due", "startable", "claim", "lock_facts", "lock_live", "definitions", "update_facts",
+    "update_live", "delete_live", "time_has_come", "next_waiting", "next_startable", "marks", "already_settled",
+    "save_progress", "save_checkpoint", "unpark", "park", "holders", "live_of", "facts", "last_failure",
+    "dealt_ranges", "executions_of", "list_executions", "list_skips", "extend_skips", "nth_newest", "prunable",
+    "job_by_held_key", "jobs_by_key", "deleted_jobs", "jobs_after", "live_by_id", "status_of",
+}  # fmt: skip
+
+
+@pytest.fixture
+def filled(world):
+    """Twenty thousand jobs, each with a live row, an execution and a skip."""
+    luck = RandomLuck(2)
+    changes = []
+    for n in range(FILLED):
+        job = a_job(luck.id(NOW), key=f"key-{n}", next_due_at=NOW + n * MINUTE, queue=f"queue-{n % 10}")
+        live = a_live(
+            job, id=luck.id(NOW), run_at=NOW + n * MINUTE, waits_for=WaitsFor.TIME if n % 2 else None
+        )
+        ended = an_execution(job, id=luck.id(NOW), attempt=1)
+        skip = Skip(luck.id(NOW), job.id, SkipReason.MISSED, NOW, NOW, 1, NOW)
+        changes.append(Change(job, add=(live,), ended=(ended,), skips=(skip,)))
+    for start in range(0, FILLED, 5000):
+        world.store.jobs.add(changes[start : start + 5000])
+    world.sql("ANALYZE")
+    return world
+
+
+def test_what_is_hot_is_found_by_indexes(filled):
+    """No statement of the hot path walks through jobs, live or executions, with any plan that may be chosen."""
+    plans = {name: _plan(filled, name) for name in sorted(HOT)}
+    walking = {
+        name: plan
+        for name, plan in plans.items()
+        if any(f"Seq Scan on {table}" in plan for table in ("jobs", "live", "executions", "skips"))
+        or any(_scans(line) for line in plan.splitlines())
+    }
+    assert not walking, "\n\n".join(f"{name}\n{plan}" for name, plan in walking.items())
+
+
+def _scans(line):
+    """SQLite: `SCAN j` without an index is a walk; `SCAN j USING INDEX` follows one in order."""
+    alias = line.removeprefix("SCAN ").split(" ")[0]
+    ours = alias.startswith("ostinato_") or alias in {"j", "l", "x", "e", "s", "a"}
+    return line.startswith("SCAN ") and "USING" not in line and ours
+
+
+def _plan(world, name):
+    statement = world.store.database.statements[name]
+    if not world.on_postgres:
+        with world.store.database.write() as tx:
+            explained = type(statement)(
+                "",
+                "EXPLAIN QUERY PLAN " + statement.sql,
+                "",
+                statement.parameters,
+                statement.lists,
+                statement.columns,
+            )
+            return "\n".join(row[3] for row in tx.rows(explained, **parameters(statement)))
+    custom = type(statement)(
+        "", "EXPLAIN " + statement.sql, "", statement.parameters, statement.lists, statement.columns
+    )
+    with world.store.database.write() as tx:
+        lines = tx.rows(custom, **parameters(statement))
+    with psycopg.connect(world.url) as connection:
+        lines += connection.execute("EXPLAIN (GENERIC_PLAN) " + statement.sql).fetchall()
+    return "\n".join(row[0] for row in lines)
