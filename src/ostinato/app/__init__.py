@@ -1,7 +1,7 @@
 """What a user holds: `Ostinato` registers tasks, declares jobs, enqueues and runs."""
 
 from ostinato.app.app import Ostinato
-from ostinato.app.handle import Handle
+from ostinato.app.handle import Handle, RunFailed
 from ostinato.app.tasks import AppTask
 
-__all__ = ["AppTask", "Handle", "Ostinato"]
+__all__ = ["AppTask", "Handle", "Ostinato", "RunFailed"]

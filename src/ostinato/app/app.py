@@ -1,32 +1,50 @@
 """Ostinato: what a user holds."""
 
 import asyncio
+import logging
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
+from ostinato.app.banner import announce
 from ostinato.app.handle import Handle
-from ostinato.app.options import SCHEDULED_RETRIES, JobOptions, define, has_schedule, schedule_from
+from ostinato.app.options import (
+    JOB_OPTIONS,
+    POLICY_OPTIONS,
+    SCHEDULED_RETRIES,
+    JobOptions,
+    check_names,
+    define,
+    has_schedule,
+    schedule_from,
+)
 from ostinato.app.tasks import AppTask, run_once, without_schedule
 from ostinato.config import Settings
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
+from ostinato.core.payload import encode
 from ostinato.engine.engine import Engine
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.declarations import Applied
 from ostinato.scheduler.executions import ExecutionDesk
 from ostinato.scheduler.jobs import JobDesk
 from ostinato.task import Call, Context, Registry, Task
-from ostinato.telemetry import Hook, Hooks
+from ostinato.telemetry import Hook, Hooks, configure_logging
 from ostinato.wiring import Parts, build_engine, open_parts
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+H = TypeVar("H", bound=Hook)
+
+NO_QUEUE: Final = ("-",)  # no queue can have this name: whoever serves it claims nothing
+HOOKS_HAVE: Final = 2.0  # seconds to be told what happened last
+LOGGER: Final = logging.getLogger("ostinato")
 
 
 class Ostinato:
@@ -42,7 +60,8 @@ class Ostinato:
     ) -> None:
         """`name` scopes keys. Settings (`database_url=`, `concurrency=` …) win over environment and files."""
         self.name = name
-        self.settings = Settings.load({**settings, "timezone": timezone})
+        self._chosen: dict[str, Any] = {**settings, "timezone": timezone}
+        self.settings = Settings.load(self._chosen)
         self.registry = Registry()
         self._hooks = Hooks()
         self._declared: dict[str, Definition] = {}
@@ -51,6 +70,17 @@ class Ostinato:
         self._opening = threading.Lock()
         for task_name, function in (tasks or {}).items():
             self.register(task_name, function)
+
+    def configure(self, **settings: Any) -> None:
+        """Choose settings after all, above those given when the app was made; before its first use. None: as it was."""
+        if self._parts is not None:
+            raise Invalid("The database is open already: configure the app before its first use.")
+        if settings.get("timezone") is not None and self._declared:
+            raise Invalid(
+                "Jobs are declared already, in the time zone of this app: configure it before them."
+            )
+        self._chosen |= {name: value for name, value in settings.items() if value is not None}
+        self.settings = Settings.load(self._chosen)
 
     # -- tasks
 
@@ -62,6 +92,7 @@ class Ostinato:
     def task(self, /, **options: Unpack[JobOptions]) -> "Decorator": ...
     def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]) -> Any:
         """Make a function a task, called `name=` or as the function is. With `every=` or `cron=` also declare a job."""
+        check_names(options, JOB_OPTIONS)
         name = options.pop("name", "")
         if function is not None:
             return self._add(function, name, options)
@@ -76,15 +107,21 @@ class Ostinato:
         self.registry.add(task)
         if has_schedule(options):
             self.schedule(task.bind(), **options)
-        elif any(option not in without_schedule(options) for option in options):
-            strange = next(option for option in options if option not in without_schedule(options))
+        elif strange := next((option for option in options if option not in POLICY_OPTIONS), None):
             raise Invalid(f"{strange}= needs a schedule: say every= or cron= too.")
         return task
+
+    def call(self, task: str, /, **args: Any) -> Call:
+        """A task by its name, with its arguments: also one that only other processes know."""
+        if task in self.registry.names():
+            return self.registry.get(task).bind(**args)
+        return Call(task, encode(args))
 
     # -- jobs
 
     def schedule(self, call: "Call | AppTask[..., Any]", **options: Unpack[JobOptions]) -> None:
         """Declare a job: it is made, or brought in line, when this app starts to work."""
+        check_names(options, JOB_OPTIONS)
         bound = call.bind() if isinstance(call, Task) else call
         key = options.get("key") or bound.task
         if key in self._declared:
@@ -94,14 +131,19 @@ class Ostinato:
         definition = define(bound.task, bound.args, schedule, keyed, self.name, SCHEDULED_RETRIES)
         self._declared[key] = definition
 
-    def enqueue(self, calls: Iterable[Call]) -> list[Handle]:
-        """Put many into the queue, all or none."""
+    def enqueue(
+        self, calls: Iterable[Call], *, connection: object | None = None, allow_unknown: bool = False
+    ) -> list[Handle]:
+        """Put many into the queue, all or none. `allow_unknown`: also tasks that no worker is known to have."""
         now = self.now()
-        return self.put([run_once(call, now, self._options_of(call.task), self.name) for call in calls])
+        once = [run_once(call, now, self._options_of(call.task), self.name) for call in calls]
+        return self.put(once, connection, allow_unknown)
 
-    def put(self, definitions: Sequence[Definition], connection: object | None = None) -> list[Handle]:
+    def put(
+        self, definitions: Sequence[Definition], connection: object | None = None, allow_unknown: bool = False
+    ) -> list[Handle]:
         """Make jobs from their definitions."""
-        ids = self.scheduler.jobs.create(definitions, connection=connection)
+        ids = self.scheduler.jobs.create(definitions, connection=connection, allow_unknown=allow_unknown)
         return [self.handle(job_id) for job_id in ids]
 
     def handle(self, job_id: UUID) -> Handle:
@@ -117,7 +159,7 @@ class Ostinato:
         return tuple(self._declared.values())
 
     def _options_of(self, task: str) -> JobOptions:
-        known = self.registry.get(task)
+        known = self.registry.get(task) if task in self.registry.names() else None
         return without_schedule(known.options) if isinstance(known, AppTask) else {}
 
     # -- the desk
@@ -155,15 +197,18 @@ class Ostinato:
     async def in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.to_thread(call)
 
-    def on(self, kind: str) -> Callable[[Hook], Hook]:
+    def on(self, kind: str) -> Callable[[H], H]:
         """Call a function when something happens in this process: `job:start`, `job:complete`, `job:failed` …"""
         return self._hooks.on(kind)
 
     # -- running
 
-    def engine(self) -> Engine:
+    def engine(self, *, worker: bool = True) -> Engine:
         """What works in this process. To be made inside a running loop."""
-        return build_engine(self.parts, self.registry, self._hooks, self.name)
+        parts = self.parts
+        if not worker:
+            parts = replace(parts, settings=replace(parts.settings, queues=NO_QUEUE, concurrency=1))
+        return build_engine(parts, self.registry, self._hooks, self.name)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Ostinato"]:
@@ -177,19 +222,32 @@ class Ostinato:
             engine.stop()
             await working
 
-    async def work(self) -> None:
+    async def work(self, *, worker: bool = True) -> None:
         """Work until SIGTERM or SIGINT; a second one stops at once."""
-        engine = self.engine()
+        engine = self.engine(worker=worker)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError, ValueError):  # not on the main thread: somebody else stops us
+            with suppress(
+                NotImplementedError, ValueError, RuntimeError
+            ):  # not the main thread: others stop us
                 loop.add_signal_handler(number, engine.stop)
         await engine.run()
+        self._hooks.drain(HOOKS_HAVE)
 
-    def run(self) -> None:
-        """Work in this process until it is told to stop. (The command line does the same, and says more.)"""
-        self.apply_declarations()
-        asyncio.run(self.work())
+    def run(self, *, migrate: bool = False, worker: bool = True) -> None:
+        """Apply what is declared, say what is there, and work in this process until it is told to stop.
+
+        `migrate` brings the schema of PostgreSQL up to date first; without `worker` jobs come due here, and run
+        elsewhere. Logging is configured unless the program has done so.
+        """
+        configure_logging(self.settings)
+        for warning in self.settings.warnings:
+            LOGGER.warning(warning)
+        self.open(upgrade=migrate)
+        announce(self, self.apply_declarations(), worker)
+        asyncio.run(self.work(worker=worker))
+        self.close()
+        LOGGER.info("Stopped")
 
     def close(self) -> None:
         """Close the database."""

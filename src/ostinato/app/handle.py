@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core.duration import parse_duration
-from ostinato.core.errors import OstinatoError
+from ostinato.core.errors import Conflict, OstinatoError
 from ostinato.core.model import Status
 from ostinato.scheduler import ExecutionView, JobView, Scheduler
 
@@ -43,7 +43,10 @@ class Handle:
         return self.job.status
 
     def wait(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
-        """Wait until it has ended, whatever it came to; TimeoutError when it takes longer."""
+        """Wait until it has ended, whatever it came to; TimeoutError when it takes longer.
+
+        One that was cancelled before its time has nothing to return: Conflict.
+        """
         deadline = time.monotonic() + parse_duration(timeout).total_seconds()
         pause = 0.005
         while (ended := self._ended()) is None:
@@ -69,7 +72,10 @@ class Handle:
 
     def _ended(self) -> ExecutionView | None:
         view = self.job
-        if view.facts.ended_at is None and view.status is not Status.CANCELLED:
+        cancelled = view.facts.cancelled_at is not None
+        if view.lives or not (cancelled or view.facts.ended_at):
             return None
         newest = self._scheduler().executions.list(job=self.id, limit=1)
+        if not newest and cancelled:
+            raise Conflict(f"The job {self.id} was cancelled before it ran.")
         return newest[0] if newest and newest[0].outcome is not None else None

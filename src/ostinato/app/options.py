@@ -1,6 +1,6 @@
 """The options of a job as people write them in Python: `every="30m", retries=3, timeout="10m"`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypedDict
@@ -11,9 +11,8 @@ from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.retry import Backoff, BackoffKind
-from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
+from ostinato.core.schedule import Cron, Every, Manual, Schedule
 from ostinato.core.window import Window
-from ostinato.core.zones import zone
 
 Duration = str | float | timedelta
 
@@ -24,7 +23,7 @@ class Policy(TypedDict, total=False):
     retries: int
     backoff: Duration | Sequence[Duration] | Backoff
     backoff_cap: Duration
-    never_retry: Sequence[str]
+    never_retry: Sequence[str | type[BaseException]]
     retry_reset_period: Duration | None
     when_exhausted: Literal["continue", "fail", "wait_reset"]
     on_lost: Literal["retry", "fail"]
@@ -67,11 +66,12 @@ class JobOptions(Policy, Timing, total=False):
     key: str
 
 
+POLICY_OPTIONS: Final = frozenset(Policy.__annotations__)
+JOB_OPTIONS: Final = frozenset(JobOptions.__annotations__)
 SCHEDULED_RETRIES: Final = 3
-PLAIN: Final = (  # options that are policies under the same name and of the same kind
-    "fixed_delay", "total_repeats", "catch_up_limit", "max_overlap", "keep_executions", "keep_days",
-)  # fmt: skip
-DURATIONS: Final = ("jitter", "late_after", "catch_up_within", "retry_reset_period", "timeout")
+NUMBERS: Final = ("total_repeats", "catch_up_limit", "max_overlap", "keep_executions", "keep_days")
+DURATIONS: Final = ("jitter", "late_after", "catch_up_within")
+DURATIONS_OR_NONE: Final = ("retry_reset_period", "timeout")
 CHOICES: Final[dict[str, Any]] = {
     "first_run": FirstRun,
     "catch_up": CatchUp,
@@ -81,8 +81,15 @@ CHOICES: Final[dict[str, Any]] = {
 }
 
 
-def has_schedule(options: JobOptions) -> bool:
+def has_schedule(options: Mapping[str, Any]) -> bool:
     return "every" in options or "cron" in options
+
+
+def check_names(options: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse options that do not exist: left alone, a misspelt one would do nothing."""
+    for name in options:
+        if name not in known:
+            raise Invalid(f"There is no option {name}={_did_you_mean(name, known)}")
 
 
 def schedule_from(options: JobOptions, timezone: str) -> Schedule:
@@ -106,23 +113,26 @@ def define(
         args=args,
         policies=policies_from(options, default_retries),
         app=app,
-        key=options.get("key"),
-        name=options.get("name", ""),
-        description=options.get("description", ""),
-        queue=options.get("queue", "default"),
-        priority=options.get("priority", 5),
-        tags=tuple(options.get("tags", ())),
+        key=None if options.get("key") is None else _text("key", options["key"]),
+        name=_text("name", options.get("name", "")),
+        description=_text("description", options.get("description", "")),
+        queue=_text("queue", options.get("queue", "default")),
+        priority=_number("priority", options.get("priority", 5)),
+        tags=tuple(_text("tags", tag) for tag in _several("tags", options.get("tags", ()))),
         metadata=encode(dict(options.get("metadata", {})), "metadata"),
-        owner=options.get("owner", ""),
+        owner=_text("owner", options.get("owner", "")),
     )
 
 
 def policies_from(options: JobOptions, default_retries: int) -> Policies:
-    given: dict[str, Any] = {name: options[name] for name in PLAIN if name in options}
-    given |= {name: _choice(name, options[name]) for name in CHOICES if name in options}  # type: ignore[literal-required]
-    given |= {name: _duration(options[name]) for name in DURATIONS if name in options}
-    given |= {name: instant(options[name], name) for name in ("start_at", "end_at") if name in options}
-    given["max_retries"] = options.get("retries", default_retries)
+    said: Mapping[str, Any] = options
+    given: dict[str, Any] = {name: _number(name, said[name]) for name in NUMBERS if name in said}
+    given |= {name: _choice(name, said[name]) for name in CHOICES if name in said}
+    given |= {name: parse_duration(said[name]) for name in DURATIONS if name in said}
+    given |= {name: _duration_or_none(said[name]) for name in DURATIONS_OR_NONE if name in said}
+    given |= {name: instant(said[name], name) for name in ("start_at", "end_at") if name in said}
+    given["fixed_delay"] = bool(options.get("fixed_delay", False))
+    given["max_retries"] = _number("retries", options.get("retries", default_retries))
     given["backoff"] = _backoff(options)
     if "window" in options:
         window = options["window"]
@@ -132,18 +142,11 @@ def policies_from(options: JobOptions, default_retries: int) -> Policies:
 
 def instant(value: datetime, what: str = "The time") -> datetime:
     """An aware datetime, in UTC."""
-    if value.tzinfo is None:
+    if not isinstance(value, datetime):
+        raise Invalid(f"{what} is a datetime with a time zone, not {value!r}.")
+    if value.utcoffset() is None:
         raise Invalid(f"{what} {value} has no time zone; say which one is meant, for example {value}+00:00.")
     return value.astimezone(UTC)
-
-
-def moment(at: datetime) -> Schedule:
-    return Once(instant(at))
-
-
-def checked_zone(name: str) -> str:
-    zone(name)
-    return name
 
 
 def _choice(name: str, value: str) -> Any:
@@ -155,7 +158,26 @@ def _choice(name: str, value: str) -> Any:
         raise Invalid(f"{name} is one of {allowed}, not {value!r}.") from None
 
 
-def _duration(value: Duration | None) -> timedelta | None:
+def _number(name: str, value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise Invalid(f"{name} is a whole number, not {value!r}.")
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise Invalid(f"{name} is text, not {value!r}.")
+
+
+def _several(name: str, values: object) -> Sequence[Any]:
+    """A list, and not one text: that would be taken letter by letter."""
+    if isinstance(values, Sequence) and not isinstance(values, str):
+        return values
+    raise Invalid(f"{name} is a list, not {values!r}.")
+
+
+def _duration_or_none(value: Duration | None) -> timedelta | None:
     return None if value is None else parse_duration(value)
 
 
@@ -168,9 +190,22 @@ def _backoff(options: JobOptions) -> Backoff:
     elif isinstance(wanted, str | int | float | timedelta):
         backoff = Backoff(base=parse_duration(wanted))
     else:
-        backoff = Backoff(kind=BackoffKind.STEPS, steps=tuple(parse_duration(each) for each in wanted))
+        steps = tuple(parse_duration(each) for each in wanted)
+        backoff = Backoff(BackoffKind.STEPS, steps=steps, cap=max(steps, default=Backoff().cap))
     if "backoff_cap" in options:
         backoff = replace(backoff, cap=parse_duration(options["backoff_cap"]))
     if "never_retry" in options:
-        backoff = replace(backoff, never_retry=tuple(options["never_retry"]))
+        errors = _several("never_retry", options["never_retry"])
+        backoff = replace(backoff, never_retry=tuple(_error_name(each) for each in errors))
     return backoff
+
+
+def _error_name(error: str | type[BaseException]) -> str:
+    return error.__name__ if isinstance(error, type) else _text("never_retry", error)
+
+
+def _did_you_mean(unknown: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches  # only mistakes pay for it
+
+    close = get_close_matches(unknown, sorted(known), n=1)
+    return f"; did you mean {close[0]}=?" if close else "."

@@ -17,7 +17,7 @@ from typing import (
 )
 
 from ostinato.app.handle import Handle
-from ostinato.app.options import Duration, JobOptions, Policy, define, instant
+from ostinato.app.options import POLICY_OPTIONS, Duration, JobOptions, Policy, check_names, define, instant
 from ostinato.core.duration import parse_duration
 from ostinato.core.model import Definition
 from ostinato.core.schedule import Once
@@ -96,6 +96,7 @@ class AppTask(Task[P, R]):
     def using(self, **how: Unpack[Using]) -> Enqueueing[P]:
         """Enqueue in another manner: other policies, a key, or the caller's own transaction (`connection=`)."""
         given = dict(how)
+        check_names(given, Using.__annotations__)
         connection = given.pop("connection", None)
         options = cast(JobOptions, {**without_schedule(self.options), **given})
         return Enqueueing(self._app, self, Manner(options, connection))
@@ -119,5 +120,5 @@ class AppTask(Task[P, R]):
 
 def without_schedule(options: JobOptions) -> JobOptions:
     """What a declared schedule's options mean for a plain enqueue: the policies, not the timing or the key."""
-    policies = {name: value for name, value in options.items() if name in Policy.__annotations__}
+    policies = {name: value for name, value in options.items() if name in POLICY_OPTIONS}
     return cast(JobOptions, policies)

@@ -8,15 +8,21 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from uuid import UUID
+from typing import Any, Final
 
-from ostinato.core.encoding import policies_text, schedule_text
+from ostinato.core.encoding import schedule_text
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition, Status
-from ostinato.scheduler.jobs import JobDesk
+from ostinato.core.policy import Policies
+from ostinato.core.retry import Backoff
+from ostinato.core.schedule import Cron, Every, Manual, Once
+from ostinato.core.window import Window
+from ostinato.scheduler.jobs import JobDesk, Ref
+from ostinato.scheduler.views import JobView
 from ostinato.store.store import Store
 
-DECLARATION = "declaration"  # who asked, in the events
+DECLARATION: Final = "declaration"  # who asked, in the events
+ENDED: Final = (Status.COMPLETED, Status.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +43,44 @@ class Declarations:
 
     def apply(self, definitions: Sequence[Definition], *, prune: bool = False) -> Applied:
         """Create what is new, change what was declared differently, report (or prune) what has gone."""
-        known = self._store.jobs.declared(self._app)
         wanted = {_key(each): replace(each, declared=fingerprint(each)) for each in definitions}
-        new = [each for key, each in wanted.items() if key not in known]
-        changed = [key for key in wanted if key in known and self._differs(known[key], wanted[key])]
-        self._jobs.create(new, by=DECLARATION)
-        for key in changed:
-            self._change(known[key], wanted[key])
+        known = self._store.jobs.declared(self._app)
+        created = self._create([each for key, each in wanted.items() if key not in known])
+        changed = [
+            key for key in wanted if key not in created and self._changed(known.get(key, key), wanted[key])
+        ]
         gone = sorted(set(known) - set(wanted))
         for key in gone if prune else ():
             self._jobs.delete(known[key], by=DECLARATION)
         return Applied(
-            created=tuple(_key(each) for each in new),
+            created=tuple(created),
             changed=tuple(changed),
-            unchanged=tuple(key for key in wanted if key in known and key not in changed),
+            unchanged=tuple(key for key in wanted if key not in created and key not in changed),
             gone=tuple(gone),
         )
 
-    def _differs(self, job_id: UUID, wanted: Definition) -> bool:
-        job = self._jobs.get(job_id)
-        return job.status is not Status.CANCELLED and job.definition.declared != wanted.declared
+    def _create(self, new: Sequence[Definition]) -> list[str]:
+        """The keys of the jobs that were made; where a job held the key already, none was."""
+        before = {_key(each): self._store.jobs.holder(self._app, _key(each)) for each in new}
+        ids = self._jobs.create(new, by=DECLARATION)
+        return [key for (key, held), job_id in zip(before.items(), ids, strict=True) if held != job_id]
 
-    def _change(self, job_id: UUID, wanted: Definition) -> None:
-        """An ended job stays ended until its declaration changes; then it begins as new."""
-        if self._jobs.edit(job_id, lambda _: wanted, by=DECLARATION).status in (
-            Status.COMPLETED,
-            Status.FAILED,
-        ):
-            self._jobs.restart(job_id, by=DECLARATION)
+    def _changed(self, ref: Ref, wanted: Definition) -> bool:
+        """Bring a job in line if it was declared differently. Whoever cancelled it has the last word."""
+        job = self._jobs.get(ref)
+        if job.status is Status.CANCELLED or job.definition.declared == wanted.declared:
+            return False
+        if job.status in ENDED:
+            self._begin_anew(job, wanted)
+        self._jobs.edit(job.id, lambda _: wanted, by=DECLARATION)
+        return True
+
+    def _begin_anew(self, job: JobView, wanted: Definition) -> None:
+        """A job that has ended stays so until its declaration changes. The hash comes last, with the edit that
+        follows: should this process die before it, the next one does it all again."""
+        edited = replace(wanted, declared=job.definition.declared)
+        if self._jobs.edit(job.id, lambda _: edited, by=DECLARATION).status in ENDED:
+            self._jobs.restart(job.id, by=DECLARATION)
 
 
 def _key(definition: Definition) -> str:
@@ -74,8 +90,28 @@ def _key(definition: Definition) -> str:
 
 
 def fingerprint(definition: Definition) -> str:
-    """A hash of all that a declaration says."""
-    plain = {field.name: getattr(definition, field.name) for field in fields(definition)}
-    plain |= {"schedule": schedule_text(definition.schedule), "policies": policies_text(definition.policies)}
-    plain.pop("declared")
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
+    """A hash of what a declaration says. What has its default is left out: a version of Ostinato with more
+    policies, or with other defaults, must not take every declaration for a changed one."""
+    said = _said(definition, Definition("", Manual()))
+    said.pop("declared", None)
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _said(value: Any, default: Any) -> dict[str, Any]:
+    """The fields that differ from their default, as plain values."""
+    values = ((field.name, getattr(value, field.name)) for field in fields(value))
+    return {name: _plain(each) for name, each in values if each != getattr(default, name)}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Every() | Cron() | Once() | Manual():
+            return schedule_text(value)
+        case Policies() | Backoff():
+            return _said(value, type(value)())
+        case Window():
+            return value.to_json()
+        case tuple():
+            return [_plain(each) for each in value]
+        case _:
+            return str(value)

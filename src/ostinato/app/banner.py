@@ -1,0 +1,78 @@
+"""What a process says when it starts to work: where everything is kept, and what will happen next."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from ostinato.config import LogFormat
+from ostinato.core.describe import describe
+from ostinato.core.model import Status
+from ostinato.core.payload import Line
+from ostinato.core.schedule import Cron
+from ostinato.core.zones import wall_at, zone
+from ostinato.scheduler import JobView
+from ostinato.scheduler.declarations import Applied
+from ostinato.wiring import our_version
+
+if TYPE_CHECKING:
+    from ostinato.app.app import Ostinato
+
+LOGGER: Final = logging.getLogger("ostinato")
+TOLD: Final = ("timezone", "poll_interval", "lease", "concurrency")
+WIDEST: Final = 40  # of a column; what is longer pushes the next one aside
+
+
+def announce(app: "Ostinato", applied: Applied, worker: bool) -> None:
+    """Tell people on stdout (log lines in JSON: machines, by one line of the log)."""
+    if app.settings.log_format is LogFormat.TEXT:
+        sys.stdout.write("\n".join(banner(app, applied, worker)) + "\n\n")
+        sys.stdout.flush()
+    shown = app.settings.shown()
+    fields: dict[str, object] = {name: shown[name] for name in TOLD}
+    fields |= {"created": len(applied.created), "changed": len(applied.changed)}
+    LOGGER.info(Line("Starting scheduler", {"database": app.parts.store.database.name} | fields))
+
+
+def banner(app: "Ostinato", applied: Applied, worker: bool) -> Iterator[str]:
+    """The lines that people see first."""
+    yield f"Ostinato {our_version()}" + (f", app {app.name}" if app.name else "")
+    yield f"  database  {app.parts.store.database.name}"
+    yield f"  timezone  {app.settings.timezone}"
+    yield f"  worker    {_worker(app) if worker else 'none here: jobs come due, and run elsewhere'}"
+    yield f"  jobs      {_summary(applied)}"
+    views = [app.jobs.get(definition.key) for definition in app.declared if definition.key is not None]
+    keys = [str(view.key) for view in views]
+    schedules = [describe(view.definition.schedule) for view in views]
+    for key, schedule, view in zip(keys, schedules, views, strict=True):
+        news = "created" if key in applied.created else "changed" if key in applied.changed else ""
+        first, second = min(max(map(len, keys)), WIDEST), min(max(map(len, schedules)), WIDEST)
+        yield f"    {key:<{first}}  {schedule:<{second}}  {_next(view, app.settings.timezone):<31} {news}".rstrip()
+    for key in applied.gone:
+        yield f"  {key} is no longer declared; its job is still there. Delete it, or declare it again."
+
+
+def _worker(app: "Ostinato") -> str:
+    queues, many = app.settings.queues, app.settings.concurrency
+    served = "all queues" if not queues else f"queue{'s' * (len(queues) > 1)} {', '.join(queues)}"
+    return f"{served}, {many} at once"
+
+
+def _summary(applied: Applied) -> str:
+    counts = {"created": applied.created, "changed": applied.changed, "unchanged": applied.unchanged}
+    told = [f"{len(keys)} {word}" for word, keys in counts.items() if keys]
+    return ", ".join(told) or "none declared"
+
+
+def _next(view: JobView, timezone: str) -> str:
+    if view.next_run_at is None:
+        return str(view.status)
+    schedule = view.definition.schedule
+    at = written(view.next_run_at, schedule.timezone if isinstance(schedule, Cron) else timezone)
+    return at if view.status in (Status.SCHEDULED, Status.QUEUED) else f"{at}, {view.status}"
+
+
+def written(at: datetime, timezone: str) -> str:
+    """An instant as the clocks of a zone show it."""
+    return f"{wall_at(at, zone(timezone)):%Y-%m-%d %H:%M:%S} {timezone}"
