@@ -2,19 +2,20 @@
 
 The engine calls `Telemetry` after a commit, with the values that were committed; what there is to tell is read
 from those. Nothing here can fail a run: a hook has a thread of its own, and what it raises is a log line.
-The library logs to "ostinato" and leaves it to its user where that goes; only the commands configure logging.
+The library logs to "ostinato" and leaves it to its user where that goes; only commands and `app.run` configure it.
 """
 
 import inspect
 import json
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 from uuid import UUID
 
 from ostinato.config import LogFormat, Settings
@@ -24,6 +25,10 @@ from ostinato.core.payload import Line, decode
 
 KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled", "job:skipped")
 MOST_WAITING = 10_000  # events that hooks have not been told yet
+
+LONG_NAMES = ("job_id", "execution_key", "worker")
+DIM, PLAIN = "\033[2m", "\033[0m"
+COLOURS = {"WARN": "\033[33m", "ERROR": "\033[31m", "CRITICAL": "\033[31m"}
 
 Hook = Callable[[dict[str, Any]], object]
 H = TypeVar("H", bound=Hook)
@@ -38,9 +43,15 @@ def configure_logging(settings: Settings) -> None:
     root = logging.getLogger()
     if not root.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(JsonLines() if settings.log_format is LogFormat.JSON else TextLines())
+        handler.setFormatter(_lines(settings.log_format, handler.stream))
         root.addHandler(handler)
         root.setLevel(level)
+
+
+def _lines(wanted: LogFormat, stream: TextIO) -> "TextLines":
+    if wanted is LogFormat.JSON:
+        return JsonLines()
+    return TerminalLines() if stream.isatty() and "NO_COLOR" not in os.environ else TextLines()
 
 
 class TextLines(logging.Formatter):
@@ -53,6 +64,20 @@ class TextLines(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         level = "WARN" if record.levelno == logging.WARNING else record.levelname
         return f"{self.formatTime(record)} {level:<5} {record.message}"
+
+
+class TerminalLines(TextLines):
+    """For somebody who watches: short times, colours, and the long names at the end, dimmed."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        level = "WARN" if record.levelno == logging.WARNING else record.levelname
+        said: object = record.msg
+        line = said if isinstance(said, Line) else Line(record.message, {})
+        names = {name: value for name, value in line.fields.items() if name in LONG_NAMES}
+        others = {name: value for name, value in line.fields.items() if name not in LONG_NAMES}
+        at = f"{datetime.fromtimestamp(record.created).astimezone():%H:%M:%S}"
+        told = f"{COLOURS.get(level, PLAIN)}{level:<5} {Line(line.event, others)}{PLAIN}"
+        return f"{DIM}{at}{PLAIN} {told}{DIM}{Line('', names)}{PLAIN}"
 
 
 class JsonLines(TextLines):
