@@ -1,0 +1,66 @@
+"""A small shop that keeps itself busy: `make demo` runs it.
+
+Every way a job can behave is here once: one that just runs, one that fails and is tried again, one that reports
+how far it is, one that takes longer than its interval, and one that is only there when somebody asks.
+"""
+
+import asyncio
+import random
+import time
+
+from ostinato import Context, Ostinato
+
+app = Ostinato("demo")
+
+
+@app.task(every="5s", first_run="now")
+def heartbeat() -> str:
+    """The simplest job there is."""
+    return time.strftime("alive at %H:%M:%S")
+
+
+@app.task(every="10s", first_run="now", retries=3, backoff=["1s", "2s", "4s"])
+def fetch_prices(ctx: Context, region: str = "eu") -> dict[str, float]:
+    """An API that fails at the first try; the retry gets through."""
+    if ctx.attempt == 0:
+        raise ConnectionError(f"the price API of {region} did not answer")
+    return {"apples": round(random.uniform(1, 3), 2), "pears": round(random.uniform(2, 4), 2)}
+
+
+@app.task(every="15s", first_run="now", timeout="1m")
+async def build_report(ctx: Context, pages: int = 4) -> str:
+    """An async job that says how far it has come."""
+    for page in range(1, pages + 1):
+        await asyncio.sleep(0.8)
+        ctx.progress(page, of=pages, message=f"page {page}")
+        ctx.log.info("page written", page=page, of=pages)
+    return f"{pages} pages"
+
+
+@app.task(every="3s", first_run="now", overlap="skip")
+def slow_import() -> None:
+    """Takes longer than its interval: the due times it sleeps through are skipped, and recorded as such."""
+    time.sleep(7)
+
+
+@app.task
+def send_receipt(order: int) -> str:
+    """Enqueued by another job rather than scheduled."""
+    return f"receipt {order} sent"
+
+
+@app.task(cron="* * * * *", retries=0)
+def take_order(ctx: Context) -> None:
+    """Every minute, on the minute, an order comes in; its receipt is a job of its own."""
+    send_receipt.using(key=f"receipt-{ctx.occurrence_key}").enqueue(order=ctx.number)
+
+
+@app.on("job:failed")
+def tell(event: dict[str, object]) -> None:
+    """What failed is told to whoever listens in this process."""
+    if event["retry_in"] is None:
+        print(f"  !! {event['task']} gave up: {event['error']}", flush=True)
+
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,168 @@
+"""Every command and its flags, and what becomes of errors."""
+
+import os
+import sys
+from typing import Annotated, Final
+
+import typer
+
+from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, StoreError
+
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+EXIT_CODES: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
+    (Invalid, BAD_INPUT),
+    (NotFound, 3),
+    (Conflict, 4),
+    (StoreError, 5),
+)
+
+cli = typer.Typer(
+    name="ostinato",
+    help="A durable scheduler for recurring work, on a file or on PostgreSQL.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
+cli.add_typer(database, name="db")
+
+AppOption = Annotated[
+    str | None, typer.Option("--app", metavar="MODULE:APP", help="Your app, such as shop:app.")
+]
+DatabaseOption = Annotated[
+    str | None, typer.Option("--database", metavar="URL", help="Instead of OSTINATO_DATABASE_URL.")
+]
+QueuesOption = Annotated[
+    str | None, typer.Option("--queues", metavar="A,B", help="Serve only these queues (else all).")
+]
+ConcurrencyOption = Annotated[
+    int | None, typer.Option("--concurrency", metavar="N", help="Run so many at once.")
+]
+MigrateOption = Annotated[
+    bool, typer.Option("--migrate", help="First bring the schema of PostgreSQL up to date.")
+]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from ostinato.wiring import our_version
+
+        typer.echo(f"ostinato {our_version()}")
+        raise typer.Exit
+
+
+@cli.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    _help_unless_told(context)
+
+
+@database.callback(invoke_without_command=True)
+def _database(context: typer.Context) -> None:
+    _help_unless_told(context)
+
+
+def _help_unless_told(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@cli.command()
+def serve(
+    app: AppOption = None,
+    host: Annotated[str, typer.Option(help="Where HTTP will listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Where HTTP will listen.")] = 8060,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Run nothing here.")] = False,
+    database: DatabaseOption = None,
+    queues: QueuesOption = None,
+    concurrency: ConcurrencyOption = None,
+    migrate: MigrateOption = False,
+) -> None:
+    """Everything in one process."""
+    from ostinato.cli.process import Listening, serve
+
+    chosen = {"database_url": database, "queues": queues, "concurrency": concurrency}
+    serve(app, chosen, Listening(host, port), worker=not no_worker, migrate=migrate)
+
+
+@cli.command()
+def worker(
+    app: Annotated[str, typer.Option("--app", metavar="MODULE:APP", help="Your app, such as shop:app.")],
+    database: DatabaseOption = None,
+    queues: QueuesOption = None,
+    concurrency: ConcurrencyOption = None,
+    migrate: MigrateOption = False,
+) -> None:
+    """Run the jobs of an app, in any number of processes."""
+    from ostinato.cli.process import work
+
+    work(app, {"database_url": database, "queues": queues, "concurrency": concurrency}, migrate=migrate)
+
+
+@cli.command()
+def preview(
+    schedule: Annotated[str, typer.Argument(help="30m, '0 9 * * mon-fri', @daily, 2026-11-16T09:00:00Z …")],
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", metavar="ZONE", help="Instead of OSTINATO_TIMEZONE.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="INSTANT", help="Such as 2026-11-16T00:00:00Z; else now.")
+    ] = None,
+    count: Annotated[int, typer.Option("-n", metavar="N", help="How many times to show.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Only the instants, in UTC.")] = False,
+) -> None:
+    """When would this schedule be due?"""
+    from ostinato.cli.preview import preview
+
+    preview(schedule, timezone, after, count, as_json)
+
+
+@database.command()
+def upgrade(database: DatabaseOption = None) -> None:
+    """Make the schema, or bring it up to date."""
+    from ostinato.cli.database import upgrade
+
+    upgrade(database)
+
+
+@database.command()
+def check(database: DatabaseOption = None) -> None:
+    """Look for what does not add up (then: exit code 1)."""
+    from ostinato.cli.database import check
+
+    check(database)
+
+
+def main() -> None:
+    """The program `ostinato`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; its exit code."""
+    try:
+        return cli(arguments, prog_name="ostinato", standalone_mode=False) or 0
+    except OstinatoError as error:
+        return _refuse(str(error), exit_code(error))
+    except typer.Abort:
+        return INTERRUPTED
+    except typer.TyperException as error:  # a flag or an argument that it cannot use
+        return _refuse(error.format_message(), BAD_INPUT)
+    except BrokenPipeError:  # `ostinato preview … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def exit_code(error: OstinatoError) -> int:
+    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
+
+
+def _refuse(sentence: str, code: int) -> int:
+    typer.echo(sentence, err=True)
+    return code
