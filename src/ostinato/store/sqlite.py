@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,7 +51,10 @@ class SqliteTx(Tx):
 
     def _count(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> int:
         before = self._cursor.connection.total_changes
-        self._execute(statement, batch, params)
+        if batch is None:
+            self._execute(statement, batch, params)
+        else:
+            self._execute_each(statement, batch, params)
         return self._cursor.connection.total_changes - before  # rowcount does not know `WITH … UPDATE`
 
     def _execute(
@@ -66,6 +69,15 @@ class SqliteTx(Tx):
             self._failed = True
             raise translated(error, self._name) from error
 
+    def _execute_each(self, statement: Statement, batch: Batch, params: Mapping[str, Any]) -> None:
+        scalars = tuple(_value(params[name]) for name in statement.parameters)
+        rows = zip(*map(_column, statement.columns, zip(*batch, strict=True)), strict=True)
+        try:
+            self._cursor.executemany(statement.each, (row + scalars for row in rows) if scalars else rows)
+        except sqlite3.Error as error:
+            self._failed = True
+            raise translated(error, self._name) from error
+
 
 def _value(value: Any) -> Any:
     if isinstance(value, UUID):
@@ -75,6 +87,19 @@ def _value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return to_json(value)
     return value
+
+
+def _column(column: tuple[str, str], cells: tuple[Any, ...]) -> Sequence[Any]:
+    """The cells of one column of a batch, as SQLite takes them."""
+    match column[1]:
+        case "uuid":
+            return [None if cell is None else cell.bytes for cell in cells]
+        case "instant":
+            return [None if cell is None else to_micros(cell) for cell in cells]
+        case "text":
+            return [cell if cell is None or type(cell) is str else str(cell) for cell in cells]
+        case _:
+            return cells
 
 
 def _plain(value: object) -> Any:
