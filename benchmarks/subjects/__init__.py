@@ -1,0 +1,1 @@
+"""One script for each subject, run by its own Python."""
