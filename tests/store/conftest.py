@@ -123,7 +123,7 @@ class World:
         self.settle(claimed, outcome)
         return claimed
 
-    def sql(self, text: str, **params: object) -> list[tuple]:
+    def sql(self, text: str, /, **params: object) -> list[tuple]:
         statement = self.store.database.dialect.statement(text)
         with self.store.database.write() as tx:
             return tx.rows(statement, **params)

@@ -177,6 +177,7 @@ def test_skips_and_events_are_read_as_they_were_written(world, anything):
     assert {e.id: e for e in world.store.history.events(100, job.id)} == {e.id: e for e in events}
 
 
+OFFICE_HOURS = Window.from_json({"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "Europe/Paris"})
 DEFINITIONS = [
     Definition("t", Every(timedelta(microseconds=1_000_001))),
     Definition("t", Once(INSTANTS[3]), args='{"a": "\'é漢"}', tags=("a", "'b\"", ""), metadata='{"x": null}'),
@@ -184,9 +185,9 @@ DEFINITIONS = [
     Definition(
         "t", Cron("0 9 * * mon-fri", "Europe/Paris"), queue="q", priority=1,
         policies=Policies(
-            start_at=INSTANTS[1], end_at=INSTANTS[5], window=Window.from_json({"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "Europe/Paris"}),
+            start_at=INSTANTS[1], end_at=INSTANTS[5], window=OFFICE_HOURS, retry_reset_period=HOUR, keep_days=3,
             backoff=Backoff(BackoffKind.STEPS, steps=(HOUR, timedelta(microseconds=3)), never_retry=("E",)),
-            retry_reset_period=HOUR, jitter=timedelta(milliseconds=1), keep_days=3,
+            jitter=timedelta(milliseconds=1),
         ),
     ),
 ]  # fmt: skip

@@ -120,13 +120,13 @@ SELECT q.name, q.max_queued, (SELECT count(*) FROM {live} AS l
 FROM {queues} AS q WHERE q.max_queued IS NOT NULL
 
 -- name: lock_due_in
--- As lock_due, for one bounded queue that has room for so many: by priority, then the oldest.
+-- As lock_due, for one bounded queue that has room for so many: by priority, then the oldest, then who ran longest ago.
 SELECT j.id, j.created_at, j.updated_at, j.anchor, j.version, j.next_due_at, j.computed_at, j.last_due_at, j.reset_at,
     j.last_number, j.last_execution_number, j.repeats_done, j.period_start, j.period_failures, j.completed, j.failed,
     j.timed_out, j.cancelled, j.lost, j.skipped, j.paused_at, j.cancelled_at, j.ended_at, j.ended_as, j.deleted_at
 FROM {jobs} AS j
 WHERE j.next_due_at <= :now AND j.queue = :queue AND (j.aside_until IS NULL OR j.aside_until <= :now)
-ORDER BY j.priority, j.next_due_at LIMIT :limit {for_update_skip_locked of j}
+ORDER BY j.priority, j.next_due_at, j.computed_at LIMIT :limit {for_update_skip_locked of j}
 
 -- name: next_due
 -- When the schedule has something to do next. What a full queue holds back waits for a claim from it.
@@ -370,8 +370,8 @@ FROM {rows: id uuid, job_id uuid, number bigint, step text, attempt bigint, exec
 WHERE true
 
 -- name: already_settled
--- Which of these have ended, under which fence and when: a settle whose answer was lost is repeated safely.
-SELECT id, fence, finished_at FROM {executions} WHERE id {in: ids uuid}
+-- How these have ended, under which fence and when: a settle whose answer was lost is repeated safely.
+SELECT id, fence, finished_at, result FROM {executions} WHERE id {in: ids uuid}
 
 -- name: last_execution
 -- The newest execution of a job.

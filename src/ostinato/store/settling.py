@@ -5,21 +5,29 @@ was told to let go: what it brings is refused and counted, and changes nothing.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from ostinato.core.errors import StoreError, StoreUnavailable
 from ostinato.core.lifecycle import settle
-from ostinato.core.model import Change, Event, Finished, Job, Live
-from ostinato.core.outcome import Completed, Deferred, Error, Failed, Interrupted, Lost
+from ostinato.core.model import Change, Event, Finished, Job, Live, Result
+from ostinato.core.outcome import Cancelled, Completed, Error, Failed, Outcome, TimedOut
 from ostinato.store import locking, rows
 from ostinato.store.database import Tx
 from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.locking import Duty, Lives
 
 log = logging.getLogger("ostinato.store")
+
+RESULTS: Final[Mapping[type[Outcome], Result]] = {  # of what a task came to; the rest is only handed back or given up
+    Completed: Result.COMPLETED,
+    Failed: Result.FAILED,
+    TimedOut: Result.TIMED_OUT,
+    Cancelled: Result.CANCELLED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +138,13 @@ class Settling(Duty):
             tx.ring()
 
     def _truly_refused(self, tx: Tx, stale: Sequence[Finished]) -> list[Finished]:
-        """Not what an earlier call has settled, nor what was only handed back or given up."""
-        asked = [each for each in stale if not isinstance(each.outcome, Interrupted | Deferred | Lost)]
+        """Not what an earlier call has settled."""
+        asked = [each for each in stale if type(each.outcome) in RESULTS]
         if not asked:
             return []
         found = tx.rows("already_settled", ids=[each.live.id for each in asked])
-        settled = {to_uuid(live_id): (fence, from_micros(at)) for live_id, fence, at in found}
-        return [each for each in asked if settled.get(each.live.id) != (each.live.fence, each.at)]
+        settled = {(to_uuid(live_id), fence, from_micros(at), result) for live_id, fence, at, result in found}
+        return [each for each in asked if _record(each) not in settled]
 
     def _refusal(self, each: Finished) -> Event:
         live = each.live
@@ -152,6 +160,11 @@ def _still_held(lives: Lives, each: Finished) -> Live | None:
         if live.id == each.live.id:
             return live if live.fence == each.live.fence and live.worker_id is not None else None
     return None
+
+
+def _record(each: Finished) -> tuple[UUID, int, datetime, str]:
+    """What history says of an execution that was settled with this."""
+    return each.live.id, each.live.fence, each.at, RESULTS[type(each.outcome)]
 
 
 def _calls_for_somebody(change: Change, due_before: datetime | None) -> bool:
