@@ -114,7 +114,7 @@ class Ostinato:
     def call(self, task: str, /, **args: Any) -> Call:
         """A task by its name, with its arguments: also one that only other processes know."""
         if task in self.registry.names():
-            return self.registry.get(task).bind(**args)
+            self.registry.get(task).arguments(args)  # Invalid if they do not fit
         return Call(task, encode(args))
 
     # -- jobs
@@ -123,7 +123,7 @@ class Ostinato:
         """Declare a job: it is made, or brought in line, when this app starts to work."""
         check_names(options, JOB_OPTIONS)
         bound = call.bind() if isinstance(call, Task) else call
-        key = options.get("key") or bound.task
+        key = options.get("key", bound.task)
         if key in self._declared:
             raise Invalid(f"Two jobs of this app are declared with the key {key!r}; give one another key=.")
         schedule = schedule_from(options, self.settings.timezone)

@@ -8,7 +8,7 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core import lifecycle, schedule
 from ostinato.core.checks import check_definition
-from ostinato.core.errors import NotFound, OstinatoError
+from ostinato.core.errors import Invalid, NotFound, OstinatoError
 from ostinato.core.model import Change, Definition, Event, Luck, Skip, Status
 from ostinato.core.payload import encode
 from ostinato.scheduler.known import KnownTasks
@@ -43,7 +43,11 @@ class JobDesk:
         if not allow_unknown:
             self._known.require({definition.task for definition in definitions})
         now = self._clock.now()
-        changes = [lifecycle.create(self._luck.id(now), each, now, self._luck, by) for each in definitions]
+        ids = sorted(self._luck.id(now) for _ in definitions)  # of one instant: in the order that was given
+        changes = [
+            lifecycle.create(job_id, each, now, self._luck, by)
+            for job_id, each in zip(ids, definitions, strict=True)
+        ]
         return self._store.jobs.add(changes, connection)
 
     def edit(
@@ -115,10 +119,9 @@ class JobDesk:
 
     def bulk(self, action: str, refs: Iterable[Ref], *, by: str = "") -> dict[Ref, OstinatoError | None]:
         """One action for many jobs, each in a transaction of its own: what went wrong for which."""
-        command: Callable[..., object] = {
-            "pause": self.pause, "resume": self.resume, "cancel": self.cancel, "delete": self.delete,
-            "retry": self.retry, "run": self.run, "restart": self.restart,
-        }[action]  # fmt: skip
+        command = self._actions().get(action)
+        if command is None:
+            raise Invalid(f"There is no action {action!r}; there are {', '.join(self._actions())}.")
         answers: dict[Ref, OstinatoError | None] = {}
         for ref in refs:
             try:
@@ -127,6 +130,12 @@ class JobDesk:
             except OstinatoError as error:
                 answers[ref] = error
         return answers
+
+    def _actions(self) -> dict[str, Callable[..., object]]:
+        return {
+            "pause": self.pause, "resume": self.resume, "cancel": self.cancel, "delete": self.delete,
+            "retry": self.retry, "run": self.run, "restart": self.restart,
+        }  # fmt: skip
 
     # -- asking
 
@@ -149,7 +158,7 @@ class JobDesk:
         all_apps: bool = False,
     ) -> list[JobView]:
         """A page of jobs, the newest first."""
-        wanted = None if status is None else Status(status)
+        wanted = None if status is None else _status(status)
         app = None if all_apps else self._app
         rows = self._store.jobs.page(min(limit, PAGE), before, status=wanted, task=task, queue=queue, app=app)
         return [JobView.of(row) for row in rows]
@@ -211,6 +220,13 @@ class JobDesk:
         job_id = self.resolve(ref)
         self._store.jobs.change(job_id, rule, wants_last)
         return self.get(job_id)
+
+
+def _status(name: str) -> Status:
+    try:
+        return Status(name)
+    except ValueError:
+        raise Invalid(f"There is no status {name!r}; there are {', '.join(Status)}.") from None
 
 
 def _percentile(durations: Sequence[timedelta], percent: int) -> timedelta:
