@@ -1,0 +1,278 @@
+"""The loops: a real engine in this process, on a real clock, with a bug or without."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from ostinato.clock import SystemClock
+from ostinato.config import Settings
+from ostinato.core.errors import StoreUnavailable
+from ostinato.engine import engine as engine_module
+from ostinato.engine.engine import Engine
+from ostinato.engine.lease import MOST_BUGS
+from ostinato.task import Context, Task
+from tests.engine.conftest import Rig, until
+
+
+@pytest.fixture
+def rig(sqlite_url: str):
+    rig = Rig(sqlite_url)
+    rig.clock = SystemClock()
+    yield rig
+    assert rig.store.history.problems() == []
+    rig.store.close()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(engine_module, "FIRST_RETRY", 0.005)
+    monkeypatch.setattr(engine_module, "WATCH_EVERY", 0.02)
+
+
+def an_engine(rig: Rig, **settings: object) -> Engine:
+    given = {"poll_interval": "60s", "shutdown_grace": "10s", "sweep": "50ms"} | settings
+    return Engine(rig.store, rig.registry, rig.clock, rig.luck, rig.telemetry, Settings.load(given, {}))
+
+
+@asynccontextmanager
+async def running(rig: Rig, **settings: object) -> AsyncIterator[Engine]:
+    engine = an_engine(rig, **settings)
+    work = asyncio.create_task(engine.run())
+    yield engine
+    engine.stop()
+    await asyncio.wait_for(work, 30)
+
+
+async def ended(rig: Rig, job_id: Any, *results: str) -> None:
+    await until(lambda: rig.results(job_id) == list(results))
+
+
+# -- work
+
+
+async def test_it_runs_what_is_enqueued(rig: Rig):
+    rig.registry.add(Task(done, "work"))
+    async with running(rig):
+        (job_id,) = rig.enqueue()
+        await ended(rig, job_id, "completed")
+
+
+async def test_a_worker_whose_row_was_closed_comes_back_by_itself(rig: Rig):
+    rig.registry.add(Task(done, "work"))
+    async with running(rig, lease="1s") as engine:
+        await until(lambda: engine.worker.lease.worker_id)
+        old = engine.worker.lease.worker_id
+        (seen,) = rig.store.workers.leases()
+        rig.store.workers.close_lost(seen, rig.clock.now())
+        (job_id,) = rig.enqueue()
+        await ended(rig, job_id, "completed")
+        assert engine.worker.lease.worker_id != old
+    assert [row.closed_as for row in rig.store.workers.seen(rig.clock.now())] == ["stopped", "lost"]
+
+
+async def test_g14_the_store_away_is_one_line_each_way_and_nothing_is_lost(rig: Rig, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "ostinato")
+    rig.registry.add(Task(done, "work"))
+    async with running(rig) as engine:
+        await until(lambda: engine.worker.lease.worker_id)
+        with monkeypatch.context() as patch:
+            patch.setattr(rig.store.queue, "next_wake", away)
+            patch.setattr(rig.store.queue, "claim", away)
+            patch.setattr(rig.store.workers, "leases", away)
+            (job_id,) = rig.enqueue()
+            await until(lambda: "Store away" in caplog.text)
+            await asyncio.sleep(0.05)
+        await ended(rig, job_id, "completed")
+        await until(lambda: "Store back" in caplog.text)
+    assert caplog.text.count("Store away") == 1
+    assert caplog.text.count("Store back") == 1
+    assert "Traceback" not in caplog.text
+
+
+# -- stop
+
+
+async def test_a_stop_lets_what_runs_finish_within_the_grace(rig: Rig):
+    gate = Gate(rig)
+    (job_id,) = rig.enqueue()
+    async with running(rig) as engine:
+        await until(lambda: gate.started)
+        (late,) = rig.enqueue()
+        await until(lambda: engine.worker.running == 2)
+        engine.stop()
+        (never,) = rig.enqueue()
+        await asyncio.sleep(0.05)
+        gate.opened.set()
+        await ended(rig, job_id, "completed")
+        await ended(rig, late, "completed")
+    assert [live.job_id for live in rig.live()] == [never]  # claim no more
+
+
+async def test_after_the_grace_what_runs_is_cancelled_and_handed_back(rig: Rig):
+    gate = Gate(rig)
+    (job_id,) = rig.enqueue()
+    async with running(rig, shutdown_grace="50ms"):
+        await until(lambda: gate.started)
+    assert gate.ended == ["cancelled"]
+    assert handed_back(rig) == [job_id]
+
+
+async def test_a_second_stop_does_not_wait_for_the_grace(rig: Rig):
+    gate = Gate(rig)
+    (job_id,) = rig.enqueue()
+    async with running(rig, shutdown_grace="1h") as engine:
+        await until(lambda: gate.started)
+        engine.stop()
+    assert handed_back(rig) == [job_id]
+
+
+async def test_a_thread_that_does_not_stop_is_handed_back_all_the_same(rig: Rig, monkeypatch):
+    monkeypatch.setattr(engine_module, "CANCEL_GRACE", 0.05)
+    let_go = threading.Event()
+    rig.registry.add(Task(lambda: let_go.wait(30), "work"))
+    (job_id,) = rig.enqueue()
+    async with running(rig, shutdown_grace="0s") as engine:
+        await until(lambda: engine.worker.running)
+    assert handed_back(rig) == [job_id]
+    let_go.set()
+
+
+async def test_a_stop_is_heard_while_the_store_is_away_from_the_start(rig: Rig, monkeypatch, caplog):
+    monkeypatch.setattr(rig.store.workers, "join", away)
+    monkeypatch.setattr(rig.store.queue, "rewind", away)
+    async with running(rig):
+        await until(lambda: "Store away" in caplog.text)
+
+
+async def test_a_stop_does_not_wait_long_for_a_store_that_is_away(rig: Rig, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "ostinato")
+    monkeypatch.setattr(engine_module, "LONGEST_GOODBYE", 0.1)
+    gate = Gate(rig)
+    rig.enqueue()
+    async with running(rig, shutdown_grace="0s"):
+        await until(lambda: gate.started)
+        monkeypatch.setattr(rig.store.workers, "leave", away)
+    assert "without the database" in caplog.text
+    assert len(rig.store.workers.leases()) == 1  # others will find it lost
+
+
+# -- bugs
+
+
+DUTIES = [
+    ("dispatcher", "step"),
+    ("sweeper", "step"),
+    ("sweeper", "tidy"),
+    ("worker", "step"),
+    ("worker", "watch"),
+    ("worker", "flush"),
+]
+
+
+@pytest.mark.parametrize(("who", "duty"), DUTIES)
+async def test_a_bug_that_passes_is_told_and_the_loop_goes_on(rig: Rig, monkeypatch, caplog, who, duty):
+    rig.registry.add(Task(done, "work"))
+    engine = an_engine(rig)
+    breaks(monkeypatch, getattr(engine, who), duty, times=MOST_BUGS - 1)
+    work = asyncio.create_task(engine.run())
+    (job_id,) = rig.enqueue()
+    await ended(rig, job_id, "completed")
+    await until(lambda: caplog.text.count("A duty of the engine failed") == MOST_BUGS - 1)
+    engine.stop()
+    await work
+
+
+@pytest.mark.parametrize(("who", "duty"), DUTIES)
+async def test_a_bug_that_stays_ends_the_engine_and_what_ran_is_handed_back(rig, monkeypatch, who, duty):
+    gate = Gate(rig)
+    engine = an_engine(rig)
+    work = asyncio.create_task(engine.run())
+    (job_id,) = rig.enqueue()
+    await until(lambda: gate.started)
+    breaks(monkeypatch, getattr(engine, who), duty, times=10**6)
+    engine._ring()
+    with pytest.raises(RuntimeError, match="a bug"):
+        await asyncio.wait_for(work, 30)
+    if duty != "flush":  # what cannot be settled is found lost
+        assert handed_back(rig) == [job_id]
+
+
+async def test_a_lease_that_cannot_be_renewed_ends_the_engine(rig: Rig, monkeypatch):
+    monkeypatch.setattr(rig.store.workers, "renew", broken)
+    engine = an_engine(rig, lease="1s", renew="10ms")
+    with pytest.raises(RuntimeError, match="a bug"):
+        await asyncio.wait_for(engine.run(), 30)
+
+
+async def test_a_task_that_blocks_the_loop_does_not_lose_the_lease(rig: Rig):
+    blocked = threading.Event()
+
+    async def work() -> None:
+        blocked.wait(1.5)
+
+    rig.registry.add(Task(work))
+    async with running(rig, lease="1s") as engine:
+        (job_id,) = rig.enqueue()
+        await ended(rig, job_id, "completed")
+        assert rig.events("worker.lost") == []
+        assert engine.worker.lease.trusted
+
+
+class Gate:
+    """A task that runs until it is let go."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.opened = asyncio.Event()
+        self.started: list[Context] = []
+        self.ended: list[str] = []
+
+        async def work(ctx: Context) -> None:
+            self.started.append(ctx)
+            try:
+                await self.opened.wait()
+            except asyncio.CancelledError:
+                self.ended.append("cancelled")
+                raise
+
+        rig.registry.add(Task(work))
+
+
+def handed_back(rig: Rig) -> list[Any]:
+    """Jobs that are queued again, with nothing spent."""
+    return [
+        live.job_id
+        for live in rig.live()
+        if (live.worker_id, live.attempt, live.failures, live.losses, live.waits_for) == (None, 0, 0, 0, None)
+    ]
+
+
+def breaks(monkeypatch: pytest.MonkeyPatch, who: object, duty: str, times: int) -> None:
+    call: Callable[[], Any] = getattr(who, duty)
+    left = [None] * min(times, 1000)
+
+    def bad() -> Any:
+        if left:
+            left.pop()
+            raise RuntimeError("a bug")
+        return call()
+
+    monkeypatch.setattr(who, duty, bad)
+
+
+async def done() -> None:
+    pass
+
+
+def away(*_: object) -> None:
+    raise StoreUnavailable("away")
+
+
+def broken(*_: object) -> None:
+    raise RuntimeError("a bug")
