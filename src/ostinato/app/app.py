@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
@@ -23,6 +22,7 @@ from ostinato.app.options import (
     has_schedule,
     schedule_from,
 )
+from ostinato.app.signals import Signals
 from ostinato.app.tasks import AppTask, run_once, without_schedule
 from ostinato.config import Settings
 from ostinato.core.errors import Invalid
@@ -222,32 +222,32 @@ class Ostinato:
             engine.stop()
             await working
 
-    async def work(self, *, worker: bool = True) -> None:
-        """Work until SIGTERM or SIGINT; a second one stops at once."""
-        engine = self.engine(worker=worker)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(
-                NotImplementedError, ValueError, RuntimeError
-            ):  # not the main thread: others stop us
-                loop.add_signal_handler(number, engine.stop)
-        await engine.run()
-        self._hooks.drain(HOOKS_HAVE)
-
     def run(self, *, migrate: bool = False, worker: bool = True) -> None:
-        """Apply what is declared, say what is there, and work in this process until it is told to stop.
+        """Apply what is declared, say what is there, and work in this process until SIGTERM or SIGINT.
 
-        `migrate` brings the schema of PostgreSQL up to date first; without `worker` jobs come due here, and run
-        elsewhere. Logging is configured unless the program has done so.
+        A second signal stops at once. `migrate` brings the schema of PostgreSQL up to date first; without `worker`
+        jobs come due here, and run elsewhere. Logging is configured unless the program has done so.
         """
         configure_logging(self.settings)
         for warning in self.settings.warnings:
             LOGGER.warning(warning)
+        try:
+            asyncio.run(self._run(migrate, worker))
+        finally:
+            self.close()
+        LOGGER.info("Stopped")
+
+    async def _run(self, migrate: bool, worker: bool) -> None:
+        with Signals() as signals:
+            await asyncio.to_thread(self._begin, migrate, worker)
+            engine = self.engine(worker=worker)
+            signals.pass_to(engine.stop)
+            await engine.run()
+            self._hooks.drain(HOOKS_HAVE)
+
+    def _begin(self, migrate: bool, worker: bool) -> None:
         self.open(upgrade=migrate)
         announce(self, self.apply_declarations(), worker)
-        asyncio.run(self.work(worker=worker))
-        self.close()
-        LOGGER.info("Stopped")
 
     def close(self) -> None:
         """Close the database."""

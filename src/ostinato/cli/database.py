@@ -1,5 +1,7 @@
 """The commands that look after the database."""
 
+from contextlib import closing
+
 import typer
 
 from ostinato.config import Settings
@@ -13,23 +15,21 @@ from ostinato.store.store import Store
 
 def upgrade(url: str | None) -> None:
     """Make the schema, or bring it up to date."""
-    database = _open(url)
-    applied = migrate.upgrade(database)
-    typer.echo(f"{database.name} is at version {migrate.schema_version(database)}.")
+    with closing(_open(url)) as database:
+        applied = migrate.upgrade(database)
+        typer.echo(f"{database.name} is at version {migrate.schema_version(database)}.")
     typer.echo(f"Applied {', '.join(applied)}." if applied else "There was nothing to do.")
-    database.close()
 
 
 def check(url: str | None) -> None:
     """Look for what does not add up."""
-    database = _open(url)
-    if isinstance(database, SqliteDatabase) and not database.file.exists():  # to look is not to make
-        raise NotFound(f"There is no database {database.name} yet.")
-    problems = _problems(database)
-    typer.echo(f"{database.name} is at version {migrate.schema_version(database)}.")
+    with closing(_open(url)) as database:
+        if isinstance(database, SqliteDatabase) and not database.file.exists():  # to look is not to make
+            raise NotFound(f"There is no database {database.name} yet.")
+        problems = _problems(database)
+        typer.echo(f"{database.name} is at version {migrate.schema_version(database)}.")
     for problem in problems or ["Everything adds up."]:
         typer.echo(problem)
-    database.close()
     if problems:
         raise typer.Exit(1)
 
