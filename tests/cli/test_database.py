@@ -1,0 +1,98 @@
+"""`ostinato db upgrade` and `db check`."""
+
+import sqlite3
+
+import pytest
+
+from ostinato import Ostinato
+from ostinato.store.database import open_database
+
+
+def test_upgrade_makes_the_schema_and_can_be_repeated(ostinato, database_url):
+    first = ostinato("db", "upgrade", "--database", database_url)
+    assert first.code == 0
+    assert "is at version" in first.out
+    assert "Applied 0001_heart" in first.out
+    second = ostinato("db", "upgrade", "--database", database_url)
+    assert (second.code, second.out.splitlines()[-1]) == (0, "There was nothing to do.")
+
+
+def test_check_finds_nothing_in_a_sound_database(ostinato, database_url):
+    ostinato("db", "upgrade", "--database", database_url)
+    answer = ostinato("db", "check", "--database", database_url)
+    assert (answer.code, answer.out.splitlines()[-1]) == (0, "Everything adds up.")
+
+
+def test_check_tells_what_does_not_add_up(ostinato, sqlite_url):
+    app = Ostinato(database_url=sqlite_url)
+    app.register("work", lambda: None).enqueue()
+    app.close()
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("UPDATE ostinato_jobs SET completed = 7")
+    connection.close()
+    answer = ostinato("db", "check", "--database", sqlite_url)
+    assert answer.code == 1
+    assert "counts 7 completed" in answer.out
+
+
+def test_check_names_a_schema_that_is_not_there(ostinato, postgres_url):
+    answer = ostinato("db", "check", "--database", postgres_url)
+    assert answer.code == 1
+    assert "The schema is not there yet" in answer.out
+    assert "run `ostinato db upgrade`" in answer.out
+
+
+def test_check_makes_nothing(ostinato, sqlite_url, tmp_path):
+    answer = ostinato("db", "check", "--database", sqlite_url)
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err == f"There is no database {tmp_path}/ostinato.db yet.\n"
+    assert not (tmp_path / "ostinato.db").exists()
+
+
+def test_the_database_of_the_settings_is_the_default(ostinato, tmp_path, monkeypatch):
+    monkeypatch.setenv("OSTINATO_DATABASE_URL", "sqlite:///from-env.db")
+    assert ostinato("db", "upgrade").code == 0
+    assert (tmp_path / "from-env.db").exists()
+    assert ostinato("db", "upgrade", "--database", "sqlite:///from-flag.db").code == 0
+    assert (tmp_path / "from-flag.db").exists(), "flags come first"
+
+
+@pytest.mark.parametrize("command", [["db", "check"], ["db", "upgrade"], ["serve"]])
+def test_a_file_that_is_not_ours_is_left_as_it_is(ostinato, tmp_path, command):
+    (tmp_path / "letter.txt").write_text("Dear Sir or Madam")
+    answer = ostinato(*command, "--database", "sqlite:///letter.txt")
+    assert answer.code == 5
+    assert answer.err == f"{tmp_path}/letter.txt is not a SQLite database: it is left as it is.\n"
+    assert (tmp_path / "letter.txt").read_text() == "Dear Sir or Madam"
+
+
+def test_a_database_of_a_newer_version_is_refused(ostinato, database_url):
+    ostinato("db", "upgrade", "--database", database_url)
+    database = open_database(database_url)
+    with database.write() as tx:
+        meta = database.dialect.table("meta")
+        tx.run(database.dialect.statement(f"UPDATE {meta} SET value = '99' WHERE key = 'schema_version'"))
+    database.close()
+    for command in ("check", "upgrade"):
+        answer = ostinato("db", command, "--database", database_url)
+        assert answer.code == 5
+        assert "is version 99" in answer.err
+        assert "use a newer Ostinato" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "sentence"),
+    [
+        ("postgresql://me:secret@127.0.0.1:1/none", 5, "No connection to postgresql://me@127.0.0.1:1/none"),
+        ("mysql://localhost/x", 2, "database_url cannot be 'mysql://localhost/x'"),
+        ("sqlite:///no/such/folder/x.db", 2, "does not exist: make it first"),
+        ("sqlite:///:memory:", 2, "in memory would remember nothing"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_sentence(ostinato, url, code, sentence):
+    answer = ostinato("db", "upgrade", "--database", url)
+    assert (answer.code, answer.out) == (code, "")
+    assert sentence in answer.err
+    assert len(answer.err.splitlines()) == 1
+    assert "secret" not in answer.err
