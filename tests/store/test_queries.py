@@ -1,6 +1,8 @@
 """Every statement runs on both databases, by the indexes, and the view says what the rule says."""
 
-from dataclasses import fields
+import sqlite3
+from contextlib import closing
+from dataclasses import fields, replace
 from itertools import product
 from uuid import UUID
 
@@ -10,11 +12,10 @@ import pytest
 from ostinato.core import lifecycle
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Asked, Change, Definition, Ending, Facts, Skip, SkipReason, WaitsFor
-from ostinato.luck import RandomLuck
 from ostinato.store import rows
 from ostinato.store.dialect import Dialect, Kind, to_uuid
 from ostinato.store.store import QUERIES
-from tests.build import HOUR, MINUTE, NOW, a_definition, a_job, a_live, an_execution
+from tests.build import HOUR, NOW, a_definition, a_job, a_live, an_execution
 
 STATEMENTS = {kind: Dialect(kind).statements(QUERIES.read_text("utf-8")) for kind in Kind}
 NAMES = sorted(STATEMENTS[Kind.SQLITE])
@@ -50,13 +51,20 @@ def parameters(statement):
     return {"batch": batch if statement.columns else None, **given}
 
 
+def writes(statement):
+    """Whether it is a statement for `tx.run`."""
+    changes = any(word in statement.sql for word in ("INSERT INTO", " SET ", "DELETE FROM"))
+    return changes and "RETURNING" not in statement.sql
+
+
 def test_every_statement_runs(world):
     wrong = {}
     for name in NAMES:
         statement = world.store.database.statements[name]
         try:
             with world.store.database.write() as tx:
-                tx.rows(statement, **parameters(statement))
+                execute = tx.run if writes(statement) else tx.rows
+                execute(statement, **parameters(statement))
                 raise ZeroDivisionError  # and leave nothing behind
         except StoreError as error:
             wrong[name] = str(error)
@@ -157,18 +165,39 @@ HOT = {
 @pytest.fixture
 def filled(world):
     """Twenty thousand jobs, each with a live row, an execution and a skip."""
-    luck = RandomLuck(2)
-    changes = []
-    for n in range(FILLED):
-        job = a_job(luck.id(NOW), key=f"key-{n}", next_due_at=NOW + n * MINUTE, queue=f"queue-{n % 10}")
-        live = a_live(
-            job, id=luck.id(NOW), run_at=NOW + n * MINUTE, waits_for=WaitsFor.TIME if n % 2 else None
+    job = a_job(key="key")
+    skip = Skip(UUID(int=3), job.id, SkipReason.MISSED, NOW, NOW, 1, NOW)
+    world.store.jobs.add(
+        [Change(job, add=(a_live(job),), ended=(an_execution(job, attempt=1),), skips=(skip,))]
+    )
+    new_id = "gen_random_uuid()" if world.on_postgres else "randomblob(16)"
+    columns = [name for name, _ in STATEMENTS[Kind.SQLITE]["insert_jobs"].columns]
+    other = {
+        "id": new_id,
+        "key": "'key-' || i",
+        "held_key": "'key-' || i",
+        "next_due_at": "next_due_at + i * CAST(60000000 AS {bigint})",
+    }
+    world.sql(
+        f"""WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {FILLED})
+        INSERT INTO {{jobs}} ({", ".join(columns)}) SELECT {", ".join(other.get(c, c) for c in columns)}
+        FROM {{jobs}} CROSS JOIN n"""
+    )
+    run_at = {
+        "run_at": "j.next_due_at",
+        "waits_for": "CASE WHEN j.next_due_at % 120000000 = 0 THEN 'time' END",
+    }
+    for table, shape, also in (
+        ("live", rows.LIVE, run_at),
+        ("executions", rows.EXECUTION, {}),
+        ("skips", rows.SKIP, {}),
+    ):
+        other = {"id": new_id, "job_id": "j.id"} | also
+        world.sql(
+            f"""INSERT INTO {{{table}}} ({", ".join(shape.columns)})
+            SELECT {", ".join(other.get(c, f"t.{c}") for c in shape.columns)}
+            FROM {{{table}}} AS t CROSS JOIN {{jobs}} AS j WHERE j.id <> t.job_id"""
         )
-        ended = an_execution(job, id=luck.id(NOW), attempt=1)
-        skip = Skip(luck.id(NOW), job.id, SkipReason.MISSED, NOW, NOW, 1, NOW)
-        changes.append(Change(job, add=(live,), ended=(ended,), skips=(skip,)))
-    for start in range(0, FILLED, 5000):
-        world.store.jobs.add(changes[start : start + 5000])
     world.sql("ANALYZE")
     return world
 
@@ -194,22 +223,16 @@ def _scans(line):
 
 def _plan(world, name):
     statement = world.store.database.statements[name]
-    if not world.on_postgres:
-        with world.store.database.write() as tx:
-            explained = type(statement)(
-                "",
-                "EXPLAIN QUERY PLAN " + statement.sql,
-                "",
-                statement.parameters,
-                statement.lists,
-                statement.columns,
+    if not world.on_postgres and statement.columns and writes(statement):
+        cells = [None] * (len(statement.columns) + len(statement.parameters))
+        with closing(sqlite3.connect(world.url.removeprefix("sqlite:///"))) as connection:
+            return "\n".join(
+                row[-1] for row in connection.execute("EXPLAIN QUERY PLAN " + statement.each, cells)
             )
-            return "\n".join(row[3] for row in tx.rows(explained, **parameters(statement)))
-    custom = type(statement)(
-        "", "EXPLAIN " + statement.sql, "", statement.parameters, statement.lists, statement.columns
-    )
+    explain = "EXPLAIN " if world.on_postgres else "EXPLAIN QUERY PLAN "
     with world.store.database.write() as tx:
-        lines = tx.rows(custom, **parameters(statement))
-    with psycopg.connect(world.url) as connection:
-        lines += connection.execute("EXPLAIN (GENERIC_PLAN) " + statement.sql).fetchall()
-    return "\n".join(row[0] for row in lines)
+        lines = tx.rows(replace(statement, sql=explain + statement.sql), **parameters(statement))
+    if world.on_postgres:  # a prepared statement may be planned without looking at its parameters
+        with psycopg.connect(world.url) as connection:
+            lines += connection.execute("EXPLAIN (GENERIC_PLAN) " + statement.sql).fetchall()
+    return "\n".join(row[-1] for row in lines)

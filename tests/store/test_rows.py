@@ -177,7 +177,9 @@ def test_skips_and_events_are_read_as_they_were_written(world, anything):
     assert {e.id: e for e in world.store.history.events(100, job.id)} == {e.id: e for e in events}
 
 
-OFFICE_HOURS = Window.from_json({"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "Europe/Paris"})
+OFFICE_HOURS = Window.from_json(
+    {"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "Europe/Paris"}
+)
 DEFINITIONS = [
     Definition("t", Every(timedelta(microseconds=1_000_001))),
     Definition("t", Once(INSTANTS[3]), args='{"a": "\'é漢"}', tags=("a", "'b\"", ""), metadata='{"x": null}'),

@@ -231,12 +231,12 @@ def test_a_batch_of_one_job_comes_to_the_same_as_one_after_the_other(seed):
 def after(lives, changes):
     """What the tables hold when these have been saved, each as `locking.save` does it."""
     live = {row.id: row for row in lives}
-    kept = []
+    kept = {}
     for change in changes:
         for gone in change.drop:
             del live[gone]
         live |= {row.id: row for row in change.alter if live[row.id]} | {row.id: row for row in change.add}
-        kept += [*change.ended, *change.skips, *change.events]
+        kept |= {row.id: row for row in (*change.ended, *change.skips, *change.events)}
     return live, kept, changes[-1].job
 
 

@@ -122,7 +122,7 @@ class Claiming(Duty):
         return tx.run("unpark", tasks=list(search.tasks), queues=list(search.queues), limit=search.limit)
 
     def _next_startable(self, tx: Tx, search: Search) -> datetime | None:
-        row = tx.row("next_startable", queues=list(search.queues))
+        row = tx.row("next_startable", [(name,) for name in search.queues])
         return None if row is None or row[0] is None else from_micros(row[0])
 
     def _with_definitions(self, tx: Tx, lives: Sequence[Live], now: datetime) -> tuple[Claimed, ...]:

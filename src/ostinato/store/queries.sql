@@ -321,8 +321,14 @@ UPDATE {live} SET waits_for = NULL WHERE id IN (
 SELECT task, count(*), min(run_at) FROM {live} WHERE waits_for = 'task' GROUP BY task ORDER BY task
 
 -- name: next_startable
--- When the next row of these queues may start. A time that has come means one that another claim has locked.
-SELECT min(run_at) FROM {live} WHERE queue {in: queues text} AND waits_for IS NULL AND worker_id IS NULL
+-- When the next row of these queues may start: the first of each range of the claim index. A time that has come means
+-- a row that another claim has locked.
+WITH p(priority) AS (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10))
+SELECT min(t.at) FROM (
+    SELECT (SELECT l.run_at FROM {live} AS l
+            WHERE l.queue = u.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.worker_id IS NULL
+            ORDER BY l.run_at LIMIT 1) AS at
+    FROM {rows: name text} CROSS JOIN p) AS t
 
 -- name: marks
 -- What became of executions that a worker runs: still its own, and has anybody asked it to stop?
