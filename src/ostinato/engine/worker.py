@@ -32,6 +32,9 @@ from ostinato.telemetry import Telemetry
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# An execution and its fence: one that was released by hand may come back here before its old run has ended.
+Hold = tuple[UUID, int]
+
 STUCK_AFTER: Final = timedelta(seconds=5)
 MOST_AT_ONCE: Final = 500  # claimed or settled in one transaction
 LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
@@ -67,10 +70,10 @@ class Worker:
         self.lease = Lease(store, clock, identity.lease)
         self.bell = asyncio.Event()
         self._runner = Runner(Threads(identity.concurrency), clock, self._on_finished)
-        self._running: dict[UUID, tuple[Running, Claimed]] = {}
+        self._running: dict[Hold, tuple[Running, Claimed]] = {}
         self._finished: list[Finished] = []
-        self._progress: dict[UUID, tuple[int, Json]] = {}
-        self._reported_stuck: set[UUID] = set()
+        self._progress: dict[Hold, Json] = {}
+        self._reported_stuck: set[Hold] = set()
         self._doubtful = False  # a claim's answer was lost: something may be held that nobody runs
 
     async def in_store(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -136,7 +139,7 @@ class Worker:
         return Step(len(claim.claimed), claim.next_at)
 
     async def _resolve_doubt(self, worker_id: UUID) -> None:
-        known = {*self._running, *(each.live.id for each in self._finished)}
+        known = {*self._running, *((each.live.id, each.live.fence) for each in self._finished)}
         changes = await self.in_store(
             self._store.workers.hand_back_unknown, worker_id, known, self._clock.now()
         )
@@ -156,7 +159,7 @@ class Worker:
                 continue
             task = self._registry.get(each.live.task)
             running = self._runner.start(task, context, each.definition.policies.timeout)
-            self._running[each.live.id] = running, each
+            self._running[each.live.id, each.live.fence] = running, each
 
     def _context(self, claimed: Claimed) -> Context:
         args: dict[str, Any] = decode(claimed.args)
@@ -167,9 +170,10 @@ class Worker:
     # -- settling
 
     def _on_finished(self, running: Running, outcome: Outcome) -> None:
-        _, claimed = self._running.pop(running.execution_id)
-        self._reported_stuck.discard(running.execution_id)
-        self._progress.pop(running.execution_id, None)
+        hold = running.execution_id, running.fence
+        _, claimed = self._running.pop(hold)
+        self._reported_stuck.discard(hold)
+        self._progress.pop(hold, None)
         self._end(claimed.live, outcome)
 
     def _end(self, live: Live, outcome: Outcome) -> None:
@@ -210,11 +214,11 @@ class Worker:
         if not self._running:
             return
         held = dict(self._running)
-        marks = await self.in_store(self._store.queue.marks, list(held))
-        for execution_id, (running, claimed) in held.items():
+        marks = await self.in_store(self._store.queue.marks, [execution_id for execution_id, _ in held])
+        for (execution_id, fence), (running, _) in held.items():
             mark = marks.get(execution_id)
-            if mark is None or mark.fence != claimed.live.fence:
-                if execution_id in self._running:
+            if mark is None or mark.fence != fence:
+                if (execution_id, fence) in self._running:
                     running.cancel(Lost())  # another worker may have it by now: do no more harm
             elif mark.cancel_asked_at is not None:
                 running.cancel(Cancelled(mark.cancel_by))
@@ -224,29 +228,29 @@ class Worker:
         if not self._progress or not self.lease.trusted:
             return
         told = [self._progress.popitem() for _ in range(len(self._progress))]  # threads add to it meanwhile
-        rows = [(execution_id, fence, text) for execution_id, (fence, text) in told]
+        rows = [(execution_id, fence, text) for (execution_id, fence), text in told]
         try:
             await self.in_store(self._store.queue.save_progress, rows)
         except StoreError:
-            for execution_id, progress in told:
-                if execution_id in self._running:
-                    self._progress.setdefault(execution_id, progress)
+            for hold, progress in told:
+                if hold in self._running:
+                    self._progress.setdefault(hold, progress)
             raise
 
     def _report_stuck(self) -> None:
         now = asyncio.get_running_loop().time()
-        for execution_id, (running, claimed) in self._running.items():
+        for hold, (running, claimed) in self._running.items():
             since = running.stopping_since
-            if since is None or execution_id in self._reported_stuck:
+            if since is None or hold in self._reported_stuck:
                 continue
             if now - since >= STUCK_AFTER.total_seconds():
-                self._reported_stuck.add(execution_id)
+                self._reported_stuck.add(hold)
                 self._telemetry.stuck(claimed.live, timedelta(seconds=now - since))
 
     # -- the desk of a run (called on the loop and on threads)
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
-        self._progress[execution_id] = fence, progress
+        self._progress[execution_id, fence] = progress
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         if not self.lease.trusted or not self._store.queue.save_checkpoint(execution_id, fence, checkpoint):

@@ -87,8 +87,10 @@ class Workers:
         """Stop working: what still runs under this worker is handed back."""
         return self._close(worker_id, now, "stopped", Interrupted(), None)
 
-    def hand_back_unknown(self, worker_id: UUID, known: Collection[UUID], now: datetime) -> list[Change]:
-        """After a claim whose answer was lost: release what is held without anybody running it."""
+    def hand_back_unknown(
+        self, worker_id: UUID, known: Collection[tuple[UUID, int]], now: datetime
+    ) -> list[Change]:
+        """After a claim whose answer was lost: release what is held and not known (execution and fence) to run."""
         with self._database.write() as tx:
             tx.row("lock_worker", id=worker_id)  # that claim may still be under way
             return self._settle_held(tx, worker_id, Interrupted(), now, except_for=known)
@@ -163,10 +165,10 @@ class Workers:
         worker_id: UUID,
         outcome: Lost | Interrupted,
         now: datetime,
-        except_for: Collection[UUID] = (),
+        except_for: Collection[tuple[UUID, int]] = (),
     ) -> list[Change]:
         held = [rows.LIVE.of(row) for row in tx.rows("held_by", worker=worker_id)]
-        finished = [Finished(live, outcome, now) for live in held if live.id not in except_for]
+        finished = [Finished(live, outcome, now) for live in held if (live.id, live.fence) not in except_for]
         return list(self._queue.settle_in(tx, finished).changes) if finished else []
 
     # -- for people
