@@ -88,7 +88,8 @@ class Firing(Duty):
             jobs = locking.with_definitions(tx, self._definitions, found)
             lives = locking.lives_of(tx, sorted(jobs))
             ready = [job for job in jobs.values() if _ready(job, lives[job.id], now, ahead)]
-            changes, failed = _each(ready, lives, lambda job, own: self._fire(tx, job, own, now))
+            decided, failed = _each(ready, lives, lambda job, own: self._fire(tx, job, own, now))
+            changes = [change for change in decided if change.job.facts != jobs[change.job.id].facts]
             locking.save(tx, changes)
             self._set_aside(tx, [*failed, *(job_id for job_id, _ in found if job_id not in jobs)], now)
             if any(change.add for change in changes):
