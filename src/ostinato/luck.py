@@ -21,8 +21,8 @@ class RandomLuck:
         return self._random.random()
 
     def id(self, now: datetime) -> UUID:
-        """A version 7 UUID: milliseconds, then the rest of the microseconds, then chance."""
-        milliseconds, rest = divmod((now - EPOCH) // MICROSECOND, 1000)
+        """A version 7 UUID: milliseconds, then the rest of the microseconds, then chance. None is older than 1970."""
+        milliseconds, rest = divmod((max(now, EPOCH) - EPOCH) // MICROSECOND, 1000)
         sub_millisecond = rest * 4096 // 1000
         return UUID(
             int=milliseconds << 80
