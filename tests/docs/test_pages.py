@@ -1,0 +1,195 @@
+"""Documentation is true: links lead somewhere, examples run, and what is documented exists."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from ostinato.app.options import JobOptions
+from ostinato.app.tasks import Using
+from ostinato.cli.main import cli
+from ostinato.config import SETTINGS, written
+from ostinato.store.dialect import Dialect, Kind
+from ostinato.store.migrate import MIGRATIONS
+from ostinato.telemetry import KINDS
+from tests.docs.pages import LINK, PAGES, ROOT, anchors, blocks, name_of, prose
+
+WITH_CODE = [page for page in PAGES if blocks(page, "python")]
+SETTINGS_PAGE, CLI_PAGE, POLICIES_PAGE, EVENTS_PAGE, DATABASE_PAGE = (
+    ROOT / "docs" / "reference" / f"{name}.md"
+    for name in ("settings", "cli", "policies", "events", "database")
+)
+
+
+# -- links and examples
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page):
+    broken = []
+    for link in LINK.findall(prose(page)):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_is_reachable_from_the_readme():
+    seen, to_read = set(), [ROOT / "README.md"]
+    while to_read:
+        page = to_read.pop()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        links = [link.partition("#")[0] for link in LINK.findall(prose(page)) if "://" not in link]
+        to_read += [(page.parent / link).resolve() for link in links if link]
+    assert [name_of(page) for page in PAGES if page not in seen and "CHANGELOG" not in page.name] == []
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
+def test_the_python_of_a_page_runs(page, tmp_path):
+    """All blocks of a page, one after the other, as its reader would type them."""
+    code = "\n\n".join(blocks(page, "python"))
+    (tmp_path / "page.py").write_text(code.replace('if __name__ == "__main__":', "if __name__ == 'nobody':"))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OSTINATO_")}
+    done = subprocess.run(
+        [sys.executable, "page.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.system
+def test_the_example_of_the_readme_works_from_beginning_to_end(tmp_path):
+    (code,) = blocks(ROOT / "README.md", "python")
+    (tmp_path / "shop.py").write_text(code)
+    with subprocess.Popen(
+        [sys.executable, "shop.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        said = ""
+        while "Job completed successfully" not in said:
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        process.terminate()
+        said += process.stdout.read()
+    assert process.returncode == 0
+    assert "task=send_email" in said
+    assert "refresh_prices  every 30 minutes" in said
+
+
+def test_the_demo_declares_what_it_shows():
+    from examples.demo import app
+
+    assert {job.key for job in app.declared} == {
+        "heartbeat", "fetch_prices", "build_report", "slow_import", "take_order",
+    }  # fmt: skip
+
+
+# -- settings
+
+
+def test_every_setting_is_documented_as_it_is():
+    rows = re.findall(
+        r"^\| `(\w+)` \| `(\w+)` \| (?:`([^`]*)`|empty) \| (.*) \|$", SETTINGS_PAGE.read_text(), re.M
+    )
+    assert rows == [
+        (each.name, each.env, written(each.default), f"{each.help} Allowed: {each.kind.allowed}.")
+        for each in SETTINGS
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_page_names_a_variable_that_does_not_exist(page):
+    known = {each.env for each in SETTINGS}
+    assert set(re.findall(r"\bOSTINATO_[A-Z_]*[A-Z]\b", page.read_text())) - known == set()
+
+
+# -- commands
+
+
+def commands() -> dict[str, set[str]]:
+    """Every command, with its flags."""
+    from typer.main import get_command
+
+    found: dict[str, set[str]] = {}
+
+    def look(command, words):
+        for name, each in getattr(command, "commands", {}).items():
+            look(each, [*words, name])
+        if not hasattr(command, "commands"):
+            found[" ".join(words)] = {
+                flag for each in command.params for flag in each.opts if flag.startswith("-")
+            }
+
+    look(get_command(cli), ["ostinato"])
+    return found
+
+
+def test_every_command_is_documented_with_its_flags_and_no_others():
+    sections = re.split(r"^## `(ostinato [\w ]+)`$", CLI_PAGE.read_text(), flags=re.M)
+    documented = {
+        name: set(re.findall(r"`(-{1,2}[a-z-]+)", text))
+        for name, text in zip(sections[1::2], sections[2::2], strict=True)
+    }
+    assert documented == {name: flags - {"--help"} for name, flags in commands().items()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_page_shows_a_command_that_does_not_exist(page):
+    shown = re.findall(r"(?:^\$ |`)(ostinato [a-z]+(?: [a-z]+)?)", page.read_text(), re.M)
+    known = commands()
+    assert [each for each in shown if each not in known and " ".join(each.split()[:2]) not in known] == []
+
+
+# -- policies, events, tables
+
+
+def test_every_option_of_a_job_is_documented_and_no_other():
+    table = POLICIES_PAGE.read_text().partition("## Status")[0]
+    rows = re.findall(r"^\| (`[^|]*) \|", table, re.M)
+    documented = {name: "†" in row for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(documented) == set(JobOptions.__annotations__)
+    assert {name for name, in_using in documented.items() if in_using} == set(Using.__annotations__) - {
+        "connection"
+    }
+
+
+def test_every_event_is_documented():
+    page = EVENTS_PAGE.read_text()
+    hooks, _, rest = page.partition("## The table")
+    assert tuple(re.findall(r"^\| `(job:\w+)` \|", hooks, re.M)) == KINDS
+    documented = set(re.findall(r"`(\w+\.\w+)`", rest.partition("## Log lines")[0])) - {"app.jobs"}
+    source = "\n".join(path.read_text() for path in (ROOT / "src" / "ostinato").rglob("*.py"))
+    told = set(re.findall(r'"((?:job|execution|worker|queue|clock|result)\.[a-z_]+)"', source))
+    told |= {"worker.stopped", "worker.lost"} if 'f"worker.{closed_as}"' in source else set()
+    assert documented == told
+
+
+def test_every_log_line_that_is_documented_exists():
+    lines = re.findall(r"`([A-Z][^`]+)`", EVENTS_PAGE.read_text().partition("## Log lines")[2])
+    source = "\n".join(path.read_text() for path in (ROOT / "src" / "ostinato").rglob("*.py"))
+    assert [line for line in lines if f'"{line}"' not in source and not line.startswith("OSTINATO")] == []
+
+
+def test_every_table_is_documented_and_no_other():
+    dialect = Dialect(Kind.SQLITE)
+    script = "\n".join(
+        "\n".join(map(str, dialect.script(path.read_text()))) for path in MIGRATIONS.glob("*.sql")
+    )
+    made = {"meta"} | set(re.findall(r"CREATE (?:TABLE|VIEW) ostinato_(\w+)", script))
+    assert set(re.findall(r"^\| `(\w+)` \|", DATABASE_PAGE.read_text(), re.M)) == made
+
+
+def test_every_guarantee_is_on_the_page():
+    page = (ROOT / "docs" / "explanation" / "guarantees.md").read_text()
+    assert re.findall(r"^\| (G\d+) \|", page, re.M) == [f"G{n}" for n in range(1, 15)]
