@@ -22,7 +22,8 @@ from ostinato.store.locking import Duty, Lives
 
 log = logging.getLogger("ostinato.store")
 
-RESULTS: Final[Mapping[type[Outcome], Result]] = {  # of what a task came to; the rest is only handed back or given up
+# Of what a task came to; the other outcomes only hand it back, or give it up.
+RESULTS: Final[Mapping[type[Outcome], Result]] = {
     Completed: Result.COMPLETED,
     Failed: Result.FAILED,
     TimedOut: Result.TIMED_OUT,
