@@ -15,8 +15,8 @@ from ostinato.config import Settings
 from ostinato.core import lifecycle
 from ostinato.core.model import Event, Job, Live
 from ostinato.engine.dispatcher import Dispatcher
-from ostinato.engine.engine import StoreThreads
 from ostinato.engine.sweeper import Sweeper
+from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import Identity, Worker
 from ostinato.store import migrate
 from ostinato.store.database import open_database

@@ -480,10 +480,13 @@ def thread_asked(wish: Any, ending: Callable[[], Any]) -> Callable[[Bench], Coro
     return scene
 
 
-@pytest.mark.parametrize("wish", [Cancelled(), Lost()])
 @pytest.mark.parametrize("ending", [lambda: 1, raising(ValueError()), raising(Defer("1h"))])
-async def test_a_thread_ends_as_it_was_asked_to_whatever_it_does(wish, ending, threads):
-    assert await thread_asked(wish, ending)(Bench(threads)) == wish
+async def test_a_thread_ends_as_it_was_asked_to_whatever_it_does(ending, threads):
+    assert await thread_asked(Cancelled(), ending)(Bench(threads)) == Cancelled()
+
+
+async def test_a_thread_whose_lease_was_lost_brings_its_own_result_for_the_fence_to_refuse(threads):
+    assert await thread_asked(Lost(), lambda: 1)(Bench(threads)) == Completed("1")
 
 
 async def test_a_thread_may_finish_while_its_worker_stops(threads):

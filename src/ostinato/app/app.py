@@ -22,6 +22,7 @@ from ostinato.app.options import (
     has_schedule,
     schedule_from,
 )
+from ostinato.app.running import run_to_the_end
 from ostinato.app.signals import Signals
 from ostinato.app.tasks import AppTask, run_once, without_schedule
 from ostinato.config import Settings
@@ -232,7 +233,7 @@ class Ostinato:
         for warning in self.settings.warnings:
             LOGGER.warning(warning)
         try:
-            asyncio.run(self._run(migrate, worker))
+            run_to_the_end(self._run(migrate, worker))
         finally:
             self.close()
         LOGGER.info("Stopped")

@@ -11,7 +11,6 @@ that claims and never settles.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor, Future
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final, ParamSpec, TypeVar
@@ -23,7 +22,7 @@ from ostinato.core.model import Luck
 from ostinato.engine.dispatcher import Dispatcher, Step
 from ostinato.engine.lease import MOST_BUGS, Renewing
 from ostinato.engine.sweeper import Sweeper
-from ostinato.engine.threads import Threads
+from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import NOTHING, Identity, Worker
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
@@ -252,27 +251,3 @@ def _to(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[P, None]], Callab
         return from_a_thread
 
     return hop
-
-
-class StoreThreads(Executor):
-    """Threads for calls into the store. A process that ends does not wait for one that gets no answer."""
-
-    def __init__(self, size: int) -> None:
-        self._threads = Threads(size, "ostinato-store")
-
-    def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        future: Future[T] = Future()
-
-        def run() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(call(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001  it is raised where the call is awaited
-                future.set_exception(error)
-
-        self._threads.submit(run)
-        return future
-
-    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
-        self._threads.stop()

@@ -8,7 +8,8 @@ loop's thread, exactly once. Who wins when a run is asked to stop (timeout, canc
                 catches the error and returns has not done its work. Before that, its own result stands.
   on a thread   Nothing can stop it: `ctx.cancelled` becomes true, and it stays running until it returns. Then it
                 ends as what was asked for; its late result changes nothing. Only when its worker is stopping
-                does a result stand: the grace is there to let it finish.
+                does a result stand: the grace is there to let it finish. When it is lost it is not for us to
+                say: the fence refuses the result, and counts it.
 
 Asked twice, the weightier wish counts: lost, then cancelled, then timed out, then interrupted.
 """
@@ -206,8 +207,13 @@ class OnThread(Running):
         self._finish(outcome)
 
     def _decided(self, outcome: Outcome) -> Outcome:
-        in_grace = isinstance(self._wish, Interrupted) and not _is_plain_failure(outcome)
-        return outcome if self._wish is None or in_grace else self._wish
+        match self._wish:
+            case None | Lost():
+                return outcome
+            case Interrupted() if not _is_plain_failure(outcome):
+                return outcome
+            case wish:
+                return wish
 
 
 class Runner:

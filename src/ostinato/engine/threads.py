@@ -1,13 +1,18 @@
-"""Threads for `def` tasks: a few, kept, and started when they are needed.
+"""Threads for `def` tasks and for the store: a few, kept, and started when they are needed.
 
 Not a ThreadPoolExecutor: that makes a Future and a lock for each call (18 µs and more; this takes about one),
 and waits for its threads when the process ends, which a task that hangs would then prevent.
 """
 
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 from threading import Lock, Thread
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Call = Callable[[], None]
 
@@ -56,3 +61,27 @@ class Threads:
             del item, context, call  # an idle thread must not keep a run's values alive
             with self._lock:
                 self._unfinished -= 1
+
+
+class StoreThreads(Executor):
+    """Threads for calls into the store. A process that ends does not wait for one that gets no answer."""
+
+    def __init__(self, size: int) -> None:
+        self._threads = Threads(size, "ostinato-store")
+
+    def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        future: Future[T] = Future()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(call(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001  it is raised where the call is awaited
+                future.set_exception(error)
+
+        self._threads.submit(run)
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
+        self._threads.stop()
