@@ -1,0 +1,129 @@
+"""The app of these tests: tasks that leave marks in a file. As a program, it is one worker process.
+
+    python workshop.py /tmp/folder '{"database_url": "sqlite:////…", "lease": "2s"}'
+
+A task that holds goes on until the file `release` is in the folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ostinato import Context, Ostinato
+from ostinato.telemetry import configure_logging
+
+LOOK_EVERY = 0.02
+FOLDER = Path(sys.argv[1] if __name__ == "__main__" else "/nowhere")  # tasks run in worker processes only
+
+
+def mark(what: str, ctx: Context) -> None:
+    line = f"{what} {ctx.job_id} {ctx.attempt} {os.getpid()} {time.time()}\n"
+    descriptor = os.open(FOLDER / "marks", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, line.encode())
+    os.close(descriptor)
+
+
+def released() -> bool:
+    return (FOLDER / "release").exists()
+
+
+async def quick(ctx: Context) -> None:
+    mark("start", ctx)
+
+
+async def sleeps(ctx: Context, seconds: float) -> None:
+    mark("start", ctx)
+    await asyncio.sleep(seconds)
+    mark("end", ctx)
+
+
+async def holds(ctx: Context) -> str:
+    mark("start", ctx)
+    while not released():
+        await asyncio.sleep(LOOK_EVERY)
+    mark("end", ctx)
+    return "held"
+
+
+def holds_thread(ctx: Context) -> str:
+    mark("start", ctx)
+    while not released():
+        time.sleep(LOOK_EVERY)
+    mark("end", ctx)
+    return "held"
+
+
+async def holds_the_loop(ctx: Context) -> str:
+    return holds_thread(ctx)
+
+
+async def ignores_cancel(ctx: Context) -> None:
+    mark("start", ctx)
+    while not released():
+        try:
+            await asyncio.sleep(LOOK_EVERY)
+        except asyncio.CancelledError:
+            mark("ignored", ctx)
+    mark("end", ctx)
+
+
+async def blocks_the_loop(ctx: Context, seconds: float) -> None:
+    mark("start", ctx)
+    time.sleep(seconds)
+    mark("end", ctx)
+
+
+async def kills_its_worker(ctx: Context, after: float) -> None:
+    mark("kill", ctx)
+    await asyncio.sleep(after)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Meeting:
+    """How many are in this process at once."""
+
+    here = 0
+    lock = threading.Lock()
+
+
+async def meets(ctx: Context, others: int) -> None:
+    Meeting.here += 1
+    while Meeting.here < others:
+        await asyncio.sleep(LOOK_EVERY)
+    mark("met", ctx)
+
+
+def meets_on_threads(ctx: Context, others: int) -> None:
+    with Meeting.lock:
+        Meeting.here += 1
+    while Meeting.here < others:
+        time.sleep(LOOK_EVERY)
+    mark("met", ctx)
+
+
+TASKS = (
+    quick, sleeps, holds, holds_thread, holds_the_loop, ignores_cancel, blocks_the_loop, kills_its_worker, meets,
+    meets_on_threads,
+)  # fmt: skip
+
+
+def make_app(**settings: Any) -> Ostinato:
+    return Ostinato("workshop", tasks={task.__name__: task for task in TASKS}, **settings)
+
+
+def main() -> None:
+    app = make_app(**json.loads(sys.argv[2]))
+    configure_logging(app.settings)
+    app.run()
+
+
+if __name__ == "__main__":
+    main()
