@@ -66,9 +66,11 @@ def _grown(backoff: Backoff, failures: int) -> timedelta:
     """Grow step by step and stop at the cap: attempt 10,000 must not overflow."""
     wait = backoff.base
     for _ in range(failures - 1):
-        if wait >= backoff.cap or backoff.factor == 1 or not wait:
+        if not wait or backoff.factor == 1:
             break
-        wait = min(wait * backoff.factor, backoff.cap)
+        if wait >= backoff.cap / backoff.factor:
+            return backoff.cap
+        wait *= backoff.factor
     return wait
 
 
