@@ -264,6 +264,7 @@ def _close_old_schedule(draft: Draft) -> None:
     for live in [live for live in draft.occurrences() if not live.running]:
         if live.attempt == 0 and live.due_at > draft.now:
             draft.withdraw(live, None)
+    course.let_in(draft)
     course.close_gap(draft)
     draft.facts.reset_at = None
 

@@ -31,8 +31,9 @@ def must_wait(draft: Draft) -> bool:
 
 
 def go_on(draft: Draft) -> None:
-    """Something of this job has ended: name the next time if nobody has, and end what has come to its end."""
+    """An occurrence has ended: who waits may come in, the next time is named if nobody has, or it is the end."""
     facts = draft.facts
+    let_in(draft)
     if draft.open and facts.next_due_at is None:
         if facts.reset_at is not None:
             wait_for_reset(draft)
@@ -41,6 +42,13 @@ def go_on(draft: Draft) -> None:
                 facts.anchor = draft.now
             name_next(draft, min(draft.dealt_until, draft.now))
     end_if_over(draft)
+
+
+def let_in(draft: Draft) -> None:
+    """Give the one in the waiting place its turn, if there is a slot."""
+    waiting, slot = draft.waiting(), draft.free_slot()
+    if waiting is not None and slot is not None and not draft.gone:
+        draft.requeue(waiting, slot=slot)
 
 
 def wait_for_reset(draft: Draft) -> None:

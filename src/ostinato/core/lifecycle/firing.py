@@ -83,9 +83,9 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Se
     for skip in ahead:
         draft.cut_back(skip)
     _bring_back(draft)
-    if before is not None and facts.reset_at is not None:
+    if draft.open and facts.reset_at is not None:
         course.wait_for_reset(draft)
-    elif before is not None:
+    else:
         course.name_next(draft, min(draft.dealt_until, now))
     if facts.next_due_at != before:
         draft.tell("job.rewound", before=before, after=facts.next_due_at, anchor=facts.anchor)
@@ -105,6 +105,7 @@ def _bring_back(draft: Draft) -> None:
             draft.withdraw(live, None)
         elif live.queued_at > now and live.run_at > now:
             draft.requeue(live, queued_at=now, run_at=now + max(live.run_at - live.queued_at, timedelta(0)))
+    course.let_in(draft)
 
 
 def _too_early(draft: Draft, due: datetime) -> bool:
@@ -231,10 +232,10 @@ def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
         pass
     elif draft.outside_window(due):
         draft.skip(SkipReason.WINDOW, due, due, 1)
-    elif _missed(draft, due):
-        draft.skip(SkipReason.MISSED, due, due, 1)
-    else:
+    elif _newest(draft, due) is None and _chosen(draft, due, due) is not None:
         _place(draft, due)
+    else:
+        draft.skip(SkipReason.MISSED, due, due, 1)
     course.name_next(draft, due)
     course.end_if_over(draft)
 

@@ -70,7 +70,7 @@ def _hand_back(draft: Draft, live: Live, run_at: datetime) -> None:
         _cancelled(draft)
     elif draft.recurring and draft.held_by_pause(live):
         draft.withdraw(live, SkipReason.PAUSED)
-        _over(draft)
+        course.go_on(draft)
     else:
         draft.requeue(
             live, run_at=run_at, worker_id=None, started_at=None, version=None, progress=None,
@@ -89,7 +89,7 @@ def _succeeded(draft: Draft, live: Live) -> None:
         facts.ended_as = Ending.COMPLETED
     elif draft.recurring and by_schedule and facts.ended_as is None and 0 < total <= facts.repeats_done:
         course.conclude(draft, Ending.COMPLETED, SkipReason.OVERLAP)
-    _over(draft)
+    course.go_on(draft)
 
 
 def _decides_the_ending(draft: Draft) -> bool:
@@ -175,7 +175,7 @@ def _exhausted(draft: Draft, live: Live, resets: bool = True) -> None:
             case WhenExhausted.WAIT_RESET if resets and policies.retry_reset_period is not None:
                 facts.reset_at = (facts.period_start or draft.now) + policies.retry_reset_period
                 facts.next_due_at = None
-    _over(draft)
+    course.go_on(draft)
 
 
 def _given_up(draft: Draft, live: Live) -> None:
@@ -183,7 +183,7 @@ def _given_up(draft: Draft, live: Live) -> None:
     if live.cancel_asked_at is not None:
         _cancelled(draft)
     else:
-        _over(draft)
+        course.go_on(draft)
 
 
 def _cancelled(draft: Draft) -> None:
@@ -191,12 +191,4 @@ def _cancelled(draft: Draft) -> None:
     over = draft.facts.ended_as is not None
     if draft.its_time_has_come and not over and not draft.gone and not draft.occurrences():
         draft.facts.cancelled_at = draft.now
-    _over(draft)
-
-
-def _over(draft: Draft) -> None:
-    """An occurrence has ended: who waits may come in, and the schedule goes on."""
-    waiting, slot = draft.waiting(), draft.free_slot()
-    if waiting is not None and slot is not None and not draft.gone:
-        draft.requeue(waiting, slot=slot)
     course.go_on(draft)
