@@ -1,0 +1,99 @@
+"""How a job comes into the world: its first time, its bounds, its first row."""
+
+from datetime import time
+
+import pytest
+
+from ostinato.core.model import Asked, Status, WaitsFor
+from ostinato.core.policy import FirstRun
+from ostinato.core.schedule import Cron, Every, Manual, Once
+from ostinato.core.window import Window
+from tests.build import DAY, HOUR, MINUTE, NOW
+from tests.core.life import Life
+
+NINE_TO_ONE = Window(start=time(9), end=time(13))
+NIGHT = Window(start=time(22), end=time(6))
+AT_ONCE = {"first_run": FirstRun.NOW}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "policies", "first"),
+    [
+        (Every(HOUR), {}, NOW + HOUR),
+        (Cron("30 14 * * *"), {}, NOW + 150 * MINUTE),
+        (Cron("0 12 * * *"), {}, NOW + DAY),
+        (Once(NOW + MINUTE), {}, NOW + MINUTE),
+        (Every(HOUR), {"start_at": NOW + 10 * DAY}, NOW + 10 * DAY),
+        (Every(HOUR), {"start_at": NOW + MINUTE}, NOW + MINUTE),
+        (Every(HOUR), {"start_at": NOW - 10 * MINUTE}, NOW + 50 * MINUTE),
+        (Every(HOUR), {"start_at": NOW + 2 * HOUR, **AT_ONCE}, NOW + 2 * HOUR),
+        (Cron("0 * * * *"), {"start_at": NOW + 90 * MINUTE}, NOW + 2 * HOUR),
+        (Cron("0 * * * *"), {"start_at": NOW + 2 * HOUR}, NOW + 2 * HOUR),
+        (Every(HOUR), {"end_at": NOW + HOUR}, NOW + HOUR),
+        (Once(NOW + MINUTE), {"start_at": NOW + DAY, "end_at": NOW}, NOW + MINUTE),
+        (Manual(), {}, None),
+    ],
+)
+def test_a_new_job_waits_for_its_first_time(schedule, policies, first):
+    life = Life(schedule=schedule, **policies)
+    assert (life.facts.next_due_at, life.rows) == (first, [])
+    assert life.status is (Status.PENDING if first is None else Status.SCHEDULED)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "policies", "due", "then"),
+    [
+        (Every(HOUR), AT_ONCE, NOW, NOW + HOUR),
+        (Cron("30 14 * * *"), AT_ONCE, NOW, NOW + 150 * MINUTE),
+        (Every(HOUR), {**AT_ONCE, "fixed_delay": True}, NOW, None),
+        (Every(HOUR), {**AT_ONCE, "end_at": NOW}, NOW, None),
+        (Every(HOUR), {"start_at": NOW}, NOW, NOW + HOUR),
+        (Cron("0 * * * *"), {"start_at": NOW}, NOW, NOW + HOUR),
+        (Once(NOW), {}, NOW, None),
+        (Once(NOW - DAY), {}, NOW - DAY, None),
+    ],
+)
+def test_a_job_that_is_due_when_it_is_made_is_born_with_its_live_row(schedule, policies, due, then):
+    life = Life(schedule=schedule, **policies)
+    assert (life.only.due_at, life.only.asked, life.only.waits_for) == (due, Asked.SCHEDULE, None)
+    assert (life.only.number, life.only.attempt, life.only.execution_number) == (1, 0, 1)
+    assert life.facts.next_due_at == then
+
+
+@pytest.mark.parametrize("policies", [{}, AT_ONCE, {"start_at": NOW + HOUR}])
+def test_a_job_whose_end_has_passed_is_born_completed(policies):
+    life = Life(every=HOUR, end_at=NOW - MINUTE, **policies)
+    assert (life.status, life.rows, life.facts.next_due_at) == (Status.COMPLETED, [], None)
+
+
+def test_a_first_run_outside_the_window_is_a_skip():
+    life = Life(every=HOUR, window=NIGHT, **AT_ONCE)
+    assert (life.rows, life.skipped) == ([], [("window", NOW, NOW, 1)])
+    assert life.facts.next_due_at == NOW + HOUR
+
+
+def test_a_run_once_outside_the_window_waits_for_the_opening():
+    life = Life(at=NOW, window=NIGHT)
+    assert (life.only.due_at, life.only.run_at) == (NOW, NOW + 10 * HOUR)
+    assert (life.only.waits_for, life.status) == (WaitsFor.TIME, Status.SCHEDULED)
+
+
+def test_an_execution_carries_queue_priority_and_task_of_its_job():
+    life = Life(at=NOW, task="mail", queue="slow", priority=2)
+    assert (life.only.task, life.only.queue, life.only.priority, life.only.args) == ("mail", "slow", 2, None)
+
+
+def test_jitter_delays_the_start_and_not_the_due_time_and_every_machine_agrees():
+    first, second = (Life(every=HOUR, jitter=10 * MINUTE, seed=1) for _ in range(2))
+    for life in (first, second):
+        life.turn(HOUR)
+        assert life.only.due_at == NOW + HOUR
+        assert NOW + HOUR < life.only.run_at < NOW + HOUR + 10 * MINUTE
+        assert life.only.waits_for is WaitsFor.TIME
+    assert first.only.run_at == second.only.run_at
+
+
+def test_jitter_does_not_carry_a_start_out_of_the_window():
+    life = Life(every=HOUR, jitter=HOUR, window=Window(start=time(13), end=time(13, 1)), seed=1)
+    life.turn(HOUR)
+    assert life.only.run_at == NOW + HOUR + DAY
