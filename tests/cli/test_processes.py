@@ -16,8 +16,8 @@ from ostinato import Ostinato
 pytestmark = pytest.mark.system
 
 AN_APP = """
-import time
-from ostinato import Context, Ostinato
+import threading
+from ostinato import Ostinato
 
 app = Ostinato("shop")
 
@@ -28,9 +28,8 @@ def tick() -> None: ...
 def report() -> None: ...
 
 @app.task
-def hang(ctx: Context) -> None:
-    while True:
-        time.sleep(0.01)
+def hang() -> None:
+    threading.Event().wait()
 """
 
 
