@@ -32,11 +32,15 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
         settings.database_url, schema=settings.schema, max_connections=settings.concurrency + 10
     )
     luck = RandomLuck()
-    store = Store(database, luck)
-    if upgrade:
-        migrate.upgrade(database)
-    store.require_current()
-    return Parts(settings, store, clock_of(database), luck)
+    try:
+        store = Store(database, luck)
+        if upgrade:
+            migrate.upgrade(database)
+        store.require_current()
+        return Parts(settings, store, clock_of(database), luck)
+    except BaseException:
+        database.close()
+        raise
 
 
 def clock_of(database: Database) -> Clock:

@@ -1,16 +1,20 @@
-"""Ostinato: what a user holds."""
+"""Ostinato: what a user holds.
 
-import asyncio
+Importing it is quick: a program that only registers tasks, or enqueues now and then, should not wait for an engine.
+What opens a database, asks the front desk or runs is imported by the method that needs it.
+"""
+
+from __future__ import annotations
+
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
-from ostinato.app.banner import announce
 from ostinato.app.handle import Handle
 from ostinato.app.options import (
     JOB_OPTIONS,
@@ -22,21 +26,21 @@ from ostinato.app.options import (
     has_schedule,
     schedule_from,
 )
-from ostinato.app.running import run_to_the_end
-from ostinato.app.signals import Signals
 from ostinato.app.tasks import AppTask, run_once, without_schedule
 from ostinato.config import Settings
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
-from ostinato.engine.engine import Engine
-from ostinato.scheduler import Scheduler
-from ostinato.scheduler.declarations import Applied
-from ostinato.scheduler.executions import ExecutionDesk
-from ostinato.scheduler.jobs import JobDesk
 from ostinato.task import Call, Context, Registry, Task
 from ostinato.telemetry import Hook, Hooks, configure_logging
-from ostinato.wiring import Parts, build_engine, open_parts
+
+if TYPE_CHECKING:
+    from ostinato.engine.engine import Engine
+    from ostinato.scheduler import Scheduler
+    from ostinato.scheduler.declarations import Applied
+    from ostinato.scheduler.executions import ExecutionDesk
+    from ostinato.scheduler.jobs import JobDesk
+    from ostinato.wiring import Parts
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,7 +94,7 @@ class Ostinato:
     @overload
     def task(self, function: Callable[P, R], /) -> AppTask[P, R]: ...
     @overload
-    def task(self, /, **options: Unpack[JobOptions]) -> "Decorator": ...
+    def task(self, /, **options: Unpack[JobOptions]) -> Decorator: ...
     def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]) -> Any:
         """Make a function a task, called `name=` or as the function is. With `every=` or `cron=` also declare a job."""
         check_names(options, JOB_OPTIONS)
@@ -120,7 +124,7 @@ class Ostinato:
 
     # -- jobs
 
-    def schedule(self, call: "Call | AppTask[..., Any]", **options: Unpack[JobOptions]) -> None:
+    def schedule(self, call: Call | AppTask[..., Any], **options: Unpack[JobOptions]) -> None:
         """Declare a job: it is made, or brought in line, when this app starts to work."""
         check_names(options, JOB_OPTIONS)
         bound = call.bind() if isinstance(call, Task) else call
@@ -169,6 +173,8 @@ class Ostinato:
     def scheduler(self) -> Scheduler:
         """The front desk; opens the database on first use."""
         if self._scheduler is None:
+            from ostinato.scheduler import Scheduler
+
             parts = self.parts
             self._scheduler = Scheduler(parts.store, parts.clock, parts.luck, self.name, self.registry.names)
         return self._scheduler
@@ -179,6 +185,8 @@ class Ostinato:
 
     def open(self, *, upgrade: bool = False) -> Parts:
         """Open the database now, bringing its schema up to date if asked."""
+        from ostinato.wiring import open_parts
+
         with self._opening:
             if self._parts is None:
                 self._parts = open_parts(self.settings, upgrade=upgrade)
@@ -196,6 +204,8 @@ class Ostinato:
         return self.parts.clock.now()
 
     async def in_thread(self, call: Callable[[], T]) -> T:
+        import asyncio
+
         return await asyncio.to_thread(call)
 
     def on(self, kind: str) -> Callable[[H], H]:
@@ -206,15 +216,19 @@ class Ostinato:
 
     def engine(self, *, worker: bool = True) -> Engine:
         """What works in this process. To be made inside a running loop."""
+        from ostinato.wiring import build_engine
+
         parts = self.parts
         if not worker:
             parts = replace(parts, settings=replace(parts.settings, queues=NO_QUEUE, concurrency=1))
         return build_engine(parts, self.registry, self._hooks, self.name)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator["Ostinato"]:
+    async def running(self) -> AsyncIterator[Ostinato]:
         """Work inside a program that has its own loop: `async with app.running(): …`."""
-        await asyncio.to_thread(self.apply_declarations)
+        import asyncio
+
+        await self.in_thread(self.apply_declarations)
         engine = self.engine()
         working = asyncio.create_task(engine.run())
         try:
@@ -229,6 +243,8 @@ class Ostinato:
         A second signal stops at once. `migrate` brings the schema of PostgreSQL up to date first; without `worker`
         jobs come due here, and run elsewhere. Logging is configured unless the program has done so.
         """
+        from ostinato.app.running import run_to_the_end
+
         configure_logging(self.settings)
         for warning in self.settings.warnings:
             LOGGER.warning(warning)
@@ -239,14 +255,18 @@ class Ostinato:
         LOGGER.info("Stopped")
 
     async def _run(self, migrate: bool, worker: bool) -> None:
+        from ostinato.app.signals import Signals
+
         with Signals() as signals:
-            await asyncio.to_thread(self._begin, migrate, worker)
+            await self.in_thread(lambda: self._begin(migrate, worker))
             engine = self.engine(worker=worker)
             signals.pass_to(engine.stop)
             await engine.run()
             self._hooks.drain(HOOKS_HAVE)
 
     def _begin(self, migrate: bool, worker: bool) -> None:
+        from ostinato.app.banner import announce
+
         self.open(upgrade=migrate)
         announce(self, self.apply_declarations(), worker)
 

@@ -1,16 +1,19 @@
 """What `enqueue` returns: a job to wait for."""
 
-import asyncio
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Conflict, OstinatoError
 from ostinato.core.model import Status
-from ostinato.scheduler import ExecutionView, JobView, Scheduler
+
+if TYPE_CHECKING:
+    from ostinato.scheduler import ExecutionView, JobView, Scheduler
 
 LONGEST_LOOK = 0.25  # seconds between looks; begins much shorter
 
@@ -58,6 +61,8 @@ class Handle:
 
     async def await_(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
         """`wait` for async code."""
+        import asyncio
+
         return await asyncio.to_thread(self.wait, timeout)
 
     def result(self, timeout: str | float | timedelta = "30s") -> Any:
