@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from ostinato.clock import SystemClock
+from ostinato.clock import MeasuredClock, SystemClock
 from ostinato.config import Settings
 from ostinato.core.errors import StoreUnavailable
 from ostinato.engine import engine as engine_module
@@ -94,6 +96,25 @@ async def test_g14_the_store_away_is_one_line_each_way_and_nothing_is_lost(rig: 
     assert caplog.text.count("Store away") == 1
     assert caplog.text.count("Store back") == 1
     assert "Traceback" not in caplog.text
+
+
+async def test_g5_the_clock_of_the_server_is_measured_again_and_a_jump_is_noticed(rig: Rig):
+    ahead = [timedelta(0)]
+    rig.clock = MeasuredClock(lambda: datetime.now(UTC) + ahead[0])
+    async with running(rig, poll_interval="20ms"):
+        ahead[0] = timedelta(hours=1)  # somebody sets the server's clock
+        (jump,) = await until_there(lambda: rig.events("clock.jumped"))
+        assert 3590 < json.loads(jump.data)["seconds"] < 3610
+
+
+async def test_an_engine_that_has_stopped_leaves_no_threads_behind(rig: Rig):
+    rig.registry.add(Task(lambda: None, "work"))
+    before = set(threading.enumerate())
+    async with running(rig):
+        jobs = rig.enqueue(5)
+        for job_id in jobs:
+            await ended(rig, job_id, "completed")
+    await until(lambda: set(threading.enumerate()) <= before)
 
 
 # -- stop
@@ -242,6 +263,11 @@ class Gate:
                 raise
 
         rig.registry.add(Task(work))
+
+
+async def until_there(find: Callable[[], Any]) -> Any:
+    await until(find)
+    return find()
 
 
 def handed_back(rig: Rig) -> list[Any]:

@@ -102,6 +102,7 @@ class Engine:
                 each.cancel()
             renewing.close()
             listener.close()
+            self.worker.close()
             self._executor.shutdown()
         if self._failure is not None:
             raise self._failure

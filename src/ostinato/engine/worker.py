@@ -270,3 +270,7 @@ class Worker:
         if self.lease.worker_id is not None and not self.lease.closed:
             changes = await self.in_store(self._store.workers.leave, self.lease.worker_id, self._clock.now())
             self._telemetry.changed(changes)
+
+    def close(self) -> None:
+        """Let its threads go, each when it is done."""
+        self._runner.threads.stop()
