@@ -180,7 +180,8 @@ def test_operators_do_what_they_do_in_life(sim):
     sim.advance("30m")
     assert [at for _, at in seen] == [MONDAY + 3.5 * HOUR]
     assert [(skip.reason, skip.count) for skip in sim.skips("refresh_prices")] == [(SkipReason.PAUSED, 6)]
-    assert [event.kind for event in sim.events("refresh_prices")] == ["job.paused", "job.resumed"]
+    told = [event.kind for event in sim.events("refresh_prices")]
+    assert told == ["job.created", "job.paused", "job.resumed"]
 
 
 def test_a_cancelled_run_stops(sim):

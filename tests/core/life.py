@@ -143,7 +143,8 @@ class Life:
 
     @property
     def told(self) -> list[str]:
-        return [event.kind for event in self.events]
+        """What was told after the birth."""
+        return [event.kind for event in self.events if event.kind != "job.created"]
 
     # -- the dispatcher
 

@@ -1,14 +1,16 @@
 """How a job comes into the world: its first time, its bounds, its first row."""
 
 from datetime import time
+from uuid import UUID
 
 import pytest
 
+from ostinato.core.lifecycle import create
 from ostinato.core.model import Asked, Status, WaitsFor
 from ostinato.core.policy import FirstRun
 from ostinato.core.schedule import Cron, Every, Manual, Once
 from ostinato.core.window import Window
-from tests.build import DAY, HOUR, MINUTE, NOW
+from tests.build import DAY, HOUR, MINUTE, NOW, Chance, a_definition
 from tests.core.life import Life
 
 NINE_TO_ONE = Window(start=time(9), end=time(13))
@@ -97,3 +99,13 @@ def test_jitter_does_not_carry_a_start_out_of_the_window():
     life = Life(every=HOUR, jitter=HOUR, window=Window(start=time(13), end=time(13, 1)), seed=1)
     life.turn(HOUR)
     assert life.only.run_at == NOW + HOUR + DAY
+
+
+@pytest.mark.parametrize("by", ["", "ops"])
+@pytest.mark.parametrize("schedule", [Every(HOUR), Cron("0 9 * * *"), Manual(), Once(NOW)])
+def test_a_birth_is_told_with_who_asked_unless_a_program_enqueued_it(schedule, by):
+    change = create(UUID(int=1), a_definition(schedule=schedule), NOW, Chance(), by)
+    nobody_asked = isinstance(schedule, Once) and not by
+    assert [(event.kind, event.by) for event in change.events] == (
+        [] if nobody_asked else [("job.created", by)]
+    )

@@ -115,8 +115,8 @@ def test_events_are_listed_for_all_or_one(world):
     world.command(second, "cancel")
     world.store.history.tell([Event(world.luck.id(NOW), NOW, "clock.jumped")])
     kinds = {event.kind for event in world.store.history.events(10)}
-    assert kinds == {"job.paused", "job.cancelled", "clock.jumped"}
-    assert [event.kind for event in world.store.history.events(10, first)] == ["job.paused"]
+    assert kinds == {"job.created", "job.paused", "job.cancelled", "clock.jumped"}
+    assert [event.kind for event in world.store.history.events(10, first)] == ["job.paused", "job.created"]
 
 
 def test_the_newest_execution_is_the_one_that_was_made_last(world):

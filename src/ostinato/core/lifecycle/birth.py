@@ -7,7 +7,7 @@ from ostinato.core.lifecycle import course, timeline
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.model import Asked, Change, Definition, Facts, Job, Luck, SkipReason
 from ostinato.core.policy import FirstRun
-from ostinato.core.schedule import Once
+from ostinato.core.schedule import Once, to_json
 
 
 def create(job_id: UUID, definition: Definition, now: datetime, luck: Luck, by: str = "") -> Change:
@@ -16,6 +16,8 @@ def create(job_id: UUID, definition: Definition, now: datetime, luck: Luck, by: 
     draft = Draft(Job(job_id, definition, facts), (), now, luck, by)
     begin(draft)
     course.end_if_over(draft)
+    if by or not draft.run_once:  # what a program enqueues has its own row, and nobody else to name
+        draft.tell("job.created", schedule=to_json(definition.schedule), anchor=draft.facts.anchor)
     return draft.change()
 
 
