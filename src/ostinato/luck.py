@@ -1,6 +1,7 @@
 """Chance, from one place, so that a simulation can be repeated from its seed."""
 
 import random
+import threading
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -8,6 +9,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 VERSION_7 = 7 << 76
 VARIANT = 0b10 << 62
+ROOM_TO_RISE = 60  # bits of chance at first, of 62: ids of one instant rise from there
+STEP = 24  # bits of the steps by which they rise
 
 
 class RandomLuck:
@@ -15,19 +18,25 @@ class RandomLuck:
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = random.Random(seed)
+        self._turn = threading.Lock()
+        self._instant = -1
+        self._tail = 0
 
     def fraction(self) -> float:
         """A number in [0, 1)."""
         return self._random.random()
 
     def id(self, now: datetime) -> UUID:
-        """A version 7 UUID: milliseconds, then the rest of the microseconds, then chance. None is older than 1970."""
-        milliseconds, rest = divmod((max(now, EPOCH) - EPOCH) // MICROSECOND, 1000)
-        sub_millisecond = rest * 4096 // 1000
-        return UUID(
-            int=milliseconds << 80
-            | VERSION_7
-            | sub_millisecond << 64
-            | VARIANT
-            | self._random.getrandbits(62)
-        )
+        """A version 7 UUID: milliseconds, then the rest of the microseconds, then chance. None is older than 1970.
+
+        Ids that one process makes for the same instant rise too: what it did first is listed first.
+        """
+        instant = (max(now, EPOCH) - EPOCH) // MICROSECOND
+        with self._turn:
+            if instant == self._instant:
+                self._tail += 1 + self._random.getrandbits(STEP)
+            else:
+                self._instant, self._tail = instant, self._random.getrandbits(ROOM_TO_RISE)
+            tail = self._tail
+        milliseconds, rest = divmod(instant, 1000)
+        return UUID(int=milliseconds << 80 | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT | tail)

@@ -1,0 +1,50 @@
+"""Luck: ids in the order of time, and the same from the same seed."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from uuid import RFC_4122, UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ostinato.luck import RandomLuck
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31)).map(lambda at: at.replace(tzinfo=UTC))
+
+
+@given(INSTANTS, INSTANTS)
+def test_ids_are_in_the_order_of_time(one, other):
+    luck = RandomLuck()
+    first, second = luck.id(min(one, other)), luck.id(max(one, other))
+    apart = abs(one - other) >= timedelta(milliseconds=1) or one == other
+    assert first < second or not apart
+    assert (first.version, first.variant) == (7, RFC_4122)
+
+
+def test_ids_of_one_instant_rise():
+    luck = RandomLuck()
+    ids = [luck.id(NOW) for _ in range(10_000)]
+    assert ids == sorted(set(ids))
+
+
+def test_an_instant_before_1970_has_an_id():
+    assert isinstance(RandomLuck().id(datetime(1, 1, 1, tzinfo=UTC)), UUID)
+
+
+def test_the_same_seed_gives_the_same_luck():
+    one, other = RandomLuck(7), RandomLuck(7)
+    assert [one.id(NOW), one.fraction(), one.id(NOW)] == [other.id(NOW), other.fraction(), other.id(NOW)]
+    assert RandomLuck().id(NOW) != RandomLuck().id(NOW)
+
+
+def test_threads_never_get_the_same_id():
+    luck, ids = RandomLuck(), list[UUID]()
+    threads = [
+        threading.Thread(target=lambda: ids.extend(luck.id(NOW) for _ in range(5000))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(ids)) == 20_000
