@@ -1,0 +1,107 @@
+"""Whatever happens, the guarantees hold.
+
+TEST_SEEDS=17 pytest tests/simulation              one seed, with its story
+TEST_SEEDS=1000-2000 pytest tests/simulation       a thousand
+make soak                                          many
+"""
+
+import logging
+import os
+
+import pytest
+
+from ostinato.store import migrate
+from ostinato.store.database import open_database
+from tests.simulation.guarantees import broken
+from tests.simulation.world import Alarm, Violation, World
+
+CI_SEEDS = 300
+POSTGRES_SEEDS = 10
+SOAK_SEEDS = 5000
+STORY = 150  # lines
+
+
+def chosen(default: range) -> list[int]:
+    """The seeds of this run: `17`, `17,18` or `1000-2000`."""
+    text = os.environ.get("TEST_SEEDS", "")
+    if not text:
+        return list(default)
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last) + 1)) if last else [int(seed) for seed in text.split(",")]
+
+
+def tell(seed: int, database, flaws: list[str] | None = None) -> World:
+    """Let a seed happen; fail with its story if a guarantee does not hold."""
+    alarm, log = Alarm(), logging.getLogger("ostinato")
+    world = World(seed, database)
+    level, propagate = log.level, log.propagate
+    log.addHandler(alarm)
+    log.setLevel(logging.ERROR)
+    log.propagate = False
+    try:
+        world.run()
+        found = broken(world, at_the_end=False)
+        if not found:
+            world.calm_down()
+            found = broken(world, at_the_end=True)
+        found += alarm.heard
+    except Violation as violation:
+        found = [str(violation)]
+    except Exception as error:
+        error.add_note(story(world, ["it raised this"]))
+        raise
+    finally:
+        log.removeHandler(alarm)
+        log.setLevel(level)
+        log.propagate = propagate
+        world.close()
+    if flaws is not None:
+        flaws += found
+    elif found:
+        pytest.fail(story(world, found), pytrace=False)
+    return world
+
+
+def story(world: World, found: list[str]) -> str:
+    lines = world.trace[-STORY:]
+    left_out = [f"… {len(world.trace) - STORY} lines before"] if len(world.trace) > STORY else []
+    repeat = f"TEST_SEEDS={world.seed} .venv/bin/python -m pytest tests/simulation -k seed"
+    return "\n".join([f"seed {world.seed}", *left_out, *lines, "", *found, "", f"repeat with: {repeat}"])
+
+
+def on_sqlite(tmp_path, seed: int, **more):
+    database = open_database(f"sqlite:///{tmp_path}/world.db", durable=False)
+    migrate.upgrade(database)
+    try:
+        return tell(seed, database, **more)
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("seed", chosen(range(CI_SEEDS)))
+def test_the_guarantees_hold_for_a_seed(seed, tmp_path):
+    on_sqlite(tmp_path, seed)
+
+
+@pytest.mark.parametrize("seed", chosen(range(CI_SEEDS, CI_SEEDS + POSTGRES_SEEDS)))
+def test_the_guarantees_hold_for_a_seed_on_postgres(seed, postgres_url):
+    database = open_database(postgres_url)
+    migrate.upgrade(database)
+    try:
+        tell(seed, database)
+    finally:
+        database.close()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", chosen(range(100_000, 100_000 + SOAK_SEEDS)))
+def test_the_guarantees_hold_for_many_a_seed(seed, tmp_path):
+    on_sqlite(tmp_path, seed)
+
+
+def test_a_seed_is_always_the_same_story(tmp_path):
+    stories = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        stories.append(on_sqlite(tmp_path / folder, 7, flaws=[]).trace)
+    assert stories[0] == stories[1]

@@ -1,0 +1,576 @@
+"""One seed: a database, a clock, some processes and operators, and all that can go wrong between them.
+
+Everything runs in one thread, one action after the other, so that a seed is always the same story. What people were
+told (acknowledged settles, commands, claims that were committed) is written down as it happens and held against the
+rows: here, at once, where an answer itself is wrong; in guarantees.py at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from ostinato.clock import ManualClock
+from ostinato.config import Settings
+from ostinato.core.errors import Conflict, Invalid, LeaseLost, NotFound, StoreError
+from ostinato.core.model import Asked, Definition, Live
+from ostinato.luck import RandomLuck
+from ostinato.scheduler import Scheduler
+from ostinato.store.database import Database
+from ostinato.store.settling import Settled
+from ostinato.store.store import Store
+from ostinato.task import Context, Defer, GiveUp, Registry, RetryLater, Task
+from ostinato.telemetry import Hooks, Telemetry
+from ostinato.testing import Process
+from ostinato.testing.process import State
+from tests.simulation.chance import BEGINNINGS, PACES, SECOND, Chance
+from tests.simulation.misfortune import Crash, Fault, ShakyDatabase
+
+INSTANT = timedelta(microseconds=1)
+LEASE, SWEEP, RENEW = 30 * SECOND, 7 * SECOND, 10 * SECOND
+MOST_PROCESSES = 4
+MOST_JOBS = 7
+ACTIONS = 90
+WAKE_UPS = 40  # until it is all over
+NO_MORE = 1000  # rounds at one instant
+
+ACTIONS_AND_WEIGHTS = {
+    "pass_time": 30, "work": 30, "one_duty": 14, "command": 12, "create": 5, "crash": 2, "hire": 3, "freeze": 2,
+    "thaw": 3, "vigil": 4, "jump_ahead": 1, "jump_back": 1, "store_away": 1, "queue_command": 2, "execution_command": 3,
+}  # fmt: skip
+COMMANDS = {
+    "pause": 4, "resume": 5, "cancel": 1, "run": 4, "run_with": 1, "retry": 3, "restart": 3, "edit": 5, "delete": 1,
+}  # fmt: skip
+ENDS = {
+    "complete": 10, "fail": 6, "retry_later": 1, "give_up": 1, "defer": 2, "hang": 1, "stubborn": 1, "checkpoint": 1,
+}  # fmt: skip
+
+
+class Violation(AssertionError):
+    """A guarantee does not hold."""
+
+
+@dataclass
+class Known:
+    """What the world knows about a job that somebody made."""
+
+    id: UUID
+    made: Definition
+    tried: list[Definition] = field(default_factory=list)  # every definition it has or may have had
+    stopped: str | None = None  # an acknowledged pause, cancel or delete
+    run_since: bool = False  # somebody asked for a run since the pause
+    deleted: bool = False  # or perhaps
+    changed_when_over: set[datetime] = field(
+        default_factory=set
+    )  # when it was changed though its schedule had ended
+
+
+@dataclass
+class Ledger:
+    """What was promised."""
+
+    claims: dict[UUID, Live] = field(default_factory=dict)  # the newest claim of each execution
+    settled: dict[UUID, Any] = field(default_factory=dict)  # acknowledged ends
+    paused_queues: set[str] = field(default_factory=set)
+
+
+class World:
+    """Everything there is in one seed."""
+
+    def __init__(self, seed: int, database: Database) -> None:
+        self.seed, self.inner = seed, database
+        self.chance = Chance(seed)
+        self.begun = self.chance.one(*BEGINNINGS)
+        self.clock = ManualClock(self.begun)
+        self.high_water = self.begun  # the latest that the wall clock ever showed before it was set back
+        self.set_back = False
+        self.pace = self.chance.one(*PACES)
+        self.frugal = self.chance.maybe(0.12)  # retention takes nearly everything away
+        self.rough = self.chance.one(0.0, 0.01, 0.04)  # how many transactions meet a fault
+        self.crashes = self.chance.maybe(0.7)
+        self.may_set_back = self.chance.maybe(0.3)
+        self.luck = RandomLuck(seed)
+        keep = {"keep_days": 0, "keep_executions": 3} if self.frugal else {"keep_days": 36_500}
+        self.settings = Settings(
+            lease=LEASE, renew=RENEW, sweep=SWEEP, run_log=False, concurrency=self.chance.one(1, 2, 5), **keep
+        )
+        self.telemetry = Telemetry(self.settings, Hooks())
+        self.calm = False
+        self.away = 0
+        self.trace: list[str] = []
+        self.ledger = Ledger()
+        self.jobs: dict[UUID, Known] = {}
+        self.processes: list[Process] = []
+        self.gone: list[Process] = []
+        self.hired = 0
+        self.store = Store(database, self.luck)  # the witness: nothing ever goes wrong here
+        desk = Store(self._shaky("operator", crashes=False), self.luck)
+        self.operator = Scheduler(desk, self.clock, self.luck, "", lambda: ("work", "rare"))
+
+    # -- the story
+
+    def run(self) -> None:
+        """Let it happen."""
+        self._hire()
+        for _ in range(3):
+            self._create()
+        for _ in range(ACTIONS):
+            action = self.chance.weighted(ACTIONS_AND_WEIGHTS)
+            getattr(self, f"_{action}")()
+
+    def calm_down(self) -> None:
+        """No more misfortune: everybody works, and time passes until all that is due is done."""
+        self.calm, self.away = True, 0
+        self.tell("-- calm")
+        for process in list(self.processes):
+            if process.state is State.PAUSED:
+                self._attempt(process, "thaws", process.wake)
+        for queue in self.operator.queues():
+            self.operator.resume_queue(queue.name)
+            self.operator.bound_queue(queue.name, None)
+        self.ledger.paused_queues.clear()
+        self._hire(everything=True)
+        self._watch_over(LEASE + 4 * SWEEP)
+        for process in self._working()[1:-1]:
+            self.tell(f"{process.name} stops in order")
+            process.stop()
+            self.processes.remove(process)
+            self.gone.append(process)
+        for _ in range(WAKE_UPS):
+            self.clock.advance(self._until_something_happens())
+            for process in self._working():
+                self._attempt(process, "renews", process.renew, quiet=True)
+            self._everybody()
+
+    # -- time
+
+    def _pass_time(self) -> None:
+        step = self.chance.one(*self.pace.steps)
+        if self.chance.maybe(0.3):
+            step *= self.chance.random.random()
+        self._let_pass(step)
+        for process in self._working():
+            if self.chance.maybe(0.9):
+                self._attempt(process, "renews", process.renew)
+
+    def _let_pass(self, step: timedelta) -> None:
+        self.clock.advance(step)
+        self.tell(f"{step} pass")
+
+    def _vigil(self) -> None:
+        """Long enough, and watched closely enough, to find out who is dead."""
+        self.tell("-- vigil")
+        self._watch_over(LEASE + 2 * SWEEP)
+
+    def _watch_over(self, span: timedelta) -> None:
+        for _ in range(span // SWEEP + 1):
+            self.clock.advance(SWEEP)
+            for process in self._working():
+                self._attempt(process, "renews", process.renew)
+                self._attempt(process, "sweeps", process.sweeper.step)
+            self._everybody()
+
+    def _jump_ahead(self) -> None:
+        by = self.chance.one(2, 20, 200) * self.chance.one(*self.pace.steps)
+        self.clock.set(self.clock.now() + by)
+        self.tell(f"the clock is set ahead by {by}")
+
+    def _jump_back(self) -> None:
+        if not self.may_set_back:
+            return
+        by = self.chance.one(1, 2, 20) * self.chance.one(*self.pace.steps)
+        self.high_water, self.set_back = max(self.high_water, self.clock.now()), True
+        self.clock.set(self.clock.now() - by)
+        self.tell(f"the clock is set back by {by}")
+
+    # -- processes
+
+    def _hire(self, everything: bool = False) -> None:
+        if len(self.processes) >= MOST_PROCESSES and not everything:
+            return
+        self.hired += 1
+        name = f"w{self.hired}"
+        store = Store(self._shaky(name), self.luck)
+        self._witness(store)
+        parts = SimpleNamespace(
+            store=store, clock=self.clock, luck=self.luck, settings=self.settings, telemetry=self.telemetry
+        )
+        process = Process(name, parts, self._tasks(everything or self.chance.maybe(0.6)))
+        self.processes.append(process)
+        while self._attempt(process, "starts", process.start) and process in self.processes:
+            pass
+
+    def _tasks(self, all_of_them: bool) -> Registry:
+        registry = Registry()
+        for name in ("work", "rare") if all_of_them else ("work",):
+            registry.add(Task(self._task, name))
+        return registry
+
+    def _working(self) -> list[Process]:
+        return [process for process in self.processes if process.working]
+
+    def _somebody(self) -> Process | None:
+        working = self._working()
+        return self.chance.one(*working) if working else None
+
+    def _work(self) -> None:
+        """Some process does all its duties, or everybody does."""
+        if self.chance.maybe(0.3):
+            return self._everybody()
+        process = self._somebody()
+        if process is not None:
+            self._attempt(process, "works", process.turn)
+        return None
+
+    def _everybody(self) -> None:
+        for _ in range(NO_MORE):
+            moved = 0
+            for process in self._working():
+                done = self._attempt(process, "works", process.turn, quiet=True)
+                moved += done if isinstance(done, int) and self.calm else 0
+            if not moved:
+                return
+        raise Violation(f"there is always something to do at {self.clock.now()}")
+
+    def _one_duty(self) -> None:
+        process = self._somebody()
+        if process is None:
+            return
+        worker = process.worker
+        duties: dict[str, Callable[[], Any]] = {
+            "dispatches": process.dispatcher.step,
+            "claims": lambda: process.do(worker.step),
+            "flushes": lambda: process.do(worker.flush),
+            "watches": lambda: process.do(worker.watch),
+            "sweeps": process.sweeper.step,
+            "tidies": process.sweeper.tidy,
+        }
+        name = self.chance.one(*duties)
+        self._attempt(process, name, duties[name])
+
+    def _attempt(self, process: Process, what: str, duty: Callable[[], Any], quiet: bool = False) -> Any:
+        """A process does something: a store that is away is tried again another time, a crash is the end."""
+        try:
+            done = duty()
+        except Crash:
+            self._die(process, f"crashes while it {what}")
+            return None
+        except StoreError as error:
+            self.tell(f"{process.name} {what}: {error}")
+            return error
+        if not quiet or done:
+            self.tell(f"{process.name} {what}{_brief(done)}")
+        return None if what == "starts" else done
+
+    def _crash(self) -> None:
+        process = self._somebody()
+        if process is not None and self.crashes:
+            self._die(process, f"crashes with {process.running} running")
+
+    def _die(self, process: Process, how: str) -> None:
+        self.tell(f"{process.name} {how}")
+        process.state = State.CRASHED
+        self.processes.remove(process)
+        self.gone.append(process)
+
+    def _freeze(self) -> None:
+        process = self._somebody()
+        if process is not None:
+            process.state = State.PAUSED
+            self.tell(f"{process.name} freezes with {process.running} running")
+
+    def _thaw(self) -> None:
+        frozen = [process for process in self.processes if process.state is State.PAUSED]
+        if frozen:
+            process = self.chance.one(*frozen)
+            self._attempt(process, "thaws", process.wake)
+            if self.chance.maybe(0.5) and process in self.processes:  # the result is faster than the renewal
+                self._attempt(process, "flushes", lambda: process.do(process.worker.flush))
+
+    def _store_away(self) -> None:
+        self.away = self.chance.one(5, 20)
+        self.tell(f"the store is away for {self.away} calls")
+
+    # -- misfortune
+
+    def _shaky(self, name: str, crashes: bool = True) -> Any:
+        return ShakyDatabase(
+            self.inner,
+            lambda writes: self._fault(name, writes, crashes),
+            lambda claimed: self._committed(name, claimed),
+        )
+
+    def _fault(self, name: str, writes: bool, crashes: bool) -> Fault:
+        if self.calm:
+            return Fault.NONE
+        if self.away:
+            self.away -= 1
+            return Fault.AWAY
+        if not writes or not self.chance.maybe(self.rough):
+            return Fault.NONE
+        faults = [Fault.AWAY, Fault.ROLLED_BACK, Fault.ANSWER_LOST, Fault.ANSWER_LOST]
+        if crashes and self.crashes:
+            faults += [Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
+        fault = self.chance.one(*faults)
+        self.tell(f"{name}: {fault.value}")
+        return fault
+
+    # -- what the tasks do
+
+    async def _task(self, ctx: Context, n: int) -> int:
+        end = "complete" if self.calm else self.chance.weighted(ENDS)
+        takes = (
+            SECOND * 0 if self.calm else self.chance.one(0, 0, 0.5, 1, 3) * self.chance.one(*self.pace.steps)
+        )
+        self.tell(f"  {ctx.execution_key[-40:]} begins, will {end} after {takes}")
+        try:
+            await asyncio.sleep(takes.total_seconds())
+            return await self._come_to(ctx, end)
+        except asyncio.CancelledError:
+            if end != "stubborn":
+                raise
+            await asyncio.sleep(3)
+            return 7
+
+    async def _come_to(self, ctx: Context, end: str) -> int:
+        match end:
+            case "fail":
+                raise ValueError("boom")
+            case "retry_later":
+                raise RetryLater(self.chance.one(*self.pace.steps))
+            case "give_up":
+                raise GiveUp("no use")
+            case "defer":
+                raise Defer(self.chance.one(*self.pace.steps))
+            case "hang":
+                await asyncio.Event().wait()
+            case "checkpoint":
+                ctx.progress(1, of=2)
+                try:
+                    ctx.save_checkpoint({"at": ctx.attempt})
+                except LeaseLost:
+                    self.tell("  its checkpoint is refused")
+        return ctx.attempt
+
+    # -- operators
+
+    def _create(self) -> None:
+        if len(self.jobs) >= MOST_JOBS:
+            return
+        task = self.chance.weighted({"work": 8, "rare": 2, "nobody": 1})
+        key = self.chance.one(None, f"k{len(self.jobs)}")
+        wanted = self.chance.definition(self.clock.now(), self.pace, task, key)
+        for _ in range(20 if key else 1):  # with a key it can be repeated safely
+            try:
+                (job_id,) = self.operator.jobs.create([wanted], allow_unknown=True)
+            except Invalid:
+                return
+            except StoreError as error:
+                self.tell(f"somebody makes a job: {error}")
+                continue
+            self.jobs[job_id] = Known(job_id, wanted, [wanted])
+            self.tell(f"somebody makes job {short(job_id)}: {task} {wanted.schedule} {shown(wanted)}")
+            return
+
+    def _command(self) -> None:
+        known = self._some_job()
+        if known is not None:
+            name = self.chance.weighted(COMMANDS)
+            self._ask(f"{name} {short(known.id)}", lambda: self._ask_one(name, known))
+
+    def _ask_one(self, name: str, known: Known) -> None:
+        row = self.store.jobs.get([known.id]).get(known.id)
+        if row is not None and row.job.facts.ended_as is not None:
+            known.changed_when_over.add(self.clock.now())
+        getattr(self, f"_ask_{name}")(known)
+
+    def _some_job(self) -> Known | None:
+        jobs = [known for known in self.jobs.values() if not known.deleted]
+        return self.chance.one(*jobs) if jobs else None
+
+    def _ask(self, what: str, command: Callable[[], Any]) -> None:
+        self.clock.advance(INSTANT)  # two events of one instant would have no order
+        try:
+            command()
+            self.tell(f"operator: {what}")
+        except (Conflict, NotFound, Invalid, StoreError) as error:
+            self.tell(f"operator: {what}: {type(error).__name__} {error}"[:160])
+
+    def _ask_pause(self, known: Known) -> None:
+        self.operator.jobs.pause(known.id, by="ops")
+        known.stopped, known.run_since = "pause", False
+
+    def _may_have_begun_again(self, known: Known) -> None:
+        """A pause ends with the job; whatever the answer will be, what is asked for now may have happened."""
+        row = self.store.jobs.get([known.id]).get(known.id)
+        if known.stopped == "pause" and row is not None and row.job.facts.ended_as is not None:
+            known.stopped = None
+
+    def _ask_resume(self, known: Known) -> None:
+        if known.stopped == "pause":
+            known.stopped = None  # whatever the answer is, it may have happened
+        self.operator.jobs.resume(known.id, by="ops")
+
+    def _ask_cancel(self, known: Known) -> None:
+        self.operator.jobs.cancel(known.id, by="ops")
+        known.stopped = "cancel"
+
+    def _ask_delete(self, known: Known) -> None:
+        known.deleted = True
+        self.operator.jobs.delete(known.id, by="ops")
+        known.stopped = "delete"
+
+    def _ask_run(self, known: Known) -> None:
+        known.run_since = True
+        self.operator.jobs.run(known.id, by="ops")
+
+    def _ask_run_with(self, known: Known) -> None:
+        known.run_since = True
+        self.operator.jobs.run(known.id, {"n": 2}, by="ops")
+
+    def _ask_retry(self, known: Known) -> None:
+        self._may_have_begun_again(known)
+        self.operator.jobs.retry(known.id, by="ops")
+
+    def _ask_restart(self, known: Known) -> None:
+        self._may_have_begun_again(known)
+        self.operator.jobs.restart(known.id, by="ops")
+
+    def _ask_edit(self, known: Known) -> None:
+        job = self.operator.jobs.get(known.id).job
+        wanted = self.chance.edited(job.definition, self.clock.now(), self.pace)
+        known.tried.append(wanted)
+        self.operator.jobs.edit(known.id, lambda _: wanted, by="ops", allow_unknown=True)
+        self.tell(f"  now {wanted.task} {wanted.schedule} {shown(wanted)}")
+
+    def _queue_command(self) -> None:
+        queue = self.chance.one("default", "bulk")
+        match self.chance.one("pause", "resume", "resume", "bound", "unbound"):
+            case "pause":
+                self._ask(f"pause queue {queue}", lambda: self._pause_queue(queue))
+            case "resume":
+                self.ledger.paused_queues.discard(queue)
+                self._ask(f"resume queue {queue}", lambda: self.operator.resume_queue(queue))
+            case "bound":
+                self._ask(f"bound queue {queue}", lambda: self.operator.bound_queue(queue, 1))
+            case "unbound":
+                self._ask(f"unbound queue {queue}", lambda: self.operator.bound_queue(queue, None))
+
+    def _pause_queue(self, queue: str) -> None:
+        self.operator.pause_queue(queue)
+        self.ledger.paused_queues.add(queue)
+
+    def _execution_command(self) -> None:
+        lives = self.store.history.live(50)
+        if not lives:
+            return
+        live = self.chance.one(*lives)
+        what = self.chance.one("cancel", "cancel", "force", "release")
+        desk = self.operator.executions
+        self._ask(
+            f"{what} execution {short(live.id)} n{live.number}-rc{live.attempt} of {short(live.job_id)}",
+            {
+                "cancel": lambda: desk.cancel(live.id, by="ops"),
+                "force": lambda: desk.cancel(live.id, by="ops", force=True),
+                "release": lambda: desk.release(live.id, by="ops"),
+            }[what],
+        )
+
+    # -- what is seen as it happens
+
+    def _committed(self, name: str, claimed: list[Live]) -> None:
+        for live in claimed:
+            self.ledger.claims[live.id] = live
+            self.tell(
+                f"  {name} claims {short(live.job_id)} n{live.number}-rc{live.attempt} fence {live.fence}"
+            )
+            self._check_start(live)
+
+    def _check_start(self, live: Live) -> None:
+        now, known = self.clock.now(), self.jobs.get(live.job_id)
+        if live.run_at > now or (live.asked is Asked.SCHEDULE and live.attempt == 0 and live.due_at > now):
+            raise Violation(f"G5: {live} starts early, at {now}")
+        if live.queue in self.ledger.paused_queues:
+            raise Violation(f"G8: {live} starts though its queue is paused")
+        if known is None or known.stopped is None:
+            return
+        if known.stopped != "pause" or not known.run_since:
+            raise Violation(f"G8: {live} starts after an acknowledged {known.stopped}")
+
+    def _witness(self, store: Store) -> None:
+        """Be there when something is settled."""
+        settle, settle_in = store.queue.settle, store.queue.settle_in
+
+        def witnessed_in(tx: Any, finished: Any) -> Settled:
+            settled = settle_in(tx, finished)
+            ended = {each.id for change in settled.changes for each in (*change.ended, *change.alter)}
+            for each in finished:
+                claim = self.ledger.claims.get(each.live.id)
+                if each.live.id in ended and each not in settled.refused and each not in settled.left:
+                    self._check_fence(each.live, claim)
+            return settled
+
+        def witnessed(finished: Any) -> Settled:
+            settled = settle(finished)
+            for change in settled.changes:
+                for each in change.ended:
+                    self.ledger.settled[each.id] = each
+            return settled
+
+        store.queue.settle_in, store.queue.settle = witnessed_in, witnessed  # type: ignore[method-assign]
+
+    def _check_fence(self, live: Live, claim: Live | None) -> None:
+        if claim is None or (live.fence, live.worker_id) != (claim.fence, claim.worker_id):
+            raise Violation(f"G2: settled with a stale fence: {live}, but the last claim is {claim}")
+
+    # -- within
+
+    def _until_something_happens(self) -> timedelta:
+        now = self.clock.now()
+        times = [at - now for process in self._working() for at in process.wake_at]
+        times += [process.until_timer for process in self._working() if process.until_timer is not None]
+        times = [time for time in times if time > timedelta(0)]
+        return min([*times, LEASE])
+
+    def tell(self, line: str) -> None:
+        self.trace.append(f"{self.clock.now():%m-%d %H:%M:%S.%f}  {line}")
+
+    def close(self) -> None:
+        for process in [*self.processes, *self.gone]:
+            process.close()
+
+
+class Alarm(logging.Handler):
+    """Nothing that no rule can deal with ever happens here."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if record.exc_info or "cannot be" in message:
+            trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
+            self.heard.append(f"{message}\n{trace}")
+
+
+def short(id: UUID) -> str:
+    return id.hex[-6:]
+
+
+def shown(definition: Definition) -> str:
+    policies, usual = definition.policies, type(definition.policies)()
+    changed = [n for n in policies.__slots__ if getattr(policies, n) != getattr(usual, n) and n != "backoff"]
+    return " ".join(f"{name}={getattr(policies, name)}" for name in changed)
+
+
+def _brief(done: Any) -> str:
+    if isinstance(done, list):
+        return f": {len(done)} changes"
+    return "" if done is None else f": {done}"
