@@ -56,7 +56,7 @@ SELECT 1
 
 TABLE = """
 CREATE TABLE {jobs} (id {uuid} PRIMARY KEY, x {bigint} NOT NULL CHECK (x < 1000000), at {instant}, note {text},
-    weight {double}, args {json}) {strict} {fillfactor 50};
+    weight {double}, args {json}) {keyed} {fillfactor 50};
 CREATE UNIQUE INDEX {prefix}jobs_note ON {jobs} (note) WHERE note IS NOT NULL;
 """
 

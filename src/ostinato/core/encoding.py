@@ -31,8 +31,13 @@ def schedule_of(text: str) -> Schedule:
 
 @lru_cache(REMEMBERED)
 def policies_text(policies: Policies) -> str:
-    """All policies as JSON text, defaults included: a later version may choose others."""
-    return _dumps(_plain(policies))
+    """What differs from the defaults, as JSON text: a job's row is rewritten with each of its runs, so it is small.
+
+    The defaults are part of what is stored: a version that changes one must keep reading these texts with the old.
+    """
+    return _dumps(
+        {name: _plain(value) for name, value in _fields(policies) if value != getattr(DEFAULTS, name)}
+    )
 
 
 @lru_cache(REMEMBERED)
@@ -44,6 +49,7 @@ def policies_of(text: str) -> Policies:
     )
 
 
+DEFAULTS: Final = Policies()
 POLICY_TYPES: Final = get_type_hints(Policies)
 BACKOFF_TYPES: Final = get_type_hints(Backoff)
 
@@ -52,12 +58,16 @@ def _dumps(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
+def _fields(value: Policies | Backoff) -> list[tuple[str, Any]]:
+    return [(field.name, getattr(value, field.name)) for field in fields(value)]
+
+
 def _plain(value: Any) -> Any:
     match value:
         case Window():
             return value.to_json()
         case Policies() | Backoff():
-            return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+            return {name: _plain(each) for name, each in _fields(value)}
         case StrEnum():
             return value.value
         case timedelta():

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
+from ostinato.core import value
 from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Schedule
@@ -144,7 +145,7 @@ class Facts:
     deleted_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value.dataclass(frozen=True, slots=True)
 class Job:
     """A standing order."""
 
@@ -161,7 +162,7 @@ class Job:
         return self.definition.schedule
 
 
-@dataclass(frozen=True, slots=True)
+@value.dataclass(frozen=True, slots=True)
 class Live:
     """An execution that is queued or running."""
 
@@ -199,7 +200,7 @@ class Live:
         return self.worker_id is not None or self.waits_for is WaitsFor.STEPS
 
 
-@dataclass(frozen=True, slots=True)
+@value.dataclass(frozen=True, slots=True)
 class Execution:
     """An attempt that has ended. Written once, never changed."""
 
@@ -262,7 +263,7 @@ class Event:
     data: Json = "{}"
 
 
-@dataclass(frozen=True, slots=True)
+@value.dataclass(frozen=True, slots=True)
 class Change:
     """What a rule decided for one job; saved whole, or not at all."""
 
@@ -276,7 +277,7 @@ class Change:
     rewritten: tuple[Skip, ...] = ()  # skips that a wrong clock had made too long; a count of 0 removes one
 
 
-@dataclass(frozen=True, slots=True)
+@value.dataclass(frozen=True, slots=True)
 class Claimed:
     """An execution that a worker has just taken, with the definition it runs by."""
 
@@ -288,7 +289,7 @@ class Claimed:
         return self.definition.args if self.live.args is None else self.live.args
 
 
-@dataclass(frozen=True, slots=True)
+@value.dataclass(frozen=True, slots=True)
 class Finished:
     """What a claimed execution came to, on its way to the store."""
 

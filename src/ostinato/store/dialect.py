@@ -13,7 +13,7 @@ What may stand in a statement besides SQL (never inside quotes):
     {greatest} {least}               of several values, none of them null
     {is_distinct_from} {is_not_distinct_from}              comparisons for which null equals null
     {uuid} {instant} {bigint} {double} {text} {json}       types; all but {text} also in CAST(:x AS {uuid})
-    {strict} {fillfactor 50} {schema} {prefix}             for migrations; {prefix} begins an index's name
+    {keyed} {fillfactor 50} {schema} {prefix}             for migrations; {prefix} begins an index's name
 
 An instant is a whole number of microseconds since 1970 (UTC), an id a uuid (16 bytes), JSON plain text; {text}
 is compared byte by byte on both databases. A type in `{rows: …}` and `{in: …}` is one of the six above.
@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final
-from uuid import UUID
+from typing import Any, Final
+from uuid import UUID, SafeUUID
 
 from ostinato.core.errors import InvalidSetting, StoreError
 
@@ -148,7 +148,7 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "least": "LEAST",
         "is_distinct_from": "IS DISTINCT FROM",
         "is_not_distinct_from": "IS NOT DISTINCT FROM",
-        "strict": "",
+        "keyed": "",
         "prefix": "",
         **TYPES[Kind.POSTGRES],
         "text": 'text COLLATE "C"',
@@ -158,7 +158,7 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "least": "min",
         "is_distinct_from": "IS NOT",
         "is_not_distinct_from": "IS",
-        "strict": "STRICT",
+        "keyed": "STRICT, WITHOUT ROWID",  # rows stand in the order of their key: one tree fewer to write
         "prefix": "ostinato_",
         **TYPES[Kind.SQLITE],
     },
@@ -317,4 +317,16 @@ def from_micros(micros: int) -> datetime:
 
 def to_uuid(value: UUID | bytes) -> UUID:
     """An id as either database returns it."""
-    return UUID(bytes=value) if isinstance(value, bytes) else value
+    if type(value) is not bytes:
+        return value  # type: ignore[return-value]
+    made = _new(
+        UUID
+    )  # what UUID(bytes=…) does, without its checks: 0.4 µs instead of 1.4, several times per job
+    _set_int(made, int.from_bytes(value, "big"))
+    _set_safety(made, SafeUUID.unknown)
+    return made
+
+
+_new: Final = object.__new__
+_set_int: Final[Any] = UUID.__dict__["int"].__set__
+_set_safety: Final[Any] = UUID.__dict__["is_safe"].__set__

@@ -85,7 +85,7 @@ class Firing(Duty):
             found = find(tx)
             if not found:
                 return []
-            jobs = locking.with_definitions(tx, self._definitions, found)
+            jobs = locking.with_definitions(tx, self._definitions, dict(found))
             lives = locking.lives_of(tx, sorted(jobs))
             ready = [job for job in jobs.values() if _ready(job, lives[job.id], now, ahead)]
             decided, failed = _each(ready, lives, lambda job, own: self._fire(tx, job, own, now))
@@ -140,7 +140,7 @@ class Firing(Duty):
         while True:
             with self._database.write() as tx:
                 found = [rows.facts_of(row) for row in locked(tx, after)]
-                jobs = locking.with_definitions(tx, self._definitions, found)
+                jobs = locking.with_definitions(tx, self._definitions, dict(found))
                 lives = locking.lives_of(tx, sorted(jobs)) if jobs else {}
                 changes, _ = _each(jobs.values(), lives, lambda job, own: self._rewind(tx, job, own, now))
                 locking.save(tx, changes)

@@ -68,7 +68,7 @@ class Jobs:
         facts = None if found is None else rows.facts_of(found)
         if facts is None or facts[1].deleted_at is not None:
             raise NotFound(f"There is no job {job_id}.")
-        jobs = locking.with_definitions(tx, self._definitions, [facts])
+        jobs = locking.with_definitions(tx, self._definitions, dict([facts]))
         if job_id not in jobs:
             raise StoreError(f"Job {job_id} was written by a newer version, which is needed to change it.")
         return jobs[job_id]
@@ -176,7 +176,9 @@ class Jobs:
         return None if row is None else Status(row[0])
 
     def _rows(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, JobRow]:
-        jobs = locking.with_definitions(tx, self._definitions, map(rows.facts_of, tx.rows("facts", ids=ids)))
+        jobs = locking.with_definitions(
+            tx, self._definitions, dict(map(rows.facts_of, tx.rows("facts", ids=ids)))
+        )
         lives = locking.lives_of(tx, ids, "live_of")
         return {job_id: JobRow(jobs[job_id], tuple(lives[job_id])) for job_id in ids if job_id in jobs}
 

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from uuid import UUID
 
@@ -25,20 +26,24 @@ class Definitions:
 
     def __init__(self, most: int = 20_000) -> None:
         self._most = most
-        self._known: OrderedDict[tuple[UUID, int], Definition] = OrderedDict()
+        self._known: OrderedDict[UUID, tuple[int, Definition]] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, tx: Tx, versions: Mapping[UUID, int]) -> dict[UUID, Definition]:
         """The definitions of jobs at these versions. One that cannot be read is left out."""
+        found: dict[UUID, Definition] = {}
+        missing: list[UUID] = []
         with self._lock:
-            found = {job_id: self._known.get((job_id, version)) for job_id, version in versions.items()}
-        missing = [job_id for job_id, definition in found.items() if definition is None]
-        if missing:
-            found |= self._read(tx, missing)
-        return {job_id: definition for job_id, definition in found.items() if definition is not None}
+            for job_id, version in versions.items():
+                known = self._known.get(job_id)
+                if known is not None and known[0] == version:
+                    found[job_id] = known[1]
+                else:
+                    missing.append(job_id)
+        return found | self._read(tx, missing) if missing else found
 
-    def _read(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, Definition | None]:
-        read: dict[UUID, Definition | None] = dict.fromkeys(ids)
+    def _read(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, Definition]:
+        read: dict[UUID, Definition] = {}
         for row in tx.rows("definitions", ids=ids):
             try:
                 job_id, version, definition = rows.definition_of(row)
@@ -54,8 +59,8 @@ class Definitions:
 
     def _keep(self, job_id: UUID, version: int, definition: Definition) -> None:
         with self._lock:
-            self._known[job_id, version] = definition
-            while len(self._known) > self._most:
+            self._known[job_id] = version, definition
+            if len(self._known) > self._most:
                 self._known.popitem(last=False)
 
 
@@ -73,16 +78,14 @@ Lives = dict[UUID, list[Live]]
 
 def locked_jobs(tx: Tx, definitions: Definitions, ids: Iterable[UUID]) -> dict[UUID, Job]:
     """Lock jobs in the order of their ids."""
-    return with_definitions(tx, definitions, map(rows.facts_of, tx.rows("lock_facts", ids=sorted(ids))))
+    facts = dict(map(rows.facts_of, tx.rows("lock_facts", ids=sorted(ids))))
+    return with_definitions(tx, definitions, facts)
 
 
-def with_definitions(
-    tx: Tx, definitions: Definitions, facts: Iterable[tuple[UUID, Facts]]
-) -> dict[UUID, Job]:
+def with_definitions(tx: Tx, definitions: Definitions, facts: Mapping[UUID, Facts]) -> dict[UUID, Job]:
     """Jobs from their facts; those whose definition cannot be read are left out."""
-    known = dict(facts)
-    found = definitions.of(tx, {job_id: each.version for job_id, each in known.items()})
-    return {job_id: Job(job_id, found[job_id], known[job_id]) for job_id in known if job_id in found}
+    found = definitions.of(tx, {job_id: each.version for job_id, each in facts.items()})
+    return {job_id: Job(job_id, definition, facts[job_id]) for job_id, definition in found.items()}
 
 
 def lives_of(tx: Tx, ids: Sequence[UUID], statement: str = "lock_live") -> Lives:
@@ -92,6 +95,42 @@ def lives_of(tx: Tx, ids: Sequence[UUID], statement: str = "lock_live") -> Lives
         live = rows.LIVE.of(row)
         lives.setdefault(live.job_id, []).append(live)
     return lives
+
+
+def lock_running(tx: Tx, claimed: Sequence[Live]) -> tuple[dict[UUID, Facts], Lives]:
+    """Lock the jobs of claimed executions with all their live rows: the facts and the rows, by job.
+
+    Of a row that is still under its claim only the marks are read; the rest cannot have changed.
+    """
+    known = {live.id: live for live in claimed}
+    facts, lives, others = dict[UUID, Facts](), Lives(), list[UUID]()
+    for row in tx.rows("lock_running", ids=list({live.job_id for live in claimed})):
+        job_id, live_id, (fence, worker_id, *marks) = (
+            to_uuid(row[0]),
+            to_uuid(row[FACTS_END]),
+            row[FACTS_END + 1 :],
+        )
+        if job_id not in facts:
+            facts[job_id], lives[job_id] = rows.FACTS.of(row[1:FACTS_END]), []
+        live = known.get(live_id)
+        if live is None or live.fence != fence or worker_id is None:
+            others.append(live_id)
+        else:
+            lives[job_id].append(_marked(live, *marks))
+    for row in tx.rows("live_by_id", ids=others) if others else ():
+        other = rows.LIVE.of(row)
+        lives[other.job_id].append(other)
+    return facts, lives
+
+
+FACTS_END = 1 + len(rows.FACTS.columns)
+
+
+def _marked(live: Live, cancel_asked_at: int | None, cancel_by: str, checkpoint: str | None) -> Live:
+    if cancel_asked_at is None and checkpoint == live.checkpoint:
+        return live
+    asked = None if cancel_asked_at is None else from_micros(cancel_asked_at)
+    return replace(live, cancel_asked_at=asked, cancel_by=cancel_by, checkpoint=checkpoint)
 
 
 def last_failure(tx: Tx, job: Job) -> Execution | None:
@@ -116,13 +155,13 @@ def save(tx: Tx, changes: Sequence[Change]) -> None:
 
 def _save_the_rest(tx: Tx, changes: Sequence[Change]) -> None:
     """First what makes room (ended rows hold their slot), then what takes it."""
-    gone = [live_id for change in changes for live_id in change.drop]
+    gone = [(live_id,) for change in changes for live_id in change.drop]
     ended = [rows.EXECUTION.row(execution) for change in changes for execution in change.ended]
     altered = [rows.UPDATED_LIVE(live) for change in changes for live in change.alter]
     added = [rows.LIVE.row(live) for change in changes for live in change.add]
     events = [rows.EVENT.row(event) for change in changes for event in change.events]
     if gone:
-        tx.run("delete_live", ids=gone)
+        tx.run("delete_live", gone)
     if ended:
         tx.run("insert_executions", ended)
     if altered:

@@ -24,7 +24,7 @@ WRITE_VERSION: Final = """
     INSERT INTO {meta} (key, value) VALUES ('schema_version', :version)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
-CREATE_META: Final = "CREATE TABLE {meta} (key {text} PRIMARY KEY, value {text} NOT NULL) {strict}"
+CREATE_META: Final = "CREATE TABLE {meta} (key {text} PRIMARY KEY, value {text} NOT NULL) {keyed}"
 
 
 def schema_version(db: Database) -> int:

@@ -43,6 +43,14 @@ SELECT id, created_at, updated_at, anchor, version, next_due_at, computed_at, la
     skipped, paused_at, cancelled_at, ended_at, ended_as, deleted_at
 FROM {jobs} WHERE id {in: ids uuid} ORDER BY id {for_update}
 
+-- name: lock_running
+-- Jobs by their ids, each with its live rows, all locked: the facts, and of the rows what may have changed since the claim.
+SELECT j.id, j.created_at, j.updated_at, j.anchor, j.version, j.next_due_at, j.computed_at, j.last_due_at, j.reset_at,
+    j.last_number, j.last_execution_number, j.repeats_done, j.period_start, j.period_failures, j.completed, j.failed,
+    j.timed_out, j.cancelled, j.lost, j.skipped, j.paused_at, j.cancelled_at, j.ended_at, j.ended_as, j.deleted_at,
+    l.id, l.fence, l.worker_id, l.cancel_asked_at, l.cancel_by, l.checkpoint
+FROM {jobs} AS j JOIN {live} AS l ON l.job_id = j.id WHERE j.id {in: ids uuid} ORDER BY j.id, l.id {for_update}
+
 -- name: definitions
 -- What people wrote.
 SELECT id, version, app, key, name, description, task, args, queue, priority, schedule, policies, tags, metadata, owner,
@@ -216,7 +224,7 @@ WHERE l.id = u.id
 
 -- name: delete_live
 -- Executions that have ended, or were withdrawn.
-DELETE FROM {live} WHERE id {in: ids uuid}
+DELETE FROM {live} WHERE id IN (SELECT u.id FROM {rows: id uuid})
 
 -- name: lock_live
 -- All live rows of jobs that are locked by this transaction.

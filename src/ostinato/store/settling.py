@@ -13,7 +13,7 @@ from uuid import UUID
 
 from ostinato.core.errors import StoreError, StoreUnavailable
 from ostinato.core.lifecycle import settle
-from ostinato.core.model import Change, Event, Finished, Job, Live, Result
+from ostinato.core.model import Change, Event, Facts, Finished, Job, Live, Result
 from ostinato.core.outcome import Cancelled, Completed, Error, Failed, Outcome, TimedOut
 from ostinato.store import locking, rows
 from ostinato.store.database import Tx
@@ -73,9 +73,9 @@ class Settling(Duty):
 
     def settle_in(self, tx: Tx, finished: Sequence[Finished]) -> Settled:
         """The heart of settle, for a transaction that is open already. Here `refused` is all that was stale."""
-        facts = dict(map(rows.facts_of, tx.rows("lock_facts", ids=sorted({f.live.job_id for f in finished}))))
-        jobs = locking.with_definitions(tx, self._definitions, facts.items())
-        lives = locking.lives_of(tx, sorted(jobs)) if jobs else {}
+        facts, lives = locking.lock_running(tx, [each.live for each in finished])
+        jobs = locking.with_definitions(tx, self._definitions, facts)
+        several = len(facts) < len(finished)
         changes, stale, left = list[Change](), list[Finished](), list[Finished]()
         for each in finished:
             job, current = jobs.get(each.live.job_id), _still_held(lives, each)
@@ -87,8 +87,9 @@ class Settling(Duty):
                 left.append(each)
                 continue
             changes.append(change)
-            jobs[job.id], lives[job.id] = change.job, _after(lives[job.id], change)
-        self._save(tx, changes, {job_id: each.next_due_at for job_id, each in facts.items()})
+            if several:
+                jobs[job.id], lives[job.id] = change.job, _after(lives[job.id], change)
+        self._save(tx, _one_per_job(changes) if several else changes, facts)
         return Settled(tuple(changes), tuple(stale), tuple(left))
 
     # -- while it runs
@@ -132,10 +133,9 @@ class Settling(Duty):
             log.exception("No rule can settle an execution; it is left: execution=%s", live.id)
             return None
 
-    def _save(self, tx: Tx, changes: Sequence[Change], due_before: dict[UUID, datetime | None]) -> None:
-        merged = _one_per_job(changes)
-        locking.save(tx, merged)
-        if any(_calls_for_somebody(change, due_before[change.job.id]) for change in merged):
+    def _save(self, tx: Tx, changes: Sequence[Change], before: Mapping[UUID, Facts]) -> None:
+        locking.save(tx, changes)
+        if any(_calls_for_somebody(change, before[change.job.id].next_due_at) for change in changes):
             tx.ring()
 
     def _truly_refused(self, tx: Tx, stale: Sequence[Finished]) -> list[Finished]:

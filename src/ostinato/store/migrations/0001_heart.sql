@@ -47,7 +47,7 @@ CREATE TABLE {jobs} (
     pruned {json} NOT NULL DEFAULT '{}',   -- what retention took away: executions by result, and skipped due times
     CHECK (next_due_at IS NULL OR (paused_at IS NULL AND cancelled_at IS NULL AND ended_at IS NULL AND deleted_at IS NULL)),
     CHECK (ended_at IS NULL OR ended_as IS NOT NULL)
-) {fillfactor 50} {strict};
+) {fillfactor 50} {keyed};
 
 CREATE UNIQUE INDEX {prefix}jobs_held_key ON {jobs} (app, held_key) WHERE held_key IS NOT NULL;
 CREATE INDEX {prefix}jobs_key ON {jobs} (app, key) WHERE key IS NOT NULL;
@@ -86,7 +86,7 @@ CREATE TABLE {live} (
     cancel_asked_at {instant},
     cancel_by {text} NOT NULL,
     CHECK (worker_id IS NULL OR (waits_for IS NULL AND started_at IS NOT NULL))
-) {fillfactor 50} {strict};
+) {fillfactor 50} {keyed};
 
 CREATE UNIQUE INDEX {prefix}live_slot ON {live} (job_id, slot);
 CREATE UNIQUE INDEX {prefix}live_occurrence ON {live} (job_id, number, step, attempt);
@@ -123,7 +123,7 @@ CREATE TABLE {executions} (
     releases {bigint} NOT NULL,
     checkpoint {json},
     by {text} NOT NULL
-) {strict};
+) {keyed};
 
 CREATE UNIQUE INDEX {prefix}executions_occurrence ON {executions} (job_id, number, step, attempt);
 
@@ -137,7 +137,7 @@ CREATE TABLE {skips} (
     recorded_at {instant} NOT NULL,
     in_the_way {uuid},
     CHECK (first_due_at <= last_due_at)
-) {strict};
+) {keyed};
 
 CREATE INDEX {prefix}skips_job ON {skips} (job_id, last_due_at);
 
@@ -150,7 +150,7 @@ CREATE TABLE {events} (
     worker_id {uuid},
     by {text} NOT NULL,
     data {json} NOT NULL
-) {strict};
+) {keyed};
 
 CREATE INDEX {prefix}events_job ON {events} (job_id, id) WHERE job_id IS NOT NULL;
 
@@ -171,7 +171,7 @@ CREATE TABLE {workers} (
     closed_at {instant},
     closed_as {text} CHECK (closed_as IN ('stopped', 'lost')),
     CHECK ((closed_at IS NULL) = (closed_as IS NULL))
-) {strict};
+) {keyed};
 
 CREATE INDEX {prefix}workers_seen ON {workers} (renewed_at);
 
@@ -180,7 +180,7 @@ CREATE TABLE {queues} (
     paused_at {instant},
     paused_by {text} NOT NULL,
     max_queued {bigint} CHECK (max_queued >= 1)
-) {strict};
+) {keyed};
 
 -- What a job is doing, as core/lifecycle/status.py says it.
 CREATE VIEW {job_status} AS
