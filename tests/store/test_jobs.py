@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from ostinato.core.errors import Conflict, Invalid, NotFound, StoreError
 from ostinato.core.model import Change, Status
 from ostinato.store.database import Duplicate
+from ostinato.store.jobs import Copy
 from tests.build import DAY, HOUR, MINUTE, NOW
 from tests.store.conftest import DONE, FAILURE, edited, together
 
@@ -42,6 +43,44 @@ def test_adding_again_after_a_lost_answer_changes_nothing(world):
     assert world.store.jobs.add([*changes, world.new()])[:3] == ids
     assert world.store.jobs.count_by_status() == {Status.PENDING: 1, Status.SCHEDULED: 3}
     world.check()
+
+
+def test_copies_are_what_the_rule_would_have_made(world):
+    original = world.new(at=NOW, tags=("a",), metadata='{"b":1}', args='{"n":0}')
+    copies = [Copy(world.luck.id(NOW), world.luck.id(NOW), f'{{"n":{n}}}') for n in range(1, 100)]
+    world.store.jobs.add_copies(original, copies)
+    ids = [original.job.id, *(copy.job_id for copy in copies)]
+    saved = world.store.jobs.get(ids)
+    first = saved[original.job.id]
+    for n, job_id in enumerate(ids):
+        expected = replace(first.job.definition, args=f'{{"n":{n}}}')
+        assert saved[job_id].job == replace(first.job, id=job_id, definition=expected)
+        (live,) = saved[job_id].lives
+        assert live == replace(first.lives[0], id=live.id, job_id=job_id)
+    assert len(world.run_all(world.worker())) == 100
+    world.check()
+
+
+def test_copies_of_a_job_that_is_not_due_have_no_live_rows(world):
+    original = world.new(at=NOW + HOUR)
+    world.store.jobs.add_copies(original, [Copy(uuid4(), uuid4(), "{}")])
+    assert world.store.jobs.count_by_status() == {Status.SCHEDULED: 2}
+
+
+def test_copying_again_after_a_lost_answer_changes_nothing(world):
+    """G10."""
+    original, copies = world.new(at=NOW), [Copy(uuid4(), uuid4(), "{}")]
+    for _ in range(2):
+        world.store.jobs.add_copies(original, copies)
+    assert world.store.jobs.count_by_status() == {Status.PENDING: 2}
+
+
+def test_copies_that_cannot_all_be_saved_are_not_saved_at_all(world):
+    taken = world.enqueue()[0]
+    original = world.new(at=NOW)
+    with pytest.raises(Duplicate):
+        world.store.jobs.add_copies(original, [Copy(uuid4(), uuid4(), "{}"), Copy(taken, uuid4(), "{}")])
+    assert world.store.jobs.count_by_status() == {Status.PENDING: 1}
 
 
 def test_a_batch_with_a_row_that_the_database_refuses_adds_nothing(world):

@@ -140,9 +140,16 @@ class Ostinato:
         self, calls: Iterable[Call], *, connection: object | None = None, allow_unknown: bool = False
     ) -> list[Handle]:
         """Put many into the queue, all or none. `allow_unknown`: also tasks that no worker is known to have."""
-        now = self.now()
-        once = [run_once(call, now, self._options_of(call.task), self.name) for call in calls]
-        return self.put(once, connection, allow_unknown)
+        calls = list(calls)
+        if len({call.task for call in calls}) != 1:
+            now = self.now()
+            once = [run_once(call, now, self._options_of(call.task), self.name) for call in calls]
+            return self.put(once, connection, allow_unknown)
+        first = run_once(calls[0], self.now(), self._options_of(calls[0].task), self.name)
+        ids = self.scheduler.jobs.create_copies(
+            first, [call.args for call in calls], connection=connection, allow_unknown=allow_unknown
+        )
+        return [self.handle(job_id) for job_id in ids]
 
     def put(
         self, definitions: Sequence[Definition], connection: object | None = None, allow_unknown: bool = False
@@ -153,7 +160,10 @@ class Ostinato:
 
     def handle(self, job_id: UUID) -> Handle:
         """A handle for a job that was enqueued elsewhere."""
-        return Handle(job_id, lambda: self.scheduler)
+        return Handle(job_id, self._front_desk)
+
+    def _front_desk(self) -> Scheduler:
+        return self.scheduler
 
     def apply_declarations(self, *, prune: bool = False) -> Applied:
         """Bring the jobs in the database in line with what this app declares."""

@@ -1,6 +1,7 @@
 """Commands and questions about jobs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,11 +10,11 @@ from ostinato.clock import Clock
 from ostinato.core import lifecycle, schedule
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Invalid, NotFound, OstinatoError
-from ostinato.core.model import Change, Definition, Event, Luck, Skip, Status
+from ostinato.core.model import Change, Definition, Event, Json, Luck, Skip, Status
 from ostinato.core.payload import encode
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.views import JobStats, JobView
-from ostinato.store.jobs import Rule
+from ostinato.store.jobs import Copy, Rule
 from ostinato.store.store import Store
 
 Ref = UUID | str
@@ -43,12 +44,26 @@ class JobDesk:
         if not allow_unknown:
             self._known.require({definition.task for definition in definitions})
         now = self._clock.now()
-        ids = sorted(self._luck.id(now) for _ in definitions)  # of one instant: in the order that was given
-        changes = [
-            lifecycle.create(job_id, each, now, self._luck, by)
-            for job_id, each in zip(ids, definitions, strict=True)
-        ]
+        changes = [lifecycle.create(self._luck.id(now), each, now, self._luck, by) for each in definitions]
         return self._store.jobs.add(changes, connection)
+
+    def create_copies(
+        self,
+        definition: Definition,
+        args: Sequence[Json],
+        *,
+        connection: object | None = None,
+        allow_unknown: bool = False,
+    ) -> list[UUID]:
+        """Make jobs that differ only in their args: one passes through the checks and the rules, the others copy it."""
+        check_definition(definition)
+        if not allow_unknown:
+            self._known.require({definition.task})
+        now, luck = self._clock.now(), self._luck
+        original = lifecycle.create(luck.id(now), replace(definition, args=args[0]), now, luck)
+        copies = [Copy(luck.id(now), luck.id(now), each) for each in args[1:]]
+        self._store.jobs.add_copies(original, copies, connection)
+        return [original.job.id, *(copy.job_id for copy in copies)]
 
     def edit(
         self,

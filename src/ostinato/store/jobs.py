@@ -1,12 +1,12 @@
 """Jobs: made, changed by rules, looked up."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID
 
 from ostinato.core.errors import Conflict, NotFound, StoreError, StoreUnavailable
-from ostinato.core.model import Change, Execution, Job, Live, Status
+from ostinato.core.model import Change, Execution, Job, Json, Live, Status
 from ostinato.store import locking, rows
 from ostinato.store.database import Database, Duplicate, Tx
 from ostinato.store.dialect import to_uuid
@@ -23,6 +23,15 @@ class JobRow:
 
     job: Job
     lives: tuple[Live, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What a copy of a job has of its own."""
+
+    job_id: UUID
+    live_id: UUID
+    args: Json
 
 
 class Jobs:
@@ -45,6 +54,22 @@ class Jobs:
             with suppress(Duplicate):
                 return self._add(changes, connection, repeated=attempt > 0)
         raise StoreUnavailable("Others keep taking the keys of these jobs; try again.")
+
+    def add_copies(self, original: Change, copies: Sequence[Copy], connection: object | None = None) -> None:
+        """Save a new job without a key, and copies of it that differ only in their ids and args, all or none."""
+        try:
+            with self._writing(connection, {original.job.definition.queue}) as tx:
+                self._insert(tx, [original], {original.job.definition.queue}, repeated=False)
+                if copies:
+                    self._insert_copies(tx, original, copies)
+        except Duplicate:
+            if original.job.id not in self.get([original.job.id]):
+                raise  # else an earlier call has saved them, though its answer was lost
+
+    def _insert_copies(self, tx: Tx, original: Change, copies: Sequence[Copy]) -> None:
+        tx.run("copy_job", [(copy.job_id, copy.args) for copy in copies], original=original.job.id)
+        for live in original.add:
+            tx.run("copy_live", [(copy.live_id, copy.job_id) for copy in copies], original=live.id)
 
     def change(self, job_id: UUID, rule: Rule, wants_last: bool = False) -> Change:
         """Lock a job, let a rule decide, save what it decided. `wants_last`: its newest failed occurrence."""
@@ -75,13 +100,19 @@ class Jobs:
 
     def _add(self, changes: Sequence[Change], connection: object | None, repeated: bool) -> list[UUID]:
         queues = {change.job.definition.queue for change in changes}
+        with self._writing(connection, queues) as tx:
+            return self._insert(tx, changes, queues, repeated)
+
+    @contextmanager
+    def _writing(self, connection: object | None, queues: set[str]) -> Iterator[Tx]:
+        """A transaction of our own, or the caller's: of that nobody knows whether it is ever committed."""
         if connection is not None:
             with self._database.borrow(connection) as tx:
-                return self._insert(tx, changes, queues, repeated)
+                yield tx
+            return
         with self._database.write() as tx:
-            ids = self._insert(tx, changes, queues, repeated)
             tx.after_commit(lambda: self._known_queues.update(queues))
-        return ids
+            yield tx
 
     def _insert(self, tx: Tx, changes: Sequence[Change], queues: set[str], repeated: bool) -> list[UUID]:
         holders = self._holders(tx, changes)

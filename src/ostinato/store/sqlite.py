@@ -35,6 +35,7 @@ AWAY: Final = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
     | {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT}
 )
+WIDE: Final = 4  # from so many columns on it is quicker to bind the rows of a batch one by one
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
@@ -51,7 +52,7 @@ class SqliteTx(Tx):
 
     def _count(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> int:
         before = self._cursor.connection.total_changes
-        if batch is None:
+        if batch is None or len(statement.columns) < WIDE:
             self._execute(statement, batch, params)
         else:
             self._execute_each(statement, batch, params)
