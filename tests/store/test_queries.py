@@ -25,8 +25,8 @@ SCALARS = {
     "checkpoint": "{}", "closed_as": "lost", "concurrency": 5, "declared": None, "description": "",
     "fence": 1, "horizon": NOW, "host": "here", "id": UUID(int=1), "job": UUID(int=1), "kept": 1, "key": "k",
     "kind": "every", "lease_until": NOW, "limit": 10, "max_queued": 3, "metadata": "{}", "name": "default",
-    "now": NOW, "number": 1, "original": UUID(int=1), "owner": "", "paused_at": NOW, "pid": 1, "policies": "{}", "priority": 5,
-    "pruned": "{}", "queue": "default", "queues": "[]", "running": 0, "schedule": "{}", "since": NOW,
+    "now": NOW, "number": 1, "original": UUID(int=1), "owner": "", "paused_at": NOW, "pid": 1, "policies": "{}",
+    "priority": 5, "pruned": "{}", "queue": "default", "queues": "[]", "running": 0, "schedule": "{}", "since": NOW,
     "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
     "version": "1", "worker": UUID(int=2), "before": NOW,
 }  # fmt: skip
@@ -155,8 +155,8 @@ def _moved(live, job):
 FILLED = 20_000
 HOT = {
     "lock_due", "next_due", "startable", "claim", "lock_facts", "lock_live", "lock_running", "definitions",
-    "update_facts", "update_live", "delete_live", "time_has_come", "next_waiting", "next_startable", "marks", "already_settled",
-    "save_progress", "save_checkpoint", "unpark", "park", "holders", "live_of", "facts", "last_failure",
+    "update_facts", "update_live", "delete_live", "time_has_come", "next_waiting", "next_startable", "marks",
+    "already_settled", "save_progress", "save_checkpoint", "unpark", "park", "holders", "live_of", "facts", "last_failure",
     "dealt_ranges", "executions_of", "list_executions", "list_skips", "extend_skips", "nth_newest", "prunable",
     "job_by_held_key", "jobs_by_key", "deleted_jobs", "jobs_after", "live_by_id", "status_of",
 }  # fmt: skip
