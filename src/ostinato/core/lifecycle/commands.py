@@ -164,8 +164,6 @@ def restart(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str 
     facts.ended_as = facts.period_start = None
     facts.repeats_done = facts.period_failures = 0
     facts.anchor = timeline.first_anchor(draft.definition, now)
-    if draft.run_once:
-        facts.last_due_at = None  # its one time may come again
     birth.begin(draft)
     draft.tell("job.restarted", anchor=facts.anchor, next_due_at=facts.next_due_at)
     course.end_if_over(draft)

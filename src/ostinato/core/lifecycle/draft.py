@@ -30,7 +30,7 @@ from ostinato.core.model import (
     WaitsFor,
 )
 from ostinato.core.policy import Overlap
-from ostinato.core.schedule import Once
+from ostinato.core.schedule import Every, Once
 
 FIRED_AHEAD = timedelta(seconds=1)  # a row that starts within this is already in the queue
 
@@ -242,9 +242,11 @@ class Draft:
 
     def cut_back(self, skip: Skip) -> None:
         """End a skip at now: its later due times have not come yet."""
-        floor = skip.first_due_at - timeline.INSTANT
-        last = timeline.newest_due(self.definition, self.facts, self.now, floor)
-        count = timeline.count_due(self.definition, self.facts, floor, self.now)
+        floor, facts, schedule = skip.first_due_at - timeline.INSTANT, self.facts, self.definition.schedule
+        if isinstance(schedule, Every):
+            facts = replace(facts, anchor=skip.first_due_at - schedule.period)  # its grid, not a later one
+        last = timeline.newest_due(self.definition, facts, self.now, floor)
+        count = timeline.count_due(self.definition, facts, floor, self.now)
         self._rewritten.append(replace(skip, last_due_at=last or skip.first_due_at, count=count))
         self.facts.skipped -= skip.count - count
 

@@ -51,8 +51,11 @@ def fire(
     dealt: Dealt = NOTHING_DEALT,
     last: Execution | None = None,
 ) -> Change:
-    """Deal with what is due. `last` is the schedule's newest failed occurrence, as its last attempt left it:
-    needed when a retry budget was reset."""
+    """Deal with what is due.
+
+    `dealt` is looked up when the next time is not after `last_due_at`; `last`, the schedule's newest failed
+    occurrence as its last attempt left it, when a retry budget is whole again.
+    """
     draft = Draft(job, lives, now, luck)
     due = draft.facts.next_due_at
     if due is None or not draft.open:
