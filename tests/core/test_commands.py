@@ -108,6 +108,44 @@ def test_a_command_leaves_an_event_that_says_who_asked(command, state, kind):
     life = a_life(state)
     getattr(life, command)()
     assert (life.events[-1].kind, life.events[-1].by, life.events[-1].at) == (kind, "me", life.now)
+    assert life.facts.updated_at == life.now
+
+
+@pytest.mark.parametrize(
+    ("state", "command", "data"),
+    [
+        ("failed", "retry", {"number": 1, "attempt": 1}),
+        ("scheduled", "run", {"other_args": False}),
+        ("scheduled", "delete", {"key": "nightly", "task": "work"}),
+        ("paused", "resume", {"anchor": str(NOW + 2 * HOUR), "next_due_at": str(NOW + 3 * HOUR)}),
+        ("failed", "restart", {"anchor": str(NOW + 2 * HOUR), "next_due_at": str(NOW + 3 * HOUR)}),
+    ],
+)
+def test_an_event_tells_what_no_other_row_tells(state, command, data):
+    life = a_life(state, key="nightly")
+    life.advance(HOUR)
+    getattr(life, command)()
+    assert json.loads(life.events[-1].data) == data
+
+
+@pytest.mark.parametrize(
+    ("state", "command", "sentence"),
+    [
+        (
+            "failed",
+            "pause",
+            "This job is failed; only a job that is pending, scheduled, queued or running can be paused.",
+        ),
+        ("queued", "retry", "This job is queued; only a job that is failed can be retried."),
+        ("paused", "restart", "This job is paused; only a job that is completed or failed can be restarted."),
+        ("cancelled", "run", "This job is cancelled; a cancelled job cannot be run."),
+        ("deleted", "run", "This job has been deleted."),
+    ],
+)
+def test_a_refusal_is_a_sentence_that_says_what_is_possible(state, command, sentence):
+    with pytest.raises((Conflict, NotFound)) as refused:
+        getattr(a_life(state), command)()
+    assert str(refused.value) == sentence
 
 
 # -- pause
@@ -258,6 +296,18 @@ def test_an_overdue_run_once_waits_for_its_turn_behind_a_run_by_hand():
     assert life.status is Status.COMPLETED
 
 
+def test_an_overdue_run_once_for_which_there_is_no_place_is_a_skip():
+    life = Life(at=NOW + HOUR)
+    life.pause()
+    life.advance(DAY)
+    life.run()
+    running = life.claim()
+    life.run()
+    life.resume()
+    assert life.skipped == [("overlap", NOW + HOUR, NOW + HOUR, 1)]
+    assert life.skips[0].in_the_way == running.id
+
+
 def test_a_run_once_that_is_not_due_yet_waits_for_its_time_after_the_resume():
     life = Life(at=NOW + DAY)
     life.pause()
@@ -293,6 +343,7 @@ def test_a_used_up_budget_is_not_whole_again_by_a_resume(paused_for, next_in):
     life.advance(paused_for)
     life.resume()
     assert (life.facts.next_due_at, life.rows) == (life.now + next_in, [])
+    assert life.facts.reset_at == (life.facts.next_due_at if paused_for < 6 * HOUR else None)
 
 
 def test_a_manual_job_can_be_paused_and_resumed():
@@ -337,6 +388,37 @@ def test_what_had_come_due_before_a_cancel_has_its_record(state, reason):
     life.advance(2 * HOUR)
     life.cancel()
     assert life.skipped == [(reason, *hours(2, 3), 2)]
+
+
+@pytest.mark.parametrize(("late", "skipped"), [(0 * SECOND, 1), (HOUR, 1), (-SECOND, 0)])
+def test_a_fixed_delay_has_one_due_time_at_most_before_a_cancel(late, skipped):
+    life = Life(every=HOUR, fixed_delay=True)
+    life.advance(HOUR + late)
+    life.cancel()
+    assert life.skipped == [("missed", *hours(1, 1), 1)] * skipped
+
+
+def test_the_time_until_a_reset_is_no_due_time_of_a_fixed_delay():
+    life = Life(
+        every=HOUR,
+        fixed_delay=True,
+        max_retries=1,
+        retry_reset_period=DAY,
+        when_exhausted=WhenExhausted.WAIT_RESET,
+    )
+    life.turn(HOUR)
+    life.fail()
+    life.advance(2 * DAY)
+    life.cancel()
+    assert life.skips == []
+
+
+@pytest.mark.parametrize("state", ["failed", "completed", "cancelled"])
+def test_what_comes_after_the_end_is_not_due(state):
+    life = a_life(state)
+    life.advance(3 * HOUR)
+    life.delete()
+    assert life.skips == []
 
 
 # -- edit
@@ -418,10 +500,25 @@ def test_the_occurrence_in_flight_keeps_its_number_and_its_retries():
     assert (life.only.number, life.only.attempt) == (1, 2)
 
 
-def test_a_time_that_has_passed_already_starts_at_the_edit():
+@pytest.mark.parametrize("at", [NOW, NOW + HOUR])
+def test_a_time_that_has_come_already_starts_at_the_edit(at):
     life = a_life("scheduled")
-    life.edit(schedule=Once(NOW))
-    assert (life.only.due_at, life.facts.next_due_at) == (NOW, None)
+    life.edit(schedule=Once(at))
+    assert (life.only.due_at, life.facts.next_due_at) == (at, None)
+
+
+def test_a_new_schedule_that_has_come_to_its_end_completes_the_job():
+    life = a_life("scheduled", end_at=NOW + 3 * HOUR)
+    life.edit(schedule=Every(DAY))
+    assert life.status is Status.COMPLETED
+
+
+def test_a_new_end_does_not_shorten_the_wait_for_a_reset():
+    life = Life(every=HOUR, max_retries=1, retry_reset_period=DAY, when_exhausted=WhenExhausted.WAIT_RESET)
+    life.turn(HOUR)
+    life.fail()
+    life.edit(end_at=NOW + 9 * DAY)
+    assert life.facts.next_due_at == NOW + HOUR + DAY
 
 
 def test_a_time_that_has_passed_already_waits_for_its_turn_behind_what_runs():
@@ -808,6 +905,7 @@ def test_a_waiting_execution_ends_as_cancelled_at_once(state):
     life = a_life(state)
     life.cancel_execution(life.only)
     assert (life.rows, life.executions[-1].result, life.status) == ([], Result.CANCELLED, Status.SCHEDULED)
+    assert (life.executions[-1].by, life.told) == ("me", ["execution.cancelled"])
 
 
 def test_a_release_takes_an_execution_from_its_worker_and_raises_its_fence():

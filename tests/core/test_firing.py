@@ -695,3 +695,13 @@ def test_changed_zone_data_moves_the_next_time_only():
     job = a_job(cron="0 9 * * *", next_due_at=NOW + 20 * HOUR, last_due_at=NOW - 3 * HOUR)
     facts = rewind(job, [], NOW, Chance()).job.facts
     assert (facts.next_due_at, facts.last_due_at) == (NOW + 21 * HOUR, NOW - 3 * HOUR)
+
+
+def test_a_skip_of_a_pause_that_a_wrong_clock_ended_is_cut_back_on_its_own_grid():
+    life = Life(every=HOUR)
+    life.pause()
+    life.advance(WRONG - life.now + 7 * MINUTE)
+    life.resume()
+    set_clock(life, NOW + 150 * MINUTE)
+    assert life.skipped == [("paused", *hours(1, 2), 2)]
+    assert life.now < life.facts.next_due_at <= life.now + HOUR
