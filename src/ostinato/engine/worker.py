@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
@@ -182,9 +182,13 @@ class Worker:
 
     async def flush(self) -> int:
         """Settle what has ended. What cannot be settled now is kept for the next flush."""
-        batch, self._finished = self._finished[:MOST_AT_ONCE], self._finished[MOST_AT_ONCE:]
-        if not batch:
+        ended, self._finished = self._finished[:MOST_AT_ONCE], self._finished[MOST_AT_ONCE:]
+        if not ended:
             return 0
+        now = self._clock.now()
+        batch = [
+            each if each.at <= now else replace(each, at=now) for each in ended
+        ]  # the clock was set back
         try:
             settled = await self.in_store(self._store.queue.settle, batch)
         except BaseException:
