@@ -1,0 +1,70 @@
+"""What the simulation has found, each as a story of its own."""
+
+import asyncio
+from datetime import timedelta
+
+from ostinato import Ostinato
+from ostinato.testing import simulate
+
+
+def test_an_execution_that_was_released_by_hand_comes_back_before_its_old_run_has_ended():
+    """Seed 1: the second claim took the place of the first run, whose end was then a KeyError."""
+    app = Ostinato("stubborn")
+
+    @app.task
+    async def stubborn() -> str:
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.5)
+        return "done"
+
+    with simulate(app) as sim:
+        handle = stubborn.enqueue()
+        sim.run_pending()
+        app.executions.release(sim.executions(handle)[0].id)
+        sim.run_pending()
+        assert sim.worker("w1").running == 2  # the old run has not stopped yet
+        sim.advance("1m")
+        assert handle.result("0s") == "done"
+        assert [run.attempt for run in sim.executions(handle)] == [0]
+
+
+def test_a_due_time_that_the_window_leaves_out_is_not_fired_ahead_again_and_again():
+    """Seed 2: half a second before it the dispatcher said that it had moved something, for ever."""
+    app = Ostinato("office")
+
+    @app.task(every="1h", window={"from": "09:00", "to": "17:00"})
+    def greet() -> None: ...
+
+    with simulate(app) as sim:
+        sim.advance("24h")
+        assert len(sim.executions("greet")) == 8
+
+
+def test_history_that_is_kept_for_a_century_reaches_back_before_1970():
+    """Found on the way: no id could be made for the oldest event to keep."""
+    app = Ostinato("archive", keep_days=36_500)
+    with simulate(app) as sim:
+        sim.advance("2h")
+        assert sim.problems() == []
+
+
+def test_what_ended_before_the_clock_was_set_back_is_not_settled_in_the_future():
+    """With a fixed delay the settle names the next time: it was a day away, and nobody looked before."""
+    app = Ostinato("heart")
+
+    @app.task(every="10m", fixed_delay=True)
+    def beat() -> None: ...
+
+    with simulate(app) as sim:
+        worker = sim.worker("w1")
+        sim.clock.advance("10m")
+        worker.renew()
+        worker.dispatcher.step()
+        worker.do(worker.worker.step)
+        sim.set_clock(sim.now - timedelta(days=1))
+        worker.dispatcher.step()
+        worker.do(worker.worker.flush)
+        sim.advance("1h")
+        assert len(sim.executions("beat")) == 7
