@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -185,10 +185,7 @@ class Worker:
         ended, self._finished = self._finished[:MOST_AT_ONCE], self._finished[MOST_AT_ONCE:]
         if not ended:
             return 0
-        now = self._clock.now()
-        batch = [
-            each if each.at <= now else replace(each, at=now) for each in ended
-        ]  # the clock was set back
+        batch = _not_in_the_future(ended, self._clock.now())
         try:
             settled = await self.in_store(self._store.queue.settle, batch)
         except BaseException:
@@ -278,3 +275,8 @@ class Worker:
     def close(self) -> None:
         """Let its threads go, each when it is done."""
         self._runner.threads.stop()
+
+
+def _not_in_the_future(finished: Sequence[Finished], now: datetime) -> list[Finished]:
+    """The clock may have been set back since something ended; its settle would name the next time from there."""
+    return [each if each.at <= now else replace(each, at=now) for each in finished]
