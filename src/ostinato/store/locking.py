@@ -142,15 +142,17 @@ def last_failure(tx: Tx, job: Job) -> Execution | None:
 def insert(tx: Tx, changes: Sequence[Change]) -> None:
     """Save jobs that are new."""
     if changes:
-        tx.run("insert_jobs", [rows.new_job(change.job) for change in changes])
-        _save_the_rest(tx, changes)
+        with tx.together():
+            tx.run("insert_jobs", [rows.new_job(change.job) for change in changes])
+            _save_the_rest(tx, changes)
 
 
 def save(tx: Tx, changes: Sequence[Change]) -> None:
     """Save what the rules decided about locked jobs: a handful of statements, however many changes."""
     if changes:
-        tx.run("update_facts", [rows.changed_facts(change) for change in changes])
-        _save_the_rest(tx, changes)
+        with tx.together():
+            tx.run("update_facts", [rows.changed_facts(change) for change in changes])
+            _save_the_rest(tx, changes)
 
 
 def _save_the_rest(tx: Tx, changes: Sequence[Change]) -> None:

@@ -18,19 +18,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from enum import Enum
-from struct import Struct
 from typing import Any, Final
 from weakref import WeakSet
 
 import psycopg
 from psycopg import RawCursor, errors
-from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import Format, TransactionStatus
+from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8BinaryDumper
 
 from ostinato.core.errors import Invalid, InvalidSetting, StoreError, StoreUnavailable
+from ostinato.store.arrays import ARRAYS, DUMPERS
 from ostinato.store.bells import ServerListener
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, Watchdog, driver_connection
 from ostinato.store.dialect import Dialect, Statement, from_micros, to_micros
@@ -52,52 +51,6 @@ CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 WHO: Final = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text"
 
 
-class ArrayDumper(Dumper):
-    """A list as a binary array of one type, whatever is in it: so that a statement has one plan, not several."""
-
-    format = Format.BINARY
-    element: int  # the type's number in PostgreSQL
-    item: Callable[[Any], bytes]
-
-    def dump(self, obj: Any) -> bytes:
-        if not obj:
-            return Struct("!iiI").pack(0, 0, self.element)
-        head = Struct("!iiIii").pack(1, int(None in obj), self.element, len(obj), 1)
-        item = self.item
-        return head + b"".join([NULL if value is None else item(value) for value in obj])
-
-
-NULL: Final = Struct("!i").pack(-1)
-INT8: Final = Struct("!iq").pack
-FLOAT8: Final = Struct("!id").pack
-LENGTH: Final = Struct("!i").pack
-
-
-def _text(value: str) -> bytes:
-    encoded = value.encode()
-    return LENGTH(len(encoded)) + encoded
-
-
-def _array(oid: int, element: int, item: Callable[[Any], bytes]) -> tuple[type[list[Any]], type[Dumper]]:
-    values = type("Array", (list,), {})
-    return values, type(
-        "Dumper", (ArrayDumper,), {"oid": oid, "element": element, "item": staticmethod(item)}
-    )
-
-
-DUMPERS: Final = {
-    "uuid": _array(2951, 2950, lambda value: b"\0\0\0\x10" + value.bytes),
-    "bigint": _array(1016, 20, lambda value: INT8(8, value)),
-    "instant": _array(
-        1016, 20, lambda value: INT8(8, to_micros(value) if isinstance(value, datetime) else value)
-    ),
-    "double": _array(1022, 701, lambda value: FLOAT8(8, value)),
-    "text": _array(1009, 25, _text),
-    "json": _array(1009, 25, _text),
-}
-ARRAYS: Final = {kind: values for kind, (values, _) in DUMPERS.items()}
-
-
 def _cursor(connection: Connection) -> Cursor:
     cursor: Cursor = RawCursor(connection, row_factory=tuple_row)
     for values, dumper in DUMPERS.values():
@@ -111,6 +64,15 @@ class PostgresTx(Tx):
         super().__init__(database.statements)
         self._database = database
         self._cursor = cursor
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        try:
+            with self._cursor.connection.pipeline():
+                yield
+        except psycopg.Error as error:
+            self._failed = True
+            raise self._database.translated(error) from error
 
     def _fetch(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> list[Row]:
         cursor = self._execute(statement, batch, params)

@@ -94,7 +94,7 @@ def _column(column: tuple[str, str], cells: tuple[Any, ...]) -> Sequence[Any]:
     """The cells of one column of a batch, as SQLite takes them."""
     match column[1]:
         case "uuid":
-            return [None if cell is None else cell.bytes for cell in cells]
+            return [None if cell is None else cell.int.to_bytes(16, "big") for cell in cells]
         case "instant":
             return [None if cell is None else to_micros(cell) for cell in cells]
         case "text":

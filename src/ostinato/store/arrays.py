@@ -1,0 +1,72 @@
+"""Lists as binary arrays of PostgreSQL.
+
+psycopg's own list dumper looks at every element to find a type: 9.6 µs for a row of eight columns, and a list of
+small numbers gets another type, and so another plan, than one of large numbers. Here the statement says the type.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from struct import Struct
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+from ostinato.store.dialect import to_micros
+
+NULL: Final = Struct("!i").pack(-1)
+SIXTEEN: Final = Struct("!i").pack(16)
+LENGTH: Final = Struct("!i").pack
+EMPTY_HEAD: Final = Struct("!iiI").pack
+HEAD: Final = Struct("!iiIii").pack
+
+
+class ArrayDumper(Dumper):
+    """A list as an array of one type, whatever is in it."""
+
+    format = Format.BINARY
+    element: int  # the type's number in PostgreSQL
+    item: Callable[[Any], bytes]
+
+    def dump(self, obj: Any) -> bytes:
+        if not obj:
+            return EMPTY_HEAD(0, 0, self.element)
+        item = self.item
+        items = [NULL if value is None else item(value) for value in obj]
+        return HEAD(1, int(NULL in items), self.element, len(obj), 1) + b"".join(items)
+
+
+def _uuid(value: UUID) -> bytes:
+    return SIXTEEN + value.int.to_bytes(16, "big")  # `.bytes` does the same in Python, at twice the cost
+
+
+_bigint: Final = partial(Struct("!iq").pack, 8)
+_double: Final = partial(Struct("!id").pack, 8)
+
+
+def _instant(value: datetime | int) -> bytes:
+    return _bigint(to_micros(value) if isinstance(value, datetime) else value)
+
+
+def _text(value: str) -> bytes:
+    encoded = value.encode()
+    return LENGTH(len(encoded)) + encoded
+
+
+def _array(oid: int, element: int, item: Callable[[Any], bytes]) -> tuple[type[list[Any]], type[Dumper]]:
+    """A kind of list, and what dumps it."""
+    dumper = {"oid": oid, "element": element, "item": staticmethod(item)}
+    return type("Array", (list,), {}), type("Dumper", (ArrayDumper,), dumper)
+
+
+DUMPERS: Final = {
+    "uuid": _array(2951, 2950, _uuid),
+    "bigint": _array(1016, 20, _bigint),
+    "instant": _array(1016, 20, _instant),
+    "double": _array(1022, 701, _double),
+    "text": _array(1009, 25, _text),
+    "json": _array(1009, 25, _text),
+}
+ARRAYS: Final = {kind: values for kind, (values, _) in DUMPERS.items()}
