@@ -58,8 +58,8 @@ check: lint  ## what CI runs: lint, then all tests
 soak: install  ## the long random tests
 	$(PYTEST) $(PARALLEL) -m soak --timeout 7200
 
-bench: install  ## the benchmarks
-	$(PY) -m benchmarks
+bench: install  ## the benchmarks, beside the peers; ARGS="--quick" for ours alone, ARGS="--help" for more
+	$(PY) -m benchmarks $(ARGS)
 
 format: install  ## format, and mend what ruff can mend
 	$(PY) -m ruff format .

@@ -1,91 +1,188 @@
-"""`make bench`: throughput and latency, a table on the terminal, JSON with --json."""
+"""`make bench`: ours beside the peers. `--quick`: ours alone, in two minutes."""
 
 import argparse
 import json
-import statistics
+import os
+import platform
+import sqlite3
 import tempfile
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import measures, ours
-from benchmarks.measures import Latency, Subject, Throughput
-from tests.servers import PostgresServer
+from benchmarks import catalogue, page
+from benchmarks.catalogue import Subject
+from benchmarks.environments import NotInstalled, version_of
+from benchmarks.measures.jobs import Jobs
+from benchmarks.measures.processes import Processes
+from benchmarks.measures.recurring import Recurring
+from benchmarks.measures.rounds import Row, in_rounds
+from benchmarks.measures.tables import Growth, Scale
+from benchmarks.report import show
+from benchmarks.servers import Servers
+from benchmarks.targets import as_json, verdicts
 
-DEFAULTS = {"OSTINATO_CONCURRENCY": "5"}
+MEASURES = {
+    "T": "throughput", "H": "throughput with 100,000 jobs", "E": "enqueue", "L": "pickup latency", "F": "footprint",
+    "D": "threads", "R": "recurring", "S": "scale", "G": "growth", "M": "many processes",
+}  # fmt: skip
+RECURRING = {"OSTINATO_CONCURRENCY": "1000"}  # a claim is a start: room for many starts at one instant
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--jobs", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--samples", type=int, default=200)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    given = parser.parse_args()
-    server = PostgresServer.private()
-    try:
-        with tempfile.TemporaryDirectory(prefix="ostinato-bench-") as folder:
-            throughputs, latencies = _measure(given, Path(folder), server.url("postgres"))
-    finally:
-        server.close()
-    imported = measures.import_seconds()
-    _show(throughputs, latencies, imported)
-    if given.json is not None:
-        figures = {"throughput": [asdict(t) for t in throughputs], "latency": [asdict(x) for x in latencies]}
-        given.json.write_text(json.dumps(figures | {"import_seconds": imported}, indent=1))
-
-
-def _measure(given: argparse.Namespace, folder: Path, url: str) -> tuple[list[Throughput], list[Latency]]:
-    """Rounds are interleaved: a busy moment of the machine hits every subject."""
-    subjects = [
-        ("100 at once", ours.on_sqlite(folder)),
-        ("100 at once", ours.on_postgres(url)),
-        ("defaults", ours.on_sqlite(folder, **DEFAULTS)),
-        ("defaults", ours.on_postgres(url, **DEFAULTS)),
-        ("def tasks", ours.on_sqlite(folder, KIND="thread")),
-        ("def tasks", ours.on_postgres(url, KIND="thread")),
-    ]
-    rounds: dict[int, list[Throughput]] = {}
-    for _ in range(given.rounds):
-        for place, (_, subject) in enumerate(subjects):
-            rounds.setdefault(place, []).append(measures.throughput(subject, given.jobs, folder))
-    throughputs = [_named(label, _median(rounds[place])) for place, (label, _) in enumerate(subjects)]
-    latencies = [measures.latency(subject, given.samples, folder) for subject in _idle(folder, url)]
-    return throughputs, latencies
-
-
-def _idle(folder: Path, url: str) -> list[Subject]:
-    return [ours.on_sqlite(folder, **DEFAULTS), ours.on_postgres(url, **DEFAULTS)]
-
-
-def _median(runs: list[Throughput]) -> Throughput:
-    middle = statistics.median_low(run.per_second for run in runs)
-    return next(run for run in runs if run.per_second == middle)
-
-
-def _named(label: str, run: Throughput) -> Throughput:
-    return Throughput(**asdict(run) | {"subject": f"{run.subject}, {label}"})
-
-
-def _show(throughputs: list[Throughput], latencies: list[Latency], imported: float) -> None:
+    given = _arguments()
     console = Console()
-    table = Table("subject", "store", "jobs/s", "enqueued/s", "CPU µs/job", "MB", title="Throughput")
-    for run in throughputs:
-        table.add_row(
-            run.subject, run.store, f"{run.per_second:,.0f}", f"{run.enqueued_per_second:,.0f}",
-            f"{run.cpu_per_job_us:,.0f}", f"{run.worker_mb:.0f}",
-        )  # fmt: skip
-    console.print(table)
-    table = Table("subject", "store", "p50 ms", "p99 ms", "idle MB", "idle CPU %", title="Pickup latency")
-    for each in latencies:
-        table.add_row(
-            each.subject, each.store, f"{each.p50_ms:.2f}", f"{each.p99_ms:.2f}", f"{each.idle_mb:.0f}",
-            f"{each.idle_cpu_percent:.1f}",
-        )  # fmt: skip
-    console.print(table)
-    console.print(f"import ostinato: {imported * 1000:.0f} ms")
+    if given.page is not None:
+        page.write(json.loads(given.page.read_text()))
+        return
+    letters = (
+        [letter for letter in MEASURES if letter in given.only.upper().split(",")]
+        if given.only
+        else list(MEASURES)
+    )
+    began, measured = time.monotonic(), dict[str, list[Row]]()
+    with Servers() as servers, tempfile.TemporaryDirectory(prefix="ostinato-bench-") as folder:
+        bench = Bench(given, servers, Path(folder))
+        for letter in letters:
+            measured[letter] = bench.measures[letter]()
+    found = verdicts(measured)
+    for letter, rows in measured.items():
+        show(letter, rows, [each for each in found if each.measure == letter], console)
+    took = time.monotonic() - began
+    console.print(f"{took / 60:.1f} minutes, load {os.getloadavg()[0]:.1f} at the end")
+    if given.json is not None:
+        figures = {"measures": measured, "targets": [as_json(each) for each in found], **_about(took)}
+        given.json.write_text(json.dumps(figures, indent=1))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    choices = ", ".join(f"{letter} {name}" for letter, name in MEASURES.items())
+    parser.add_argument("--quick", action="store_true", help="ours alone, under two minutes")
+    parser.add_argument("--only", help=f"measures, separated by commas: {choices}")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument(
+        "--page", type=Path, help="write docs/benchmarks.md and its charts from such a file, and stop"
+    )
+    parser.add_argument(
+        "--history", type=int, default=500_000, help="rows of history for G (the target says 5000000)"
+    )
+    parser.add_argument("--many", type=int, default=1_000_000, help="rows for S")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="a factor for the number of jobs, to try something out"
+    )
+    return parser.parse_args()
+
+
+class Bench:
+    """The measures, each as a call without arguments."""
+
+    def __init__(self, given: argparse.Namespace, servers: Servers, folder: Path) -> None:
+        self._quick: bool = given.quick
+        self._servers, self._folder = servers, folder
+        self._jobs = Jobs(servers, folder, scale=given.scale)
+        self._history = min(given.history, 50_000) if self._quick else given.history
+        self._many = min(given.many, 100_000) if self._quick else given.many
+        self._scale: float = given.scale
+        self.measures: dict[str, Callable[[], list[Row]]] = {
+            "T": self.throughput, "H": self.much, "E": self.enqueue, "L": self.latency, "F": self.footprint,
+            "D": self.threads, "R": self.recurring, "S": self.scale, "G": self.growth, "M": self.processes,
+        }  # fmt: skip
+
+    def _with_peers(self, ours: Sequence[Subject]) -> list[Subject]:
+        return list(ours) if self._quick else [*ours, *catalogue.PEERS]
+
+    def throughput(self) -> list[Row]:
+        ours = (*catalogue.OURS, *catalogue.OURS_BY_DEFAULT, *catalogue.LIMITS)
+        return in_rounds(self._with_peers(ours), self._jobs.throughput, 3 if self._quick else None, "T")
+
+    def much(self) -> list[Row]:
+        subjects = [*catalogue.OURS, *([] if self._quick else [catalogue.PGQUEUER])]
+        jobs = int(100_000 * self._scale)
+        return in_rounds(
+            subjects, lambda subject: self._jobs.throughput(subject, jobs), 1 if self._quick else 3, "H"
+        )
+
+    def enqueue(self) -> list[Row]:
+        subjects = [each for each in self._with_peers((*catalogue.OURS, *catalogue.LIMITS)) if each.enqueues]
+        return in_rounds(subjects, self._jobs.enqueue, 3, "E")
+
+    def latency(self) -> list[Row]:
+        ours = catalogue.OURS if self._quick else (*catalogue.OURS, *catalogue.OURS_BY_DEFAULT)
+        subjects = [each for each in self._with_peers(ours) if each.latency]
+        return in_rounds(
+            subjects, lambda subject: self._jobs.latency(subject, 200), 1 if self._quick else 3, "L"
+        )
+
+    def footprint(self) -> list[Row]:
+        one_each = {
+            each.module: each for each in reversed(self._with_peers(catalogue.OURS)) if each.footprint
+        }
+        return in_rounds(list(one_each.values()), self._jobs.footprint, 3, "F")
+
+    def threads(self) -> list[Row]:
+        subjects = [*catalogue.OURS, *catalogue.OURS_IN_THREADS]
+        return in_rounds(subjects, self._jobs.throughput, 1 if self._quick else 5, "D")
+
+    def recurring(self) -> list[Row]:
+        ours = [replace(each, variables={**each.variables, **RECURRING}) for each in catalogue.OURS]
+        peers = [] if self._quick else [catalogue.PGQUEUER, catalogue.APSCHEDULER, catalogue.APSCHEDULER_PG]
+        if not self._quick:
+            peers.append(catalogue.PROCRASTINATE)
+        kept = Recurring(self._servers, self._folder, 5 if self._quick else 20)
+        rows: list[Row] = []
+        for many in (1000, 5000):
+            count = max(10, int(many * self._scale))
+            measure = partial(kept.measure, schedules=count)
+            found = in_rounds(ours, measure, 1 if self._quick else 3, "R") + in_rounds(peers, measure, 1, "R")
+            rows += [{**row, "schedules": count} for row in found]
+        return rows
+
+    def scale(self) -> list[Row]:
+        kept = Scale(self._servers, self._folder, self._many, 10_000)
+        return in_rounds(catalogue.OURS, kept.measure, 1, "S")
+
+    def growth(self) -> list[Row]:
+        kept = Growth(self._servers, self._folder, self._history, churn=20 if self._quick else 200)
+        return in_rounds(catalogue.OURS, kept.measure, 1, "G")
+
+    def processes(self) -> list[Row]:
+        kept = Processes(self._servers, self._folder, int(20_000 * self._scale))
+        return in_rounds(catalogue.OURS, kept.measure, 1 if self._quick else 3, "M")
+
+
+def _about(took: float) -> dict[str, Any]:
+    """When, where and with which versions."""
+    versions = {}
+    for subject in catalogue.PEERS:
+        try:
+            versions[subject.name] = version_of(subject.environment, subject.package)
+        except NotInstalled as error:
+            versions[subject.name] = f"not installed: {error}"
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="minutes"),
+        "minutes": round(took / 60, 1),
+        "machine": {
+            "processor": _processor(), "cores": os.cpu_count(), "system": platform.platform(),
+            "python": platform.python_version(), "sqlite": sqlite3.sqlite_version,
+            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        },
+        "versions": versions,
+    }  # fmt: skip
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,20 @@
-"""Ostinato as a subject: fill, work, send."""
+"""Ostinato."""
 
 import json
 import os
-import random
-import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from benchmarks.marks import mark
-from ostinato import Ostinato
+from benchmarks.subjects.verbs import Subject, in_batches, main
+from ostinato import Context, Ostinato
+from ostinato.core.model import Definition
+from ostinato.core.payload import encode
+from ostinato.core.policy import Policies
+from ostinato.core.schedule import Every
 
 app = Ostinato("bench", run_log=False)
 
@@ -22,30 +29,66 @@ def noop_in_thread(number: int) -> None:
     mark(number)
 
 
-def fill(count: int) -> None:
-    """Enqueue so many, in bulk; say how fast."""
+@app.task
+async def tick(context: Context) -> None:
+    """Its mark is how late it is, in microseconds."""
+    mark(round((time.time() - context.due_at.timestamp()) * 1e6))
+
+
+class Ours(Subject):
     task = noop_in_thread if os.environ.get("KIND") == "thread" else noop
-    app.open(upgrade=True)
-    began = time.perf_counter()
-    for first in range(0, count, 1000):
-        app.enqueue([task.bind(number) for number in range(first, min(first + 1000, count))])
-    print(json.dumps({"per_second": count / (time.perf_counter() - began)}))
+
+    async def setup(self) -> None:
+        app.open(upgrade=True)
+
+    async def open(self) -> None:
+        app.open()
+        _ = app.scheduler  # made now, so that it is not timed
+
+    async def one(self, number: int) -> None:
+        self.task.enqueue(number)
+
+    async def many(self, numbers: Sequence[int]) -> None:
+        for batch in in_batches(numbers, 5000):
+            app.enqueue([self.task.bind(number) for number in batch])
+
+    def work(self) -> None:
+        if "WAITS" in os.environ:
+            _watch_the_lock(os.environ["WAITS"])
+        app.run()
+
+    def recur(self, count: int, seconds: float) -> dict[str, Any]:
+        """Put the schedules in place; a worker process of its own keeps them."""
+        app.open(upgrade=True)
+        begin = datetime.fromtimestamp(int(time.time()) + 3 + count // 2000, UTC)
+        policies = Policies(start_at=begin, end_at=begin + timedelta(seconds=seconds - 0.5))
+        every = Every(timedelta(seconds=1))
+        definition = Definition("tick", every, policies=policies, args=encode({}), app="bench")
+        for first in range(0, count, 1000):
+            app.jobs.create([definition] * min(1000, count - first), allow_unknown=True)
+        return {"began": begin.timestamp()}
 
 
-def send(count: int) -> None:
-    """Enqueue one at a time, with pauses; leave when each was sent."""
-    luck, sent = random.Random(7), []
-    for number in range(count):
-        time.sleep(luck.uniform(0.005, 0.04))
-        noop.enqueue(number)
-        sent.append((number, time.time()))
-    print(json.dumps(sent))
+def _watch_the_lock(file: str) -> None:
+    """Keep the longest wait for SQLite's write lock, in seconds, in a file."""
+    from ostinato.store import sqlite
+
+    original, longest = sqlite.Turn.held, 0.0
+
+    @contextmanager
+    def held(turn: sqlite.Turn, seconds: float) -> Iterator[None]:
+        nonlocal longest
+        began = time.monotonic()
+        turn_taken: AbstractContextManager[None] = original(turn, seconds)
+        with turn_taken:
+            if (waited := time.monotonic() - began) > longest:
+                longest = waited
+                with open(file, "w") as out:
+                    json.dump(waited, out)
+            yield
+
+    sqlite.Turn.held = held  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
-    verb, *rest = sys.argv[1:]
-    if verb == "work":
-        app.open(upgrade=True)
-        app.run()
-    else:
-        {"fill": fill, "send": send}[verb](int(rest[0]))
+    main(Ours)

@@ -1,0 +1,48 @@
+"""M: two worker processes against one, what each of them did, and how long one waited for SQLite's write lock."""
+
+import json
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks import marks
+from benchmarks.catalogue import Subject, stage
+from benchmarks.measures.rounds import Figures
+from benchmarks.measures.running import run, until, worker
+from benchmarks.servers import Servers
+
+
+class Processes:
+    def __init__(self, servers: Servers, folder: Path, jobs: int) -> None:
+        self._servers, self._folder, self._jobs = servers, folder, jobs
+
+    def measure(self, subject: Subject) -> Figures:
+        """One and two, right after each other."""
+        one, _, _ = self._with(subject, 1)
+        two, shares, waited = self._with(subject, 2)
+        return {
+            "one": one,
+            "two": two,
+            "ratio": two / one,
+            "least_share": min(shares),
+            "longest_wait": waited,
+        }
+
+    def _with(self, subject: Subject, workers: int) -> tuple[float, list[float], float | None]:
+        files = [self._folder / f"marks{number}" for number in range(workers)]
+        waits = [self._folder / f"waits{number}" for number in range(workers)]
+        for file in (*files, *waits):
+            file.unlink(missing_ok=True)
+        set_up = stage(subject, self._servers, self._folder)
+        run(set_up, files[0], "setup", "0")
+        run(set_up, files[0], "fill", str(self._jobs))
+        set_up.probe()
+        with ExitStack() as stack:
+            for file, wait in zip(files, waits, strict=True):
+                stack.enter_context(worker(set_up, file, WAITS=str(wait)))
+            until(lambda: sum(map(marks.count, files)) >= self._jobs and set_up.probe())
+            done = time.time()
+        first = min(when for file in files for _, when in marks.read(file))
+        waited = [json.loads(wait.read_text()) for wait in waits if wait.exists()]
+        shares = [marks.count(file) / self._jobs for file in files]
+        return self._jobs / (done - first), shares, max(waited, default=None)

@@ -1,0 +1,261 @@
+"""S and G: what fire, claim and settle cost beside very many rows.
+
+The rows are copies of one that the store itself made, written with plain SQL.
+"""
+
+import sqlite3
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from benchmarks.catalogue import SQLITE, Subject, stage
+from benchmarks.measures.rounds import Figures
+from benchmarks.servers import Servers
+from ostinato.core import lifecycle
+from ostinato.core.model import Claimed, Definition, Finished
+from ostinato.core.outcome import Completed
+from ostinato.core.schedule import Every, Once
+from ostinato.luck import RandomLuck
+from ostinato.store import migrate
+from ostinato.store.database import open_database
+from ostinato.store.store import Store
+from ostinato.store.workers import NewWorker
+
+AT_ONCE = 100
+REPEATS = 11
+HOUR = timedelta(hours=1)
+
+
+class Tables:
+    """A store of ours, and a second connection that fills its tables."""
+
+    def __init__(self, subject: Subject, servers: Servers, folder: Path) -> None:
+        set_up = stage(subject, servers, folder)
+        self.on_sqlite = subject.store == SQLITE
+        self.luck = RandomLuck()
+        database = open_database(set_up.url)
+        migrate.upgrade(database)
+        self.store = Store(database, self.luck)
+        self._sql: Any = (
+            sqlite3.connect(set_up.url.removeprefix("sqlite:///"), isolation_level=None, timeout=60)
+            if self.on_sqlite
+            else psycopg.connect(set_up.url, autocommit=True)
+        )
+        self.worker = self.luck.id(self.now)
+        joining = NewWorker(self.worker, "bench", "host", 1, "1", ("work",), (), AT_ONCE)
+        self.store.workers.join(joining, self.now, HOUR)
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def close(self) -> None:
+        self.store.close()
+        self._sql.close()
+
+    # -- rows
+
+    def add(self, *, recurring: bool = False, task: str = "work") -> UUID:
+        """One job through the front door."""
+        schedule = Every(HOUR) if recurring else Once(self.now)
+        change = lifecycle.create(self.luck.id(self.now), Definition(task, schedule), self.now, self.luck)
+        return self.store.jobs.add([change])[0]
+
+    def copy(self, table: str, count: int, source: UUID, column: str = "id", **columns: str) -> None:
+        """Copy a row so many times; `columns` are SQL expressions of the number `i` of the copy."""
+        name = self._name(table)
+        described = self._sql.execute(f"SELECT * FROM {name} LIMIT 0").description
+        names = [each[0] for each in described if each[0] != "rowid"]
+        values = ", ".join(columns.get(each, f"t.{each}") for each in names)
+        numbers = f"WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < {count})"
+        self._sql.execute(
+            f"INSERT INTO {name} ({', '.join(names)}) {numbers} "
+            f"SELECT {values} FROM g, {name} AS t WHERE t.{column} = {self._literal(source)}"
+        )
+
+    def number_to_id(self, first: int) -> str:
+        """SQL: the id of copy `i`, in the order of i."""
+        if self.on_sqlite:
+            return f"unhex_id(i + {first})"
+        return f"lpad(to_hex(i + {first}), 32, '0')::uuid"
+
+    def make_due(self, first: int) -> None:
+        """Let 100 jobs, from copy `first` on, be due just now."""
+        ids = ", ".join(self._literal(UUID(int=number)) for number in range(first, first + AT_ONCE))
+        due = int(self.now.timestamp() * 1e6) - 1000
+        anchor = due - int(HOUR / timedelta(microseconds=1))
+        self._sql.execute(
+            f"UPDATE {self._name('jobs')} SET next_due_at = {due}, anchor = {anchor} WHERE id IN ({ids})"
+        )
+
+    def settled_in(self) -> None:
+        """Let the database know what it has, as it would after a while."""
+        if not self.on_sqlite:
+            self._sql.execute("VACUUM ANALYZE")
+
+    def define_ids(self) -> None:
+        if self.on_sqlite:
+            self._sql.create_function("unhex_id", 1, lambda i: i.to_bytes(16, "big"), deterministic=True)
+
+    def _name(self, table: str) -> str:
+        return f"ostinato_{table}" if self.on_sqlite else f"ostinato.{table}"
+
+    def _literal(self, value: UUID) -> str:
+        return f"X'{value.hex}'" if self.on_sqlite else f"'{value}'::uuid"
+
+    # -- what is timed
+
+    def fire(self) -> None:
+        assert len(self.store.queue.fire_due(self.now, timedelta(0), AT_ONCE)) == AT_ONCE
+
+    def claim(
+        self, worker: UUID | None = None, tasks: Sequence[str] = ("work",), expect: int = AT_ONCE
+    ) -> Sequence[Claimed]:
+        claim = self.store.queue.claim(worker or self.worker, tasks, (), self.now, AT_ONCE)
+        assert len(claim.claimed) == expect, f"{len(claim.claimed)} claimed"
+        return claim.claimed
+
+    def settle(self, claimed: Sequence[Claimed]) -> None:
+        settled = self.store.queue.settle(
+            [Finished(each.live, Completed(None), self.now) for each in claimed]
+        )
+        assert not settled.refused
+        assert not settled.left
+
+
+def milliseconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    answer = call()
+    return (time.perf_counter() - began) * 1000, answer
+
+
+class Scale:
+    """S."""
+
+    def __init__(self, servers: Servers, folder: Path, many: int, few: int) -> None:
+        self._servers, self._folder, self._many, self._few = servers, folder, many, few
+
+    def measure(self, subject: Subject) -> Figures:
+        few, many = (self._future(subject, count) for count in (self._few, self._many))
+        return {
+            "fire_few": few[0],
+            "fire_many": many[0],
+            "claim_few": few[1],
+            "claim_many": many[1],
+            "claim_due": self._claim(subject, self._many, priority="1 + i % 5"),
+            "claim_backoff": self._claim(subject, self._many // 10, run_at=_later(subject)),
+            **self._claim_unknown(subject),
+        }
+
+    def _future(self, subject: Subject, count: int) -> tuple[float, float]:
+        """Jobs far in the future and 100 that are due: fire and claim."""
+        tables = self._open(subject)
+        job = tables.add(recurring=True)
+        tables.copy("jobs", count, job, id=tables.number_to_id(0))
+        tables.settled_in()
+        fires, claims = [], []
+        for repeat in range(REPEATS):
+            tables.make_due(repeat * AT_ONCE + 1)
+            fires.append(milliseconds(tables.fire)[0])
+            took, claimed = milliseconds(tables.claim)
+            claims.append(took)
+            tables.settle(claimed)
+        tables.close()
+        return statistics.median(fires), statistics.median(claims)
+
+    def _claim(self, subject: Subject, count: int, **columns: str) -> float:
+        """A claim of 100 beside so many rows of the queue."""
+        tables = self._open(subject)
+        self._queue(tables, count, "work", **columns)
+        claims = []
+        for _ in range(REPEATS):
+            if "run_at" in columns:  # those all wait: these may start
+                self._enqueue(tables)
+            took, claimed = milliseconds(tables.claim)
+            claims.append(took)
+            tables.settle(claimed)
+        tables.close()
+        return statistics.median(claims)
+
+    def _claim_unknown(self, subject: Subject) -> Figures:
+        """Rows of a task that nobody here knows stand first; a claim sets aside so many of them at a time."""
+        tables = self._open(subject)
+        self._queue(tables, self._many // 10, "strange")
+        claims = []
+        for _ in range(REPEATS):
+            self._enqueue(tables)
+            took, claim = milliseconds(
+                lambda: tables.store.queue.claim(tables.worker, ("work",), (), tables.now, AT_ONCE)
+            )
+            claims.append(took)
+            if claim.claimed:
+                tables.settle(claim.claimed)
+        tables.close()
+        return {"claim_unknown": statistics.median(claims), "claim_unknown_worst": max(claims)}
+
+    def _enqueue(self, tables: Tables) -> None:
+        now = tables.now
+        new = [lifecycle.create(tables.luck.id(now), Definition("work", Once(now)), now, tables.luck)
+               for _ in range(AT_ONCE)]  # fmt: skip
+        tables.store.jobs.add(new)
+
+    def _queue(self, tables: Tables, count: int, task: str, **columns: str) -> None:
+        job = tables.add(task=task)
+        ids, jobs = tables.number_to_id(10**9), tables.number_to_id(0)
+        tables.copy("jobs", count, job, id=jobs)
+        tables.copy("live", count, job, column="job_id", id=ids, job_id=jobs, **columns)
+        tables.settled_in()
+
+    def _open(self, subject: Subject) -> Tables:
+        tables = Tables(subject, self._servers, self._folder)
+        tables.define_ids()
+        return tables
+
+
+def _later(subject: Subject) -> str:
+    return f"{int(time.time() * 1e6) + 3_600_000_000} + i"
+
+
+class Growth:
+    """G: a turn of 100 (fire, claim, settle) on empty tables, and beside much history."""
+
+    def __init__(self, servers: Servers, folder: Path, history: int, churn: int) -> None:
+        self._servers, self._folder, self._history, self._churn = servers, folder, history, churn
+
+    def measure(self, subject: Subject) -> Figures:
+        tables = Tables(subject, self._servers, self._folder)
+        tables.define_ids()
+        job = tables.add(recurring=True)
+        tables.copy("jobs", 1000, job, id=tables.number_to_id(0))
+        tables.settled_in()
+        empty = self._turns(tables, REPEATS)
+        source = tables.store.history.page(1)[0]
+        tables.copy(
+            "executions", self._history, source.id, id=tables.number_to_id(10**9),
+            job_id=tables.number_to_id(10**9), number="i",
+        )  # fmt: skip
+        tables.settled_in()
+        full = self._turns(tables, REPEATS)
+        self._turns(tables, self._churn)
+        churned = self._turns(tables, REPEATS)
+        tables.close()
+        both = {f"{name}_empty": empty[name] for name in empty} | {
+            f"{name}_full": full[name] for name in full
+        }
+        return both | {f"{name}_churned": churned[name] for name in churned}
+
+    def _turns(self, tables: Tables, repeats: int) -> dict[str, float]:
+        took: dict[str, list[float]] = {"fire": [], "claim": [], "settle": []}
+        for repeat in range(repeats):
+            tables.make_due(repeat * AT_ONCE % 900 + 1)
+            took["fire"].append(milliseconds(tables.fire)[0])
+            ms, claimed = milliseconds(tables.claim)
+            took["claim"].append(ms)
+            took["settle"].append(milliseconds(lambda claimed=claimed: tables.settle(claimed))[0])  # type: ignore[misc]
+        return {name: statistics.median(values) for name, values in took.items()}
