@@ -6,8 +6,9 @@ own copy of the facts and of the live rows, so a rule stays a function from valu
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from uuid import UUID
 
 from ostinato.core import schedule as when
@@ -32,6 +33,7 @@ from ostinato.core.model import (
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Every, Once
 
+ALL_FACTS = attrgetter(*[field.name for field in fields(Facts)])
 FIRED_AHEAD = timedelta(seconds=1)  # a row that starts within this is already in the queue
 
 
@@ -41,7 +43,7 @@ class Draft:
     def __init__(self, job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> None:
         self.id: UUID = job.id
         self.definition: Definition = job.definition
-        self.facts: Facts = replace(job.facts)
+        self.facts: Facts = Facts(*ALL_FACTS(job.facts))  # a third of what `replace` costs
         self.now, self.luck, self.by = now, luck, by
         self.lives: dict[UUID, Live] = {live.id: live for live in lives}
         self._add: dict[UUID, Live] = {}
