@@ -30,6 +30,10 @@ def chosen(default: range) -> list[int]:
     return list(range(int(first), int(last) + 1)) if last else [int(seed) for seed in text.split(",")]
 
 
+def batched(seeds: list[int], size: int) -> list[list[int]]:
+    return [seeds[first : first + size] for first in range(0, len(seeds), size)]
+
+
 def tell(seed: int, database, flaws: list[str] | None = None) -> World:
     """Let a seed happen; fail with its story if a guarantee does not hold."""
     alarm, log = Alarm(), logging.getLogger("ostinato")
@@ -65,7 +69,7 @@ def tell(seed: int, database, flaws: list[str] | None = None) -> World:
 def story(world: World, found: list[str]) -> str:
     lines = world.trace[-STORY:]
     left_out = [f"… {len(world.trace) - STORY} lines before"] if len(world.trace) > STORY else []
-    repeat = f"TEST_SEEDS={world.seed} .venv/bin/python -m pytest tests/simulation -k seed"
+    repeat = f"TEST_SEEDS={world.seed} .venv/bin/python -m pytest tests/simulation -k for_a_seed"
     return "\n".join([f"seed {world.seed}", *left_out, *lines, "", *found, "", f"repeat with: {repeat}"])
 
 
@@ -94,9 +98,11 @@ def test_the_guarantees_hold_for_a_seed_on_postgres(seed, postgres_url):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", chosen(range(100_000, 100_000 + SOAK_SEEDS)))
-def test_the_guarantees_hold_for_many_a_seed(seed, tmp_path):
-    on_sqlite(tmp_path, seed)
+@pytest.mark.parametrize("seeds", batched(chosen(range(100_000, 100_000 + SOAK_SEEDS)), 50))
+def test_the_guarantees_hold_for_many_seeds(seeds, tmp_path):
+    for seed in seeds:
+        (folder := tmp_path / str(seed)).mkdir()
+        on_sqlite(folder, seed)
 
 
 def test_a_seed_is_always_the_same_story(tmp_path):

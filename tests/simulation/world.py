@@ -42,7 +42,8 @@ NO_MORE = 1000  # rounds at one instant
 
 ACTIONS_AND_WEIGHTS = {
     "pass_time": 30, "work": 30, "one_duty": 14, "command": 12, "create": 5, "crash": 2, "hire": 3, "freeze": 2,
-    "thaw": 3, "vigil": 4, "jump_ahead": 1, "jump_back": 1, "store_away": 1, "queue_command": 2, "execution_command": 3,
+    "thaw": 3, "retire": 1, "vigil": 4, "jump_ahead": 1, "jump_back": 1, "store_away": 1,
+    "queue_command": 2, "execution_command": 3,
 }  # fmt: skip
 COMMANDS = {
     "pause": 4, "resume": 5, "cancel": 1, "run": 4, "run_with": 1, "retry": 3, "restart": 3, "edit": 5, "delete": 1,
@@ -138,10 +139,7 @@ class World:
         self._hire(everything=True)
         self._watch_over(LEASE + 4 * SWEEP)
         for process in self._working()[1:-1]:
-            self.tell(f"{process.name} stops in order")
-            process.stop()
-            self.processes.remove(process)
-            self.gone.append(process)
+            self._retire(process)
         for _ in range(WAKE_UPS):
             self.clock.advance(self._until_something_happens())
             for process in self._working():
@@ -278,6 +276,20 @@ class World:
         process.state = State.CRASHED
         self.processes.remove(process)
         self.gone.append(process)
+
+    def _retire(self, process: Process | None = None) -> None:
+        """Somebody is told to stop, and hands back what it runs; if the store is away, it goes all the same."""
+        process = process or self._somebody()
+        if process is None:
+            return
+        gone = process.id
+        failed = isinstance(self._attempt(process, "stops in order", process.stop), StoreError)
+        if process in self.processes:
+            self.processes.remove(process)
+            self.gone.append(process)
+            left = [live for live in self.store.history.live(1000) if live.worker_id == gone]
+            if left and not failed:
+                raise Violation(f"{process.name} has stopped, and still holds {left[0]}")
 
     def _freeze(self) -> None:
         process = self._somebody()
@@ -451,7 +463,7 @@ class World:
 
     def _queue_command(self) -> None:
         queue = self.chance.one("default", "bulk")
-        match self.chance.one("pause", "resume", "resume", "bound", "unbound"):
+        match self.chance.one("pause", "resume", "resume", "bound", "unbound", "drain"):
             case "pause":
                 self._ask(f"pause queue {queue}", lambda: self._pause_queue(queue))
             case "resume":
@@ -459,8 +471,15 @@ class World:
                 self._ask(f"resume queue {queue}", lambda: self.operator.resume_queue(queue))
             case "bound":
                 self._ask(f"bound queue {queue}", lambda: self.operator.bound_queue(queue, 1))
+            case "drain":
+                self._ask("drain a worker", self._drain)
             case "unbound":
                 self._ask(f"unbound queue {queue}", lambda: self.operator.bound_queue(queue, None))
+
+    def _drain(self) -> None:
+        process = self._somebody()
+        if process is not None and process.id is not None:
+            self.operator.drain(process.id)
 
     def _pause_queue(self, queue: str) -> None:
         self.operator.pause_queue(queue)

@@ -125,6 +125,7 @@ class Process:
 
     def close(self) -> None:
         """Throw away what still runs: its code is not told."""
+        self.worker.close()
         self.loop.set_exception_handler(lambda *_: None)
         self.loop.close()
 
