@@ -32,6 +32,8 @@ MEASURES = {
     "T": "throughput", "H": "throughput with 100,000 jobs", "E": "enqueue", "L": "pickup latency", "F": "footprint",
     "D": "threads", "R": "recurring", "S": "scale", "G": "growth", "M": "many processes",
 }  # fmt: skip
+TOO_LONG = ("H",)  # for --quick
+KEEP_SCHEDULES = ("pgqueuer", "apscheduler", "procrastinate")
 RECURRING = {"OSTINATO_CONCURRENCY": "1000"}  # a claim is a start: room for many starts at one instant
 
 
@@ -41,24 +43,26 @@ def main() -> None:
     if given.page is not None:
         page.write(json.loads(given.page.read_text()))
         return
-    letters = (
-        [letter for letter in MEASURES if letter in given.only.upper().split(",")]
-        if given.only
-        else list(MEASURES)
-    )
     began, measured = time.monotonic(), dict[str, list[Row]]()
     with Servers() as servers, tempfile.TemporaryDirectory(prefix="ostinato-bench-") as folder:
         bench = Bench(given, servers, Path(folder))
-        for letter in letters:
+        for letter in _letters(given):
             measured[letter] = bench.measures[letter]()
-    found = verdicts(measured)
-    for letter, rows in measured.items():
-        show(letter, rows, [each for each in found if each.measure == letter], console)
-    took = time.monotonic() - began
-    console.print(f"{took / 60:.1f} minutes, load {os.getloadavg()[0]:.1f} at the end")
-    if given.json is not None:
-        figures = {"measures": measured, "targets": [as_json(each) for each in found], **_about(took)}
-        given.json.write_text(json.dumps(figures, indent=1))
+            judged = [each for each in verdicts(measured) if each.measure == letter]
+            show(letter, measured[letter], judged, console)
+            if given.json is not None:
+                given.json.write_text(json.dumps(_as_json(measured, time.monotonic() - began), indent=1))
+    console.print(f"{(time.monotonic() - began) / 60:.1f} minutes, load {os.getloadavg()[0]:.1f} at the end")
+
+
+def _letters(given: argparse.Namespace) -> list[str]:
+    if given.only:
+        return [letter for letter in MEASURES if letter in given.only.upper().split(",")]
+    return [letter for letter in MEASURES if letter not in TOO_LONG or not given.quick]
+
+
+def _as_json(measured: dict[str, list[Row]], took: float) -> dict[str, Any]:
+    return {"measures": measured, "targets": [as_json(each) for each in verdicts(measured)], **_about(took)}
 
 
 def _arguments() -> argparse.Namespace:
@@ -67,6 +71,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="ours alone, under two minutes")
     parser.add_argument("--only", help=f"measures, separated by commas: {choices}")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--peers", help="only these, by the names of their modules, separated by commas")
+    parser.add_argument("--rounds", type=int, help="so many, for every subject")
     parser.add_argument(
         "--page", type=Path, help="write docs/benchmarks.md and its charts from such a file, and stop"
     )
@@ -85,6 +91,9 @@ class Bench:
 
     def __init__(self, given: argparse.Namespace, servers: Servers, folder: Path) -> None:
         self._quick: bool = given.quick
+        self._wanted_rounds: int | None = given.rounds
+        wanted = given.peers.split(",") if given.peers else {each.module for each in catalogue.PEERS}
+        self._peers = [] if given.quick else [each for each in catalogue.PEERS if each.module in wanted]
         self._servers, self._folder = servers, folder
         self._jobs = Jobs(servers, folder, scale=given.scale)
         self._history = min(given.history, 50_000) if self._quick else given.history
@@ -96,51 +105,49 @@ class Bench:
         }  # fmt: skip
 
     def _with_peers(self, ours: Sequence[Subject]) -> list[Subject]:
-        return list(ours) if self._quick else [*ours, *catalogue.PEERS]
+        return [*ours, *self._peers]
+
+    def _rounds(self, full: int | None, quick: int = 1) -> int | None:
+        """How many; None: as each subject wants."""
+        return self._wanted_rounds or (quick if self._quick else full)
 
     def throughput(self) -> list[Row]:
         ours = (*catalogue.OURS, *catalogue.OURS_BY_DEFAULT, *catalogue.LIMITS)
-        return in_rounds(self._with_peers(ours), self._jobs.throughput, 3 if self._quick else None, "T")
+        return in_rounds(self._with_peers(ours), self._jobs.throughput, self._rounds(None, quick=3), "T")
 
     def much(self) -> list[Row]:
-        subjects = [*catalogue.OURS, *([] if self._quick else [catalogue.PGQUEUER])]
+        subjects = [*catalogue.OURS, *(each for each in self._peers if each is catalogue.PGQUEUER)]
         jobs = int(100_000 * self._scale)
-        return in_rounds(
-            subjects, lambda subject: self._jobs.throughput(subject, jobs), 1 if self._quick else 3, "H"
-        )
+        return in_rounds(subjects, lambda subject: self._jobs.throughput(subject, jobs), self._rounds(3), "H")
 
     def enqueue(self) -> list[Row]:
         subjects = [each for each in self._with_peers((*catalogue.OURS, *catalogue.LIMITS)) if each.enqueues]
-        return in_rounds(subjects, self._jobs.enqueue, 3, "E")
+        return in_rounds(subjects, self._jobs.enqueue, self._rounds(3, quick=3), "E")
 
     def latency(self) -> list[Row]:
         ours = catalogue.OURS if self._quick else (*catalogue.OURS, *catalogue.OURS_BY_DEFAULT)
         subjects = [each for each in self._with_peers(ours) if each.latency]
-        return in_rounds(
-            subjects, lambda subject: self._jobs.latency(subject, 200), 1 if self._quick else 3, "L"
-        )
+        return in_rounds(subjects, lambda subject: self._jobs.latency(subject, 200), self._rounds(3), "L")
 
     def footprint(self) -> list[Row]:
         one_each = {
             each.module: each for each in reversed(self._with_peers(catalogue.OURS)) if each.footprint
         }
-        return in_rounds(list(one_each.values()), self._jobs.footprint, 3, "F")
+        return in_rounds(list(one_each.values()), self._jobs.footprint, self._rounds(3, quick=3), "F")
 
     def threads(self) -> list[Row]:
         subjects = [*catalogue.OURS, *catalogue.OURS_IN_THREADS]
-        return in_rounds(subjects, self._jobs.throughput, 1 if self._quick else 5, "D")
+        return in_rounds(subjects, self._jobs.throughput, self._rounds(5), "D")
 
     def recurring(self) -> list[Row]:
         ours = [replace(each, variables={**each.variables, **RECURRING}) for each in catalogue.OURS]
-        peers = [] if self._quick else [catalogue.PGQUEUER, catalogue.APSCHEDULER, catalogue.APSCHEDULER_PG]
-        if not self._quick:
-            peers.append(catalogue.PROCRASTINATE)
+        peers = [each for each in self._peers if each.module in KEEP_SCHEDULES]
         kept = Recurring(self._servers, self._folder, 5 if self._quick else 20)
         rows: list[Row] = []
         for many in (1000, 5000):
             count = max(10, int(many * self._scale))
             measure = partial(kept.measure, schedules=count)
-            found = in_rounds(ours, measure, 1 if self._quick else 3, "R") + in_rounds(peers, measure, 1, "R")
+            found = in_rounds(ours, measure, self._rounds(3), "R") + in_rounds(peers, measure, 1, "R")
             rows += [{**row, "schedules": count} for row in found]
         return rows
 
@@ -154,7 +161,7 @@ class Bench:
 
     def processes(self) -> list[Row]:
         kept = Processes(self._servers, self._folder, int(20_000 * self._scale))
-        return in_rounds(catalogue.OURS, kept.measure, 1 if self._quick else 3, "M")
+        return in_rounds(catalogue.OURS, kept.measure, self._rounds(3), "M")
 
 
 def _about(took: float) -> dict[str, Any]:

@@ -83,7 +83,9 @@ def raw(store: str) -> Subject:
 DEFAULTS = {"OSTINATO_CONCURRENCY": "5"}
 
 OURS = (ostinato(SQLITE), ostinato(POSTGRES))
-OURS_BY_DEFAULT = tuple(ostinato(store, "defaults", rounds=3, **DEFAULTS) for store in (SQLITE, POSTGRES))
+OURS_BY_DEFAULT = tuple(
+    replace(ostinato(store, "defaults", rounds=3, **DEFAULTS), jobs=3000) for store in (SQLITE, POSTGRES)
+)
 OURS_IN_THREADS = tuple(ostinato(store, "def tasks", KIND="thread") for store in (SQLITE, POSTGRES))
 LIMITS = (raw(SQLITE), raw(POSTGRES))
 

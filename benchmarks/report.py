@@ -61,7 +61,8 @@ SHAPES: dict[str, Shape] = {
         "jobs/s": _number("per_second"), "CPU µs/job": _number("cpu_us")}, "per_second"),
     "R": Shape("Recurring: jobs of `every 1s`, all due at the same instants, one process", {
         "schedules": lambda row: f"{row['schedules']:,}", "fired %": _number("fired", ".1f"),
-        "skipped": _number("skipped"), "early": _number("early"), "late p50 ms": _number("p50"), "late p99 ms": _number("p99"),
+        "skipped": _number("skipped"), "early": _number("early"), "late p50 ms": _number("p50"),
+        "late p99 ms": _number("p99"),
         "start to settle s": _number("settle_wait", ".2f"), "CPU": _number("cpu", ".2f")}, "p99", rising=True),
     "S": Shape("Scale: ms for 100 jobs", {
         "fire, few": _number("fire_few", ".2f"), "fire, many": _number("fire_many", ".2f"),

@@ -89,8 +89,8 @@ def _latency(rows: Sequence[Row]) -> Iterator[Verdict]:
         row = find(rows, "ostinato", store)
         yield from _figure("L", row, "p50", f"pickup on {store}, p50", 2, "ms")
         yield from _figure("L", row, "p99", f"pickup on {store}, p99", 6, "ms")
-        yield from _figure("F", row, "idle_mb", f"idle worker on {store}", 60, "MB")
-        yield from _figure("F", row, "idle_cpu", f"idle CPU on {store}", 1, "%")
+        yield from _figure("L", row, "idle_mb", f"idle worker on {store}", 60, "MB")
+        yield from _figure("L", row, "idle_cpu", f"idle CPU on {store}", 1, "%")
 
 
 def _recurring(rows: Sequence[Row]) -> Iterator[Verdict]:
