@@ -18,7 +18,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,10 +61,6 @@ class Tx(ABC):
         """How many rows a statement without RETURNING wrote."""
         found = self._find(statement, batch, params)
         return self._count(found, batch, params)
-
-    def together(self) -> AbstractContextManager[None]:
-        """For statements whose answers nobody waits for: sent one behind the other, where that saves round trips."""
-        return nullcontext()
 
     def after_commit(self, call: Callable[[], None]) -> None:
         """Call this once the transaction is committed. Never called for a borrowed one: its end is not ours."""

@@ -85,12 +85,13 @@ class Firing(Duty):
             found = find(tx)
             if not found:
                 return []
-            jobs = locking.with_definitions(tx, self._definitions, dict(found))
+            before = dict(found)
+            jobs = locking.with_definitions(tx, self._definitions, before)
             lives = locking.lives_of(tx, sorted(jobs))
             ready = [job for job in jobs.values() if _ready(job, lives[job.id], now, ahead)]
             decided, failed = _each(ready, lives, lambda job, own: self._fire(tx, job, own, now))
-            changes = [change for change in decided if change.job.facts != jobs[change.job.id].facts]
-            locking.save(tx, changes)
+            changes = [change for change in decided if change.job.facts != before[change.job.id]]
+            locking.save(tx, changes, before)
             self._set_aside(tx, [*failed, *(job_id for job_id, _ in found if job_id not in jobs)], now)
             if any(change.add for change in changes):
                 tx.ring()

@@ -74,6 +74,7 @@ class Duty:
 
 
 Lives = dict[UUID, list[Live]]
+NOTHING_KNOWN: Mapping[UUID, Facts] = {}
 
 
 def locked_jobs(tx: Tx, definitions: Definitions, ids: Iterable[UUID]) -> dict[UUID, Job]:
@@ -142,17 +143,29 @@ def last_failure(tx: Tx, job: Job) -> Execution | None:
 def insert(tx: Tx, changes: Sequence[Change]) -> None:
     """Save jobs that are new."""
     if changes:
-        with tx.together():
-            tx.run("insert_jobs", [rows.new_job(change.job) for change in changes])
-            _save_the_rest(tx, changes)
+        tx.run("insert_jobs", [rows.new_job(change.job) for change in changes])
+        _save_the_rest(tx, changes)
 
 
-def save(tx: Tx, changes: Sequence[Change]) -> None:
-    """Save what the rules decided about locked jobs: a handful of statements, however many changes."""
-    if changes:
-        with tx.together():
-            tx.run("update_facts", [rows.changed_facts(change) for change in changes])
-            _save_the_rest(tx, changes)
+def save(tx: Tx, changes: Sequence[Change], before: Mapping[UUID, Facts] = NOTHING_KNOWN) -> None:
+    """Save what the rules decided about locked jobs: a handful of statements, however many changes.
+
+    `before` are the facts that the rules began with, where they are at hand: then only what is new is written.
+    """
+    if not changes:
+        return
+    usual, others = list[Change](), list[Change]()
+    for change in changes:
+        (usual if _only_the_usual(change, before.get(change.job.id)) else others).append(change)
+    if usual:
+        tx.run("update_usual_facts", [rows.usual_facts(change) for change in usual])
+    if others:
+        tx.run("update_facts", [rows.changed_facts(change) for change in others])
+    _save_the_rest(tx, changes)
+
+
+def _only_the_usual(change: Change, before: Facts | None) -> bool:
+    return before is not None and rows.OTHER_FACTS(before) == rows.OTHER_FACTS(change.job.facts)
 
 
 def _save_the_rest(tx: Tx, changes: Sequence[Change]) -> None:

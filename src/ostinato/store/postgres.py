@@ -65,15 +65,6 @@ class PostgresTx(Tx):
         self._database = database
         self._cursor = cursor
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        try:
-            with self._cursor.connection.pipeline():
-                yield
-        except psycopg.Error as error:
-            self._failed = True
-            raise self._database.translated(error) from error
-
     def _fetch(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> list[Row]:
         cursor = self._execute(statement, batch, params)
         return [] if cursor.description is None else cursor.fetchall()

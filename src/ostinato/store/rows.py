@@ -67,6 +67,13 @@ EVENT: Final = Shape(Event)
 SKIP: Final = Shape(Skip, [field.name for field in fields(Skip) if field.name != "follows"])
 
 UPDATED_FACTS: Final = attrgetter(*[name for name in FACTS.columns if name != "created_at"])
+USUAL: Final = (
+    "next_due_at", "computed_at", "last_due_at", "last_number", "last_execution_number", "repeats_done", "completed",
+    "ended_at", "ended_as",
+)  # fmt: skip
+USUAL_FACTS: Final = attrgetter(*USUAL)
+OTHER_FACTS: Final = attrgetter(*[name for name in FACTS.columns if name not in USUAL])
+NO_TAGS: Final = "[]"
 IDENTITY: Final = (
     "job_id",
     "number",
@@ -131,8 +138,8 @@ def definition_of(row: Row) -> tuple[UUID, int, Definition]:
     schedule, policies, tags, metadata, owner, declared = rest
     definition = Definition(
         task=task, schedule=schedule_of(schedule), args=args, policies=policies_of(policies), app=app, key=key,
-        name=name, description=description, queue=queue, priority=priority, tags=tuple(json.loads(tags)),
-        metadata=metadata, owner=owner, declared=declared,
+        name=name, description=description, queue=queue, priority=priority,
+        tags=() if tags == NO_TAGS else tuple(json.loads(tags)), metadata=metadata, owner=owner, declared=declared,
     )  # fmt: skip
     return to_uuid(job_id), version, definition
 
@@ -167,6 +174,11 @@ def new_job(job: Job) -> tuple[Any, ...]:
 def changed_facts(change: Change) -> tuple[Any, ...]:
     """What `update_facts` writes."""
     return (change.job.id, held_key(change.job), *UPDATED_FACTS(change.job.facts))
+
+
+def usual_facts(change: Change) -> tuple[Any, ...]:
+    """What `update_usual_facts` writes."""
+    return (change.job.id, held_key(change.job), *USUAL_FACTS(change.job.facts))
 
 
 def held_key(job: Job) -> str | None:

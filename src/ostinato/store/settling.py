@@ -134,7 +134,7 @@ class Settling(Duty):
             return None
 
     def _save(self, tx: Tx, changes: Sequence[Change], before: Mapping[UUID, Facts]) -> None:
-        locking.save(tx, changes)
+        locking.save(tx, changes, before)
         if any(_calls_for_somebody(change, before[change.job.id].next_due_at) for change in changes):
             tx.ring()
 
