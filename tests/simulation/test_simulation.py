@@ -13,7 +13,8 @@ import pytest
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from tests.simulation.guarantees import broken
-from tests.simulation.world import Alarm, Violation, World
+from tests.simulation.ledger import Alarm, Violation
+from tests.simulation.world import World
 
 CI_SEEDS = 300
 POSTGRES_SEEDS = 10

@@ -2,40 +2,34 @@
 
 Everything runs in one thread, one action after the other, so that a seed is always the same story. What people were
 told (acknowledged settles, commands, claims that were committed) is written down as it happens and held against the
-rows: here, at once, where an answer itself is wrong; in guarantees.py at the end.
+rows: in ledger.py at once, where an answer itself is wrong; in guarantees.py at the end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
-from ostinato.core.errors import Conflict, Invalid, LeaseLost, NotFound, StoreError
-from ostinato.core.model import Asked, Definition, Live
+from ostinato.core.errors import LeaseLost, StoreError
 from ostinato.luck import RandomLuck
-from ostinato.scheduler import Scheduler
 from ostinato.store.database import Database
-from ostinato.store.settling import Settled
 from ostinato.store.store import Store
 from ostinato.task import Context, Defer, GiveUp, Registry, RetryLater, Task
 from ostinato.telemetry import Hooks, Telemetry
 from ostinato.testing import Process
 from ostinato.testing.process import State
 from tests.simulation.chance import BEGINNINGS, PACES, SECOND, Chance
+from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.misfortune import Crash, Fault, ShakyDatabase
+from tests.simulation.operators import Operators
 
-INSTANT = timedelta(microseconds=1)
 LEASE, SWEEP, RENEW = 30 * SECOND, 7 * SECOND, 10 * SECOND
 MOST_PROCESSES = 4
-MOST_JOBS = 7
 ACTIONS = 90
 WAKE_UPS = 40  # until it is all over
 NO_MORE = 1000  # rounds at one instant
@@ -45,40 +39,9 @@ ACTIONS_AND_WEIGHTS = {
     "thaw": 3, "retire": 1, "vigil": 4, "jump_ahead": 1, "jump_back": 1, "store_away": 1,
     "queue_command": 2, "execution_command": 3,
 }  # fmt: skip
-COMMANDS = {
-    "pause": 4, "resume": 5, "cancel": 1, "run": 4, "run_with": 1, "retry": 3, "restart": 3, "edit": 5, "delete": 1,
-}  # fmt: skip
 ENDS = {
     "complete": 10, "fail": 6, "retry_later": 1, "give_up": 1, "defer": 2, "hang": 1, "stubborn": 1, "checkpoint": 1,
 }  # fmt: skip
-
-
-class Violation(AssertionError):
-    """A guarantee does not hold."""
-
-
-@dataclass
-class Known:
-    """What the world knows about a job that somebody made."""
-
-    id: UUID
-    made: Definition
-    tried: list[Definition] = field(default_factory=list)  # every definition it has or may have had
-    stopped: str | None = None  # an acknowledged pause, cancel or delete
-    run_since: bool = False  # somebody asked for a run since the pause
-    deleted: bool = False  # or perhaps
-    changed_when_over: set[datetime] = field(
-        default_factory=set
-    )  # when it was changed though its schedule had ended
-
-
-@dataclass
-class Ledger:
-    """What was promised."""
-
-    claims: dict[UUID, Live] = field(default_factory=dict)  # the newest claim of each execution
-    settled: dict[UUID, Any] = field(default_factory=dict)  # acknowledged ends
-    paused_queues: set[str] = field(default_factory=set)
 
 
 class World:
@@ -105,14 +68,16 @@ class World:
         self.calm = False
         self.away = 0
         self.trace: list[str] = []
-        self.ledger = Ledger()
-        self.jobs: dict[UUID, Known] = {}
+        self.ledger = Ledger(self.clock, self.tell)
         self.processes: list[Process] = []
         self.gone: list[Process] = []
         self.hired = 0
         self.store = Store(database, self.luck)  # the witness: nothing ever goes wrong here
-        desk = Store(self._shaky("operator", crashes=False), self.luck)
-        self.operator = Scheduler(desk, self.clock, self.luck, "", lambda: ("work", "rare"))
+        self.operators = Operators(self, Store(self._shaky("operator", crashes=False), self.luck))
+        self._deeds = {name: self._deed(name) for name in ACTIONS_AND_WEIGHTS}
+
+    def _deed(self, name: str) -> Callable[[], None]:
+        return getattr(self.operators, name, None) or getattr(self, f"_{name}")
 
     # -- the story
 
@@ -120,10 +85,9 @@ class World:
         """Let it happen."""
         self._hire()
         for _ in range(3):
-            self._create()
+            self.operators.create()
         for _ in range(ACTIONS):
-            action = self.chance.weighted(ACTIONS_AND_WEIGHTS)
-            getattr(self, f"_{action}")()
+            self._deeds[self.chance.weighted(ACTIONS_AND_WEIGHTS)]()
 
     def calm_down(self) -> None:
         """No more misfortune: everybody works, and time passes until all that is due is done."""
@@ -132,9 +96,10 @@ class World:
         for process in list(self.processes):
             if process.state is State.PAUSED:
                 self._attempt(process, "thaws", process.wake)
-        for queue in self.operator.queues():
-            self.operator.resume_queue(queue.name)
-            self.operator.bound_queue(queue.name, None)
+        desk = self.operators.desk
+        for queue in desk.queues():
+            desk.resume_queue(queue.name)
+            desk.bound_queue(queue.name, None)
         self.ledger.paused_queues.clear()
         self._hire(everything=True)
         self._watch_over(LEASE + 4 * SWEEP)
@@ -195,7 +160,7 @@ class World:
         self.hired += 1
         name = f"w{self.hired}"
         store = Store(self._shaky(name), self.luck)
-        self._witness(store)
+        self.ledger.witness(store)
         parts = SimpleNamespace(
             store=store, clock=self.clock, luck=self.luck, settings=self.settings, telemetry=self.telemetry
         )
@@ -213,7 +178,7 @@ class World:
     def _working(self) -> list[Process]:
         return [process for process in self.processes if process.working]
 
-    def _somebody(self) -> Process | None:
+    def somebody(self) -> Process | None:
         working = self._working()
         return self.chance.one(*working) if working else None
 
@@ -221,7 +186,7 @@ class World:
         """Some process does all its duties, or everybody does."""
         if self.chance.maybe(0.3):
             return self._everybody()
-        process = self._somebody()
+        process = self.somebody()
         if process is not None:
             self._attempt(process, "works", process.turn)
         return None
@@ -237,7 +202,7 @@ class World:
         raise Violation(f"there is always something to do at {self.clock.now()}")
 
     def _one_duty(self) -> None:
-        process = self._somebody()
+        process = self.somebody()
         if process is None:
             return
         worker = process.worker
@@ -267,7 +232,7 @@ class World:
         return None if what == "starts" else done
 
     def _crash(self) -> None:
-        process = self._somebody()
+        process = self.somebody()
         if process is not None and self.crashes:
             self._die(process, f"crashes with {process.running} running")
 
@@ -279,7 +244,7 @@ class World:
 
     def _retire(self, process: Process | None = None) -> None:
         """Somebody is told to stop, and hands back what it runs; if the store is away, it goes all the same."""
-        process = process or self._somebody()
+        process = process or self.somebody()
         if process is None:
             return
         gone = process.id
@@ -292,7 +257,7 @@ class World:
                 raise Violation(f"{process.name} has stopped, and still holds {left[0]}")
 
     def _freeze(self) -> None:
-        process = self._somebody()
+        process = self.somebody()
         if process is not None:
             process.state = State.PAUSED
             self.tell(f"{process.name} freezes with {process.running} running")
@@ -315,7 +280,7 @@ class World:
         return ShakyDatabase(
             self.inner,
             lambda writes: self._fault(name, writes, crashes),
-            lambda claimed: self._committed(name, claimed),
+            lambda claimed: self.ledger.committed(name, claimed),
         )
 
     def _fault(self, name: str, writes: bool, crashes: bool) -> Fault:
@@ -370,184 +335,6 @@ class World:
                     self.tell("  its checkpoint is refused")
         return ctx.attempt
 
-    # -- operators
-
-    def _create(self) -> None:
-        if len(self.jobs) >= MOST_JOBS:
-            return
-        task = self.chance.weighted({"work": 8, "rare": 2, "nobody": 1})
-        key = self.chance.one(None, f"k{len(self.jobs)}")
-        wanted = self.chance.definition(self.clock.now(), self.pace, task, key)
-        for _ in range(20 if key else 1):  # with a key it can be repeated safely
-            try:
-                (job_id,) = self.operator.jobs.create([wanted], allow_unknown=True)
-            except Invalid:
-                return
-            except StoreError as error:
-                self.tell(f"somebody makes a job: {error}")
-                continue
-            self.jobs[job_id] = Known(job_id, wanted, [wanted])
-            self.tell(f"somebody makes job {short(job_id)}: {task} {wanted.schedule} {shown(wanted)}")
-            return
-
-    def _command(self) -> None:
-        known = self._some_job()
-        if known is not None:
-            name = self.chance.weighted(COMMANDS)
-            self._ask(f"{name} {short(known.id)}", lambda: self._ask_one(name, known))
-
-    def _ask_one(self, name: str, known: Known) -> None:
-        row = self.store.jobs.get([known.id]).get(known.id)
-        if row is not None and row.job.facts.ended_as is not None:
-            known.changed_when_over.add(self.clock.now())
-        getattr(self, f"_ask_{name}")(known)
-
-    def _some_job(self) -> Known | None:
-        jobs = [known for known in self.jobs.values() if not known.deleted]
-        return self.chance.one(*jobs) if jobs else None
-
-    def _ask(self, what: str, command: Callable[[], Any]) -> None:
-        self.clock.advance(INSTANT)  # two events of one instant would have no order
-        try:
-            command()
-            self.tell(f"operator: {what}")
-        except (Conflict, NotFound, Invalid, StoreError) as error:
-            self.tell(f"operator: {what}: {type(error).__name__} {error}"[:160])
-
-    def _ask_pause(self, known: Known) -> None:
-        self.operator.jobs.pause(known.id, by="ops")
-        known.stopped, known.run_since = "pause", False
-
-    def _may_have_begun_again(self, known: Known) -> None:
-        """A pause ends with the job; whatever the answer will be, what is asked for now may have happened."""
-        row = self.store.jobs.get([known.id]).get(known.id)
-        if known.stopped == "pause" and row is not None and row.job.facts.ended_as is not None:
-            known.stopped = None
-
-    def _ask_resume(self, known: Known) -> None:
-        if known.stopped == "pause":
-            known.stopped = None  # whatever the answer is, it may have happened
-        self.operator.jobs.resume(known.id, by="ops")
-
-    def _ask_cancel(self, known: Known) -> None:
-        self.operator.jobs.cancel(known.id, by="ops")
-        known.stopped = "cancel"
-
-    def _ask_delete(self, known: Known) -> None:
-        known.deleted = True
-        self.operator.jobs.delete(known.id, by="ops")
-        known.stopped = "delete"
-
-    def _ask_run(self, known: Known) -> None:
-        known.run_since = True
-        self.operator.jobs.run(known.id, by="ops")
-
-    def _ask_run_with(self, known: Known) -> None:
-        known.run_since = True
-        self.operator.jobs.run(known.id, {"n": 2}, by="ops")
-
-    def _ask_retry(self, known: Known) -> None:
-        self._may_have_begun_again(known)
-        self.operator.jobs.retry(known.id, by="ops")
-
-    def _ask_restart(self, known: Known) -> None:
-        self._may_have_begun_again(known)
-        self.operator.jobs.restart(known.id, by="ops")
-
-    def _ask_edit(self, known: Known) -> None:
-        job = self.operator.jobs.get(known.id).job
-        wanted = self.chance.edited(job.definition, self.clock.now(), self.pace)
-        known.tried.append(wanted)
-        self.operator.jobs.edit(known.id, lambda _: wanted, by="ops", allow_unknown=True)
-        self.tell(f"  now {wanted.task} {wanted.schedule} {shown(wanted)}")
-
-    def _queue_command(self) -> None:
-        queue = self.chance.one("default", "bulk")
-        match self.chance.one("pause", "resume", "resume", "bound", "unbound", "drain"):
-            case "pause":
-                self._ask(f"pause queue {queue}", lambda: self._pause_queue(queue))
-            case "resume":
-                self.ledger.paused_queues.discard(queue)
-                self._ask(f"resume queue {queue}", lambda: self.operator.resume_queue(queue))
-            case "bound":
-                self._ask(f"bound queue {queue}", lambda: self.operator.bound_queue(queue, 1))
-            case "drain":
-                self._ask("drain a worker", self._drain)
-            case "unbound":
-                self._ask(f"unbound queue {queue}", lambda: self.operator.bound_queue(queue, None))
-
-    def _drain(self) -> None:
-        process = self._somebody()
-        if process is not None and process.id is not None:
-            self.operator.drain(process.id)
-
-    def _pause_queue(self, queue: str) -> None:
-        self.operator.pause_queue(queue)
-        self.ledger.paused_queues.add(queue)
-
-    def _execution_command(self) -> None:
-        lives = self.store.history.live(50)
-        if not lives:
-            return
-        live = self.chance.one(*lives)
-        what = self.chance.one("cancel", "cancel", "force", "release")
-        desk = self.operator.executions
-        self._ask(
-            f"{what} execution {short(live.id)} n{live.number}-rc{live.attempt} of {short(live.job_id)}",
-            {
-                "cancel": lambda: desk.cancel(live.id, by="ops"),
-                "force": lambda: desk.cancel(live.id, by="ops", force=True),
-                "release": lambda: desk.release(live.id, by="ops"),
-            }[what],
-        )
-
-    # -- what is seen as it happens
-
-    def _committed(self, name: str, claimed: list[Live]) -> None:
-        for live in claimed:
-            self.ledger.claims[live.id] = live
-            self.tell(
-                f"  {name} claims {short(live.job_id)} n{live.number}-rc{live.attempt} fence {live.fence}"
-            )
-            self._check_start(live)
-
-    def _check_start(self, live: Live) -> None:
-        now, known = self.clock.now(), self.jobs.get(live.job_id)
-        if live.run_at > now or (live.asked is Asked.SCHEDULE and live.attempt == 0 and live.due_at > now):
-            raise Violation(f"G5: {live} starts early, at {now}")
-        if live.queue in self.ledger.paused_queues:
-            raise Violation(f"G8: {live} starts though its queue is paused")
-        if known is None or known.stopped is None:
-            return
-        if known.stopped != "pause" or not known.run_since:
-            raise Violation(f"G8: {live} starts after an acknowledged {known.stopped}")
-
-    def _witness(self, store: Store) -> None:
-        """Be there when something is settled."""
-        settle, settle_in = store.queue.settle, store.queue.settle_in
-
-        def witnessed_in(tx: Any, finished: Any) -> Settled:
-            settled = settle_in(tx, finished)
-            ended = {each.id for change in settled.changes for each in (*change.ended, *change.alter)}
-            for each in finished:
-                claim = self.ledger.claims.get(each.live.id)
-                if each.live.id in ended and each not in settled.refused and each not in settled.left:
-                    self._check_fence(each.live, claim)
-            return settled
-
-        def witnessed(finished: Any) -> Settled:
-            settled = settle(finished)
-            for change in settled.changes:
-                for each in change.ended:
-                    self.ledger.settled[each.id] = each
-            return settled
-
-        store.queue.settle_in, store.queue.settle = witnessed_in, witnessed  # type: ignore[method-assign]
-
-    def _check_fence(self, live: Live, claim: Live | None) -> None:
-        if claim is None or (live.fence, live.worker_id) != (claim.fence, claim.worker_id):
-            raise Violation(f"G2: settled with a stale fence: {live}, but the last claim is {claim}")
-
     # -- within
 
     def _until_something_happens(self) -> timedelta:
@@ -563,30 +350,6 @@ class World:
     def close(self) -> None:
         for process in [*self.processes, *self.gone]:
             process.close()
-
-
-class Alarm(logging.Handler):
-    """Nothing that no rule can deal with ever happens here."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.heard: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
-        if record.exc_info or "cannot be" in message:
-            trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
-            self.heard.append(f"{message}\n{trace}")
-
-
-def short(id: UUID) -> str:
-    return id.hex[-6:]
-
-
-def shown(definition: Definition) -> str:
-    policies, usual = definition.policies, type(definition.policies)()
-    changed = [n for n in policies.__slots__ if getattr(policies, n) != getattr(usual, n) and n != "backoff"]
-    return " ".join(f"{name}={getattr(policies, name)}" for name in changed)
 
 
 def _brief(done: Any) -> str:
