@@ -41,9 +41,12 @@ def main() -> None:
     given = _arguments()
     console = Console()
     if given.page is not None:
-        page.write(json.loads(given.page.read_text()))
+        page.write([json.loads(file.read_text()) for file in given.page])
         return
     began, measured = time.monotonic(), dict[str, list[Row]]()
+    console.print(
+        f"The machine's load is {os.getloadavg()[0]:.1f} at the beginning; the benchmarks make up to 2 of it."
+    )
     with Servers() as servers, tempfile.TemporaryDirectory(prefix="ostinato-bench-") as folder:
         bench = Bench(given, servers, Path(folder))
         for letter in _letters(given):
@@ -74,7 +77,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peers", help="only these, by the names of their modules, separated by commas")
     parser.add_argument("--rounds", type=int, help="so many, for every subject")
     parser.add_argument(
-        "--page", type=Path, help="write docs/benchmarks.md and its charts from such a file, and stop"
+        "--page", type=Path, nargs="+", help="write docs/benchmarks.md from such files, and stop"
     )
     parser.add_argument(
         "--history", type=int, default=500_000, help="rows of history for G (the target says 5000000)"
@@ -96,8 +99,8 @@ class Bench:
         self._peers = [] if given.quick else [each for each in catalogue.PEERS if each.module in wanted]
         self._servers, self._folder = servers, folder
         self._jobs = Jobs(servers, folder, scale=given.scale)
-        self._history = min(given.history, 50_000) if self._quick else given.history
-        self._many = min(given.many, 100_000) if self._quick else given.many
+        self._history = min(given.history, 20_000) if self._quick else given.history
+        self._many = min(given.many, 50_000) if self._quick else given.many
         self._scale: float = given.scale
         self.measures: dict[str, Callable[[], list[Row]]] = {
             "T": self.throughput, "H": self.much, "E": self.enqueue, "L": self.latency, "F": self.footprint,
@@ -112,8 +115,8 @@ class Bench:
         return self._wanted_rounds or (quick if self._quick else full)
 
     def throughput(self) -> list[Row]:
-        ours = (*catalogue.OURS, *catalogue.OURS_BY_DEFAULT, *catalogue.LIMITS)
-        return in_rounds(self._with_peers(ours), self._jobs.throughput, self._rounds(None, quick=3), "T")
+        ours = (*catalogue.OURS, *catalogue.LIMITS, *(() if self._quick else catalogue.OURS_BY_DEFAULT))
+        return in_rounds(self._with_peers(ours), self._jobs.throughput, self._rounds(None, quick=2), "T")
 
     def much(self) -> list[Row]:
         subjects = [*catalogue.OURS, *(each for each in self._peers if each is catalogue.PGQUEUER)]
@@ -122,7 +125,7 @@ class Bench:
 
     def enqueue(self) -> list[Row]:
         subjects = [each for each in self._with_peers((*catalogue.OURS, *catalogue.LIMITS)) if each.enqueues]
-        return in_rounds(subjects, self._jobs.enqueue, self._rounds(3, quick=3), "E")
+        return in_rounds(subjects, self._jobs.enqueue, self._rounds(3), "E")
 
     def latency(self) -> list[Row]:
         ours = catalogue.OURS if self._quick else (*catalogue.OURS, *catalogue.OURS_BY_DEFAULT)
@@ -133,7 +136,7 @@ class Bench:
         one_each = {
             each.module: each for each in reversed(self._with_peers(catalogue.OURS)) if each.footprint
         }
-        return in_rounds(list(one_each.values()), self._jobs.footprint, self._rounds(3, quick=3), "F")
+        return in_rounds(list(one_each.values()), self._jobs.footprint, self._rounds(3), "F")
 
     def threads(self) -> list[Row]:
         subjects = [*catalogue.OURS, *catalogue.OURS_IN_THREADS]
@@ -144,7 +147,7 @@ class Bench:
         peers = [each for each in self._peers if each.module in KEEP_SCHEDULES]
         kept = Recurring(self._servers, self._folder, 5 if self._quick else 20)
         rows: list[Row] = []
-        for many in (1000, 5000):
+        for many in (1000,) if self._quick else (1000, 5000):
             count = max(10, int(many * self._scale))
             measure = partial(kept.measure, schedules=count)
             found = in_rounds(ours, measure, self._rounds(3), "R") + in_rounds(peers, measure, 1, "R")
@@ -175,6 +178,7 @@ def _about(took: float) -> dict[str, Any]:
     return {
         "at": datetime.now(UTC).isoformat(timespec="minutes"),
         "minutes": round(took / 60, 1),
+        "load": os.getloadavg()[0],
         "machine": {
             "processor": _processor(), "cores": os.cpu_count(), "system": platform.platform(),
             "python": platform.python_version(), "sqlite": sqlite3.sqlite_version,

@@ -92,22 +92,22 @@ LIMITS = (raw(SQLITE), raw(POSTGRES))
 PGQUEUER = Subject("PgQueuer", POSTGRES, "pgqueuer", "pgqueuer", "pgqueuer", rounds=5,
                    left="SELECT 1 FROM pgqueuer LIMIT 1")  # fmt: skip
 HUEY = Subject("Huey", SQLITE, "huey", "huey", "huey", rounds=5)
-APSCHEDULER = Subject("APScheduler 3", SQLITE, "apscheduler", "apscheduler", "apscheduler", jobs=3000, rounds=5,
+APSCHEDULER = Subject("APScheduler 3", SQLITE, "apscheduler", "apscheduler", "apscheduler", jobs=1000, rounds=5,
                       left="SELECT 1 FROM apscheduler_jobs LIMIT 1", latency_here=True, single=500)  # fmt: skip
 APSCHEDULER_PG = replace(APSCHEDULER, store=POSTGRES, rounds=3)
 PROCRASTINATE = Subject(
-    "Procrastinate", POSTGRES, "procrastinate", "procrastinate", "procrastinate", jobs=3000,
+    "Procrastinate", POSTGRES, "procrastinate", "procrastinate", "procrastinate", jobs=2000,
     left="SELECT 1 FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1",
 )  # fmt: skip
-DBOS = Subject("DBOS", POSTGRES, "dbos", "dbos", "dbos", jobs=1000, single=300,
+DBOS = Subject("DBOS", POSTGRES, "dbos", "dbos", "dbos", jobs=500, single=300,
                left="SELECT 1 FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING') LIMIT 1")  # fmt: skip
-RQ = Subject("RQ", REDIS, "rq", "rq", "rq", jobs=2000, setting="SimpleWorker",
+RQ = Subject("RQ", REDIS, "rq", "rq", "rq", jobs=1000, setting="SimpleWorker",
              left_in_redis=("LLEN rq:queue:default", "ZCARD rq:wip:default"))  # fmt: skip
-RQ_FORK = replace(RQ, setting="fork per job", jobs=300, variables={"KIND": "fork"}, enqueues=False)
-CELERY = Subject("Celery", REDIS, "celery", "celery", "celery", jobs=3000, setting="threads",
+RQ_FORK = replace(RQ, setting="fork per job", jobs=200, variables={"KIND": "fork"}, enqueues=False)
+CELERY = Subject("Celery", REDIS, "celery", "celery", "celery", jobs=2000, setting="threads",
                  left_in_redis=("LLEN celery", "HLEN unacked"))  # fmt: skip
 CELERY_FORK = replace(CELERY, setting="prefork", variables={"KIND": "prefork"}, enqueues=False)
-DRAMATIQ = Subject("Dramatiq", REDIS, "dramatiq", "dramatiq", "dramatiq", jobs=5000,
+DRAMATIQ = Subject("Dramatiq", REDIS, "dramatiq", "dramatiq", "dramatiq", jobs=3000,
                    left_in_redis=("LLEN dramatiq:default",))  # fmt: skip
 
 PEERS = (

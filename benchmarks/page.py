@@ -9,7 +9,7 @@ from benchmarks.environments import ROOT
 from benchmarks.measures.rounds import Row, of_rounds
 from benchmarks.measures.running import middle
 from benchmarks.report import SHAPES, cells, sorted_rows
-from benchmarks.targets import share_of_limit
+from benchmarks.targets import Verdict, share_of_limit, verdicts
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 IMAGES = ROOT / "docs" / "images"
@@ -30,10 +30,11 @@ CHARTS = {
 }
 
 
-def write(figures: Mapping[str, Any]) -> None:
-    """Renew what the figures are for; a measure that is not among them stays as it is."""
-    parts = {"targets": _targets(figures["targets"]), "machine": _machine(figures)}
-    for letter, rows in figures["measures"].items():
+def write(files: Sequence[Mapping[str, Any]]) -> None:
+    """Renew what the figures are for, a later file over an earlier; a measure that is in none stays as it is."""
+    measured = {letter: rows for figures in files for letter, rows in figures["measures"].items()}
+    parts = {"targets": _targets(verdicts(measured)), "machine": "\n\n".join(map(_machine, files))}
+    for letter, rows in measured.items():
         _draw(letter, rows)
         parts[letter] = _section(letter, rows)
 
@@ -69,13 +70,10 @@ def _draw(letter: str, rows: Sequence[Row]) -> None:
     write_bars(IMAGES / f"bench-{letter.lower()}.svg", title, bars, unit, form)
 
 
-def _targets(targets: Sequence[Mapping[str, Any]]) -> str:
+def _targets(targets: Sequence[Verdict]) -> str:
     words = {True: "met", False: "**missed**", None: "not measured"}
-    lines = ["| | target | wanted | measured | |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {t['measure']} | {t['what']} | {t['wanted']} | {t['figure']} | {words[t['met']]} |"
-        for t in targets
-    ]
+    lines = ["| target | wanted | measured | |", "|---|---|---|---|"]
+    lines += [f"| {each.what} | {each.wanted} | {each.figure} | {words[each.met]} |" for each in targets]
     return "\n".join(lines)
 
 
@@ -83,7 +81,8 @@ def _machine(figures: Mapping[str, Any]) -> str:
     machine = figures["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in figures["versions"].items())
     return (
-        f"Measured at {figures['at']} on {machine['cores']} cores of {machine['processor']}, "
+        f"{', '.join(figures['measures'])}: measured at {figures['at']} (load {figures['load']:.1f} at the end; the "
+        f"benchmarks alone make up to 2) on {machine['cores']} cores of {machine['processor']}, "
         f"{machine['memory_gb']} GB, "
         f"{machine['system']}; Python {machine['python']}, SQLite {machine['sqlite']}, PostgreSQL and Valkey from "
         f"wheels. {versions}."

@@ -97,6 +97,8 @@ def _recurring(rows: Sequence[Row]) -> Iterator[Verdict]:
     limits = {(SQLITE, 1000): 50, (POSTGRES, 1000): 80, (SQLITE, 5000): 250, (POSTGRES, 5000): 350}
     for (store, count), limit in limits.items():
         row = next((r for r in rows if r["ours"] and r["store"] == store and r["schedules"] == count), None)
+        if row is None:
+            continue
         where = f"{count:,} × every 1s on {store}"
         yield from _figure("R", row, "fired", f"{where}: fired", 100, "%", most=False, pick=min)
         yield from _figure("R", row, "skipped", f"{where}: skipped", 0, "", pick=max)
@@ -110,25 +112,27 @@ def _recurring(rows: Sequence[Row]) -> Iterator[Verdict]:
 def _scale(rows: Sequence[Row]) -> Iterator[Verdict]:
     for store in (SQLITE, POSTGRES):
         row = find(rows, "ostinato", store)
+        many = int(of_rounds(row, "many")[0]) if row else 0
         for verb in ("fire", "claim"):
-            yield _growth_of(
-                "S", row, f"{verb}_few", f"{verb}_many", f"{verb} beside 1M future jobs on {store}", 1.5
-            )
-        for name, what in (("due", "1M due"), ("backoff", "100k in backoff"), ("unknown", "100k unknown"),
-                           ("unknown_worst", "100k unknown, worst")):  # fmt: skip
+            what = f"{verb} beside {many:,} future jobs on {store}"
+            yield _growth_of("S", row, f"{verb}_few", f"{verb}_many", what, 1.5)
+        for name, what in (
+            ("due", f"{many:,} due in five priorities"),
+            ("backoff", f"{many // 10:,} in backoff"),
+            ("unknown", f"{many // 10:,} of an unknown task"),
+            ("unknown_worst", f"{many // 10:,} of an unknown task, the worst"),
+        ):
             yield from _figure("S", row, f"claim_{name}", f"claim of 100, {what}, {store}", 10, "ms")
 
 
 def _growth(rows: Sequence[Row]) -> Iterator[Verdict]:
     for store in (SQLITE, POSTGRES):
         row = find(rows, "ostinato", store)
+        history = int(of_rounds(row, "history")[0]) if row else 0
         for verb in ("fire", "claim", "settle"):
-            yield _growth_of(
-                "G", row, f"{verb}_empty", f"{verb}_full", f"{verb} beside much history on {store}", 1.3
-            )
-            yield _growth_of(
-                "G", row, f"{verb}_empty", f"{verb}_churned", f"{verb} after churn on {store}", 1.3
-            )
+            what = f"{verb} beside {history:,} executions on {store}"
+            yield _growth_of("G", row, f"{verb}_empty", f"{verb}_full", what, 1.3)
+            yield _growth_of("G", row, f"{verb}_empty", f"{verb}_churned", f"{what}, after churn", 1.3)
 
 
 def _growth_of(letter: str, row: Row | None, before: str, after: str, what: str, limit: float) -> Verdict:

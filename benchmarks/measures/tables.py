@@ -144,6 +144,7 @@ class Scale:
     def measure(self, subject: Subject) -> Figures:
         few, many = (self._future(subject, count) for count in (self._few, self._many))
         return {
+            "many": self._many,
             "fire_few": few[0],
             "fire_many": many[0],
             "claim_few": few[1],
@@ -248,7 +249,7 @@ class Growth:
         both = {f"{name}_empty": empty[name] for name in empty} | {
             f"{name}_full": full[name] for name in full
         }
-        return both | {f"{name}_churned": churned[name] for name in churned}
+        return {"history": self._history} | both | {f"{name}_churned": churned[name] for name in churned}
 
     def _turns(self, tables: Tables, repeats: int) -> dict[str, float]:
         took: dict[str, list[float]] = {"fire": [], "claim": [], "settle": []}
