@@ -21,6 +21,7 @@ from ostinato.store.locking import Duty, Lives
 log = logging.getLogger("ostinato.store")
 
 SET_ASIDE: Final = timedelta(minutes=1)
+CLOCKS_AGREE: Final = timedelta(seconds=1)  # closer than this no two clocks are measured
 REWOUND: Final = 200  # jobs whose next time one transaction computes anew
 FIRST_ID: Final = UUID(int=0)
 
@@ -56,8 +57,9 @@ class Firing(Duty):
 
     def rewind(self, now: datetime) -> int:
         """Compute anew the next times that were named by a clock ahead of this one."""
+        ahead = now + CLOCKS_AGREE
         return self._rewind_all(
-            now, lambda tx, after: tx.rows("lock_wrong_clock", now=now, after=after, limit=REWOUND)
+            now, lambda tx, after: tx.rows("lock_wrong_clock", now=ahead, after=after, limit=REWOUND)
         )
 
     def rezone(self, now: datetime) -> int:
