@@ -58,7 +58,7 @@ def encode(value: object, what: str = "args", limit: int = LIMIT) -> str:
 def decode(text: str, what: str = "args") -> Any:
     """The value of a JSON text."""
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"{what} cannot be read as JSON: {error}.") from None
 
@@ -221,3 +221,6 @@ def _gap(characters: int) -> str:
 
 def _no_number(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)  # `json.loads` would make one for each call

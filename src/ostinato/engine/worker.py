@@ -148,12 +148,13 @@ class Worker:
 
     def _start(self, claimed: Sequence[Claimed]) -> None:
         self._telemetry.started([each.live for each in claimed])
+        me = str(self.lease.worker_id)
         for each in claimed:
             if not self.lease.trusted:
                 self._end(each.live, Interrupted())  # the claim took so long that the lease is in doubt
                 continue
             try:
-                context = self._context(each)
+                context = self._context(each, me)
             except Invalid as error:
                 self._end(each.live, Failed(Error("Invalid", str(error)), final=True))
                 continue
@@ -161,11 +162,9 @@ class Worker:
             running = self._runner.start(task, context, each.definition.policies.timeout)
             self._running[each.live.id, each.live.fence] = running, each
 
-    def _context(self, claimed: Claimed) -> Context:
+    def _context(self, claimed: Claimed, me: str) -> Context:
         args: dict[str, Any] = decode(claimed.args)
-        return Context(
-            claimed.live, claimed.definition, args, str(self.lease.worker_id), self, self._clock.monotonic
-        )
+        return Context(claimed.live, claimed.definition, args, me, self, self._clock.monotonic)
 
     # -- settling
 
