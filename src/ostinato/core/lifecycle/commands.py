@@ -58,9 +58,9 @@ def resume(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str =
     for live in lives:
         if live.waits_for is WaitsFor.RESUME:
             draft.requeue(live)
-    if draft.recurring and facts.ended_as is None:
+    if draft.open and draft.recurring:
         _resume_schedule(draft)
-    elif draft.run_once and not draft.its_time_has_come:
+    elif draft.open and draft.run_once and not draft.its_time_has_come:
         birth.begin(draft)
     draft.tell("job.resumed", anchor=facts.anchor, next_due_at=facts.next_due_at)
     course.end_if_over(draft)
@@ -102,7 +102,7 @@ def edit(
     elif before.policies.end_at != wanted.policies.end_at:
         backlog = timeline.newest_due(before, facts, now, draft.dealt_until) is not None
         draft.definition = wanted
-        _go_on_with_new_end(draft, draft.dealt_until if backlog else now)
+        _go_on_with_new_end(draft, draft.goes_on_from if backlog else max(now, draft.goes_on_from))
     draft.definition = wanted
     facts.version += 1
     facts.updated_at = now
@@ -280,7 +280,7 @@ def _begin_new_schedule(draft: Draft) -> None:
 def _go_on_with_new_end(draft: Draft, after: datetime) -> None:
     """The due times stay where they are; from now on there are more of them, or fewer."""
     if draft.open and draft.facts.reset_at is None:
-        course.name_next(draft, min(after, draft.now))
+        course.name_next(draft, after)
         course.end_if_over(draft)
 
 

@@ -97,6 +97,12 @@ class Draft:
         return max(begin, self.facts.last_due_at or begin)
 
     @property
+    def goes_on_from(self) -> datetime:
+        """Where to look for the next due time; what a wrong clock has dealt with beyond now may have gaps."""
+        dealt = self.dealt_until
+        return dealt if dealt - self.now <= FIRED_AHEAD else self.now
+
+    @property
     def its_time_has_come(self) -> bool:
         """Whether the one due time of a run-once job has been dealt with."""
         schedule, last = self.definition.schedule, self.facts.last_due_at

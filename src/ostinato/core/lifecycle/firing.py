@@ -89,7 +89,7 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Se
     if draft.open and facts.reset_at is not None:
         course.wait_for_reset(draft)
     else:
-        course.name_next(draft, min(draft.dealt_until, now))
+        course.name_next(draft, draft.goes_on_from)
     if facts.next_due_at != before:
         draft.tell("job.rewound", before=before, after=facts.next_due_at, anchor=facts.anchor)
     return draft.change()
@@ -104,7 +104,7 @@ def _bring_back(draft: Draft) -> None:
     if facts.reset_at is not None and period is not None:
         facts.reset_at = min(facts.reset_at, now + period)
     for live in [live for live in draft.occurrences() if not live.running]:
-        if live.attempt == 0 and live.due_at - now > FIRED_AHEAD:
+        if live.attempt == 0 and live.asked is Asked.SCHEDULE and live.due_at - now > FIRED_AHEAD:
             draft.withdraw(live, None)
         elif live.queued_at > now and live.run_at > now:
             draft.requeue(live, queued_at=now, run_at=now + max(live.run_at - live.queued_at, timedelta(0)))
