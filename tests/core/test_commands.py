@@ -355,6 +355,17 @@ def test_a_manual_job_can_be_paused_and_resumed():
     assert (life.startable, life.status) == ([life.only], Status.PENDING)
 
 
+def test_a_resume_does_not_begin_the_schedule_of_an_ended_job():
+    life = Life(at=NOW, max_retries=0)
+    life.fail()
+    life.advance(HOUR)
+    life.edit(schedule=Once(NOW + MINUTE))
+    life.run()
+    life.pause()
+    life.resume()
+    assert life.only.asked is Asked.HAND
+
+
 # -- cancel and delete
 
 

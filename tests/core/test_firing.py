@@ -49,7 +49,7 @@ def test_what_is_fired_ahead_starts_at_its_due_time():
     life = Life(every=HOUR)
     life.turn(HOUR - AHEAD, ahead=AHEAD)
     assert (life.only.due_at, life.only.run_at) == (NOW + HOUR, NOW + HOUR)
-    assert life.startable == []
+    assert (life.startable, life.facts.next_due_at) == ([], NOW + 2 * HOUR)
     life.advance(AHEAD)
     assert life.startable == [life.only]
 
@@ -555,7 +555,7 @@ def test_g5_a_clock_set_back_computes_the_next_time_anew_on_the_same_grid():
     life.turn(WRONG - life.now)
     life.run_one()
     set_clock(life, NOW + 90 * MINUTE)
-    assert life.facts.next_due_at == NOW + 2 * HOUR
+    assert (life.facts.next_due_at, life.told) == (NOW + 2 * HOUR, ["job.rewound"])
     life.turn(30 * MINUTE)
     assert life.only.due_at == NOW + 2 * HOUR
 
@@ -662,15 +662,29 @@ def test_a_reset_that_a_wrong_clock_named_comes_within_a_period_from_now():
     use_up(life)
     set_clock(life, NOW + MINUTE)
     assert life.facts.next_due_at == NOW + MINUTE + 6 * HOUR
+    assert life.facts.period_start == NOW + MINUTE
 
 
-def test_an_unchanged_clock_changes_nothing():
+@pytest.mark.parametrize("state", ["queued", "backoff", "ahead"])
+def test_an_unchanged_clock_changes_nothing(state):
     life = Life(every=HOUR)
-    life.turn(HOUR)
-    life.fail()
+    life.turn(HOUR - AHEAD if state == "ahead" else HOUR, ahead=AHEAD)
+    if state == "backoff":
+        life.fail()
+    life.advance(AHEAD / 2)
     before, rows = life.facts, life.rows
     life.rewind()
     assert (life.facts.next_due_at, life.rows, life.told) == (before.next_due_at, rows, [])
+
+
+def test_who_waits_behind_what_a_wrong_clock_has_queued_comes_in():
+    life = Life(every=HOUR, overlap=Overlap.QUEUE_ONE)
+    life.turn(WRONG - life.now)
+    life.claim()
+    life.run()
+    life.release(life.running[0])
+    set_clock(life, NOW + MINUTE)
+    assert (life.only.asked, life.only.slot, life.startable) == (Asked.HAND, 0, [life.only])
 
 
 def test_a_run_once_fired_by_a_wrong_clock_comes_at_its_time():

@@ -532,6 +532,16 @@ def test_a_run_by_hand_during_a_pause_is_retried_released_and_found_again():
         assert life.only.waits_for in (None, WaitsFor.TIME)
 
 
+def test_a_run_by_hand_that_waits_comes_in_when_a_pause_takes_the_running_one_back():
+    life = due_once()
+    life.claim()
+    life.pause()
+    life.advance(SECOND)
+    life.run()
+    life.settle(Interrupted(), life.running[0])
+    assert (life.only.asked, life.only.slot, life.startable) == (Asked.HAND, 0, [life.only])
+
+
 @pytest.mark.parametrize("outcome", [FAILURE, Interrupted(), Lost()])
 def test_g8_a_run_by_hand_from_before_the_pause_is_not_queued_again(outcome):
     life = Life(every=HOUR)
