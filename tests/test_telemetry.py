@@ -20,7 +20,8 @@ from ostinato.core.lifecycle import settle
 from ostinato.core.model import Change, Result, Skip, SkipReason
 from ostinato.core.outcome import Cancelled, Completed, Error, Failed, Lost, TimedOut
 from ostinato.core.payload import Line
-from ostinato.telemetry import KINDS, Hooks, JsonLines, Telemetry, TextLines, configure_logging
+from ostinato.logs import JsonLines, TextLines, configure_logging
+from ostinato.telemetry import KINDS, Hooks, Telemetry
 from tests.build import CHANCE, HOUR, MINUTE, NOW, SECOND, a_job, a_live, an_execution
 
 SOON = 10  # seconds; what is awaited has always happened long before

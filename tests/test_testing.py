@@ -28,7 +28,7 @@ def refresh_prices(region: str = "eu") -> dict[str, int]:
 
 @app.task
 async def send_email(ctx: Context, to: str) -> str:
-    await asyncio.sleep(60)  # a minute of the simulation, none of ours
+    await asyncio.sleep(60)  # simulated: a minute of the simulation, none of ours
     return ctx.occurrence_key if to == "key" else f"sent to {to}"
 
 

@@ -2,23 +2,21 @@
 
 The engine calls `Telemetry` after a commit, with the values that were committed; what there is to tell is read
 from those. Nothing here can fail a run: a hook has a thread of its own, and what it raises is a log line.
-The library logs to "ostinato" and leaves it to its user where that goes; only commands and `app.run` configure it.
+The library logs to "ostinato" and leaves it to its user where that goes (see logs.py).
 """
 
 import inspect
-import json
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
-from ostinato.config import LogFormat, Settings
+from ostinato.config import Settings
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Change, Execution, Live, Result, Skip
 from ostinato.core.payload import Line, decode
@@ -26,75 +24,10 @@ from ostinato.core.payload import Line, decode
 KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled", "job:skipped")
 MOST_WAITING = 10_000  # events that hooks have not been told yet
 
-LONG_NAMES = ("job_id", "execution_key", "worker")
-DIM, PLAIN = "\033[2m", "\033[0m"
-COLOURS = {"WARN": "\033[33m", "ERROR": "\033[31m", "CRITICAL": "\033[31m"}
-
 Hook = Callable[[dict[str, Any]], object]
 H = TypeVar("H", bound=Hook)
 
 _LOGGER = logging.getLogger("ostinato")
-
-
-def configure_logging(settings: Settings) -> None:
-    """Log to stderr as the settings say; an app that has configured logging itself keeps what it has."""
-    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    _LOGGER.setLevel(level)
-    root = logging.getLogger()
-    if not root.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(_lines(settings.log_format, handler.stream))
-        root.addHandler(handler)
-        root.setLevel(level)
-
-
-def _lines(wanted: LogFormat, stream: TextIO) -> "TextLines":
-    if wanted is LogFormat.JSON:
-        return JsonLines()
-    return TerminalLines() if stream.isatty() and "NO_COLOR" not in os.environ else TextLines()
-
-
-class TextLines(logging.Formatter):
-    """`2026-11-16T08:00:00.000Z INFO  Executing job  job_id=… task=…`."""
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        at = datetime.fromtimestamp(record.created, UTC)
-        return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        level = "WARN" if record.levelno == logging.WARNING else record.levelname
-        return f"{self.formatTime(record)} {level:<5} {record.message}"
-
-
-class TerminalLines(TextLines):
-    """For somebody who watches: short times, colours, and the long names at the end, dimmed."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        level = "WARN" if record.levelno == logging.WARNING else record.levelname
-        said: object = record.msg
-        line = said if isinstance(said, Line) else Line(record.message, {})
-        names = {name: value for name, value in line.fields.items() if name in LONG_NAMES}
-        others = {name: value for name, value in line.fields.items() if name not in LONG_NAMES}
-        at = f"{datetime.fromtimestamp(record.created).astimezone():%H:%M:%S}"
-        told = f"{COLOURS.get(level, PLAIN)}{level:<5} {Line(line.event, others)}{PLAIN}"
-        return f"{DIM}{at}{PLAIN} {told}{DIM}{Line('', names)}{PLAIN}"
-
-
-class JsonLines(TextLines):
-    """One JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        said: object = record.msg
-        line = said if isinstance(said, Line) else Line(record.getMessage(), {})
-        told = line.fields | {
-            "at": self.formatTime(record),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "event": line.event,
-        }
-        if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
 
 
 class Counts:
@@ -247,6 +180,16 @@ class Telemetry:
     def stuck(self, live: Live, since: timedelta) -> None:
         """A run was asked to stop, and goes on."""
         _tell(logging.WARNING, "Job does not stop", **_names(live), stopping_for=_seconds(since))
+
+    def overlong(self, live: Live, ran: timedelta, usual: timedelta) -> None:
+        """A run takes far longer than the runs of its job do."""
+        _tell(
+            logging.WARNING,
+            "Job runs unusually long",
+            **_names(live),
+            ran=_seconds(ran),
+            usual=_seconds(usual),
+        )
 
     def unknown_task(self, task: str, queued: int) -> None:
         """Executions wait for a worker that knows their task. Told once for each task."""

@@ -127,4 +127,4 @@ async def until(true: Callable[[], object], seconds: float = 10) -> None:
     """Let the loop run until something is so: for what ends on threads."""
     async with asyncio.timeout(seconds):
         while not true():
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # for other threads

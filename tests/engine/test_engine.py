@@ -90,7 +90,7 @@ async def test_g14_the_store_away_is_one_line_each_way_and_nothing_is_lost(rig: 
             patch.setattr(rig.store.workers, "leases", away)
             (job_id,) = rig.enqueue()
             await until(lambda: "Store away" in caplog.text)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # for other threads: a few tries more
         await ended(rig, job_id, "completed")
         await until(lambda: "Store back" in caplog.text)
     assert caplog.text.count("Store away") == 1
@@ -129,7 +129,7 @@ async def test_a_stop_lets_what_runs_finish_within_the_grace(rig: Rig):
         await until(lambda: engine.worker.running == 2)
         engine.stop()
         (never,) = rig.enqueue()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # for other threads: a few tries more
         gate.opened.set()
         await ended(rig, job_id, "completed")
         await ended(rig, late, "completed")

@@ -14,9 +14,9 @@ def test_an_execution_that_was_released_by_hand_comes_back_before_its_old_run_ha
     @app.task
     async def stubborn() -> str:
         try:
-            await asyncio.sleep(10)
+            await asyncio.sleep(10)  # simulated
         except asyncio.CancelledError:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.5)  # simulated
         return "done"
 
     with simulate(app) as sim:

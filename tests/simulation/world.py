@@ -307,12 +307,12 @@ class World:
         )
         self.tell(f"  {ctx.execution_key[-40:]} begins, will {end} after {takes}")
         try:
-            await asyncio.sleep(takes.total_seconds())
+            await asyncio.sleep(takes.total_seconds())  # simulated
             return await self._come_to(ctx, end)
         except asyncio.CancelledError:
             if end != "stubborn":
                 raise
-            await asyncio.sleep(3)
+            await asyncio.sleep(3)  # simulated
             return 7
 
     async def _come_to(self, ctx: Context, end: str) -> int:

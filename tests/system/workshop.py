@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ostinato import Context, Ostinato
-from ostinato.telemetry import configure_logging
+from ostinato.logs import configure_logging
 
 LOOK_EVERY = 0.02
 FOLDER = Path(sys.argv[1] if __name__ == "__main__" else "/nowhere")  # tasks run in worker processes only

@@ -31,8 +31,9 @@ from ostinato.config import Settings
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
+from ostinato.logs import configure_logging
 from ostinato.task import Call, Context, Registry, Task
-from ostinato.telemetry import Hook, Hooks, configure_logging
+from ostinato.telemetry import Hook, Hooks
 
 if TYPE_CHECKING:
     from ostinato.engine.engine import Engine

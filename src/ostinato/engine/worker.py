@@ -22,6 +22,7 @@ from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupte
 from ostinato.core.payload import decode
 from ostinato.engine.dispatcher import Step
 from ostinato.engine.lease import Lease
+from ostinato.engine.overlong import LEAST, Overlong, Run
 from ostinato.engine.runner import Runner, Running
 from ostinato.engine.threads import Threads
 from ostinato.store.store import Store
@@ -73,6 +74,7 @@ class Worker:
         self._running: dict[Hold, tuple[Running, Claimed]] = {}
         self._finished: list[Finished] = []
         self._progress: dict[Hold, Json] = {}
+        self._overlong = Overlong(store, clock, luck, telemetry)
         self._reported_stuck: set[Hold] = set()
         self._doubtful = False  # a claim's answer was lost: something may be held that nobody runs
 
@@ -223,6 +225,18 @@ class Worker:
             elif mark.cancel_asked_at is not None:
                 running.cancel(Cancelled(mark.cancel_by))
         self._report_stuck()
+        await self._report_overlong()
+
+    async def _report_overlong(self) -> None:
+        now = asyncio.get_running_loop().time()
+        runs = [
+            Run(claimed.live, ran)
+            for running, claimed in self._running.values()
+            if (ran := timedelta(seconds=now - running.started)) >= LEAST
+            and claimed.definition.policies.timeout is None
+        ]
+        if runs:
+            await self.in_store(self._overlong.look, runs)
 
     async def _save_progress(self) -> None:
         if not self._progress or not self.lease.trusted:
