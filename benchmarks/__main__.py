@@ -4,7 +4,9 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -40,6 +42,7 @@ RECURRING = {"OSTINATO_CONCURRENCY": "1000"}  # a claim is a start: room for man
 def main() -> None:
     given = _arguments()
     console = Console()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # servers and workers go too
     if given.page is not None:
         page.write([json.loads(file.read_text()) for file in given.page])
         return
