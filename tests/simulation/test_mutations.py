@@ -36,7 +36,7 @@ def settle_in_two_transactions(monkeypatch):
 
     def apart(self, finished):
         with monkeypatch.context() as half:
-            half.setattr(locking, "save", locking._save_the_rest)
+            half.setattr(locking, "save", lambda tx, changes, before: locking._save_the_rest(tx, changes))
             settled = whole(self, finished)
         with self._database.write() as tx:
             for change in settling._one_per_job(settled.changes):
