@@ -100,6 +100,8 @@ def edit(
         facts.anchor = timeline.anchor_from(wanted, now)
         _begin_new_schedule(draft)
     elif before.policies.end_at != wanted.policies.end_at:
+        if wanted.policies.end_at is not None and wanted.policies.end_at < now:
+            course.close_gap(draft)  # what had come due after the new end would be forgotten
         backlog = timeline.newest_due(before, facts, now, draft.dealt_until) is not None
         draft.definition = wanted
         _go_on_with_new_end(draft, draft.goes_on_from if backlog else max(now, draft.goes_on_from))

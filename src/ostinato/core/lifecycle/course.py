@@ -17,7 +17,7 @@ def name_next(draft: Draft, after: datetime) -> None:
     """Set the next due time, unless the settle of what is live must name it."""
     facts = draft.facts
     facts.computed_at, facts.next_due_at = draft.now, None
-    if not draft.open or (draft.fixed_delay and draft.lives):
+    if not draft.open or draft.its_time_has_come or (draft.fixed_delay and draft.lives):
         return
     due = timeline.next_due(draft.definition, facts, after)
     if due is not None and due <= draft.now and must_wait(draft):
