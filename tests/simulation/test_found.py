@@ -1,10 +1,13 @@
 """What the simulation has found, each as a story of its own."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 from ostinato import Ostinato
 from ostinato.testing import simulate
+
+HOUR = timedelta(hours=1)
 
 
 def test_an_execution_that_was_released_by_hand_comes_back_before_its_old_run_has_ended():
@@ -68,3 +71,42 @@ def test_what_ended_before_the_clock_was_set_back_is_not_settled_in_the_future()
         worker.do(worker.worker.flush)
         sim.advance("1h")
         assert len(sim.executions("beat")) == 7
+
+
+def test_a_run_once_job_that_is_retried_before_its_time_by_a_clock_set_back_comes_to_its_end():
+    """Seed 6200: its one time seemed to lie ahead again, so the job was over and never ended."""
+    app = Ostinato("once")
+
+    @app.task
+    def once() -> None:
+        if app.now().hour:
+            raise ValueError("too late")
+
+    with simulate(app) as sim:
+        handle = once.enqueue_in("2h")
+        sim.advance("2h")
+        assert handle.status == "failed"
+        sim.set_clock(sim.now - timedelta(minutes=90))
+        sim.jobs.retry(handle.id)
+        sim.advance("10m")
+        assert handle.status == "completed"
+        sim.advance("3h")
+        assert len(sim.executions(handle)) == 2
+
+
+def test_a_schedule_that_is_made_to_have_ended_records_what_had_come_due_since():
+    """Seed 5058: due times between the new end and the edit that nobody had fired yet had no record."""
+    app = Ostinato("short")
+
+    @app.task(every="10m")
+    def often() -> None: ...
+
+    with simulate(app) as sim:
+        begun = sim.now
+        sim.clock.advance("3h")  # nobody is there to fire
+        app.jobs.edit(
+            "often", lambda job: replace(job, policies=replace(job.policies, end_at=begun + 2 * HOUR))
+        )
+        sim.run_pending()
+        recorded = len(sim.executions("often")) + sum(skip.count for skip in sim.skips("often"))
+        assert recorded == 18
