@@ -36,6 +36,7 @@ class Subject:
     enqueues: bool = True
     footprint: bool = True
     single: int = 1000  # of one enqueue run
+    imports: str = ""  # what a program of its user begins with; empty: the module
 
     @property
     def title(self) -> str:
@@ -93,7 +94,8 @@ PGQUEUER = Subject("PgQueuer", POSTGRES, "pgqueuer", "pgqueuer", "pgqueuer", rou
                    left="SELECT 1 FROM pgqueuer LIMIT 1")  # fmt: skip
 HUEY = Subject("Huey", SQLITE, "huey", "huey", "huey", rounds=5)
 APSCHEDULER = Subject("APScheduler 3", SQLITE, "apscheduler", "apscheduler", "apscheduler", jobs=1000, rounds=5,
-                      left="SELECT 1 FROM apscheduler_jobs LIMIT 1", latency_here=True, single=500)  # fmt: skip
+                      left="SELECT 1 FROM apscheduler_jobs LIMIT 1", latency_here=True, single=500,
+                      imports="apscheduler.schedulers.background, apscheduler.jobstores.sqlalchemy")  # fmt: skip
 APSCHEDULER_PG = replace(APSCHEDULER, store=POSTGRES, rounds=3)
 PROCRASTINATE = Subject(
     "Procrastinate", POSTGRES, "procrastinate", "procrastinate", "procrastinate", jobs=2000,
@@ -105,7 +107,7 @@ RQ = Subject("RQ", REDIS, "rq", "rq", "rq", jobs=1000, setting="SimpleWorker",
              left_in_redis=("LLEN rq:queue:default", "ZCARD rq:wip:default"))  # fmt: skip
 RQ_FORK = replace(RQ, setting="fork per job", jobs=200, variables={"KIND": "fork"}, enqueues=False)
 CELERY = Subject("Celery", REDIS, "celery", "celery", "celery", jobs=2000, setting="threads",
-                 left_in_redis=("LLEN celery", "HLEN unacked"))  # fmt: skip
+                 imports="celery.app.base", left_in_redis=("LLEN celery", "HLEN unacked"))  # fmt: skip
 CELERY_FORK = replace(CELERY, setting="prefork", variables={"KIND": "prefork"}, enqueues=False)
 DRAMATIQ = Subject("Dramatiq", REDIS, "dramatiq", "dramatiq", "dramatiq", jobs=3000,
                    left_in_redis=("LLEN dramatiq:default",))  # fmt: skip

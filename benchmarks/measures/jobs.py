@@ -84,9 +84,8 @@ class Jobs:
     def footprint(self, subject: Subject) -> Figures:
         """How long the import takes, beyond starting Python."""
         python = subject.installed[0]
-        code = (
-            f"import time; t = time.perf_counter(); import {subject.module}; print(time.perf_counter() - t)"
-        )
+        wanted = subject.imports or subject.module
+        code = f"import time; t = time.perf_counter(); import {wanted}; print(time.perf_counter() - t)"
         runs = [_run_quietly([python, "-c", code]) for _ in range(3)]
         return {"import_ms": statistics.median(runs) * 1000}
 
