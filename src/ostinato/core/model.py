@@ -141,7 +141,7 @@ class Facts:
     paused_at: datetime | None = None
     cancelled_at: datetime | None = None
     ended_at: datetime | None = None
-    ended_as: Ending | None = None  # kept while an ended job is run once more by hand
+    ended_as: Ending | None = None  # the schedule is over; `ended_at` follows when nothing is live any more
     deleted_at: datetime | None = None
 
 

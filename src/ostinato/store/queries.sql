@@ -183,7 +183,7 @@ SELECT min(t.at) FROM (
 SELECT id, created_at, updated_at, anchor, version, next_due_at, computed_at, last_due_at, reset_at, last_number,
     last_execution_number, repeats_done, period_start, period_failures, completed, failed, timed_out, cancelled, lost,
     skipped, paused_at, cancelled_at, ended_at, ended_as, deleted_at
-FROM {jobs} WHERE computed_at > :now AND next_due_at IS NOT NULL AND id > :after
+FROM {jobs} WHERE computed_at > :now AND id > :after
 ORDER BY id LIMIT :limit {for_update}
 
 -- name: lock_zoned
