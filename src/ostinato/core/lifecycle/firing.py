@@ -90,6 +90,7 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Se
         course.wait_for_reset(draft)
     else:
         course.name_next(draft, draft.goes_on_from)
+    course.end_if_over(draft)
     if facts.next_due_at != before:
         draft.tell("job.rewound", before=before, after=facts.next_due_at, anchor=facts.anchor)
     return draft.change()
@@ -104,11 +105,18 @@ def _bring_back(draft: Draft) -> None:
     if facts.reset_at is not None and period is not None:
         facts.reset_at = min(facts.reset_at, now + period)
     for live in [live for live in draft.occurrences() if not live.running]:
-        if live.attempt == 0 and live.asked is Asked.SCHEDULE and live.due_at - now > FIRED_AHEAD:
+        if _comes_again(draft, live):
             draft.withdraw(live, None)
         elif live.queued_at > now and live.run_at > now:
             draft.requeue(live, queued_at=now, run_at=now + max(live.run_at - live.queued_at, timedelta(0)))
     course.let_in(draft)
+
+
+def _comes_again(draft: Draft, live: Live) -> bool:
+    """Whether the schedule will name its due time once more. A first run that was wanted at once it will not."""
+    if live.attempt or live.asked is not Asked.SCHEDULE or live.due_at - draft.now <= FIRED_AHEAD:
+        return False
+    return timeline.next_due(draft.definition, draft.facts, live.due_at - INSTANT) == live.due_at
 
 
 def _too_early(draft: Draft, due: datetime) -> bool:
