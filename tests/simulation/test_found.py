@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from ostinato import Ostinato
 from ostinato.testing import simulate
@@ -110,3 +110,17 @@ def test_a_schedule_that_is_made_to_have_ended_records_what_had_come_due_since()
         sim.run_pending()
         recorded = len(sim.executions("often")) + sum(skip.count for skip in sim.skips("often"))
         assert recorded == 18
+
+
+def test_a_first_run_at_once_is_not_lost_when_the_clock_is_set_back_before_it_starts():
+    """Seed 8168: it was taken back as if the schedule would name it again, and the job had nothing left to do."""
+    app = Ostinato("newborn")
+
+    @app.task(cron="0 * * * *", first_run="now", end_at=datetime(2026, 1, 5, 0, 50, tzinfo=UTC))
+    def greet() -> None: ...
+
+    with simulate(app, start=datetime(2026, 1, 5, 0, 40, tzinfo=UTC)) as sim:
+        sim.set_clock(sim.now - timedelta(minutes=20))
+        sim.advance("1h")
+        assert [run.state for run in sim.executions("greet")] == ["completed"]
+        assert sim.jobs.get("greet").status == "completed"

@@ -149,6 +149,7 @@ class World:
             return
         by = self.chance.one(1, 2, 20) * self.chance.one(*self.pace.steps)
         self.high_water, self.set_back = max(self.high_water, self.clock.now()), True
+        self.ledger.clock_was_wrong = True
         self.clock.set(self.clock.now() - by)
         self.tell(f"the clock is set back by {by}")
 
