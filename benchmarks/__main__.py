@@ -41,7 +41,7 @@ RECURRING = {"OSTINATO_CONCURRENCY": "1000"}  # a claim is a start: room for man
 
 def main() -> None:
     given = _arguments()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 150)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # servers and workers go too
     if given.page is not None:
         page.write([json.loads(file.read_text()) for file in given.page])

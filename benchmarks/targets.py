@@ -58,13 +58,13 @@ def _figure(
     pick: Callable[[Sequence[float]], float] = median,
 ) -> Iterator[Verdict]:  # fmt: skip
     there = of_rounds(row, name) if row else []
-    wanted = f"{'≤' if most else '≥'} {limit:,g} {unit}"
+    wanted = f"{'≤' if most else '≥'} {limit:,g} {unit}".strip()
     if not there:
         yield Verdict(letter, what, wanted, "not measured", None)
         return
     value = pick(there)
     met = value <= limit if most else value >= limit
-    yield Verdict(letter, what, wanted, f"{value:,.4g} {unit}", met)
+    yield Verdict(letter, what, wanted, f"{value:,.{0 if value >= 1000 else 2}f} {unit}".strip(), met)
 
 
 def _throughput(letter: str) -> Callable[[Sequence[Row]], Iterator[Verdict]]:

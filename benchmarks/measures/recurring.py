@@ -38,7 +38,7 @@ class Recurring:
             before = cpu_seconds(process)
             longest = _watch(ask, began + self._seconds + LATE)
             cpu = (cpu_seconds(process) - before) / (self._seconds + 1.5)
-            skipped = ask("SELECT coalesce(sum(count), 0) FROM {skips}")
+            skipped = int(ask("SELECT coalesce(sum(count), 0) FROM {skips}"))
             recorded = ask("SELECT count(*) FROM {executions}")
         ours = {"skipped": skipped, "recorded": recorded, "settle_wait": longest, "cpu": cpu}
         return _figures(file, began, self._seconds, expected, ours)
