@@ -138,7 +138,7 @@ def _backoffs(rows: Rows) -> Iterator[str]:
     for each in rows.executions:
         after = later.get((each.number, each.attempt + 1))
         failed = each.result is Result.TIMED_OUT or each.error_kind == "ValueError"
-        if failed and after is not None and after.run_at < each.finished_at + least:
+        if failed and after is not None and after.run_at < after.queued_at + least:
             yield f"G7: n{after.number}-rc{after.attempt} did not wait {least}"
 
 

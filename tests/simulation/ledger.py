@@ -61,6 +61,8 @@ class Ledger:
             raise Violation(f"G8: {live} starts though its queue is paused")
         if known is None or known.stopped is None:
             return
+        if self.clock_was_wrong and known.stopped == "pause" and live.asked is Asked.HAND:
+            return  # whether a person asked before or after the pause is told by that clock
         if known.stopped != "pause" or not known.run_since:
             raise Violation(f"G8: {live} starts after an acknowledged {known.stopped}")
 
