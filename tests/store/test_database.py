@@ -20,7 +20,7 @@ import sqlalchemy
 from sqlalchemy.orm import Session as OrmSession
 
 from ostinato.core.errors import ForeignDatabase, Invalid, StoreError, StoreUnavailable
-from ostinato.store import postgres, sqlite
+from ostinato.store import migrate, postgres, sqlite
 from ostinato.store.database import Duplicate, open_database
 from ostinato.store.dialect import from_micros, to_uuid
 
@@ -776,3 +776,34 @@ def test_a_migration_has_no_deadline(postgres_url):
         tx.run("add", id=UUID(int=1), x=1, note=None)
     assert xs(pg) == [1]
     pg.close()
+
+
+LOOKS_AND_LEAVES = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("SELECT count(*) FROM ostinato_meta WHERE key LIKE 'kept%'").fetchone()[0])
+connection.close()
+"""
+
+
+def test_g3_what_is_committed_stays_when_another_process_looks_and_leaves(sqlite_url, tmp_path):
+    """Nobody but SQLite may open the file: closing a descriptor drops the locks that tell others we are here."""
+    db = open_database(sqlite_url)
+    migrate.upgrade(db)
+    db.close()
+    db = open_database(sqlite_url)
+    db.load(
+        "-- name: keep\nINSERT INTO {meta} (key, value) VALUES (:key, 'x')\n-- name: look\nSELECT 1 FROM {meta}"
+    )
+
+    def another_process_sees() -> int:
+        command = [sys.executable, "-c", LOOKS_AND_LEAVES, db.name]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    with db.read() as tx:  # first a reader, then the writer
+        tx.rows("look")
+    for number in range(3):
+        with db.write() as tx:
+            tx.run("keep", key=f"kept-{number}")
+        assert another_process_sees() == number + 1
+    db.close()

@@ -1,17 +1,12 @@
 """SQLite: a file, many readers, one writer at a time.
 
 Readers have connections of their own and never wait (WAL). Writers of one process share one connection, in turn;
-writers of several processes queue on a lock file beside the database: with SQLite's own busy handler alone one
-process starves the others. The lock file only orders them; what is right never depends on it. `flock` is polled
-because a blocking one has no deadline; it works on local file systems only, like WAL.
+writers of several processes take turns (turn.py).
 """
 
-import fcntl
 import json
 import os
 import sqlite3
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,12 +19,9 @@ from ostinato.core.errors import ForeignDatabase, Invalid, InvalidSetting, Store
 from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, driver_connection
 from ostinato.store.dialect import Dialect, Kind, Statement, to_micros
+from ostinato.store.turn import FILE_MODE, Turn
 
 OLDEST: Final = (3, 38, 0)
-HEADER: Final = b"SQLite format 3\0"
-FILE_MODE: Final = 0o660  # less the umask; args may be private
-SHORTEST_POLL: Final = 0.00005  # seconds
-LONGEST_POLL: Final = 0.0002  # a process that polls more slowly gets less than its share
 
 AWAY: Final = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
@@ -137,65 +129,6 @@ def translated(error: sqlite3.Error, name: str) -> StoreError:
     return StoreError(f"The database {name} refused: {error}.")
 
 
-class Turn:
-    """The right to write: one thread of this process, one process of this host; whoever waits has a deadline."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file.with_name(file.name + ".lock")
-        self._thread = threading.Lock()
-        self._owner: int | None = None
-        self._descriptor: int | None = None
-
-    @contextmanager
-    def held(self, seconds: float) -> Iterator[None]:
-        if self._owner == threading.get_ident():
-            raise StoreError("A writing transaction cannot be opened inside another.")
-        until = time.monotonic() + seconds
-        if not self._thread.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
-            raise self._too_late(seconds)
-        try:
-            self._owner = threading.get_ident()
-            if not self._lock(until):
-                raise self._too_late(seconds)
-            try:
-                yield
-            finally:
-                fcntl.flock(self._opened(), fcntl.LOCK_UN)
-        finally:
-            self._owner = None
-            self._thread.release()
-
-    def _lock(self, until: float) -> bool:
-        descriptor, pause = self._opened(), SHORTEST_POLL
-        while True:
-            with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            if time.monotonic() >= until:
-                return False
-            time.sleep(pause)
-            pause = min(1.5 * pause, LONGEST_POLL)
-
-    def _opened(self) -> int:
-        if self._descriptor is None:
-            try:
-                self._descriptor = os.open(self._file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-            except OSError as error:
-                raise StoreError(f"The lock file {self._file} cannot be used: {error.strerror}.") from error
-        return self._descriptor
-
-    def close(self) -> None:
-        """Let go of the lock file; in the child of a fork the parent keeps its turn."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
-
-    def _too_late(self, seconds: float) -> StoreUnavailable:
-        return StoreUnavailable(
-            f"Others have been writing to {self._file.with_suffix('')} for {seconds:g} s."
-        )
-
-
 class SqliteDatabase(Database):
     def __init__(self, file: Path, *, deadline: float = 30.0, durable: bool = True) -> None:
         super().__init__(Dialect(Kind.SQLITE))
@@ -210,6 +143,7 @@ class SqliteDatabase(Database):
     def _begin_with_nothing(self) -> None:
         self._turn = Turn(self.file)
         self._writer: sqlite3.Cursor | None = None
+        self._known_to_be_ours = False
         self._readers: deque[sqlite3.Cursor] = deque()
 
     @contextmanager
@@ -265,20 +199,34 @@ class SqliteDatabase(Database):
         return cursor
 
     def _refuse_a_stranger(self) -> None:
-        """Look at the file before SQLite touches it; make it if there is none."""
-        if self._writer is not None:
+        """Make the file if there is none; else let SQLite look at it before anything is put beside it.
+
+        Nobody but SQLite may open it: closing any descriptor of a file drops all locks that this process holds on it,
+        those of the caller's own connections too. The next process to leave would then take itself for the last one,
+        and delete the log with our commits in it.
+        """
+        if self._known_to_be_ours:
             return
+        if self.file.is_dir():
+            raise InvalidSetting(f"{self.file} is a folder: name a file in it.")
         try:
-            with open(self.file, "rb", opener=_opener) as file:
-                header = file.read(len(HEADER))
+            os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
+        except FileExistsError:
+            self._let_sqlite_look()
         except FileNotFoundError:
             raise InvalidSetting(f"The folder {self.file.parent} does not exist: make it first.") from None
-        except IsADirectoryError:
-            raise InvalidSetting(f"{self.file} is a folder: name a file in it.") from None
         except OSError as error:
             raise StoreError(f"The database {self.file} cannot be opened: {error.strerror}.") from error
-        if header not in (b"", HEADER):
-            raise ForeignDatabase(f"{self.file} is not a SQLite database: it is left as it is.")
+        self._known_to_be_ours = True
+
+    def _let_sqlite_look(self) -> None:
+        if not os.access(self.file, os.R_OK):
+            raise StoreError(f"The database {self.file} cannot be opened: Permission denied.")
+        cursor = self._connect(writes=False)
+        try:
+            self.execute(cursor, "PRAGMA schema_version")
+        finally:
+            cursor.connection.close()
 
     def _connect(self, *, writes: bool) -> sqlite3.Cursor:
         try:
@@ -385,7 +333,3 @@ class Watcher:
     def close(self) -> None:
         if self._cursor is not None:
             self._cursor.connection.close()
-
-
-def _opener(file: str, flags: int) -> int:
-    return os.open(file, flags | os.O_CREAT, FILE_MODE)
