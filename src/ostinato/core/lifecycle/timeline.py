@@ -32,14 +32,13 @@ def anchor_from(definition: Definition, now: datetime) -> datetime:
 
 
 def anchor_by(definition: Definition, facts: Facts, now: datetime) -> datetime:
-    """An anchor that a wrong clock set, brought back to now or before without moving the grid."""
-    if not isinstance(definition.schedule, Every):
+    """An anchor that a wrong clock set, brought back without moving the grid: to now, or to before a `start_at`."""
+    start, schedule = definition.policies.start_at, definition.schedule
+    if not isinstance(schedule, Every):
         return min(facts.anchor, now)
-    start = definition.policies.start_at
-    if facts.anchor <= now or (start is not None and start >= now):
-        return facts.anchor
-    ahead = -((now - facts.anchor) // definition.schedule.period)
-    return facts.anchor - ahead * definition.schedule.period
+    latest = now if start is None or start < now else start - schedule.period
+    ahead = max(-((latest - facts.anchor) // schedule.period), 0)
+    return facts.anchor - ahead * schedule.period
 
 
 def next_due(definition: Definition, facts: Facts, after: datetime) -> datetime | None:
