@@ -121,6 +121,9 @@ def _compare(
     run = [due for due in occurrences if since < due <= until]
     skips = [skip for skip in skips if skip.last_due_at > since and skip.first_due_at <= until]
     if stretch.open_end:
+        skips = [
+            skip for skip in skips if skip.first_due_at < until
+        ]  # one that begins there is the next stretch's
         until = min(until, max([*run, *(skip.last_due_at for skip in skips)], default=since))
     due = [at for at in stretch.due_times(until) if at > since]
     strange = set(run) - set(due)

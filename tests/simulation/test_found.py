@@ -124,3 +124,16 @@ def test_a_first_run_at_once_is_not_lost_when_the_clock_is_set_back_before_it_st
         sim.advance("1h")
         assert [run.state for run in sim.executions("greet")] == ["completed"]
         assert sim.jobs.get("greet").status == "completed"
+
+
+def test_a_clock_set_back_to_before_the_start_of_a_schedule_finds_it_starting_there():
+    """Seed 11288: the schedule counted from where the clock had been, and its first times were passed over."""
+    app, begun = Ostinato("later"), datetime(2026, 1, 5, tzinfo=UTC)
+
+    @app.task(every="6h", start_at=begun - 6 * HOUR)
+    def later() -> None: ...
+
+    with simulate(app, start=begun + timedelta(minutes=1)) as sim:
+        sim.set_clock(begun - 19 * HOUR)
+        sim.advance("19h")
+        assert [run.due_at for run in sim.executions("later")] == [begun - 6 * HOUR, begun]
