@@ -16,7 +16,12 @@ from ostinato.store.dialect import TABLES, Kind
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 TABLES_THERE: Final = {
-    Kind.POSTGRES: "SELECT name FROM {rows: name text} WHERE to_regclass(name) IS NOT NULL",
+    # not to_regclass: it answers from a cache that does not know yet what others made while we waited for them
+    Kind.POSTGRES: """
+        SELECT name FROM {rows: name text} WHERE name IN (
+            SELECT '"' || n.nspname || '".' || c.relname
+            FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace)
+    """,
     Kind.SQLITE: "SELECT name FROM {rows: name text} WHERE name IN (SELECT name FROM sqlite_master)",
 }
 READ_VERSION: Final = "SELECT value FROM {meta} WHERE key = 'schema_version'"
