@@ -269,5 +269,5 @@ def _after_reset(draft: Draft, last: Execution | None) -> None:
         draft.queue_again(last, draft.opening(draft.now), RUN_SLOT, failures=0, losses=0)
     if newest is not None:
         draft.skip_between(SkipReason.WINDOW, inside or dealt, newest)
-    course.name_next(draft, newest or dealt)
+    course.name_next(draft, newest or draft.goes_on_from)
     course.end_if_over(draft)
