@@ -137,3 +137,26 @@ def test_a_clock_set_back_to_before_the_start_of_a_schedule_finds_it_starting_th
         sim.set_clock(begun - 19 * HOUR)
         sim.advance("19h")
         assert [run.due_at for run in sim.executions("later")] == [begun - 6 * HOUR, begun]
+
+
+def test_after_a_reset_the_schedule_goes_on_from_now_though_the_clock_was_ahead():
+    """Seed 14586: it went on from where the clock had been, and the times between had no record."""
+    app, begun = Ostinato("fragile"), datetime(2026, 1, 5, tzinfo=UTC)
+    broken = [True]
+
+    @app.task(every="10m", retries=1, retry_reset_period="30m", when_exhausted="wait_reset")
+    def fragile() -> None:
+        if broken:
+            raise ValueError("no")
+
+    with simulate(app) as sim:
+        sim.advance("10m")
+        sim.set_clock(begun + 5 * HOUR)
+        sim.run_pending()
+        sim.set_clock(begun + HOUR)
+        broken.clear()
+        sim.advance("1h")
+        completed = [run for run in sim.executions("fragile") if run.state == "completed"]
+        assert [run.started_at for run in completed] == [
+            begun + timedelta(minutes=n) for n in (90, 100, 110, 120)
+        ]
