@@ -46,8 +46,8 @@ lint: install
 	$(PY) -m mypy
 	.venv/bin/lint-imports
 
-quick: lint  ## lint, then the tests without servers and processes, under 60 s: for each commit
-	$(PYTEST) $(PARALLEL) -m "not postgres and not system and not soak"
+quick: lint  ## lint, then the tests without servers, processes and simulation, under 60 s: for each commit
+	$(PYTEST) $(PARALLEL) -m "not postgres and not system and not soak" --ignore=tests/simulation
 
 test: install  ## all tests, on SQLite and PostgreSQL
 	$(PYTEST) $(PARALLEL) -m "not soak"
