@@ -43,7 +43,7 @@ class Draft:
     def __init__(self, job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> None:
         self.id: UUID = job.id
         self.definition: Definition = job.definition
-        self.facts: Facts = Facts(*ALL_FACTS(job.facts))  # a third of what `replace` costs
+        self.facts: Facts = Facts(*ALL_FACTS(job.facts))  # 0.9 µs; `replace` takes 5
         self.now, self.luck, self.by = now, luck, by
         self.lives: dict[UUID, Live] = {live.id: live for live in lives}
         self._add: dict[UUID, Live] = {}
