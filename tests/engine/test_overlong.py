@@ -6,6 +6,7 @@ import pytest
 
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
+from ostinato.core.errors import StoreUnavailable
 from ostinato.core.outcome import Completed
 from ostinato.engine.overlong import Overlong, Run, limit
 from ostinato.telemetry import Hooks, Telemetry
@@ -60,3 +61,17 @@ def test_nothing_is_told_of_a_job_whose_habits_nobody_knows(world, overlong):  #
     live = world.claim(world.worker())[0].live
     overlong.look([Run(live, 1000 * MINUTE)])
     assert world.events("execution.overlong", job_id) == []
+
+
+def test_what_could_not_be_told_while_the_store_was_away_is_told_later(world, overlong, monkeypatch):  # noqa: F811
+    job_id = world.enqueue()[0]
+    live = world.claim(world.worker())[0].live
+    monkeypatch.setattr(world.store.history, "durations", lambda job_id, limit: [SECOND] * 3)
+    with monkeypatch.context() as away:
+        away.setattr(
+            world.store.history, "tell", lambda events: (_ for _ in ()).throw(StoreUnavailable("away"))
+        )
+        with pytest.raises(StoreUnavailable):
+            overlong.look([Run(live, MINUTE)])
+    overlong.look([Run(live, MINUTE)])
+    assert len(world.events("execution.overlong", job_id)) == 1

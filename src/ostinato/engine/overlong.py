@@ -57,7 +57,6 @@ class Overlong:
         return self._limits[run.live.id]
 
     def _tell(self, run: Run, usual: timedelta) -> None:
-        self._told.add(run.live.id)
         now, live = self._clock.now(), run.live
         data = {"number": live.number, "ran": run.ran.total_seconds(), "usual": usual.total_seconds()}
         event = Event(
@@ -70,4 +69,5 @@ class Overlong:
             data=encode(data),
         )
         self._store.history.tell([event])
+        self._told.add(live.id)  # only now: while the store is away it is still to be told
         self._telemetry.overlong(live, run.ran, usual)
