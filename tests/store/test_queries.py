@@ -17,7 +17,8 @@ from ostinato.store.dialect import Dialect, Kind, to_uuid
 from ostinato.store.store import QUERIES
 from tests.build import HOUR, NOW, a_definition, a_job, a_live, an_execution
 
-STATEMENTS = {kind: Dialect(kind).statements(QUERIES.read_text("utf-8")) for kind in Kind}
+TEXT = "\n".join(path.read_text("utf-8") for path in QUERIES)
+STATEMENTS = {kind: Dialect(kind).statements(TEXT) for kind in Kind}
 NAMES = sorted(STATEMENTS[Kind.SQLITE])
 
 SCALARS = {

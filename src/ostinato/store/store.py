@@ -12,7 +12,9 @@ from ostinato.store.locking import Definitions
 from ostinato.store.queue import Queue
 from ostinato.store.workers import Workers
 
-QUERIES: Final = Path(__file__).parent / "queries.sql"
+# Every statement, one file per subject. The columns of a table are always named in the order of the fields of their
+# value (core/model.py); tests/store/test_queries.py holds both sides to it and runs each statement on both databases.
+QUERIES: Final = sorted((Path(__file__).parent / "queries").glob("*.sql"))
 
 
 class Store:
@@ -21,7 +23,8 @@ class Store:
     def __init__(self, database: Database, luck: Luck) -> None:
         self.database = database
         self._definitions = Definitions()
-        database.load(QUERIES)
+        for path in QUERIES:
+            database.load(path)
         self.jobs = Jobs(database, self._definitions)
         self.queue = Queue(database, self._definitions, luck)
         self.workers = Workers(database, self.queue, luck)

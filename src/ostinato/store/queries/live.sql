@@ -1,0 +1,170 @@
+-- What is queued or running now.
+
+-- name: insert_live
+-- Executions that are queued from now on.
+INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task,
+    step, slot, waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by)
+SELECT u.id, u.job_id, u.number, u.attempt, u.execution_number, u.asked, u.due_at, u.run_at, u.queued_at, u.queue,
+    u.priority, u.task, u.step, u.slot, u.waits_for, u.fence, u.worker_id, u.started_at, u.version, u.args, u.failures,
+    u.losses, u.releases, u.checkpoint, u.progress, u.cancel_asked_at, u.cancel_by
+FROM {rows: id uuid, job_id uuid, number bigint, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, step text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text}
+WHERE true
+
+-- name: update_live
+-- Live rows that a rule has changed, under their job's lock.
+UPDATE {live} AS l SET asked = u.asked, due_at = u.due_at, run_at = u.run_at, queued_at = u.queued_at, queue = u.queue,
+    priority = u.priority, task = u.task, slot = u.slot, waits_for = u.waits_for, fence = u.fence, worker_id = u.worker_id,
+    started_at = u.started_at, version = u.version, args = u.args, failures = u.failures, losses = u.losses,
+    releases = u.releases, checkpoint = u.checkpoint, progress = u.progress, cancel_asked_at = u.cancel_asked_at,
+    cancel_by = u.cancel_by
+FROM {rows: id uuid, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text}
+WHERE l.id = u.id
+
+-- name: delete_live
+-- Executions that have ended, or were withdrawn.
+DELETE FROM {live} WHERE id IN (SELECT u.id FROM {rows: id uuid})
+
+-- name: lock_live
+-- All live rows of jobs that are locked by this transaction.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+FROM {live} WHERE job_id {in: ids uuid} ORDER BY id {for_update}
+
+-- name: live_of
+-- All live rows of jobs, unlocked.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+FROM {live} WHERE job_id {in: ids uuid} ORDER BY id
+
+-- name: live_by_id
+-- Live rows by their ids, unlocked.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+FROM {live} WHERE id {in: ids uuid}
+
+-- name: list_live
+-- What is queued or running, newest first.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+FROM {live}
+WHERE (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job AS {uuid}))
+  AND (CAST(:before AS {uuid}) IS NULL OR id < CAST(:before AS {uuid}))
+ORDER BY id DESC LIMIT :limit
+
+-- name: time_has_come [postgres]
+-- What waited for a time may start: backoff, deferrals, windows. (An array is looked up row by row, never joined.)
+UPDATE {live} SET waits_for = NULL WHERE id = ANY (ARRAY(
+    SELECT id FROM {live} WHERE waits_for = 'time' AND run_at <= :now
+    ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED))
+
+-- name: time_has_come [sqlite]
+UPDATE {live} SET waits_for = NULL WHERE id IN (
+    SELECT id FROM {live} WHERE waits_for = 'time' AND run_at <= :now ORDER BY run_at LIMIT :limit)
+
+-- name: next_waiting
+-- When the next of those may start.
+SELECT min(run_at) FROM {live} WHERE waits_for = 'time'
+
+-- name: open_queues
+-- The queues that are not paused. The share lock makes a pause wait for a claim under way, and a claim for a pause.
+SELECT name, max_queued FROM {queues} WHERE paused_at IS NULL {for_share}
+
+-- name: startable [postgres]
+-- What may start now in these queues: strictly by priority, then the oldest. One range of the index per queue and
+-- priority, so that rows of the near future are never walked over.
+SELECT picked.id, picked.task FROM generate_series(1, 10) AS p(priority) CROSS JOIN LATERAL (
+    SELECT one.id, one.task FROM {rows: name text} CROSS JOIN LATERAL (
+        SELECT l.id, l.task, l.run_at FROM {live} AS l
+        WHERE l.queue = u.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.run_at <= :now
+          AND l.worker_id IS NULL
+        ORDER BY l.run_at LIMIT :limit {for_update_skip_locked of l}) AS one
+    ORDER BY one.run_at LIMIT :limit) AS picked
+LIMIT :limit
+
+-- name: startable [sqlite]
+-- The inner query takes the first few of each queue by the index; only those are sorted together.
+SELECT l.id, l.task FROM {rows: name text} CROSS JOIN {live} AS l
+WHERE l.id IN (SELECT x.id FROM {live} AS x
+    WHERE x.queue = u.name AND x.waits_for IS NULL AND x.run_at <= :now AND x.worker_id IS NULL
+    ORDER BY x.priority, x.run_at LIMIT :limit)
+ORDER BY l.priority, l.run_at LIMIT :limit
+
+-- name: claim
+-- Take and start what `startable` has locked.
+UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL,
+    version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
+WHERE id {in: ids uuid}
+RETURNING id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
+    slot, waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+
+-- name: put_off
+-- Just claimed, but their definition cannot be read here: back, until later.
+UPDATE {live} SET worker_id = NULL, started_at = NULL, version = NULL, waits_for = 'time', run_at = :until
+WHERE id {in: ids uuid}
+
+-- name: park
+-- Nobody here knows their task: out of the claim index, until somebody comes who does.
+UPDATE {live} SET waits_for = 'task' WHERE id {in: ids uuid}
+
+-- name: unpark [postgres]
+-- Tasks that this worker knows may start again.
+UPDATE {live} SET waits_for = NULL WHERE id = ANY (ARRAY(
+    SELECT id FROM {live} WHERE waits_for = 'task' AND task {in: tasks text} AND queue {in: queues text}
+    ORDER BY priority, run_at LIMIT :limit FOR UPDATE SKIP LOCKED))
+
+-- name: unpark [sqlite]
+UPDATE {live} SET waits_for = NULL WHERE id IN (
+    SELECT id FROM {live} WHERE waits_for = 'task' AND task {in: tasks text} AND queue {in: queues text}
+    ORDER BY priority, run_at LIMIT :limit)
+
+-- name: parked_tasks
+-- Tasks that nobody could run when their time came.
+SELECT task, count(*), min(run_at) FROM {live} WHERE waits_for = 'task' GROUP BY task ORDER BY task
+
+-- name: next_startable
+-- When the next row of these queues may start: the first of each range of the claim index. A time that has come means
+-- a row that another claim has locked.
+WITH p(priority) AS (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10))
+SELECT min(t.at) FROM (
+    SELECT (SELECT l.run_at FROM {live} AS l
+            WHERE l.queue = u.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.worker_id IS NULL
+            ORDER BY l.run_at LIMIT 1) AS at
+    FROM {rows: name text} CROSS JOIN p) AS t
+
+-- name: marks
+-- What became of executions that a worker runs: still its own, and has anybody asked it to stop?
+SELECT id, fence, cancel_asked_at, cancel_by FROM {live} WHERE id {in: ids uuid}
+
+-- name: held_by
+-- What runs under a worker.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+FROM {live} WHERE worker_id = :worker
+
+-- name: left_behind
+-- What runs under nobody: its worker is closed, or not there.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by
+FROM {live} AS l
+WHERE worker_id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = l.worker_id AND w.closed_at IS NULL)
+ORDER BY id LIMIT :limit
+
+-- name: save_progress
+-- How far runs are; fenced. What somebody else has locked is about to change anyway.
+WITH mine AS MATERIALIZED (
+    SELECT l.id, u.progress FROM {rows: id uuid, fence bigint, progress json} CROSS JOIN {live} AS l
+    WHERE l.id = u.id AND l.fence = u.fence {for_update_skip_locked of l})
+UPDATE {live} SET progress = mine.progress FROM mine WHERE {live}.id = mine.id
+
+-- name: save_checkpoint
+-- Where a run can go on from; fenced.
+UPDATE {live} SET checkpoint = :checkpoint WHERE id = :id AND fence = :fence

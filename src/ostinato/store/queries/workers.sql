@@ -1,0 +1,76 @@
+-- Who works, and the queues.
+
+-- name: insert_worker
+INSERT INTO {workers} (id, app, host, pid, version, tasks, queues, concurrency, running, started_at, renewed_at,
+    lease_until, drain_asked_at, closed_at, closed_as)
+VALUES (:id, :app, :host, :pid, :version, :tasks, :queues, :concurrency, 0, :now, :now, :lease_until, NULL, NULL, NULL)
+
+-- name: renew
+-- Keep the lease. A closed worker cannot; it is told so by finding no row.
+UPDATE {workers} SET renewed_at = :now, lease_until = :lease_until, running = :running
+WHERE id = :id AND closed_at IS NULL
+RETURNING drain_asked_at
+
+-- name: close_worker
+UPDATE {workers} SET closed_at = :now, closed_as = :closed_as, running = 0 WHERE id = :id AND closed_at IS NULL
+
+-- name: lock_worker
+-- Alone with a worker: no claim of it is under way.
+SELECT id, renewed_at, lease_until, closed_at FROM {workers} WHERE id = :id {for_update}
+
+-- name: working [postgres]
+-- Whether a worker may claim. Its row cannot be closed before the claim has ended; renewals do not wait.
+SELECT id FROM {workers} WHERE id = :id AND closed_at IS NULL FOR KEY SHARE
+
+-- name: working [sqlite]
+SELECT id FROM {workers} WHERE id = :id AND closed_at IS NULL
+
+-- name: open_leases
+-- Who says to be alive.
+SELECT id, renewed_at, lease_until FROM {workers} WHERE closed_at IS NULL
+
+-- name: lately_closed
+-- A worker that was closed since then.
+SELECT id FROM {workers} WHERE closed_at >= :since LIMIT 1
+
+-- name: list_workers
+SELECT id, app, host, pid, version, tasks, queues, concurrency, running, started_at, renewed_at, lease_until,
+    drain_asked_at, closed_at, closed_as
+FROM {workers} WHERE renewed_at >= :since ORDER BY id DESC LIMIT :limit
+
+-- name: ask_to_drain
+UPDATE {workers} SET drain_asked_at = :now WHERE id = :id AND closed_at IS NULL
+
+-- name: known_tasks
+-- Task lists of the workers seen since then.
+SELECT DISTINCT tasks FROM {workers} WHERE renewed_at >= :since
+
+-- name: delete_old_workers
+DELETE FROM {workers} WHERE closed_at IS NOT NULL AND renewed_at < :before
+
+-- name: add_queues
+INSERT INTO {queues} (name, paused_at, paused_by, max_queued)
+SELECT u.name, NULL, '', NULL FROM {rows: name text} WHERE true ON CONFLICT (name) DO NOTHING
+
+-- name: set_queue_pause
+UPDATE {queues} SET paused_at = :paused_at, paused_by = :by WHERE name = :name
+
+-- name: lock_queue
+SELECT name, paused_at, paused_by, max_queued FROM {queues} WHERE name = :name {for_update}
+
+-- name: set_queue_bound
+UPDATE {queues} SET max_queued = :max_queued WHERE name = :name
+
+-- name: list_queues
+-- Every queue with what waits and what runs in it.
+SELECT q.name, q.paused_at, q.paused_by, q.max_queued,
+    (SELECT count(*) FROM {live} AS l WHERE l.queue = q.name AND l.worker_id IS NULL),
+    (SELECT count(*) FROM {live} AS l WHERE l.queue = q.name AND l.worker_id IS NOT NULL)
+FROM {queues} AS q ORDER BY q.name
+
+-- name: remembered
+-- A value that the database keeps for us.
+SELECT value FROM {meta} WHERE key = :key
+
+-- name: remember
+INSERT INTO {meta} (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value
