@@ -1,0 +1,243 @@
+"""Crontabs: what their lines say, and which of their schedules are plain periods.
+
+A line is read as Debian's cron and cronie read it: comments, `NAME = value`, five fields or an alias, the user in a
+system crontab, then the command, in which the first `%` begins the standard input. `CRON_TZ` sets the zone of the
+lines below it; `TZ` is only handed to the command.
+
+A plain period (`0 */6 * * *`) can be an interval, counted from the expression's next time. That is the same only as
+long as the clock on the wall runs evenly: where it is put forward and back, "each midnight" is not "every 24 hours".
+Such a line stays what it is.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from itertools import pairwise, zip_longest
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from ostinato.core import cron
+from ostinato.core.duration import DAY, MINUTE, WEEK, format_duration
+from ostinato.core.errors import Invalid, InvalidSchedule
+from ostinato.core.schedule import Cron, Every, Schedule, preview
+from ostinato.core.zones import CALM, offset_at, zone
+
+VERIFIED: Final = 10  # due times that are compared
+AHEAD: Final = 5 * 366 * DAY  # as far as zone data is worth believing
+
+_TWO_YEARS: Final = [
+    date(2024, 1, 1) + n * DAY for n in range(731)
+]  # a leap year and another: shows every day rule
+_ENVIRONMENT: Final = re.compile(r"""("[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(.*)""")
+_PERCENT: Final = re.compile(r"(?<!\\)%")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line that runs something."""
+
+    line: int
+    expression: str
+    timezone: str
+    command: str
+    stdin: str | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    user: str | None = None
+
+    @property
+    def cron(self) -> Cron:
+        return Cron(self.expression, self.timezone)
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same line, wherever it stands in the file."""
+        said = (self.expression, self.timezone, self.command, self.stdin, self.environment, self.user)
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A line that cannot become a job, and why."""
+
+    line: int
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crontab:
+    """What a crontab says."""
+
+    entries: tuple[Entry, ...]
+    unread: tuple[Unread, ...]
+    notes: tuple[str, ...]  # sentences about what means something else here
+
+
+@dataclass(slots=True)
+class _Above:
+    """What the lines above said, and is true for those below."""
+
+    timezone: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def read_crontab(text: str, timezone: str, *, system: bool = False) -> Crontab:
+    """Read a crontab whose lines are in this zone until one says otherwise. `system`: a user before each command."""
+    above = _Above(timezone)
+    entries: list[Entry] = []
+    unread: list[Unread] = []
+    for number, line in _lines(text):
+        if assignment := _ENVIRONMENT.fullmatch(line):
+            flaw = _assign(above, _unquoted(assignment[1]), _unquoted(assignment[2]))
+        else:
+            read = _entry(number, line, above, system)
+            flaw = read if isinstance(read, str) else None
+            if isinstance(read, Entry):
+                entries.append(read)
+        if flaw is not None:
+            unread.append(Unread(number, line, flaw))
+    return Crontab(tuple(entries), tuple(unread), tuple(_notes(entries)))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            yield number, stripped
+
+
+def _assign(above: _Above, name: str, value: str) -> str | None:
+    """Take in `NAME = value`; what is wrong with it."""
+    if name != "CRON_TZ":
+        above.environment[name] = value
+        return None
+    try:
+        above.timezone = zone(value).key
+    except Invalid as error:
+        return str(error)
+    return None
+
+
+def _entry(number: int, line: str, above: _Above, system: bool) -> Entry | str:
+    """The entry, or what is wrong with it."""
+    count = (1 if line.startswith("@") else len(cron.FIELDS)) + system
+    words = line.removeprefix("-").split(None, count)  # a leading `-` asks cron for silence
+    if words[0].lower() == "@reboot":
+        return "it runs when the machine starts, and no schedule says that"
+    if len(words) <= count:
+        return f"it has no command after the {'user' if system else 'schedule'}"
+    *when, rest = words
+    user = when.pop() if system else None
+    try:
+        expression = Cron(" ".join(when), above.timezone).expression
+    except InvalidSchedule as error:
+        return str(error)
+    command, stdin = _command(rest)
+    return Entry(number, expression, above.timezone, command, stdin, tuple(above.environment.items()), user)
+
+
+def _command(text: str) -> tuple[str, str | None]:
+    """The command and its standard input: the first `%` parts them, the others are line ends, `\\%` is a `%`."""
+    command, *lines = [part.replace(r"\%", "%") for part in _PERCENT.split(text)]
+    return command.strip(), "\n".join(lines) + "\n" if lines else None
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if quoted else text
+
+
+def _notes(entries: list[Entry]) -> Iterator[str]:
+    names = {name for entry in entries for name, _ in entry.environment}
+    if "TZ" in names:
+        yield "TZ is handed to the commands; when they run is said by CRON_TZ or --timezone."
+    if "MAILTO" in names:
+        yield "MAILTO is handed to the commands; nobody is mailed."
+    if any(entry.user for entry in entries):
+        yield "A command runs as the user of its worker; who it was for is kept with the job."
+
+
+# -- periods
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a cron expression becomes."""
+
+    schedule: Schedule
+    start_at: datetime | None = None  # an interval's first time
+    why: str | None = None  # a plain period stays cron
+
+    def times(self, after: datetime, n: int) -> list[datetime]:
+        if self.start_at is None or not isinstance(self.schedule, Every):
+            return preview(self.schedule, after, after, n)
+        return preview(self.schedule, self.start_at - self.schedule.period, after, n)
+
+
+def plan(schedule: Cron, now: datetime) -> Plan:
+    """An interval where that means the same, else the expression as it is."""
+    period = plain_period(schedule.expression)
+    if period is None:
+        return Plan(schedule)
+    if uneven := _unevenness(schedule, period, now):
+        return Plan(schedule, why=uneven)
+    first = preview(schedule, now, now, 1)
+    return Plan(Every(period), first[0]) if first else Plan(schedule)
+
+
+def plain_period(expression: str) -> timedelta | None:
+    """The distance between the wall times of an expression, if it is always the same."""
+    pattern = cron.parse(expression)
+    on = [n for n, day in enumerate(_TWO_YEARS) if pattern.is_on(day)]
+    apart = {later - earlier for earlier, later in pairwise(on)}
+    if apart == {7} and len(pattern.times) == 1:
+        return WEEK
+    return _even_step(pattern.times) if apart == {1} else None
+
+
+def _even_step(times: tuple[time, ...]) -> timedelta | None:
+    minutes = [at.hour * 60 + at.minute for at in times]
+    step, rest = divmod(24 * 60, len(minutes))
+    even = not rest and all(at == minutes[0] + n * step for n, at in enumerate(minutes))
+    return step * MINUTE if even else None
+
+
+def _unevenness(schedule: Cron, period: timedelta, now: datetime) -> str | None:
+    """Why an interval would leave the times of this expression, if it would."""
+    real_time = cron.parse(schedule.expression).follows_real_time
+    for change in _clock_changes(zone(schedule.timezone), now):
+        if not real_time or change % period:
+            moved = format_duration(abs(change))
+            return f"{schedule.timezone} puts its clocks forward and back by {moved}: an interval would move"
+    return None
+
+
+def _clock_changes(tz: ZoneInfo, now: datetime) -> Iterator[timedelta]:
+    """By how much the clock on the wall is put forward or back in the years to come."""
+    offsets = [offset_at(now + n * CALM, tz) for n in range(AHEAD // CALM)]
+    return (later - earlier for earlier, later in pairwise(offsets) if later != earlier)
+
+
+# -- verification
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A due time that is not the same before and after; None where there is none."""
+
+    before: datetime | None
+    after: datetime | None
+
+
+def differences(before: Cron, after: Sequence[datetime], since: datetime) -> list[Difference]:
+    """Compare the next due times of an expression with those of what it became.
+
+    `since` is a moment after the second were asked for: what came due in between is nobody's difference.
+    """
+    found = [at for at in after[:VERIFIED] if at > since]
+    wanted = preview(before, since, since, VERIFIED - (len(after[:VERIFIED]) - len(found)))
+    pairs = zip_longest(wanted, found)
+    return [Difference(expected, there) for expected, there in pairs if expected != there]
