@@ -1,3 +1,5 @@
+import os
+import re
 import subprocess
 import sys
 from datetime import timedelta
@@ -5,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.config import BY_NAME, SETTINGS, LogFormat, LogLevel, Settings, masked, written
-from ostinato.core.errors import InvalidSetting
+from ostinato.config import BY_NAME, SETTINGS, LogFormat, LogLevel, Secret, Settings, masked, written
+from ostinato.core.errors import Invalid, InvalidSetting
 
 SECOND = timedelta(seconds=1)
 SECRET = "postgresql://ann:s3cret@db.example.org:5432/jobs"
@@ -44,6 +46,14 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "run_log": "on",
         "log_format": "text",
         "log_level": "info",
+        "auth_secret": "",
+        "auth_public_key": "",
+        "auth_audience": "",
+        "auth_issuer": "",
+        "auth_lifetime": "30d",
+        "auth_required": "off",
+        "allow_private_addresses": "off",
+        "heartbeat_url": "",
     }
     assert load(tmp_path) == Settings()
     assert set(load(tmp_path).origins.values()) == {"default"}
@@ -352,3 +362,70 @@ def test_importing_settings_stays_cheap():
     code = f"import sys, ostinato.config; print(sorted({heavy} & sys.modules.keys()))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+# -- secrets
+
+TOKEN_SECRET = "correct horse battery staple, and more"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("auth_secret", TOKEN_SECRET),
+        ("auth_public_key", "-----BEGIN PUBLIC KEY-----\nMCowBQ"),
+        ("heartbeat_url", "https://monitor.example.org/ping/0b1c"),
+    ],
+)
+def test_a_secret_is_in_nothing_that_can_be_seen(tmp_path, name, value):
+    settings = load(tmp_path, arguments={name: value})
+    assert getattr(settings, name).reveal() == value
+    assert settings.shown()[name] == "***"
+    seen = f"{settings!r} {settings} {getattr(settings, name)} {getattr(settings, name)!r}"
+    assert value not in seen
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("auth_secret", "too short, but a secret"),
+        ("auth_public_key", "MIIEpAIBAAKCAQEA"),
+        ("heartbeat_url", "ftp://monitor.example.org/0b1c"),
+        ("heartbeat_url", "https://ann:0b1c@monitor.example.org/"),
+    ],
+)
+def test_a_secret_that_is_refused_is_not_told(tmp_path, name, value):
+    sentence = refusal(tmp_path, environ={BY_NAME[name].env: value})
+    assert value not in sentence
+    assert sentence.startswith(f"{name} cannot be what it is ({BY_NAME[name].env}).")
+    assert BY_NAME[name].kind.allowed in sentence
+
+
+def test_a_secret_may_stand_elsewhere(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text(f"{TOKEN_SECRET}\n")
+    by_file, by_env = Secret(f"file:{file}"), Secret("env:TOKEN")
+    assert by_file.reveal() == by_env.reveal({"TOKEN": TOKEN_SECRET}) == TOKEN_SECRET
+    settings = load(tmp_path, environ={"OSTINATO_AUTH_SECRET": f"file:{file}"})
+    assert settings.shown()["auth_secret"] == f"file:{file}"
+    assert settings.auth_secret.reveal() == TOKEN_SECRET
+
+
+def test_a_reference_that_leads_nowhere_says_so(tmp_path):
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "long").write_text("x" * 65_537)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    os.mkfifo(tmp_path / "pipe")
+    wrong = [
+        "env:NOWHERE",
+        *(f"file:{tmp_path}/{name}" for name in ("none", "empty", "long", "binary", "pipe")),
+    ]
+    for reference in [*wrong, f"file:{tmp_path}"]:
+        with pytest.raises(Invalid, match=re.escape(reference)):
+            Secret(reference).reveal({})
+
+
+def test_one_kind_of_token_only(tmp_path):
+    key = "-----BEGIN PUBLIC KEY-----\n"
+    both = {"OSTINATO_AUTH_SECRET": TOKEN_SECRET, "OSTINATO_AUTH_PUBLIC_KEY": key}
+    assert "exclude each other" in refusal(tmp_path, environ=both)

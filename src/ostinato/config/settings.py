@@ -12,17 +12,34 @@ for the reference. In files and as a keyword argument it goes by the field's nam
 """
 
 import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
-from ostinato.core.duration import SECOND, format_duration, parse_duration
+from ostinato.config.kinds import (
+    DATABASE_URL,
+    PUBLIC_KEY,
+    SCHEMA,
+    TOKEN_SECRET,
+    WEB_ADDRESS,
+    Kind,
+    LogFormat,
+    LogLevel,
+    duration,
+    masked,
+    names,
+    number,
+    one_of,
+    switch,
+    text,
+    written,
+    zone_name,
+)
+from ostinato.config.secret import Secret
+from ostinato.core.duration import DAY, SECOND
 from ostinato.core.errors import Invalid, InvalidSetting
-from ostinato.core.zones import zone
 
 PREFIX = "OSTINATO_"
 HANDED_TO_COMMANDS = frozenset(
@@ -31,105 +48,9 @@ HANDED_TO_COMMANDS = frozenset(
 DEFAULT = "default"
 ARGUMENT = "argument"
 
+NAME = text("a text of at most 255 characters", r"[^\0-\x1f\x7f]{0,255}")
+
 T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
-
-
-class LogFormat(StrEnum):
-    """How a log line is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """The least that is logged."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
-    """What a setting may be, in words, and how it is read.
-
-    `parse` takes text, a value of TOML or the finished value. It raises Invalid where it knows what is wrong,
-    any other ValueError where `allowed` says it all.
-    """
-
-    allowed: str
-    parse: Callable[[object], T]
-
-
-def text(allowed: str, pattern: str) -> Kind[str]:
-    def parse(value: object) -> str:
-        if isinstance(value, str) and re.fullmatch(pattern, value):
-            return value
-        raise ValueError
-
-    return Kind(allowed, parse)
-
-
-def duration(least: str, most: str = "1d") -> Kind[timedelta]:
-    shortest, longest = parse_duration(least), parse_duration(most)
-
-    def parse(value: object) -> timedelta:
-        if isinstance(value, str | int | float | timedelta) and shortest <= parse_duration(value) <= longest:
-            return parse_duration(value)
-        raise ValueError
-
-    return Kind(f"a duration from {least} to {most}, in seconds or written like 5s", parse)
-
-
-def number(least: int, most: int) -> Kind[int]:
-    def parse(value: object) -> int:
-        if isinstance(value, str | int) and not isinstance(value, bool) and least <= int(value) <= most:
-            return int(value)
-        raise ValueError
-
-    return Kind(f"a whole number from {least} to {most}", parse)
-
-
-def switch() -> Kind[bool]:
-    def parse(value: object) -> bool:
-        word = str(value).strip().lower()
-        if word in ("on", "true", "yes", "1"):
-            return True
-        if word in ("off", "false", "no", "0"):
-            return False
-        raise ValueError
-
-    return Kind("on or off", parse)
-
-
-def one_of(choices: type[E]) -> Kind[E]:
-    return Kind("one of " + ", ".join(choices), lambda value: choices(str(value).strip().lower()))
-
-
-def names() -> Kind[tuple[str, ...]]:
-    def parse(value: object) -> tuple[str, ...]:
-        given = value.split(",") if isinstance(value, str) else value
-        if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
-            return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
-        raise ValueError
-
-    return Kind("names, separated by commas", parse)
-
-
-def zone_name() -> Kind[str]:
-    return Kind("the name of a time zone, such as Europe/Paris or UTC", lambda value: zone(str(value)).key)
-
-
-DATABASE_URL = text(
-    "sqlite:///file.db, sqlite:////absolute/path/file.db or postgresql://user:password@host/database",
-    r"(sqlite:///|postgres(ql)?://)[^\0-\x1f]+",
-)
-SCHEMA = text(  # it stands in SQL: nobody should have to quote it, and pg_… is PostgreSQL's own
-    "a name of up to 63 characters a-z, 0-9 and _ that begins with neither a digit nor pg_",
-    r"(?!pg_)[a-z_][a-z0-9_]{0,62}",
-)
 
 
 def setting(default: T, env: str, kind: Kind[T], help: str) -> T:
@@ -207,6 +128,38 @@ class Settings:
     log_level: LogLevel = setting(
         LogLevel.INFO, "OSTINATO_LOG_LEVEL", one_of(LogLevel), "The least that is logged."
     )
+    auth_secret: Secret = setting(
+        Secret(), "OSTINATO_AUTH_SECRET", TOKEN_SECRET, "What tokens are signed with (HS256)."
+    )
+    auth_public_key: Secret = setting(
+        Secret(),
+        "OSTINATO_AUTH_PUBLIC_KEY",
+        PUBLIC_KEY,
+        "What tokens are checked with that others sign (RS256, EdDSA).",
+    )
+    auth_audience: str = setting("", "OSTINATO_AUTH_AUDIENCE", NAME, "Whom tokens must be for (`aud`).")
+    auth_issuer: str = setting("", "OSTINATO_AUTH_ISSUER", NAME, "Who must have made tokens (`iss`).")
+    auth_lifetime: timedelta = setting(
+        30 * DAY,
+        "OSTINATO_AUTH_LIFETIME",
+        duration("1m", "366d"),
+        "The longest that a token may be good for.",
+    )
+    auth_required: bool = setting(
+        False,
+        "OSTINATO_AUTH_REQUIRED",
+        switch(),
+        "Whether every request needs a credential, though tokens have no key here: API keys alone.",
+    )
+    allow_private_addresses: bool = setting(
+        False,
+        "OSTINATO_ALLOW_PRIVATE_ADDRESSES",
+        switch(),
+        "Whether we may call addresses of private networks and of this host.",
+    )
+    heartbeat_url: Secret = setting(
+        Secret(), "OSTINATO_HEARTBEAT_URL", WEB_ADDRESS, "What to call every minute while all is well."
+    )
 
     # Where each value came from: "default", "argument", an environment variable, or the path of a file.
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -222,6 +175,15 @@ class Settings:
                 f"renew cannot be {written(self.renew)} ({self._origin('renew')}). It must be less than half "
                 f"the lease, which is {written(self.lease)} ({self._origin('lease')})."
             )
+        if self.auth_secret and self.auth_public_key:
+            raise InvalidSetting(
+                "auth_secret and auth_public_key exclude each other: set the one that signs."
+            )
+
+    @property
+    def auth_configured(self) -> bool:
+        """Whether a request needs a credential."""
+        return bool(self.auth_secret or self.auth_public_key) or self.auth_required
 
     @classmethod
     def load(
@@ -273,7 +235,8 @@ class Setting:
             raise self._refused(value, origin, f"Allowed is {self.kind.allowed}.") from None
 
     def _refused(self, value: object, origin: str, why: str) -> InvalidSetting:
-        return InvalidSetting(f"{self.name} cannot be {_quoted(value)} ({origin}). {why}")
+        given = "what it is" if self.kind.secret else _quoted(value)
+        return InvalidSetting(f"{self.name} cannot be {given} ({origin}). {why}")
 
 
 SETTINGS = tuple(
@@ -352,25 +315,6 @@ def _did_you_mean(unknown: str, spelling: Literal["name", "env"]) -> str:
     known = BY_NAME | {env.removeprefix(PREFIX).lower(): each for env, each in BY_ENV.items()}
     close = get_close_matches(unknown.removeprefix(PREFIX).lower(), known, n=1)
     return f"; did you mean {getattr(known[close[0]], spelling)}?" if close else "."
-
-
-def written(value: object) -> str:
-    """The value of a setting as it is written in a file or variable, but for passwords."""
-    match value:
-        case timedelta():
-            return format_duration(value)
-        case bool():
-            return "on" if value else "off"
-        case tuple():
-            return ",".join(value)
-        case _:
-            return masked(str(value))
-
-
-def masked(value: str) -> str:
-    """The text without the passwords of URLs; in doubt it hides too much."""
-    hidden = re.sub(r"^((?:[\w+.-]+://)?+[^:]*:).*@", r"\1***@", value, flags=re.DOTALL)
-    return re.sub(r"(password=)[^&\s]*", r"\1***", hidden, flags=re.IGNORECASE)
 
 
 def _quoted(value: object) -> str:

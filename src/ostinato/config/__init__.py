@@ -1,0 +1,10 @@
+"""What an operator may choose: settings, the kinds of values they take, and secrets.
+
+Nothing here opens, asks or starts anything; a secret by reference is read by whoever needs it.
+"""
+
+from ostinato.config.kinds import LogFormat, LogLevel, masked, written
+from ostinato.config.secret import Secret
+from ostinato.config.settings import BY_NAME, SETTINGS, Settings
+
+__all__ = ["BY_NAME", "SETTINGS", "LogFormat", "LogLevel", "Secret", "Settings", "masked", "written"]

@@ -1,0 +1,155 @@
+"""What a setting may be: kinds of values, how they are read, and how they are written."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from ostinato.config.secret import Secret
+from ostinato.core.duration import format_duration, parse_duration
+from ostinato.core.zones import zone
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+
+
+class LogFormat(StrEnum):
+    """How a log line is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The least that is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """What a setting may be, in words, and how it is read.
+
+    `parse` takes text, a value of TOML or the finished value. It raises Invalid where it knows what is wrong,
+    any other ValueError where `allowed` says it all.
+    """
+
+    allowed: str
+    parse: Callable[[object], T]
+    secret: bool = False  # nobody is told what it is
+
+
+def text(allowed: str, pattern: str) -> Kind[str]:
+    def parse(value: object) -> str:
+        if isinstance(value, str) and re.fullmatch(pattern, value):
+            return value
+        raise ValueError
+
+    return Kind(allowed, parse)
+
+
+def duration(least: str, most: str = "1d") -> Kind[timedelta]:
+    shortest, longest = parse_duration(least), parse_duration(most)
+
+    def parse(value: object) -> timedelta:
+        if isinstance(value, str | int | float | timedelta) and shortest <= parse_duration(value) <= longest:
+            return parse_duration(value)
+        raise ValueError
+
+    return Kind(f"a duration from {least} to {most}, in seconds or written like 5s", parse)
+
+
+def number(least: int, most: int) -> Kind[int]:
+    def parse(value: object) -> int:
+        if isinstance(value, str | int) and not isinstance(value, bool) and least <= int(value) <= most:
+            return int(value)
+        raise ValueError
+
+    return Kind(f"a whole number from {least} to {most}", parse)
+
+
+def switch() -> Kind[bool]:
+    def parse(value: object) -> bool:
+        word = str(value).strip().lower()
+        if word in ("on", "true", "yes", "1"):
+            return True
+        if word in ("off", "false", "no", "0"):
+            return False
+        raise ValueError
+
+    return Kind("on or off", parse)
+
+
+def one_of(choices: type[E]) -> Kind[E]:
+    return Kind("one of " + ", ".join(choices), lambda value: choices(str(value).strip().lower()))
+
+
+def names() -> Kind[tuple[str, ...]]:
+    def parse(value: object) -> tuple[str, ...]:
+        given = value.split(",") if isinstance(value, str) else value
+        if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
+            return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+        raise ValueError
+
+    return Kind("names, separated by commas", parse)
+
+
+def zone_name() -> Kind[str]:
+    return Kind("the name of a time zone, such as Europe/Paris or UTC", lambda value: zone(str(value)).key)
+
+
+def secret(allowed: str, is_right: Callable[[str], bool]) -> Kind[Secret]:
+    """A text that is never shown; one given by reference is looked at when it is needed."""
+
+    def parse(value: object) -> Secret:
+        given = Secret(value) if isinstance(value, str) else value
+        if not isinstance(given, Secret):
+            raise ValueError
+        if not given or given.is_reference or is_right(given.reveal()):
+            return given
+        raise ValueError
+
+    return Kind(f"{allowed}, or where that is: env:NAME or file:PATH", parse, secret=True)
+
+
+DATABASE_URL = text(
+    "sqlite:///file.db, sqlite:////absolute/path/file.db or postgresql://user:password@host/database",
+    r"(sqlite:///|postgres(ql)?://)[^\0-\x1f]+",
+)
+SCHEMA = text(  # it stands in SQL: nobody should have to quote it, and pg_… is PostgreSQL's own
+    "a name of up to 63 characters a-z, 0-9 and _ that begins with neither a digit nor pg_",
+    r"(?!pg_)[a-z_][a-z0-9_]{0,62}",
+)
+
+TOKEN_SECRET = secret("a text of at least 32 bytes", lambda value: len(value.encode()) >= 32)
+PUBLIC_KEY = secret(
+    "an RSA or Ed25519 public key in PEM",
+    lambda value: value.lstrip().startswith("-----BEGIN PUBLIC KEY-----"),
+)
+WEB_ADDRESS = secret(
+    "an http or https URL", lambda value: re.fullmatch(r"https?://[^\s/@]+(/\S*)?", value) is not None
+)
+
+
+def written(value: object) -> str:
+    """The value of a setting as it is written in a file or variable, but for passwords."""
+    match value:
+        case timedelta():
+            return format_duration(value)
+        case bool():
+            return "on" if value else "off"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return masked(str(value))
+
+
+def masked(value: str) -> str:
+    """The text without the passwords of URLs; in doubt it hides too much."""
+    hidden = re.sub(r"^((?:[\w+.-]+://)?+[^:]*:).*@", r"\1***@", value, flags=re.DOTALL)
+    return re.sub(r"(password=)[^&\s]*", r"\1***", hidden, flags=re.IGNORECASE)
