@@ -7,6 +7,9 @@ OstinatoError
 │   └── InvalidSetting      a setting or environment variable cannot be used
 ├── NotFound                no job, execution, worker or queue of that name        (404, exit 3)
 ├── Conflict                the state does not allow it; nothing was changed       (409, exit 4)
+│   └── Stale               somebody else has changed it since it was read         (412)
+├── Unauthorized            no credential, or one that is not good                 (401)
+├── Forbidden               a good credential, of too low a role                   (403)
 ├── StoreError
 │   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
 │   ├── SchemaBehind        the database needs `ostinato db upgrade`
@@ -43,6 +46,18 @@ class NotFound(OstinatoError, LookupError):
 
 class Conflict(OstinatoError):
     """The state does not allow it; nothing was changed."""
+
+
+class Stale(Conflict):
+    """Somebody else has changed it since it was read; nothing was changed."""
+
+
+class Unauthorized(OstinatoError):
+    """No credential, or one that is not good."""
+
+
+class Forbidden(OstinatoError):
+    """A good credential, of too low a role."""
 
 
 class StoreError(OstinatoError):
