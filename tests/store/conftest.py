@@ -15,6 +15,8 @@ from ostinato.core.outcome import Completed, Error, Failed, Outcome
 from ostinato.luck import RandomLuck
 from ostinato.store import migrate
 from ostinato.store.database import open_database
+from ostinato.store.jobs import JobRow
+from ostinato.store.search import JobFilter, JobKey
 from ostinato.store.settling import Settled
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
@@ -62,6 +64,14 @@ class World:
     def enqueue(self, count: int = 1, **given: object) -> list[UUID]:
         """Run-once jobs that may start now."""
         return self.add(count, at=self.now, **{"max_retries": 0} | given)
+
+    def jobs(self, limit: int = 1000, after: JobKey | None = None, **chosen: object) -> list[JobRow]:
+        """A page of jobs, the newest first."""
+        found = self.store.search.jobs(JobFilter(**chosen), "created_at", True, limit, 0, after)
+        return list(found.rows)
+
+    def counts(self) -> dict[Status, int]:
+        return self.store.search.count_by_status()
 
     def job(self, job_id: UUID):
         return self.store.jobs.get([job_id])[job_id].job
@@ -131,7 +141,7 @@ class World:
     def check(self) -> None:
         """Everything adds up, and the view says what the rule says."""
         assert self.store.history.problems() == []
-        for row in self.store.jobs.page(1000):
+        for row in self.jobs():
             assert lifecycle.status(row.job, row.lives) == self.status(row.job.id)
 
 

@@ -108,7 +108,7 @@ def test_a_claim_that_passed_over_a_locked_row_says_to_look_again(postgres_world
     world.enqueue()
     worker = world.worker()
     with world.another().database.write() as tx:
-        tx.rows("lock_live", ids=[row.job.id for row in world.store.jobs.page(10)])
+        tx.rows("lock_live", ids=[row.job.id for row in world.jobs(10)])
         claim = world.store.queue.claim(worker, ["work"], [], world.now, 5)
     assert claim.claimed == ()
     assert claim.next_at <= world.now

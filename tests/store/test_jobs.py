@@ -14,6 +14,7 @@ from ostinato.core.errors import Conflict, Invalid, NotFound, StoreError
 from ostinato.core.model import Change, Status
 from ostinato.store.database import Duplicate
 from ostinato.store.jobs import Copy
+from ostinato.store.search import JobKey
 from tests.build import DAY, HOUR, MINUTE, NOW
 from tests.store.conftest import DONE, FAILURE, edited, together
 
@@ -41,7 +42,7 @@ def test_adding_again_after_a_lost_answer_changes_nothing(world):
     changes = [world.new(at=NOW), world.new(key="k"), world.new()]
     ids = world.store.jobs.add(changes)
     assert world.store.jobs.add([*changes, world.new()])[:3] == ids
-    assert world.store.jobs.count_by_status() == {Status.PENDING: 1, Status.SCHEDULED: 3}
+    assert world.counts() == {Status.PENDING: 1, Status.SCHEDULED: 3}
     world.check()
 
 
@@ -64,7 +65,7 @@ def test_copies_are_what_the_rule_would_have_made(world):
 def test_copies_of_a_job_that_is_not_due_have_no_live_rows(world):
     original = world.new(at=NOW + HOUR)
     world.store.jobs.add_copies(original, [Copy(uuid4(), uuid4(), "{}")])
-    assert world.store.jobs.count_by_status() == {Status.SCHEDULED: 2}
+    assert world.counts() == {Status.SCHEDULED: 2}
 
 
 def test_copying_again_after_a_lost_answer_changes_nothing(world):
@@ -72,7 +73,7 @@ def test_copying_again_after_a_lost_answer_changes_nothing(world):
     original, copies = world.new(at=NOW), [Copy(uuid4(), uuid4(), "{}")]
     for _ in range(2):
         world.store.jobs.add_copies(original, copies)
-    assert world.store.jobs.count_by_status() == {Status.PENDING: 2}
+    assert world.counts() == {Status.PENDING: 2}
 
 
 def test_copies_that_cannot_all_be_saved_are_not_saved_at_all(world):
@@ -80,7 +81,7 @@ def test_copies_that_cannot_all_be_saved_are_not_saved_at_all(world):
     original = world.new(at=NOW)
     with pytest.raises(Duplicate):
         world.store.jobs.add_copies(original, [Copy(uuid4(), uuid4(), "{}"), Copy(taken, uuid4(), "{}")])
-    assert world.store.jobs.count_by_status() == {Status.PENDING: 1}
+    assert world.counts() == {Status.PENDING: 1}
 
 
 def test_a_batch_with_a_row_that_the_database_refuses_adds_nothing(world):
@@ -88,7 +89,7 @@ def test_a_batch_with_a_row_that_the_database_refuses_adds_nothing(world):
     bad = replace(bad, job=replace(bad.job, definition=edited(bad.job.definition, priority=99)))
     with pytest.raises(StoreError):
         world.store.jobs.add([world.new(), bad])
-    assert world.store.jobs.page(10) == []
+    assert world.jobs(10) == []
 
 
 def test_the_database_refuses_a_second_live_occurrence(world):
@@ -113,7 +114,7 @@ def test_two_of_one_key_in_one_batch_are_one_job(world):
     ids = world.store.jobs.add([world.new(key="a"), world.new(), world.new(key="a"), world.new(key="b")])
     assert ids[0] == ids[2]
     assert len(set(ids)) == 3
-    assert len(world.store.jobs.page(10)) == 3
+    assert len(world.jobs(10)) == 3
 
 
 def test_a_key_belongs_to_an_app(world):
@@ -171,7 +172,7 @@ def test_threads_that_race_for_a_key_get_one_job(world):
         changes = [[world.new(key=f"{round_}-a"), world.new(key=f"{round_}-b")] for _ in stores]
         calls = [lambda s=s, c=c: s.jobs.add(c) for s, c in zip(stores, changes, strict=True)]
         assert len({tuple(ids) for ids in together(*calls)}) == 1
-    assert len(world.store.jobs.page(100)) == 30
+    assert len(world.jobs(100)) == 30
 
 
 def test_jobs_are_found_by_the_key_they_have_or_had(world):
@@ -241,13 +242,13 @@ class TestInTheCallersOwnTransaction:
             again = world.store.jobs.add([world.new(key="k")], connection)
             connection.commit()
         assert [ids[1], *again] == [first, first]
-        assert len(world.store.jobs.page(10)) == 2
+        assert len(world.jobs(10)) == 2
 
 
 def test_a_connection_that_is_none_is_refused(world):
     with pytest.raises(Invalid):
         world.store.jobs.add([world.new()], connection=object())
-    assert world.store.jobs.page(10) == []
+    assert world.jobs(10) == []
 
 
 def test_a_queue_that_was_made_in_a_transaction_that_was_undone_is_made_again(world):
@@ -273,7 +274,7 @@ def test_a_deleted_job_is_not_found_and_hidden_from_every_answer(world):
     with pytest.raises(NotFound):
         world.command(job_id, "pause")
     jobs = world.store.jobs
-    assert (jobs.get([job_id]), jobs.page(10), jobs.count_by_status(), jobs.status_of(job_id)) == (
+    assert (jobs.get([job_id]), world.jobs(), world.counts(), jobs.status_of(job_id)) == (
         {},
         [],
         {},
@@ -415,9 +416,9 @@ def test_pages_go_from_the_newest_to_the_oldest_without_a_gap(world):
         world.advance(MINUTE)
         ids += world.add(1)
     seen, before = [], None
-    while page := world.store.jobs.page(10, before):
+    while page := world.jobs(10, before):
         seen += [row.job.id for row in page]
-        before = seen[-1]
+        before = JobKey(seen[-1])
     assert seen == ids[::-1]
 
 
@@ -427,12 +428,16 @@ def test_a_page_is_filtered(world):
     world.claim(world.worker(), "b")
 
     def page(**by):
-        return [row.job.id for row in world.store.jobs.page(10, **by)]
+        return [row.job.id for row in world.jobs(10, **by)]
 
-    assert page(status=Status.RUNNING) == page(task="b") == page(queue="default") == page(app="") == [runs]
-    assert page(status=Status.SCHEDULED) == page(task="a") == page(queue="q") == page(app="shop") == [waits]
-    assert page(status=Status.RUNNING, queue="q") == []
-    assert page(before=UUID(int=1)) == []
+    assert (
+        page(statuses={Status.RUNNING}) == page(task="b") == page(queue="default") == page(app="") == [runs]
+    )
+    assert (
+        page(statuses={Status.SCHEDULED}) == page(task="a") == page(queue="q") == page(app="shop") == [waits]
+    )
+    assert page(statuses={Status.RUNNING}, queue="q") == []
+    assert page(after=JobKey(UUID(int=1))) == []
 
 
 def test_jobs_are_counted_by_what_they_do(world):
@@ -443,7 +448,7 @@ def test_jobs_are_counted_by_what_they_do(world):
     world.settle(world.claim(worker, "bad"), FAILURE)
     assert world.status(done[0]) is Status.COMPLETED
     assert world.status(failed[0]) is Status.FAILED
-    assert world.store.jobs.count_by_status() == {Status.SCHEDULED: 3, Status.COMPLETED: 1, Status.FAILED: 1}
+    assert world.counts() == {Status.SCHEDULED: 3, Status.COMPLETED: 1, Status.FAILED: 1}
 
 
 def test_a_note_is_remembered(world):

@@ -50,7 +50,7 @@ def test_a_batch_settles_many_jobs_and_outcomes_in_one_transaction(world):
     claimed = world.claim(world.worker())
     finished = [Finished(c.live, OUTCOMES[n % 7], world.now) for n, c in enumerate(claimed)]
     assert len(world.store.queue.settle(finished).changes) == 70
-    assert world.store.jobs.count_by_status() == {
+    assert world.counts() == {
         Status.COMPLETED: 10, Status.FAILED: 30, Status.CANCELLED: 10, Status.PENDING: 10, Status.SCHEDULED: 10,
     }  # fmt: skip
     assert len(ids) == 70

@@ -50,7 +50,7 @@ def _text_flaws(definition: Definition) -> Iterator[str]:
         if text is not None and len(text) > longest:
             yield f"The {field} is longer than {longest} characters."
     texts = [getattr(definition, field) for field in LONGEST] + list(definition.tags)
-    if any(text is not None and not _storable(text) for text in texts):
+    if any(text is not None and not is_storable(text) for text in texts):
         yield "Text cannot contain NUL characters or half of a surrogate pair."
     if definition.key == "":
         yield "A key cannot be empty; leave it out instead."
@@ -107,5 +107,6 @@ def _bound_flaws(policies: Policies) -> Iterator[str]:
         yield "end_at lies before start_at: this schedule would never run."
 
 
-def _storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
+    """Whether both databases can keep it."""
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

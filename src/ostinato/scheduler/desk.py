@@ -32,9 +32,9 @@ class Scheduler:
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.declarations = Declarations(store, self.jobs, app)
 
-    def status_counts(self) -> dict[Status, int]:
-        """How many jobs are doing what."""
-        return self._store.jobs.count_by_status()
+    def status_counts(self, app: str | None = None) -> dict[Status, int]:
+        """How many jobs are doing what, each status named; of all apps, unless one is given."""
+        return {**dict.fromkeys(Status, 0), **self._store.search.count_by_status(app)}
 
     def workers(self, since: timedelta = timedelta(days=1)) -> list[WorkerRow]:
         """Who works, or did lately."""

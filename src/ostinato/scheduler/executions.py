@@ -1,15 +1,16 @@
 """Commands and questions about executions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core import lifecycle
-from ostinato.core.errors import Conflict, NotFound
+from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import Change, Execution, Job, Live, Luck
-from ostinato.scheduler.jobs import PAGE, JobDesk, Ref
+from ostinato.scheduler.jobs import JobDesk, Ref
+from ostinato.scheduler.pages import PAGE, Page, check_page, check_words, execution_cursor, execution_key
 from ostinato.scheduler.views import ExecutionView
-from ostinato.store.history import Position
+from ostinato.store.search import STATES, ExecutionKey
 from ostinato.store.store import Store
 
 LiveRule = Callable[[Job, Sequence[Live], Live], Change]
@@ -28,15 +29,37 @@ class ExecutionDesk:
     def list(
         self, job: Ref | None = None, limit: int = 50, before: UUID | None = None
     ) -> list[ExecutionView]:
-        """The newest first: what is live, then what has ended."""
-        job_id = None if job is None else self._jobs.resolve(job)
-        limit = min(limit, PAGE)
-        anchor = None if before is None else self._find(before)
-        live: list[Live] = []
-        if anchor is None or isinstance(anchor, Live):
-            live = self._store.history.live(limit, before, job_id)
-        ended = self._ended(job_id, limit - len(live), anchor) if len(live) < limit else []
-        return [ExecutionView.of(row) for row in live] + [ExecutionView.of(row) for row in ended]
+        """The newest first."""
+        last = None if before is None else self._find(before)
+        key = None if last is None else ExecutionKey(last.id, last.number, last.attempt)
+        return list(self.search(job, limit=min(limit, PAGE), cursor=execution_cursor(key)).items)
+
+    def search(
+        self,
+        job: Ref | None = None,
+        *,
+        states: Collection[str] = (),
+        task: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+        cursor: str | None = None,
+    ) -> Page[ExecutionView]:
+        """A page of executions, the newest first, live and ended together.
+
+        Of one job the newest occurrence comes first, of all what was queued last. States: queued, running,
+        completed, failed (timed out and lost ones too), cancelled; none given: all. The total of a task is that of
+        the jobs which have this task now.
+        """
+        check_page(limit, offset)
+        check_words(task=task)
+        for state in states:
+            if state not in STATES:
+                raise Invalid(f"There is no state {state[:60]!r}; there are {', '.join(STATES)}.")
+        job_id = None if job is None else self._jobs.get(job).id
+        before = execution_key(cursor)
+        found = self._store.search.executions(job_id, states, task, limit, offset, before)
+        items = tuple(ExecutionView.of(row) for row in found.rows)
+        return Page(items, found.total, execution_cursor(found.last))
 
     def cancel(self, execution_id: UUID, *, by: str = "", force: bool = False) -> ExecutionView:
         """Ask a running one to stop, or take a queued one back. `force` ends the record of one that does not stop."""
@@ -54,16 +77,10 @@ class ExecutionDesk:
             lambda job, lives, live: lifecycle.release(job, lives, live, self._clock.now(), self._luck, by),
         )
 
-    def _ended(self, job_id: UUID | None, limit: int, anchor: Execution | Live | None) -> Sequence[Execution]:
-        ended = anchor if isinstance(anchor, Execution) else None
-        if job_id is None:
-            return self._store.history.page(limit, None if ended is None else ended.id)
-        position = None if ended is None else Position(ended.number, ended.attempt)
-        return self._store.history.of_job(job_id, limit, position)
-
     def _find(self, execution_id: UUID) -> Execution | Live:
+        """One whose job is not deleted."""
         row = self._store.history.find(execution_id)
-        if row is None:
+        if row is None or self._store.jobs.status_of(row.job_id) is None:
             raise NotFound(f"There is no execution {execution_id}.")
         return row
 

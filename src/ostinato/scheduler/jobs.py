@@ -9,16 +9,18 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core import lifecycle, schedule
 from ostinato.core.checks import check_definition
-from ostinato.core.errors import Invalid, NotFound, OstinatoError
-from ostinato.core.model import Change, Definition, Event, Json, Luck, Skip, Status
+from ostinato.core.errors import Invalid, NotFound, OstinatoError, Stale
+from ostinato.core.model import Change, Definition, Event, Job, Json, Live, Luck, Skip, Status
 from ostinato.core.payload import encode
 from ostinato.scheduler.known import KnownTasks
+from ostinato.scheduler.pages import PAGE, Page, Sort, check_page, check_words, job_cursor, job_key
 from ostinato.scheduler.views import JobStats, JobView
 from ostinato.store.jobs import Copy, Rule
+from ostinato.store.search import JobFilter, JobKey
 from ostinato.store.store import Store
 
 Ref = UUID | str
-PAGE = 250
+ALL = JobFilter()
 PERCENTILES = (50, 90, 95, 99)
 
 
@@ -72,10 +74,18 @@ class JobDesk:
         *,
         by: str = "",
         allow_unknown: bool = False,
+        expected_version: int | None = None,
     ) -> JobView:
-        """Change a definition; `change` gets the one that is current under the job's lock."""
+        """Change a definition; `change` gets the one that is current under the job's lock.
 
-        def rule(job: Any, lives: Any, _: Any) -> Change:
+        With an expected version it is changed only if it still has that one; else Stale.
+        """
+
+        def rule(job: Job, lives: Sequence[Live], _: Any) -> Change:
+            if expected_version is not None and job.facts.version != expected_version:
+                raise Stale(
+                    f"This job has version {job.facts.version} by now, not {expected_version}: read it again."
+                )
             wanted = change(job.definition)
             check_definition(wanted)
             return lifecycle.edit(job, lives, wanted, self._clock.now(), self._luck, by)
@@ -173,10 +183,28 @@ class JobDesk:
         all_apps: bool = False,
     ) -> list[JobView]:
         """A page of jobs, the newest first."""
-        wanted = None if status is None else _status(status)
-        app = None if all_apps else self._app
-        rows = self._store.jobs.page(min(limit, PAGE), before, status=wanted, task=task, queue=queue, app=app)
-        return [JobView.of(row) for row in rows]
+        statuses = frozenset() if status is None else frozenset([_status(status)])
+        chosen = JobFilter(statuses, task, queue, app=None if all_apps else self._app)
+        newest = Sort("created_at", down=True)
+        cursor = None if before is None else job_cursor(newest, JobKey(before))
+        return list(self.search(chosen, limit=min(limit, PAGE), cursor=cursor).items)
+
+    def search(
+        self,
+        chosen: JobFilter = ALL,
+        *,
+        sort: str = "-created_at",
+        limit: int = 50,
+        offset: int = 0,
+        cursor: str | None = None,
+    ) -> Page[JobView]:
+        """A page of jobs. Sorts: created_at, updated_at, name, next_run_at, priority, status; with a - falling."""
+        check_page(limit, offset)
+        check_words(task=chosen.task, queue=chosen.queue, tag=chosen.tag, text=chosen.text, app=chosen.app)
+        by = Sort.of(sort)
+        found = self._store.search.jobs(chosen, by.by, by.down, limit, offset, job_key(cursor, by))
+        items = tuple(JobView.of(row) for row in found.rows)
+        return Page(items, found.total, job_cursor(by, found.last))
 
     def stats(self, ref: Ref) -> JobStats:
         """A job in figures."""

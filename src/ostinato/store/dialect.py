@@ -11,6 +11,8 @@ What may stand in a statement besides SQL (never inside quotes):
     {in: ids uuid}                   `= ANY (…)` / `IN (…)` over a list parameter: `WHERE j.id {in: ids uuid}`
     {for_update} {for_update_skip_locked} {for_share}      row locks, also `{for_update of j}`; SQLite has none
     {greatest} {least}               of several values, none of them null
+    {position}                       `{position}(text, part)`: where a part of a text begins, 0 if it is not in it
+    {part chosen_jobs}               what stands in this file under a line `-- part: chosen_jobs`
     {is_distinct_from} {is_not_distinct_from}              comparisons for which null equals null
     {uuid} {instant} {bigint} {double} {text} {json}       types; all but {text} also in CAST(:x AS {uuid})
     {keyed} {fillfactor 50} {schema} {prefix}             for migrations; {prefix} begins an index's name
@@ -37,6 +39,8 @@ EXACT_AS_FLOAT: Final = (
 )  # microseconds (year 2112): below, fromtimestamp of a float rounds to the right one
 
 NAME_LINE: Final = re.compile(r"-- name: (?P<name>[a-z_0-9]+)(?: \[(?P<kind>postgres|sqlite)\])?")
+PART_LINE: Final = re.compile(r"-- part: (?P<name>[a-z_0-9]+)")
+PART: Final = re.compile(r"\{part (?P<name>[a-z_0-9]+)\}")
 TOKEN: Final = re.compile(
     r"""(?P<quoted>'(?:[^']|'')*'|"[^"]*")
       | (?P<comment>--[^\n]*)
@@ -94,7 +98,7 @@ class Dialect:
     def statements(self, text: str) -> dict[str, Statement]:
         """Render a file of named statements, each of which must exist for both dialects."""
         found: dict[str, dict[Kind, str]] = {}
-        for name, kinds, body in _split_by_name(text):
+        for name, kinds, body in _split_by_name(_with_parts(text)):
             bodies = found.setdefault(name, {})
             if bodies.keys() & set(kinds):
                 raise StoreError(f"The statement {name} is written twice.")
@@ -146,6 +150,7 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
     Kind.POSTGRES: {
         "greatest": "GREATEST",
         "least": "LEAST",
+        "position": "strpos",
         "is_distinct_from": "IS DISTINCT FROM",
         "is_not_distinct_from": "IS NOT DISTINCT FROM",
         "keyed": "",
@@ -156,6 +161,7 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
     Kind.SQLITE: {
         "greatest": "max",
         "least": "min",
+        "position": "instr",
         "is_distinct_from": "IS NOT",
         "is_not_distinct_from": "IS",
         "keyed": "STRICT, WITHOUT ROWID",  # rows stand in the order of their key: one tree fewer to write
@@ -163,6 +169,25 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
         **TYPES[Kind.SQLITE],
     },
 }
+
+
+def _with_parts(text: str) -> str:
+    """Each `{part name}` replaced by what stands under `-- part: name`, up to the next name or part."""
+    parts: dict[str, list[str]] = {}
+    rest: list[str] = []
+    into = rest
+    for line in text.splitlines():
+        if match := PART_LINE.fullmatch(line.rstrip()):
+            into = parts.setdefault(match["name"], [])
+        elif line.startswith("-- name"):
+            into = rest
+            rest.append(line)
+        elif into is rest or not line.startswith("--"):
+            into.append(line)
+    for name in PART.findall("\n".join(rest)):
+        if name not in parts:
+            raise StoreError(f"There is no part {name}.")
+    return PART.sub(lambda match: "\n".join(parts[match["name"]]).strip(), "\n".join(rest))
 
 
 def _split_by_name(text: str) -> list[tuple[str, tuple[Kind, ...], str]]:

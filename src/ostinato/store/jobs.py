@@ -158,7 +158,7 @@ class Jobs:
     def get(self, ids: Sequence[UUID]) -> dict[UUID, JobRow]:
         """Jobs that are not deleted, with their live rows, from one snapshot."""
         with self._database.read() as tx:
-            return self._rows(tx, ids)
+            return self.rows_in(tx, ids)
 
     def ids_by_key(self, app: str, key: str) -> list[UUID]:
         """All jobs that have or had a key, the newest first."""
@@ -177,36 +177,14 @@ class Jobs:
             found = tx.rows("declared_keys", app=app)
         return {key: to_uuid(job_id) for job_id, key in sorted(found, key=lambda row: to_uuid(row[0]))}
 
-    def page(
-        self,
-        limit: int,
-        before: UUID | None = None,
-        *,
-        status: Status | None = None,
-        task: str | None = None,
-        queue: str | None = None,
-        app: str | None = None,
-    ) -> list[JobRow]:
-        """A page of jobs, the newest first."""
-        with self._database.read() as tx:
-            found = tx.rows(
-                "list_jobs", before=before, limit=limit, status=status, task=task, queue=queue, app=app
-            )
-            ids = [to_uuid(job_id) for job_id, _ in found]
-            jobs = self._rows(tx, ids)
-        return [jobs[job_id] for job_id in ids if job_id in jobs]
-
-    def count_by_status(self) -> dict[Status, int]:
-        with self._database.read() as tx:
-            return {Status(status): count for status, count in tx.rows("count_by_status")}
-
     def status_of(self, job_id: UUID) -> Status | None:
         """What the SQL view says."""
         with self._database.read() as tx:
             row = tx.row("status_of", id=job_id)
         return None if row is None else Status(row[0])
 
-    def _rows(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, JobRow]:
+    def rows_in(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, JobRow]:
+        """The same, inside a transaction."""
         jobs = locking.with_definitions(
             tx, self._definitions, dict(map(rows.facts_of, tx.rows("facts", ids=ids)))
         )

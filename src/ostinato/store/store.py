@@ -1,4 +1,4 @@
-"""The memory: every row that Ostinato keeps, in four rooms around one database."""
+"""The memory: every row that Ostinato keeps, in rooms around one database."""
 
 from pathlib import Path
 from typing import Final
@@ -10,6 +10,7 @@ from ostinato.store.history import History
 from ostinato.store.jobs import Jobs
 from ostinato.store.locking import Definitions
 from ostinato.store.queue import Queue
+from ostinato.store.search import Search
 from ostinato.store.workers import Workers
 
 # Every statement, one file per subject. The columns of a table are always named in the order of the fields of their
@@ -29,6 +30,7 @@ class Store:
         self.queue = Queue(database, self._definitions, luck)
         self.workers = Workers(database, self.queue, luck)
         self.history = History(database, luck)
+        self.search = Search(database, self.jobs)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

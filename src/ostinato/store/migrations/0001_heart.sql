@@ -182,9 +182,10 @@ CREATE TABLE {queues} (
     max_queued {bigint} CHECK (max_queued >= 1)
 ) {keyed};
 
--- What a job is doing, as core/lifecycle/status.py says it.
+-- What a job is doing and when it does something next, as core/lifecycle/status.py says it, beside what jobs are
+-- searched by.
 CREATE VIEW {job_status} AS
-SELECT j.id,
+SELECT j.id, j.app, j.key, j.name, j.description, j.task, j.queue, j.priority, j.tags, j.created_at, j.updated_at,
     CASE
         WHEN j.cancelled_at IS NOT NULL THEN 'cancelled'
         WHEN EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id
@@ -198,6 +199,11 @@ SELECT j.id,
                      AND (l.waits_for IS NULL OR l.waits_for IN ('task', 'limit'))) THEN 'queued'
         WHEN j.kind = 'manual' AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id) THEN 'pending'
         ELSE 'scheduled'
-    END AS status
+    END AS status,
+    CASE WHEN j.cancelled_at IS NULL AND j.ended_at IS NULL AND j.paused_at IS NULL THEN coalesce(
+        (SELECT min(l.run_at) FROM {live} AS l WHERE l.job_id = j.id AND l.worker_id IS NULL
+         AND (l.waits_for IS NULL OR l.waits_for <> 'steps')
+         AND (j.next_due_at IS NULL OR l.run_at < j.next_due_at)), j.next_due_at)
+    END AS next_run_at
 FROM {jobs} AS j
 WHERE j.deleted_at IS NULL;

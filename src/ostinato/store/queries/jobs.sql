@@ -113,21 +113,6 @@ SELECT id FROM {jobs} WHERE app = :app AND key = :key AND deleted_at IS NULL ORD
 -- The jobs of an app that come from declarations.
 SELECT id, key FROM {jobs} WHERE app = :app AND declared IS NOT NULL AND key IS NOT NULL AND deleted_at IS NULL
 
--- name: list_jobs
--- A page of jobs, newest first; a filter that is null does not filter.
-SELECT j.id, s.status FROM {jobs} AS j JOIN {job_status} AS s ON s.id = j.id
-WHERE j.deleted_at IS NULL
-  AND (CAST(:before AS {uuid}) IS NULL OR j.id < CAST(:before AS {uuid}))
-  AND (CAST(:task AS {json}) IS NULL OR j.task = :task)
-  AND (CAST(:queue AS {json}) IS NULL OR j.queue = :queue)
-  AND (CAST(:app AS {json}) IS NULL OR j.app = :app)
-  AND (CAST(:status AS {json}) IS NULL OR s.status = :status)
-ORDER BY j.id DESC LIMIT :limit
-
--- name: count_by_status
--- How many jobs are doing what.
-SELECT status, count(*) FROM {job_status} GROUP BY status
-
 -- name: status_of
 -- What one job is doing, as the view says it.
 SELECT status FROM {job_status} WHERE id = :id

@@ -1,0 +1,230 @@
+"""Looking for jobs and executions: filters, sorts, pages and totals.
+
+A page goes on where the last one ended, by the key of its last row (not by counting rows, which would repeat or pass
+over some while others are added). Totals are exact up to `MOST_COUNTED` jobs; those of executions come from the
+counters of the jobs, which equal history plus what retention took away (G9), so that nobody counts a million rows.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.core.model import Execution, Live, Result, Status
+from ostinato.store import rows
+from ostinato.store.database import Database, Tx
+from ostinato.store.dialect import to_uuid
+from ostinato.store.jobs import JobRow, Jobs
+
+MOST_COUNTED: Final = 100_000
+NEVER: Final = 2**63 - 1  # as the next time of a job that has none, in a page that begins with the earliest
+QUEUED, RUNNING = "queued", "running"
+ENDED: Final[Mapping[str, tuple[Result, ...]]] = {
+    "completed": (Result.COMPLETED,),
+    "failed": (Result.FAILED, Result.TIMED_OUT, Result.LOST),
+    "cancelled": (Result.CANCELLED,),
+}
+STATES: Final = (QUEUED, RUNNING, *ENDED)
+SORTS: Final = ("created_at", "updated_at", "name", "next_run_at", "priority", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs: those for which all that is given is true. Due: by next_run_at, `due_before` not included."""
+
+    statuses: frozenset[Status] = frozenset()
+    task: str | None = None
+    queue: str | None = None
+    tag: str | None = None
+    text: str | None = (
+        None  # in the name, task, key or description; capital letters A to Z count as small ones
+    )
+    due_before: datetime | None = None
+    due_after: datetime | None = None
+    app: str | None = None  # None: of all apps
+
+
+@dataclass(frozen=True, slots=True)
+class JobKey:
+    """Where a page of jobs ended: the values that it was sorted by."""
+
+    id: UUID
+    number: int = 0
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionKey:
+    """Where a page of executions ended."""
+
+    id: UUID
+    number: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJobs:
+    """A page of jobs; `last`: where the next one begins, None at the end."""
+
+    rows: tuple[JobRow, ...]
+    total: int
+    last: JobKey | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundExecutions:
+    """A page of executions; `last`: where the next one begins, None at the end."""
+
+    rows: tuple[Execution | Live, ...]
+    total: int
+    last: ExecutionKey | None
+
+
+class Search:
+    """Questions that people ask of jobs and of history."""
+
+    def __init__(self, database: Database, jobs: Jobs) -> None:
+        self._database, self._jobs = database, jobs
+
+    # -- jobs
+
+    def jobs(
+        self, chosen: JobFilter, sort: str, down: bool, limit: int, offset: int, after: JobKey | None
+    ) -> FoundJobs:
+        """A page of jobs by one of `SORTS`, rising or falling, from one snapshot."""
+        with self._database.read() as tx:
+            keys = self._keys(tx, _parameters(chosen), sort, down, limit + 1, offset, after)
+            page, more = keys[:limit], len(keys) > limit
+            found = self._jobs.rows_in(tx, [key.id for key in page])
+            total = len(page) if _is_all(more, offset, after) else self._count(tx, chosen)
+        there = tuple(found[key.id] for key in page if key.id in found)
+        return FoundJobs(there, max(total, offset + len(page)), page[-1] if more else None)
+
+    def _keys(
+        self,
+        tx: Tx,
+        given: dict[str, Any],
+        sort: str,
+        down: bool,
+        limit: int,
+        offset: int,
+        after: JobKey | None,
+    ) -> list[JobKey]:
+        last = None if after is None else after.id
+        if sort == "created_at":
+            name = "newest_jobs" if down else "oldest_jobs"
+            found = tx.rows(name, **given, after=last, limit=limit, offset=offset)
+            return [JobKey(to_uuid(job_id)) for (job_id,) in found]
+        number, words = (after.number, after.words) if after else (0, "")
+        never = -1 if down else NEVER
+        found = tx.rows(
+            "sorted_jobs", **given, sort=sort, down=int(down), never=never, after=last, number=number, words=words,
+            limit=limit, offset=offset,
+        )  # fmt: skip
+        return [JobKey(to_uuid(job_id), number, words) for job_id, number, words in found]
+
+    def _count(self, tx: Tx, chosen: JobFilter) -> int:
+        row = tx.row("count_jobs", **_parameters(chosen), most=MOST_COUNTED)
+        return 0 if row is None else int(row[0])
+
+    def count_by_status(self, app: str | None = None) -> dict[Status, int]:
+        """How many jobs are doing what."""
+        with self._database.read() as tx:
+            return {Status(status): count for status, count in tx.rows("count_by_status", app=app)}
+
+    # -- executions
+
+    def executions(
+        self,
+        job_id: UUID | None,
+        states: Collection[str],
+        task: str | None,
+        limit: int,
+        offset: int,
+        before: ExecutionKey | None,
+    ) -> FoundExecutions:
+        """The newest first, live and ended together, from one snapshot."""
+        wanted = frozenset(states or STATES)
+        with self._database.read() as tx:
+            ids = self._execution_ids(tx, job_id, wanted, task, limit + 1, offset, before)
+            page, more = ids[:limit], len(ids) > limit
+            found = self._executions(tx, page)
+            all_of_them = _is_all(more, offset, before)
+            total = len(page) if all_of_them else self._count_executions(tx, job_id, wanted, task)
+        there = tuple(found[each] for each in page)
+        last = ExecutionKey(there[-1].id, there[-1].number, there[-1].attempt) if more else None
+        return FoundExecutions(there, max(total, offset + len(page)), last)
+
+    def _execution_ids(
+        self,
+        tx: Tx,
+        job_id: UUID | None,
+        wanted: Collection[str],
+        task: str | None,
+        limit: int,
+        offset: int,
+        before: ExecutionKey | None,
+    ) -> list[UUID]:
+        given: dict[str, Any] = {
+            "task": task, "queued": int(QUEUED in wanted), "running": int(RUNNING in wanted),
+            "results": _results(wanted), "limit": limit, "offset": offset,
+        }  # fmt: skip
+        if job_id is None:
+            found = tx.rows("search_executions", **given, before=None if before is None else before.id)
+        else:
+            number, attempt = (None, None) if before is None else (before.number, before.attempt)
+            found = tx.rows("search_executions_of", **given, job=job_id, number=number, attempt=attempt)
+        return [to_uuid(row[-1]) for row in found]
+
+    def _executions(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, Execution | Live]:
+        found: list[Execution | Live] = [rows.LIVE.of(row) for row in tx.rows("live_by_id", ids=ids)]
+        found += [rows.EXECUTION.of(row) for row in tx.rows("executions_by_id", ids=ids)]
+        return {row.id: row for row in found}
+
+    def _count_executions(
+        self, tx: Tx, job_id: UUID | None, wanted: Collection[str], task: str | None
+    ) -> int:
+        queued, running = tx.rows("count_live", job=job_id, task=task)[0]
+        ended = ended_counts(tx, job_id, task)
+        results = _results(wanted)
+        return (
+            (int(queued) if QUEUED in wanted else 0)
+            + (int(running) if RUNNING in wanted else 0)
+            + sum(ended[result] for result in results)
+        )
+
+
+def ended_counts(tx: Tx, job_id: UUID | None = None, task: str | None = None) -> dict[Result, int]:
+    """How many executions history has by result, of one job, of the jobs of a task, or of all."""
+    counted = dict(zip(Result, tx.rows("count_ended", job=job_id, task=task)[0], strict=True))
+    for (text,) in tx.rows("pruned_of", job=job_id, task=task):
+        pruned = json.loads(text)
+        for result in Result:
+            counted[result] -= pruned.get(result, 0)
+    return counted
+
+
+def _results(wanted: Collection[str]) -> list[Result]:
+    return [result for state in wanted if state in ENDED for result in ENDED[state]]
+
+
+def _is_all(more: bool, offset: int, after: object | None) -> bool:
+    """Whether this page is the only one, so that its length is the total."""
+    return not more and offset == 0 and after is None
+
+
+def _parameters(chosen: JobFilter) -> dict[str, Any]:
+    return {
+        "app": chosen.app, "task": chosen.task, "queue": chosen.queue,
+        "tag": None if chosen.tag is None else json.dumps(chosen.tag),
+        "text": None if chosen.text is None else _lowered(chosen.text),
+        "due_after": chosen.due_after, "due_before": chosen.due_before,
+        "any_status": int(not chosen.statuses), "statuses": sorted(chosen.statuses),
+    }  # fmt: skip
+
+
+def _lowered(text: str) -> str:
+    """As `lower` does on both databases: A to Z only."""
+    return "".join(character.lower() if character.isascii() else character for character in text)
