@@ -1,0 +1,323 @@
+"""Tokens: what is good, and every way in which one is not."""
+
+import base64
+import hashlib
+import hmac
+import json
+from datetime import timedelta
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1
+from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as new_ec_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as new_rsa_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ostinato.api.auth import Tokens
+from ostinato.config import Settings
+from ostinato.core.access import Caller, Role
+from ostinato.core.errors import Invalid, InvalidSetting, Unauthorized
+from tests.build import DAY, HOUR, NOW, SECOND
+
+SECRET = "0123456789abcdef0123456789abcdef"
+T = int(NOW.timestamp())
+GOOD = {"sub": "ann", "role": "operator", "exp": T + 3600}
+ANN = Caller("ann", Role.OPERATOR)
+
+
+def tokens(**settings) -> Tokens:
+    made = Tokens.of(Settings(**{"auth_secret": SECRET} | settings))
+    assert made is not None
+    return made
+
+
+def b64(value: object) -> str:
+    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def signed(claims: object, header: object = None, key: str = SECRET) -> str:
+    """By hand: a library would refuse to make most of what is tried here."""
+    text = f"{b64(header or {'alg': 'HS256', 'typ': 'JWT'})}.{b64(claims)}"
+    return f"{text}.{b64(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest())}"
+
+
+def refusal(token: str, **settings) -> str:
+    with pytest.raises(Unauthorized) as refused:
+        tokens(**settings).read(token, NOW)
+    return str(refused.value)
+
+
+def without(claim: str) -> dict[str, object]:
+    return {name: value for name, value in GOOD.items() if name != claim}
+
+
+def test_a_good_token_says_who_comes():
+    assert tokens().read(signed(GOOD), NOW) == ANN
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        GOOD | {"iat": T},
+        GOOD | {"iat": T + 5},  # clocks differ
+        GOOD | {"nbf": T + 5},
+        GOOD | {"iat": T - 3600, "exp": T + 1},
+        GOOD | {"exp": T + 30 * 86400},
+        GOOD | {"anything": {"else": [1, 2]}},
+        GOOD | {"iss": "whoever"},
+    ],
+)
+def test_what_else_is_good(claims):
+    assert tokens().read(signed(claims), NOW) == ANN
+
+
+WRONG_TIME = "must be a whole number of seconds"
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        (without("exp"), "does not say until when"),
+        (GOOD | {"exp": T}, "has expired"),
+        (GOOD | {"exp": T - 1}, "has expired"),
+        (GOOD | {"exp": 0}, "has expired"),
+        (GOOD | {"exp": -1}, WRONG_TIME),
+        (GOOD | {"exp": T + 60.5}, WRONG_TIME),
+        (GOOD | {"exp": float(T + 60)}, WRONG_TIME),
+        (GOOD | {"exp": str(T + 60)}, WRONG_TIME),
+        (GOOD | {"exp": True}, WRONG_TIME),
+        (GOOD | {"exp": None}, WRONG_TIME),
+        (GOOD | {"exp": [T + 60]}, WRONG_TIME),
+        (GOOD | {"exp": float("inf")}, WRONG_TIME),
+        (GOOD | {"exp": float("nan")}, WRONG_TIME),
+        (GOOD | {"exp": T + 31 * 86400}, "too long a time"),
+        (GOOD | {"exp": 10**300}, "too long a time"),
+        (GOOD | {"iat": T - 30 * 86400}, "too long a time"),
+        (GOOD | {"iat": T + 6}, "not good yet"),
+        (GOOD | {"nbf": T + 6}, "not good yet"),
+        (GOOD | {"iat": "now"}, WRONG_TIME),
+        (GOOD | {"nbf": 1.5}, WRONG_TIME),
+        (without("sub"), "does not say who"),
+        (GOOD | {"sub": ""}, "does not say who"),
+        (GOOD | {"sub": " "}, "does not say who"),
+        (GOOD | {"sub": 7}, "does not say who"),
+        (GOOD | {"sub": "a\nb"}, "does not say who"),
+        (GOOD | {"sub": "a\0"}, "does not say who"),
+        (GOOD | {"sub": "\ud800"}, "does not say who"),
+        (GOOD | {"sub": "a" * 256}, "does not say who"),
+        (without("role"), "has no role"),
+        (GOOD | {"role": "root"}, "has no role"),
+        (GOOD | {"role": "ADMIN"}, "has no role"),
+        (GOOD | {"role": ["admin"]}, "has no role"),
+        (GOOD | {"role": None}, "has no role"),
+        (GOOD | {"aud": "another"}, "somebody else (aud)"),
+    ],
+)
+def test_claims_that_are_not_good(claims, why):
+    sentence = refusal(signed(claims))
+    assert why in sentence
+    assert SECRET not in sentence
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("", "cannot be read"),
+        (".", "cannot be read"),
+        ("..", "cannot be read"),
+        ("a.b", "cannot be read"),
+        ("a.b.c", "cannot be read"),
+        ("a.b.c.d", "cannot be read"),
+        ("é.é.é", "cannot be read"),
+        (signed(GOOD) + "é", "cannot be read"),
+        (signed([GOOD]), "cannot be read"),
+        (signed("ann"), "cannot be read"),
+        (signed(b"not json"), "cannot be read"),
+        (signed(b"[" * 5000), "cannot be read"),
+        (signed(GOOD, header=b"[" * 4000), "cannot be read"),
+        (signed(GOOD, header=[1]), "cannot be read"),
+        (signed(GOOD, header={"typ": "JWT"}), "not signed with HS256"),
+        (signed(GOOD, header={"alg": "HS256", "kid": 7}), "cannot be read"),
+        (signed(GOOD, header={"alg": "HS256", "crit": ["other"]}), "cannot be read"),
+        (signed(GOOD, header={"alg": "HS256", "b64": False}), "cannot be read"),
+        (signed(GOOD, header={"alg": "HS512"}), "not signed with HS256"),
+        (signed(GOOD, header={"alg": "RS256"}), "not signed with HS256"),
+        (signed(GOOD, header={"alg": "hs256"}), "not signed with HS256"),
+        (signed(GOOD, header={"alg": "none"}), "not signed with HS256"),
+        (signed(GOOD, header={"alg": ["HS256"]}), "cannot be read"),
+        (f"{b64({'alg': 'none'})}.{b64(GOOD)}.", "not signed with HS256"),
+        (f"{b64({'alg': 'HS256'})}.{b64(GOOD)}.", "signature"),
+        (signed(GOOD, key=SECRET[::-1]), "signature"),
+        (signed(GOOD)[:-4], "signature"),
+        (signed({**GOOD, "x": "y" * 9000}), "too long"),
+    ],
+)
+def test_tokens_that_are_not_ours(token, why):
+    sentence = refusal(token)
+    assert why in sentence
+    assert SECRET not in sentence
+
+
+def test_a_changed_claim_breaks_the_signature():
+    header, _, signature = signed(GOOD).split(".")
+    assert "signature" in refusal(f"{header}.{b64(GOOD | {'role': 'admin'})}.{signature}")
+
+
+@given(
+    st.text(max_size=200)
+    | st.from_regex(r"\A[A-Za-z0-9_-]{0,40}\.[A-Za-z0-9_-]{0,40}\.[A-Za-z0-9_-]{0,40}\Z")
+)
+def test_whatever_comes_instead_of_a_token_is_refused(text):
+    with pytest.raises(Unauthorized):
+        tokens().read(text, NOW)
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_whatever_is_signed_by_us_and_makes_no_sense_is_refused(header, claims):
+    with pytest.raises(Unauthorized):
+        tokens().read(signed(claims, header=header or b"{}"), NOW)
+
+
+# -- audience and issuer
+
+
+@pytest.mark.parametrize(
+    ("audience", "good"),
+    [
+        ("ostinato", True),
+        (["other", "ostinato"], True),
+        ("other", False),
+        (["other"], False),
+        ([], False),
+        (None, False),
+        ({"ostinato": 1}, False),
+        ([["ostinato"]], False),
+    ],
+)
+def test_a_token_must_be_meant_for_us(audience, good):
+    token = signed(GOOD if audience is None else GOOD | {"aud": audience})
+    if good:
+        assert tokens(auth_audience="ostinato").read(token, NOW) == ANN
+    else:
+        assert "(aud)" in refusal(token, auth_audience="ostinato")
+
+
+@pytest.mark.parametrize("issuer", [None, "eve", ["idp"], 1])
+def test_a_token_must_be_made_by_the_issuer(issuer):
+    token = signed(GOOD if issuer is None else GOOD | {"iss": issuer})
+    assert "(iss)" in refusal(token, auth_issuer="idp")
+    assert tokens(auth_issuer="idp").read(signed(GOOD | {"iss": "idp"}), NOW) == ANN
+
+
+# -- public keys
+
+
+def pem(private) -> str:
+    return private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+@pytest.fixture(scope="module")
+def rsa():
+    return new_rsa_key(65537, 2048)
+
+
+@pytest.fixture(scope="module")
+def ed25519():
+    return Ed25519PrivateKey.generate()
+
+
+def with_key(public: str) -> Tokens:
+    made = Tokens.of(Settings(auth_public_key=public))
+    assert made is not None
+    return made
+
+
+def test_the_kind_of_the_key_fixes_the_algorithm(rsa, ed25519):
+    assert with_key(pem(rsa)).read(jwt.encode(GOOD, rsa, "RS256"), NOW) == ANN
+    assert with_key(pem(ed25519)).read(jwt.encode(GOOD, ed25519, "EdDSA"), NOW) == ANN
+    for key, token in (
+        (rsa, jwt.encode(GOOD, rsa, "RS512")),
+        (rsa, jwt.encode(GOOD, rsa, "PS256")),
+        (rsa, jwt.encode(GOOD, ed25519, "EdDSA")),
+        (ed25519, jwt.encode(GOOD, rsa, "RS256")),
+        (ed25519, signed(GOOD)),
+    ):
+        with pytest.raises(Unauthorized, match="not signed with"):
+            with_key(pem(key)).read(token, NOW)
+
+
+def test_a_public_key_is_no_secret(rsa):
+    """The oldest trick: sign by HS256 with the public key, which everybody has."""
+    for text in (pem(rsa), pem(rsa).strip()):
+        with pytest.raises(Unauthorized, match="not signed with RS256"):
+            with_key(pem(rsa)).read(signed(GOOD, key=text), NOW)
+
+
+def test_another_key_of_the_same_kind_is_not_good(rsa):
+    with pytest.raises(Unauthorized, match="signature"):
+        with_key(pem(rsa)).read(jwt.encode(GOOD, new_rsa_key(65537, 2048), "RS256"), NOW)
+
+
+def test_keys_that_cannot_be_used(rsa):
+    for public in (
+        "-----BEGIN PUBLIC KEY-----\nnonsense\n-----END PUBLIC KEY-----",
+        pem(new_rsa_key(65537, 1024)),
+        pem(new_ec_key(SECP256R1())),
+    ):
+        with pytest.raises(InvalidSetting, match="auth_public_key"):
+            with_key(public)
+    private = rsa.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    for secret in (pem(rsa), private):
+        with pytest.raises(InvalidSetting, match="auth_secret is the key of a pair"):
+            tokens(auth_secret=secret)
+
+
+def test_a_secret_by_reference_must_be_long_enough_too(tmp_path):
+    (tmp_path / "secret").write_text("short")
+    with pytest.raises(InvalidSetting, match="at least 32 bytes"):
+        tokens(auth_secret=f"file:{tmp_path}/secret")
+    (tmp_path / "secret").write_text(SECRET + "\n")
+    assert tokens(auth_secret=f"file:{tmp_path}/secret").read(signed(GOOD), NOW) == ANN
+
+
+def test_without_a_key_there_are_no_tokens():
+    assert Tokens.of(Settings()) is None
+
+
+def test_no_repr_shows_the_secret():
+    assert SECRET not in f"{tokens()!r} {tokens()}"
+
+
+# -- making tokens
+
+
+def test_a_token_that_we_make_is_good_until_its_time():
+    ours = tokens(auth_audience="ostinato", auth_issuer="us")
+    token = ours.issue("ann", Role.OPERATOR, NOW, HOUR)
+    assert ours.read(token, NOW) == ours.read(token, NOW + HOUR - SECOND) == ANN
+    with pytest.raises(Unauthorized, match="expired"):
+        ours.read(token, NOW + HOUR)
+
+
+def test_no_token_is_made_that_would_be_refused(rsa):
+    for lifetime in (timedelta(0), 31 * DAY):
+        with pytest.raises(Invalid):
+            tokens().issue("ann", Role.ADMIN, NOW, lifetime)
+    with pytest.raises(Invalid, match="signed elsewhere"):
+        with_key(pem(rsa)).issue("ann", Role.ADMIN, NOW, HOUR)
+
+
+def test_roles_rise():
+    order = [Role.VIEWER, Role.OPERATOR, Role.ADMIN]
+    assert [[role.allows(needed) for needed in order] for role in order] == [
+        [True, False, False], [True, True, False], [True, True, True],
+    ]  # fmt: skip
