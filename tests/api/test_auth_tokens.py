@@ -153,11 +153,11 @@ def test_claims_that_are_not_good(claims, why):
         (signed(GOOD, header={"alg": "RS256"}), "not signed with HS256"),
         (signed(GOOD, header={"alg": "hs256"}), "not signed with HS256"),
         (signed(GOOD, header={"alg": "none"}), "not signed with HS256"),
-        (signed(GOOD, header={"alg": ["HS256"]}), "cannot be read"),
+        (signed(GOOD, header={"alg": ["HS256"]}), "not signed with HS256"),
         (f"{b64({'alg': 'none'})}.{b64(GOOD)}.", "not signed with HS256"),
         (f"{b64({'alg': 'HS256'})}.{b64(GOOD)}.", "signature"),
         (signed(GOOD, key=SECRET[::-1]), "signature"),
-        (signed(GOOD)[:-4], "signature"),
+        (signed(GOOD)[:-7], "signature"),
         (signed({**GOOD, "x": "y" * 9000}), "too long"),
     ],
 )
