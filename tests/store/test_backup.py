@@ -1,0 +1,213 @@
+"""A copy of everything while everything runs, and the way back into either database."""
+
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
+from ostinato.luck import RandomLuck
+from ostinato.store import backup as copying
+from ostinato.store.backup import backup, restore
+from ostinato.store.database import open_database
+from ostinato.store.dialect import to_uuid
+from ostinato.store.store import Store
+from tests.build import HOUR
+
+
+def silent(done: int, total: int) -> None:
+    assert 0 <= done <= total
+
+
+@contextmanager
+def opened(url: str, schema: str = "ostinato"):
+    with closing(open_database(url, schema=schema, durable=False)) as database:
+        yield Store(database, RandomLuck())
+
+
+def everything(store: Store) -> dict[str, list[list[object]]]:
+    """Every row of every table, in words that both databases share."""
+    dialect = store.database.dialect
+    with store.database.read() as tx:
+        return {
+            name: sorted(
+                [
+                    [_shared(cell) for cell in row]
+                    for row in tx.rows(dialect.statement(f"SELECT * FROM {{{name}}}"))
+                ]
+            )
+            for name in "jobs live executions skips events workers queues meta".split()
+        }
+
+
+def _shared(cell: object) -> str:
+    return str(to_uuid(cell)) if isinstance(cell, bytes) else str(cell)
+
+
+@pytest.fixture
+def busy(world):
+    """Some of everything: jobs, history, skips, a worker, something running."""
+    world.add(3)
+    world.add_one(name="Ünïcode ✓")
+    world.enqueue(4)
+    claimed = world.claim(world.worker(), limit=3)
+    world.settle(claimed[:2])
+    world.advance(5 * HOUR)
+    world.fire()
+    counts = {name: len(rows) for name, rows in everything(world.store).items()}
+    assert all(counts.values()), counts
+    return world
+
+
+def test_a_backup_has_every_row(busy, tmp_path):
+    file = tmp_path / "copy.db"
+    backup(busy.store.database, file, silent)
+    with opened(f"sqlite:///{file}") as copy:
+        assert everything(copy) == everything(busy.store)
+        assert copy.history.problems() == []
+
+
+def test_a_backup_is_one_private_file(busy, tmp_path):
+    (tmp_path / "there").mkdir()
+    file = tmp_path / "there" / "copy.db"
+    backup(busy.store.database, file, silent)
+    assert [path.name for path in file.parent.iterdir()] == ["copy.db"]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_it_is_copied_in_parts(busy, tmp_path, monkeypatch):
+    monkeypatch.setattr(copying, "ROWS", 2)
+    monkeypatch.setattr(copying, "PAGES", 3)
+    told = []
+    backup(busy.store.database, tmp_path / "copy.db", lambda *how_much: told.append(how_much))
+    assert len(told) > 3
+    assert told[-1][0] == told[-1][1]
+    with opened(f"sqlite:///{tmp_path}/copy.db") as copy:
+        assert everything(copy) == everything(busy.store)
+
+
+def test_a_backup_of_either_comes_back_into_sqlite(busy, tmp_path):
+    file = tmp_path / "copy.db"
+    backup(busy.store.database, file, silent)
+    before = everything(busy.store)
+    with opened(f"sqlite:///{tmp_path}/target.db") as store:
+        restore(file, store.database, silent)
+        assert everything(store) == before
+        assert store.history.problems() == []
+
+
+@pytest.fixture
+def empty_postgres(postgres_url):
+    """A schema of its own: the other one may be where the backup comes from."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS restored CASCADE")
+        with opened(postgres_url, "restored") as store:
+            yield store
+        connection.execute("DROP SCHEMA restored CASCADE")
+
+
+def test_a_backup_of_either_comes_back_into_postgresql(busy, tmp_path, empty_postgres):
+    backup(busy.store.database, tmp_path / "copy.db", silent)
+    before = everything(busy.store)
+    restore(tmp_path / "copy.db", empty_postgres.database, silent)
+    assert everything(empty_postgres) == before
+    assert empty_postgres.history.problems() == []
+
+
+def test_it_shows_one_moment_though_others_write(world, tmp_path, monkeypatch):
+    """Writers go on between its parts; what they add is not half in it."""
+    monkeypatch.setattr(copying, "ROWS", 5)
+    monkeypatch.setattr(copying, "PAGES", 2)
+    world.enqueue(50)
+    other, added = world.another(), []
+
+    def write_meanwhile(done: int, total: int) -> None:
+        if len(added) < 20:
+            added.append(other.jobs.add([world.new()]))
+
+    backup(world.store.database, tmp_path / "copy.db", write_meanwhile)
+    assert added, "somebody did write"
+    with opened(f"sqlite:///{tmp_path}/copy.db") as copy:
+        assert len(everything(copy)["jobs"]) == 50
+        assert len(everything(copy)["live"]) == 50
+        assert copy.history.problems() == []
+
+
+def test_nobody_waits_for_a_backup(world, tmp_path):
+    """A writer commits while the copy stands still."""
+    world.enqueue(5)
+    written = threading.Event()
+
+    def while_it_stands_still(done: int, total: int) -> None:
+        thread = threading.Thread(target=lambda: (world.another().remember("a", "b"), written.set()))
+        thread.start()
+        thread.join(20)
+
+    backup(world.store.database, tmp_path / "copy.db", while_it_stands_still)
+    assert written.is_set()
+
+
+def test_a_file_that_is_there_is_left_as_it_is(busy, tmp_path):
+    (tmp_path / "copy.db").write_text("mine")
+    with pytest.raises(Conflict, match=r"copy\.db is there already"):
+        backup(busy.store.database, tmp_path / "copy.db", silent)
+    assert (tmp_path / "copy.db").read_text() == "mine"
+
+
+def test_a_backup_that_is_broken_off_leaves_nothing(busy, tmp_path):
+    (tmp_path / "there").mkdir()
+
+    def break_off(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backup(busy.store.database, tmp_path / "there" / "copy.db", break_off)
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_a_folder_that_is_missing_is_one_sentence(busy, tmp_path):
+    with pytest.raises(Invalid, match="does not exist: make it first"):
+        backup(busy.store.database, tmp_path / "no" / "copy.db", silent)
+
+
+def test_a_database_in_use_is_not_restored_into(busy, tmp_path):
+    backup(busy.store.database, tmp_path / "copy.db", silent)
+    before = everything(busy.store)
+    with pytest.raises(Conflict, match="in use already"):
+        restore(tmp_path / "copy.db", busy.store.database, silent)
+    assert everything(busy.store) == before
+
+
+def test_what_is_no_backup_is_refused(world, tmp_path):
+    with pytest.raises(NotFound, match="There is no file"):
+        restore(tmp_path / "none.db", world.store.database, silent)
+    (tmp_path / "letter").write_text("Dear Sir or Madam, this is no database at all.")
+    with pytest.raises(ForeignDatabase, match="not a SQLite database"):
+        restore(tmp_path / "letter", world.store.database, silent)
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE jobs (id)")
+    with pytest.raises(Invalid, match="not a backup of Ostinato"):
+        restore(tmp_path / "other.db", world.store.database, silent)
+
+
+def test_a_read_only_backup_can_be_restored_and_stays_as_it_is(busy, tmp_path):
+    file = tmp_path / "copy.db"
+    backup(busy.store.database, file, silent)
+    content = file.read_bytes()
+    file.chmod(0o400)
+    with opened(f"sqlite:///{tmp_path}/target.db") as target:
+        restore(file, target.database, silent)
+    assert file.read_bytes() == content
+
+
+def test_a_disk_that_refuses_is_one_sentence(busy, tmp_path, monkeypatch):
+    def full(_: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(copying, "_flush", full)
+    with pytest.raises(StoreError, match=r"cannot be written: No space left on device\."):
+        backup(busy.store.database, tmp_path / "copy.db", silent)
+    assert not (tmp_path / "copy.db").exists()
