@@ -5,8 +5,19 @@ in, gives the rules their time, and asks the store; it runs nothing itself.
 """
 
 from ostinato.scheduler.desk import Scheduler
+from ostinato.scheduler.metrics import Figures, Gauges, Metrics
 from ostinato.scheduler.pages import Page
 from ostinato.scheduler.views import ExecutionView, JobStats, JobView
 from ostinato.store.search import JobFilter
 
-__all__ = ["ExecutionView", "JobFilter", "JobStats", "JobView", "Page", "Scheduler"]
+__all__ = [
+    "ExecutionView",
+    "Figures",
+    "Gauges",
+    "JobFilter",
+    "JobStats",
+    "JobView",
+    "Metrics",
+    "Page",
+    "Scheduler",
+]

@@ -12,6 +12,7 @@ from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
 from ostinato.scheduler.jobs import JobDesk
 from ostinato.scheduler.known import KnownTasks
+from ostinato.scheduler.metrics import Gauges, Metrics, metrics
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
 
@@ -35,6 +36,24 @@ class Scheduler:
     def status_counts(self, app: str | None = None) -> dict[Status, int]:
         """How many jobs are doing what, each status named; of all apps, unless one is given."""
         return {**dict.fromkeys(Status, 0), **self._store.search.count_by_status(app)}
+
+    def metrics(self) -> Metrics:
+        """Everything in figures, of all apps."""
+        figures = self._store.statistics
+        return metrics(
+            self.status_counts(),
+            figures.counters(),
+            figures.newest_runs(),
+            figures.last_seen(),
+            self._clock.now(),
+        )
+
+    def gauges(self) -> Gauges:
+        """What a monitor watches."""
+        figures = self._store.statistics
+        return Gauges(
+            self.status_counts(), self.queues(), figures.at_work(self._clock.now()), figures.counters()
+        )
 
     def workers(self, since: timedelta = timedelta(days=1)) -> list[WorkerRow]:
         """Who works, or did lately."""

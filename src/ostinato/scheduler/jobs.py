@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,18 +10,19 @@ from ostinato.clock import Clock
 from ostinato.core import lifecycle, schedule
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Invalid, NotFound, OstinatoError, Stale
-from ostinato.core.model import Change, Definition, Event, Job, Json, Live, Luck, Skip, Status
+from ostinato.core.model import Change, Definition, Event, Job, Json, Live, Luck, Result, Skip, Status
 from ostinato.core.payload import encode
 from ostinato.scheduler.known import KnownTasks
+from ostinato.scheduler.metrics import Figures
 from ostinato.scheduler.pages import PAGE, Page, Sort, check_page, check_words, job_cursor, job_key
 from ostinato.scheduler.views import JobStats, JobView
 from ostinato.store.jobs import Copy, Rule
 from ostinato.store.search import JobFilter, JobKey
+from ostinato.store.statistics import Counters
 from ostinato.store.store import Store
 
 Ref = UUID | str
 ALL = JobFilter()
-PERCENTILES = (50, 90, 95, 99)
 
 
 class JobDesk:
@@ -210,20 +211,21 @@ class JobDesk:
         """A job in figures."""
         view = self.get(ref)
         facts, last = view.facts, self._store.history.last_of(view.id)
-        failed = facts.failed + facts.timed_out + facts.lost
-        durations = sorted(self._store.history.durations(view.id))
-        judged = facts.completed + failed
+        runs = self._store.statistics.newest_runs(view.id)
+        counted = {result: getattr(facts, result) for result in Result}
+        figures = Figures.of([Counters(counted, facts.skipped)], runs)
         return JobStats(
-            total_executions=judged + facts.cancelled,
-            successful_runs=facts.completed,
-            failed_runs=failed,
-            cancelled_runs=facts.cancelled,
-            skipped=facts.skipped,
-            average_duration=sum(durations, timedelta(0)) / len(durations) if durations else None,
-            percentiles={p: _percentile(durations, p) for p in PERCENTILES} if durations else {},
+            total_executions=figures.total,
+            successful_runs=figures.completed,
+            failed_runs=figures.failed,
+            cancelled_runs=figures.cancelled,
+            skipped=figures.skipped,
+            average_duration=figures.average_duration,
+            percentiles=figures.durations,
+            lateness=figures.lateness,
             last_execution_at=None if last is None else last.started_at or last.finished_at,
             next_scheduled_at=view.next_run_at,
-            success_rate=facts.completed / judged if judged else None,
+            success_rate=figures.success_rate,
         )
 
     def next_times(self, ref: Ref, n: int = 10) -> Sequence[datetime]:
@@ -270,7 +272,3 @@ def _status(name: str) -> Status:
         return Status(name)
     except ValueError:
         raise Invalid(f"There is no status {name!r}; there are {', '.join(Status)}.") from None
-
-
-def _percentile(durations: Sequence[timedelta], percent: int) -> timedelta:
-    return durations[min(len(durations) * percent // 100, len(durations) - 1)]

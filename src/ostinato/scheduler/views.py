@@ -1,5 +1,6 @@
 """What the front desk answers with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -119,7 +120,10 @@ def _live(row: Live) -> ExecutionView:
 
 @dataclass(frozen=True, slots=True)
 class JobStats:
-    """A job in figures. An attempt that was cancelled is neither a success nor a failure."""
+    """A job in figures. An attempt that was cancelled is neither a success nor a failure.
+
+    Durations (of completed runs) and lateness are those of its newest 1,000 runs.
+    """
 
     total_executions: int
     successful_runs: int
@@ -127,7 +131,8 @@ class JobStats:
     cancelled_runs: int
     skipped: int
     average_duration: timedelta | None
-    percentiles: dict[int, timedelta]
+    percentiles: Mapping[int, timedelta]  # of the duration
+    lateness: Mapping[int, timedelta]  # percentiles too
     last_execution_at: datetime | None
     next_scheduled_at: datetime | None
     success_rate: float | None

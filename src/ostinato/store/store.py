@@ -11,6 +11,7 @@ from ostinato.store.jobs import Jobs
 from ostinato.store.locking import Definitions
 from ostinato.store.queue import Queue
 from ostinato.store.search import Search
+from ostinato.store.statistics import Statistics
 from ostinato.store.workers import Workers
 
 # Every statement, one file per subject. The columns of a table are always named in the order of the fields of their
@@ -31,6 +32,7 @@ class Store:
         self.workers = Workers(database, self.queue, luck)
         self.history = History(database, luck)
         self.search = Search(database, self.jobs)
+        self.statistics = Statistics(database)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

@@ -16,11 +16,13 @@ WHERE true
 SELECT id, fence, finished_at, result FROM {executions} WHERE id {in: ids uuid}
 
 -- name: last_execution
--- The newest execution of a job.
+-- The newest execution of a job: of its newest occurrences the one that was queued last (a retry by hand may belong to
+-- one before the last).
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
     checkpoint, by
-FROM {executions} WHERE job_id = :job AND step = '' ORDER BY execution_number DESC LIMIT 1
+FROM (SELECT * FROM {executions} WHERE job_id = :job AND step = '' ORDER BY number DESC, attempt DESC LIMIT 100) AS e
+ORDER BY execution_number DESC LIMIT 1
 
 -- name: last_failure
 -- The newest failed occurrence of a job, as its last attempt left it.

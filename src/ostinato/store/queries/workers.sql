@@ -64,9 +64,12 @@ UPDATE {queues} SET max_queued = :max_queued WHERE name = :name
 -- name: list_queues
 -- Every queue with what waits and what runs in it.
 SELECT q.name, q.paused_at, q.paused_by, q.max_queued,
-    (SELECT count(*) FROM {live} AS l WHERE l.queue = q.name AND l.worker_id IS NULL),
-    (SELECT count(*) FROM {live} AS l WHERE l.queue = q.name AND l.worker_id IS NOT NULL)
-FROM {queues} AS q ORDER BY q.name
+    coalesce(n.queued, 0), coalesce(n.running, 0)
+FROM {queues} AS q LEFT JOIN (
+    SELECT l.queue, sum(CASE WHEN l.worker_id IS NULL THEN 1 ELSE 0 END) AS queued,
+        sum(CASE WHEN l.worker_id IS NULL THEN 0 ELSE 1 END) AS running
+    FROM {live} AS l GROUP BY l.queue) AS n ON n.queue = q.name
+ORDER BY q.name
 
 -- name: remembered
 -- A value that the database keeps for us.

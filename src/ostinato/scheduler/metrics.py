@@ -1,0 +1,113 @@
+"""Figures: of one job, of each task, of everything."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from ostinato.core.model import Result, Status
+from ostinato.store.rows import QueueRow
+from ostinato.store.statistics import AtWork, Counters, Run
+
+PERCENTILES: Final = (50, 90, 95, 99)
+FAILURES: Final = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Runs in figures. Counts are of all time; durations (of completed runs) and lateness (how long after the time it
+    might have started a run did start) are of the newest runs. A cancelled run is neither a success nor a failure."""
+
+    total: int
+    completed: int
+    failed: int  # timed out and lost ones too
+    cancelled: int
+    skipped: int
+    success_rate: float | None
+    average_duration: timedelta | None
+    durations: Mapping[int, timedelta]  # percentiles: 50, 90, 95, 99; empty when there is none
+    lateness: Mapping[int, timedelta]
+
+    @classmethod
+    def of(cls, counted: Iterable[Counters], runs: Sequence[Run]) -> "Figures":
+        ended = dict.fromkeys(Result, 0)
+        skipped = 0
+        for counters in counted:
+            skipped += counters.skipped
+            for result, count in counters.ended.items():
+                ended[result] += count
+        failed = sum(ended[result] for result in FAILURES)
+        durations = [run.duration for run in runs if run.result is Result.COMPLETED]
+        return cls(
+            total=sum(ended.values()),
+            completed=ended[Result.COMPLETED],
+            failed=failed,
+            cancelled=ended[Result.CANCELLED],
+            skipped=skipped,
+            success_rate=share(ended[Result.COMPLETED], failed),
+            average_duration=average(durations),
+            durations=percentiles(durations),
+            lateness=percentiles([run.lateness for run in runs]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Everything in figures."""
+
+    jobs: Mapping[Status, int]
+    executions: Figures
+    tasks: Mapping[str, Figures]
+    last_check_at: (
+        datetime | None
+    )  # when a process that serves the schedule was seen last, to ten seconds or so
+    last_metrics_update: datetime
+    stale_locks_cleared: int  # executions whose worker had died, and that were taken from it
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What a monitor watches, as the database knows it: the same from whichever process it is asked."""
+
+    jobs: Mapping[Status, int]
+    queues: Sequence[QueueRow]
+    at_work: AtWork
+    counters: Mapping[str, Counters]  # by task
+
+
+def metrics(
+    jobs: Mapping[Status, int],
+    counters: Mapping[str, Counters],
+    runs: Sequence[Run],
+    last_seen: datetime | None,
+    now: datetime,
+) -> Metrics:
+    """What the gathered figures come to."""
+    by_task: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_task[run.task].append(run)
+    return Metrics(
+        jobs=jobs,
+        executions=Figures.of(counters.values(), runs),
+        tasks={task: Figures.of([counted], by_task[task]) for task, counted in counters.items()},
+        last_check_at=last_seen,
+        last_metrics_update=now,
+        stale_locks_cleared=sum(counted.ended[Result.LOST] for counted in counters.values()),
+    )
+
+
+def percentiles(values: Iterable[timedelta]) -> dict[int, timedelta]:
+    """What so many per cent of the values do not exceed; of no values, nothing."""
+    ordered = sorted(values)
+    most = len(ordered) - 1
+    return {p: ordered[min(len(ordered) * p // 100, most)] for p in PERCENTILES} if ordered else {}
+
+
+def average(values: Sequence[timedelta]) -> timedelta | None:
+    return sum(values, timedelta(0)) / len(values) if values else None
+
+
+def share(good: int, bad: int) -> float | None:
+    """How much of all is good; None when there is nothing to judge."""
+    return good / (good + bad) if good + bad else None

@@ -1,0 +1,80 @@
+"""Figures about runs, from counters and from the newest few rows: never by walking through history."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.model import Result
+from ostinato.store.database import Database
+from ostinato.store.dialect import from_micros
+
+NEWEST: Final = 5_000  # runs that speak for all of them
+NEWEST_OF_A_JOB: Final = 1_000
+NOTHING: Final = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the jobs of a task have counted since they were made."""
+
+    ended: dict[Result, int]
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: how it ended, how long it took, and how late it started. A clock that was set back made none shorter
+    than nothing."""
+
+    task: str
+    result: Result
+    duration: timedelta
+    lateness: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """Who works now, how much they could run at once, and how much they do."""
+
+    workers: int
+    concurrency: int
+    running: int
+
+
+class Statistics:
+    """Questions whose answers are figures."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def counters(self) -> dict[str, Counters]:
+        """By task."""
+        with self._database.read() as tx:
+            found = tx.rows("counters_by_task")
+        return {
+            task: Counters(dict(zip(Result, ended, strict=True)), skipped) for task, *ended, skipped in found
+        }
+
+    def newest_runs(self, job_id: UUID | None = None) -> list[Run]:
+        """The newest that were started, of one job or of all."""
+        with self._database.read() as tx:
+            if job_id is None:
+                found = tx.rows("newest_runs", limit=NEWEST)
+            else:
+                found = tx.rows("newest_runs_of", job=job_id, limit=NEWEST_OF_A_JOB)
+        return [Run(task, Result(result), _time(took), _time(late)) for task, result, took, late in found]
+
+    def last_seen(self) -> datetime | None:
+        """When anybody who works was seen last; None: never."""
+        with self._database.read() as tx:
+            ((at,),) = tx.rows("last_seen")
+        return None if at is None else from_micros(at)
+
+    def at_work(self, now: datetime) -> AtWork:
+        with self._database.read() as tx:
+            return AtWork(*tx.rows("at_work", now=now)[0])
+
+
+def _time(micros: int) -> timedelta:
+    return max(timedelta(microseconds=micros), NOTHING)
