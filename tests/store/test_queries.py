@@ -30,10 +30,11 @@ SCALARS = {
     "priority": 5, "pruned": "{}", "queue": "default", "queues": "[]", "running": 0, "schedule": "{}", "since": NOW,
     "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
     "version": "1", "worker": UUID(int=2), "before": NOW,
+    "prefix": "ost_a", "hash": "0", "role": "viewer", "expires_at": None,
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
     "queued": 1, "sort": "name", "tag": '"a"', "text": "a", "words": "",
 }  # fmt: skip
-BEFORE_AN_ID = {"list_live", "list_events", "list_executions", "delete_old_events", "search_executions"}
+BEFORE_AN_ID = {"list_live", "list_events", "list_executions", "delete_old_events", "search_executions", "list_keys"}
 CELLS = {"uuid": UUID(int=9), "instant": NOW, "bigint": 1, "double": 1.0, "text": "default", "json": "{}"}
 PARTICULAR = {  # what a check of the schema wants
     "kind": "every", "asked": "hand", "waits_for": None, "result": "lost", "reason": "missed", "ended_as": "failed",

@@ -1,7 +1,7 @@
 """The front desk itself."""
 
 from collections.abc import Callable, Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from ostinato.clock import Clock
@@ -11,6 +11,7 @@ from ostinato.core.model import Luck, Status
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
 from ostinato.scheduler.jobs import JobDesk
+from ostinato.scheduler.keys import KeyDesk
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.metrics import Gauges, Metrics, metrics
 from ostinato.store.rows import QueueRow, WorkerRow
@@ -28,10 +29,15 @@ class Scheduler:
         app: str = "",
         tasks: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        self._store, self._clock = store, clock
+        self._store, self._clock, self.app = store, clock, app
         self.jobs = JobDesk(store, clock, luck, app, KnownTasks(store, clock, tasks))
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.declarations = Declarations(store, self.jobs, app)
+        self.keys = KeyDesk(store, clock, luck)
+
+    def now(self) -> datetime:
+        """The time by the one clock."""
+        return self._clock.now()
 
     def status_counts(self, app: str | None = None) -> dict[Status, int]:
         """How many jobs are doing what, each status named; of all apps, unless one is given."""

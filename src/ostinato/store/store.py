@@ -8,6 +8,7 @@ from ostinato.store import migrate
 from ostinato.store.database import Database
 from ostinato.store.history import History
 from ostinato.store.jobs import Jobs
+from ostinato.store.keys import Keys
 from ostinato.store.locking import Definitions
 from ostinato.store.queue import Queue
 from ostinato.store.search import Search
@@ -31,6 +32,7 @@ class Store:
         self.queue = Queue(database, self._definitions, luck)
         self.workers = Workers(database, self.queue, luck)
         self.history = History(database, luck)
+        self.keys = Keys(database, luck)
         self.search = Search(database, self.jobs)
         self.statistics = Statistics(database)
 

@@ -1,0 +1,104 @@
+"""API keys: `prefix.secret`, made here, shown once, known by a hash ever after."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Final
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core.access import Caller, Role
+from ostinato.core.errors import Invalid, StoreError, Unauthorized
+from ostinato.core.model import Luck
+from ostinato.store.keys import KeyRow
+from ostinato.store.store import Store
+
+KEY: Final = re.compile(r"(?P<prefix>ost_[a-z2-7]{10})\.(?P<secret>[A-Za-z0-9_-]{43})")
+ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
+NOTED_EVERY: Final = timedelta(minutes=1)
+LONGEST_NAME: Final = 100
+NOT_GOOD: Final = "The API key is not good."  # whether it is unknown, or has another secret, is not told
+PAGE: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was just made. Its text is shown now, and never again."""
+
+    row: KeyRow
+    text: str = field(repr=False)
+
+
+class KeyDesk:
+    """Makes, lists and revokes keys, and knows who comes with one."""
+
+    def __init__(self, store: Store, clock: Clock, luck: Luck) -> None:
+        self._store, self._clock, self._luck = store, clock, luck
+        self._noted: dict[UUID, datetime] = {}
+        self._lock = Lock()
+
+    def create(self, name: str, role: Role, expires_in: timedelta | None = None, *, by: str = "") -> NewKey:
+        """Make a key; None: it does not expire."""
+        if not (name.strip() and len(name) <= LONGEST_NAME and name.isprintable()):
+            raise Invalid(f"A key needs a name of at most {LONGEST_NAME} printable characters.")
+        if expires_in is not None and expires_in <= timedelta(0):
+            raise Invalid("A key must be good for some time: expires_in must be more than nothing.")
+        now = self._clock.now()
+        prefix = "ost_" + "".join(secrets.choice(ALPHABET) for _ in range(10))
+        text = f"{prefix}.{secrets.token_urlsafe(32)}"
+        expires_at = None if expires_in is None else _after(now, expires_in)
+        row = KeyRow(
+            self._luck.id(now), prefix, _hash(text), name, role, now, by, expires_at, None, None, ""
+        )  # fmt: skip
+        self._store.keys.add(row)
+        return NewKey(row, text)
+
+    def list(self, limit: int = PAGE, before: UUID | None = None) -> list[KeyRow]:
+        """The newest first, those that are revoked or have expired too."""
+        return self._store.keys.page(min(limit, PAGE), before)
+
+    def revoke(self, key_id: UUID, *, by: str = "") -> KeyRow:
+        """The key is not good any more, at once."""
+        return self._store.keys.revoke(key_id, self._clock.now(), by)
+
+    def recognise(self, text: str) -> Caller:
+        """Who comes with this key; Unauthorized if it is not good now."""
+        given, now = KEY.fullmatch(text), self._clock.now()
+        row = None if given is None else self._store.keys.find(given["prefix"])
+        if row is None or not hmac.compare_digest(row.hash, _hash(text)):
+            raise Unauthorized(NOT_GOOD)
+        if row.revoked_at is not None:
+            raise Unauthorized("The API key was revoked.")
+        if row.expires_at is not None and row.expires_at <= now:
+            raise Unauthorized("The API key has expired.")
+        self._note_used(row, now)
+        return Caller(f"key:{row.name}", row.role)
+
+    def _note_used(self, row: KeyRow, now: datetime) -> None:
+        """Once a minute for each key; if the database has no time for it, not at all."""
+        with self._lock:
+            last = self._noted.get(row.id, row.last_used_at)
+            if last is not None and timedelta(0) <= now - last < NOTED_EVERY:
+                return
+            self._noted[row.id] = now
+        try:
+            self._store.keys.note_used(row.id, now)
+        except StoreError:
+            return
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _after(now: datetime, by: timedelta) -> datetime:
+    try:
+        return now + by
+    except OverflowError:
+        raise Invalid(
+            "A key cannot be good for that long; leave expires_in out for one that stays."
+        ) from None

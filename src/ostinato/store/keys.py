@@ -1,0 +1,80 @@
+"""API keys, as the database keeps them: the prefix to find one by, and a hash to know it by."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.access import Role
+from ostinato.core.errors import NotFound
+from ostinato.core.model import Event, Luck
+from ostinato.store import rows
+from ostinato.store.database import Database, Tx
+
+NOTE_WITHIN: Final = 1.0  # seconds: that a key was used is not worth waiting for
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A key, without its secret: nobody but its holder has that."""
+
+    id: UUID
+    prefix: str
+    hash: str = field(repr=False)
+    name: str
+    role: Role
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str
+
+
+KEY: Final = rows.Shape(KeyRow)
+
+
+class Keys:
+    """The table of API keys."""
+
+    def __init__(self, database: Database, luck: Luck) -> None:
+        self._database, self._luck = database, luck
+
+    def add(self, key: KeyRow) -> None:
+        with self._database.write() as tx:
+            tx.run(
+                "insert_key", id=key.id, prefix=key.prefix, hash=key.hash, name=key.name, role=key.role,
+                now=key.created_at, by=key.created_by, expires_at=key.expires_at,
+            )  # fmt: skip
+            self._tell(tx, "key.created", key, key.created_at, key.created_by)
+
+    def find(self, prefix: str) -> KeyRow | None:
+        with self._database.read() as tx:
+            row = tx.row("key_by_prefix", prefix=prefix)
+        return None if row is None else KEY.of(row)
+
+    def page(self, limit: int, before: UUID | None = None) -> list[KeyRow]:
+        """The newest first."""
+        with self._database.read() as tx:
+            return [KEY.of(row) for row in tx.rows("list_keys", limit=limit, before=before)]
+
+    def revoke(self, key_id: UUID, now: datetime, by: str) -> KeyRow:
+        """From this commit on the key is not good any more. Safe to repeat."""
+        with self._database.write() as tx:
+            revoked = tx.run("revoke_key", id=key_id, now=now, by=by)
+            row = tx.row("key_by_id", id=key_id)
+            if row is None:
+                raise NotFound(f"There is no key {key_id}.")
+            key = KEY.of(row)
+            if revoked:
+                self._tell(tx, "key.revoked", key, now, by)
+        return key
+
+    def note_used(self, key_id: UUID, now: datetime) -> None:
+        with self._database.write(NOTE_WITHIN) as tx:
+            tx.run("note_key_used", id=key_id, now=now)
+
+    def _tell(self, tx: Tx, kind: str, key: KeyRow, at: datetime, by: str) -> None:
+        data = json.dumps({"key": str(key.id), "prefix": key.prefix, "name": key.name, "role": key.role})
+        tx.run("insert_events", [rows.EVENT.row(Event(self._luck.id(at), at, kind, by=by, data=data))])

@@ -1,0 +1,152 @@
+"""API keys: made, shown once, recognised, revoked; on both databases."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from ostinato.clock import ManualClock
+from ostinato.core.access import Caller, Role
+from ostinato.core.errors import Invalid, NotFound, Unauthorized
+from ostinato.scheduler.keys import KeyDesk
+from tests.build import DAY, HOUR, NOW, SECOND
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(NOW)
+
+
+@pytest.fixture
+def desk(world, clock):
+    return KeyDesk(world.store, clock, world.luck)
+
+
+def test_who_has_a_key_is_recognised(desk):
+    made = desk.create("ci", Role.OPERATOR, by="ann")
+    assert desk.recognise(made.text) == Caller("key:ci", Role.OPERATOR)
+    assert made.text.startswith(made.row.prefix + ".")
+
+
+def test_a_key_works_in_every_process_at_once(desk, world, clock):
+    other = KeyDesk(world.another(), clock, world.luck)
+    made = desk.create("ci", Role.VIEWER)
+    assert other.recognise(made.text).role is Role.VIEWER
+    desk.revoke(made.row.id)
+    with pytest.raises(Unauthorized, match="revoked"):
+        other.recognise(made.text)
+
+
+def test_what_is_not_a_key_is_refused_in_one_sentence(desk):
+    one, two = desk.create("one", Role.ADMIN), desk.create("two", Role.ADMIN)
+    prefix, secret = one.text.split(".")
+    for text in (
+        "",
+        ".",
+        prefix,
+        f"{prefix}.",
+        f".{secret}",
+        f"{prefix}.{'A' * 43}",
+        f"{two.row.prefix}.{secret}",
+        one.text + " ",
+        one.text + "\n",
+        one.text[:-1],
+        one.text.upper(),
+        "ost_aaaaaaaaaa." + secret,
+        "é" * 50,
+        "\0",
+        "\ud800",
+        one.text * 1000,
+    ):
+        with pytest.raises(Unauthorized) as refused:
+            desk.recognise(text)
+        assert str(refused.value) == "The API key is not good."
+
+
+def test_a_key_expires(desk, clock):
+    made = desk.create("ci", Role.ADMIN, HOUR)
+    clock.advance(HOUR - SECOND)
+    assert desk.recognise(made.text).role is Role.ADMIN
+    clock.advance(SECOND)
+    with pytest.raises(Unauthorized, match="expired"):
+        desk.recognise(made.text)
+
+
+def test_the_key_itself_is_kept_and_shown_nowhere(desk, world):
+    made = desk.create("ci", Role.ADMIN, by="ann")
+    desk.revoke(made.row.id, by="bob")
+    secret = made.text.split(".")[1]
+    everything = world.sql("SELECT prefix, hash, name, role, created_by, revoked_by FROM {api_keys}")
+    everything += world.sql("SELECT kind, data, by FROM {events}")
+    shown = f"{everything} {made!r} {made} {desk.list()!r}"
+    assert secret not in shown
+    assert made.row.hash not in repr(desk.list())
+
+
+def test_who_made_and_revoked_a_key_is_told(desk, world):
+    made = desk.create("ci", Role.ADMIN, by="ann")
+    desk.revoke(made.row.id, by="bob")
+    desk.revoke(made.row.id, by="carl")  # it was already
+    (created,), (revoked,) = world.events("key.created"), world.events("key.revoked")
+    about = {"key": str(made.row.id), "prefix": made.row.prefix, "name": "ci", "role": "admin"}
+    assert (created.by, json.loads(created.data)) == ("ann", about)
+    assert (revoked.by, json.loads(revoked.data)) == ("bob", about)
+    (row,) = desk.list()
+    assert (row.revoked_by, row.revoked_at) == ("bob", NOW)
+
+
+def test_the_newest_key_comes_first_and_pages_go_on(desk, clock):
+    names = []
+    for n in range(5):
+        names.append(desk.create(f"key {n}", Role.VIEWER).row.name)
+        clock.advance(SECOND)
+    first = desk.list(limit=2)
+    rest = desk.list(before=first[-1].id)
+    assert [row.name for row in first + rest] == names[::-1]
+
+
+def test_the_last_use_is_kept_to_the_minute(desk, world, clock):
+    made = desk.create("ci", Role.VIEWER)
+    writes = []
+    note = world.store.keys.note_used
+    world.store.keys.note_used = lambda *args: (writes.append(args), note(*args))
+    for _ in range(120):
+        desk.recognise(made.text)
+        clock.advance(SECOND)
+    assert len(writes) == 2
+    assert desk.list()[0].last_used_at == NOW + timedelta(minutes=1)
+
+
+def test_a_database_that_has_no_time_to_note_a_use_keeps_nobody_out(desk, world):
+    from ostinato.core.errors import StoreUnavailable
+
+    made = desk.create("ci", Role.VIEWER)
+
+    def away(*_):
+        raise StoreUnavailable("away")
+
+    world.store.keys.note_used = away
+    assert desk.recognise(made.text).role is Role.VIEWER
+
+
+@pytest.mark.parametrize(
+    ("name", "expires_in"),
+    [
+        ("", None),
+        (" ", None),
+        ("a\nb", None),
+        ("x" * 101, None),
+        ("ci", timedelta(0)),
+        ("ci", -DAY),
+        ("ci", timedelta.max),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_not_made(desk, name, expires_in):
+    with pytest.raises(Invalid):
+        desk.create(name, Role.VIEWER, expires_in)
+    assert desk.list() == []
+
+
+def test_a_key_that_is_not_there_cannot_be_revoked(desk, world):
+    with pytest.raises(NotFound):
+        desk.revoke(world.luck.id(NOW))
