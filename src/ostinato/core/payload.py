@@ -42,9 +42,7 @@ INSTEAD = {  # by the name of a class anywhere among a value's bases
 
 def encode(value: object, what: str = "args", limit: int = LIMIT) -> str:
     """The one JSON text of a value: compact, keys in order. Refuses what is not JSON; `what` names it."""
-    flaw = next(_flaws(value, what, DEEPEST), None)
-    if flaw is not None:
-        raise Invalid(flaw)
+    check_json(value, what)
     text = _dump(value, what, CANONICAL)
     size = len(text.encode())
     if size > limit:
@@ -53,6 +51,13 @@ def encode(value: object, what: str = "args", limit: int = LIMIT) -> str:
             "where it is."
         )
     return text
+
+
+def check_json(value: object, what: str) -> None:
+    """Refuse a value that is not JSON as we keep it; `what` names it."""
+    flaw = next(_flaws(value, what, DEEPEST), None)
+    if flaw is not None:
+        raise Invalid(flaw)
 
 
 def decode(text: str, what: str = "args") -> Any:

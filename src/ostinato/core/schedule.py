@@ -7,7 +7,7 @@ Instants are aware datetimes in UTC. `anchor` is what the grid of an `Every` cou
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Self
@@ -24,13 +24,15 @@ _BEGINNING = datetime(1, 1, 4, tzinfo=UTC)
 _END = datetime(9999, 12, 28, tzinfo=UTC)
 
 _DATE = re.compile(r"\s*\d{4}-\d\d-\d\d")
+_ONE_UNIT = re.compile(r"[1-9]\d{0,8}[smhdw]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """At a fixed distance, counted in real time: a day is 24 hours."""
+    """At a fixed distance, counted in real time: a day is 24 hours. `written` keeps `60m` from becoming `1h`."""
 
     period: timedelta
+    written: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.period < SECOND:
@@ -43,6 +45,8 @@ class Every:
     @classmethod
     def of(cls, value: str | int | float | timedelta, unit: str | None = None) -> Self:
         """`Every.of("6h")`, `Every.of(6, "hours")`, or a number of seconds."""
+        if isinstance(value, str) and unit is None and _ONE_UNIT.fullmatch(value):
+            return cls(parse_duration(value), value)
         return cls(parse_duration(value if unit is None else f"{value} {unit}"))
 
 
@@ -163,8 +167,8 @@ def parse_schedule(text: str, timezone: str) -> Schedule:
 def to_json(schedule: Schedule) -> dict[str, str | bool]:
     """The schedule as plain values; `from_json` reads them back exactly."""
     match schedule:
-        case Every(period):
-            return {"every": format_duration(period)}
+        case Every(period, written):
+            return {"every": written or format_duration(period)}
         case Cron(expression, timezone):
             return {"cron": expression, "timezone": timezone}
         case Once(at):

@@ -1,0 +1,46 @@
+"""The HTTP app, put together."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+
+from ostinato.api import control, jobs
+from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
+from ostinato.api.failures import RESPONSES, answer_errors
+from ostinato.api.reading import Reading
+from ostinato.config import Settings
+from ostinato.scheduler import Scheduler
+
+API: Final = "/api/v1"
+ROUTERS: Final = (jobs.router, control.router)
+
+
+def create_app(
+    desk: Scheduler,
+    settings: Settings,
+    *,
+    recognise: Recognise = anybody,
+    routers: Sequence[APIRouter] = (),
+    version: str = "",
+) -> FastAPI:
+    """The whole API around a front desk. `routers` are added to ours, as they are."""
+    app = FastAPI(
+        title="Ostinato",
+        version=version or "0",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        responses=RESPONSES,
+    )
+    app.state.desk, app.state.settings = desk, settings
+    for router in ROUTERS:
+        app.include_router(router, prefix=API)
+    for router in routers:
+        app.include_router(router)
+    answer_errors(app)
+    app.add_middleware(Reading)
+    app.add_middleware(
+        Doorkeeper, recognise=recognise, open_paths=OPEN
+    )  # the last one added is the first one asked
+    return app

@@ -1,0 +1,66 @@
+"""Who calls, and whether that is enough.
+
+The doorkeeper recognises whoever comes before anything of the request is read; an endpoint names the role that it
+needs: `by: Annotated[Caller, needs(Role.OPERATOR)]`.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ostinato.api.failures import refusal
+from ostinato.core.access import ANYBODY, Caller, Role
+from ostinato.core.errors import Forbidden, OstinatoError
+
+Recognise = Callable[[Headers], Caller]
+
+
+def anybody(_: Headers) -> Caller:
+    """Where no credential is asked for."""
+    return ANYBODY
+
+
+class Doorkeeper:
+    """Lets in whom it recognises; the others get 401, whatever they wanted. Open paths ask nobody."""
+
+    def __init__(self, app: ASGIApp, recognise: Recognise, open_paths: frozenset[str]) -> None:
+        self._app, self._recognise, self._open = app, recognise, open_paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in self._open:
+            try:
+                who = await run_in_threadpool(self._recognise, Headers(scope=scope))
+            except OstinatoError as error:
+                await refusal(error)(scope, receive, send)
+                return
+            scope.setdefault("state", {})["caller"] = who
+        await self._app(scope, receive, send)
+
+
+async def caller(request: Request) -> Caller:
+    """Whom the doorkeeper recognised."""
+    found = request.state.caller
+    assert isinstance(found, Caller)
+    return found
+
+
+def needs(role: Role) -> Any:
+    """The caller, if the role is enough."""
+
+    async def allowed(who: Annotated[Caller, Depends(caller)]) -> Caller:
+        if not who.role.allows(role):
+            raise Forbidden(f"This needs the role {role.value}; {who.name} is {who.role.value}.")
+        return who
+
+    return Depends(allowed)
+
+
+Viewer = Annotated[Caller, needs(Role.VIEWER)]
+Operator = Annotated[Caller, needs(Role.OPERATOR)]
+Admin = Annotated[Caller, needs(Role.ADMIN)]
+
+OPEN: Final = frozenset({"/healthz", "/readyz"})

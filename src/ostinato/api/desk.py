@@ -1,0 +1,25 @@
+"""What endpoints are handed: the front desk, and where and when a request came in."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from ostinato.scheduler import Scheduler
+from ostinato.wire.job_body import Here
+
+
+async def front_desk(request: Request) -> Scheduler:
+    desk = request.app.state.desk
+    assert isinstance(desk, Scheduler)
+    return desk
+
+
+Desk = Annotated[Scheduler, Depends(front_desk)]
+
+
+async def here(request: Request, desk: Desk) -> Here:
+    """The zone of schedules that name none, and the app that new jobs belong to."""
+    return Here(desk.now(), request.app.state.settings.timezone, desk.app)
+
+
+AtThisDesk = Annotated[Here, Depends(here)]

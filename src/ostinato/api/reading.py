@@ -1,0 +1,131 @@
+"""What comes in is read once, before anything else looks at it: not too much, and JSON as everybody understands it."""
+
+import json
+import re
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ostinato.api.failures import refusal, refuse
+from ostinato.core.errors import Invalid
+from ostinato.core.payload import check_json
+
+LARGEST: Final = 1024 * 1024
+AT_ONCE: Final = 16 * 1024  # what is larger is read on a thread, so that the loop goes on
+STRING_OR_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*+"?)|//[^\n]*')  # possessive: never slow
+
+
+class TooLarge(Exception):
+    """More than we read."""
+
+
+class Reading:
+    """Reads bodies: larger ones are 413, other types 415, and what is not plain JSON is 422."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer, body = await _read(scope, receive)
+        if answer is not None:
+            await answer(scope, receive, send)
+        else:
+            await self._app(scope, _Replay(body, receive), send)
+
+
+class _Replay:
+    """The body that was read, then whatever else comes (a disconnect)."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def _read(scope: Scope, receive: Receive) -> tuple[Response | None, bytes]:
+    if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+        return refuse(422, "The address contains a NUL character; remove it."), b""
+    try:
+        body = await _body(Headers(scope=scope), receive)
+    except TooLarge:
+        return refuse(413, f"The body is larger than {LARGEST:,} bytes; send less at once."), b""
+    if not body:
+        return None, b""
+    if not _is_json(Headers(scope=scope).get("content-type", "")):
+        return refuse(415, "The body must be JSON: say Content-Type: application/json."), b""
+    try:
+        return None, plain(body) if len(body) <= AT_ONCE else await run_in_threadpool(plain, body)
+    except Invalid as error:
+        return refusal(error), b""
+
+
+async def _body(headers: Headers, receive: Receive) -> bytes:
+    """All of it; the announced length is believed only where it is too large."""
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > LARGEST:
+        raise TooLarge
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b""  # gone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > LARGEST:
+            raise TooLarge
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def plain(body: bytes) -> bytes:
+    """The body, if it is JSON of the kind that we keep. Comments as in // the seed's examples are taken out."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Invalid("The body is not text in UTF-8.") from None
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        text, value = _without_comments(text, error)
+    check_json(value, "The body")
+    return text.encode()
+
+
+def _without_comments(text: str, error: Exception) -> tuple[str, Any]:
+    bare = STRING_OR_COMMENT.sub(lambda found: found[1] or "", text)
+    try:
+        return bare, _DECODER.decode(bare)
+    except RecursionError:
+        raise Invalid("The body is nested too deep.") from None
+    except ValueError:
+        raise Invalid(f"The body cannot be read as JSON: {error}.") from None
+
+
+def _no_number(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
+        raise ValueError("a name stands twice in one object, with different values")
+    return found
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_object)

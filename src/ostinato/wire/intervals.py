@@ -1,0 +1,105 @@
+"""A job in the words of seed 003, the interval scheduler of a crawler: coming in, turned into ours.
+
+`url`, `source_id` and `source_name` are the args of those names; a body with a url and no task is a `crawl` job.
+`interval_minutes` counts whatever `interval_type` says. In these words that seed's defaults apply: three retries,
+then the job has failed.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from ostinato.core.policy import Policies, WhenExhausted
+from ostinato.core.schedule import Cron, Every, Schedule, to_json
+from ostinato.wire.ours import about
+from ostinato.wire.words import Switch, Text, Whole, Words, WrongField
+
+CRAWL: Final = "crawl"
+SOURCE: Final = ("source_id", "source_name", "url")
+DEFAULTS: Final = Policies(max_retries=3, when_exhausted=WhenExhausted.FAIL)
+LONGEST_NAME: Final = 255
+LONGEST_URL: Final = 2048
+
+UNITS: Final = {"minutes": "m", "hours": "h", "days": "d"}
+TYPES: Final = {unit: name for name, unit in UNITS.items()}
+ONE_UNIT: Final = re.compile(r"(\d+)([mhd])", re.ASCII)
+
+IntervalType = Literal["minutes", "hours", "days"]
+
+
+class IntervalWords(Words):
+    """What seed 003 can say about a job."""
+
+    source_id: Text | None = None
+    source_name: Text | None = None
+    url: Text | None = None
+    interval_minutes: Annotated[Whole, Field(ge=1, le=100_000_000)] | None = Field(
+        None, description="How many minutes, hours or days (interval_type) lie between two runs."
+    )
+    interval_type: IntervalType | None = None
+    schedule_time: Text | None = Field(None, description="A cron expression; an interval beside it wins.")
+    schedule_enabled: Switch | None = Field(None, description="false: once, at once.")
+    retry_backoff_seconds: Annotated[Whole, Field(ge=0, le=315_360_000)] | None = None
+
+
+ONLY_HERE: Final = frozenset(IntervalWords.model_fields)
+
+
+def every(minutes: int, kind: str) -> Every:
+    """Every so many minutes, hours or days."""
+    with about("interval_minutes"):
+        return Every.of(f"{minutes}{UNITS[kind]}")
+
+
+def cron(expression: str, timezone: str) -> Cron:
+    with about("schedule_time"):
+        return Cron(expression, timezone)
+
+
+def interval_of(schedule: Schedule) -> tuple[int, IntervalType] | None:
+    """A schedule as `interval_minutes` and `interval_type`, if it is an interval of whole minutes."""
+    if not isinstance(schedule, Every) or schedule.period % timedelta(minutes=1):
+        return None
+    written = ONE_UNIT.fullmatch(str(to_json(schedule)["every"]))
+    if written is None:
+        return _largest_unit(schedule.period)
+    return int(written[1]), TYPES[written[2]]  # type: ignore[return-value]
+
+
+def _largest_unit(period: timedelta) -> tuple[int, IntervalType]:
+    if not period % timedelta(days=1):
+        return period // timedelta(days=1), "days"
+    if not period % timedelta(hours=1):
+        return period // timedelta(hours=1), "hours"
+    return period // timedelta(minutes=1), "minutes"
+
+
+def check_source(said: Mapping[str, Any]) -> None:
+    """The address and the names of a source, as far as one can tell without asking it."""
+    if "url" in said:
+        _check_url(said["url"])
+    for name in ("source_name", "source_id"):
+        text = said.get(name)
+        if text is None:
+            continue
+        if not text.strip() or len(text) > LONGEST_NAME or not text.isprintable():
+            raise WrongField(name, f"{name} is a printable text of 1 to {LONGEST_NAME} characters.")
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good or len(url) > LONGEST_URL or not url.isprintable() or " " in url:
+        raise WrongField("url", f"{url[:100]!r} cannot be used: write http:// or https:// and a host.")
+
+
+def with_backoff(policies: Policies, seconds: int) -> Policies:
+    return replace(policies, backoff=replace(policies.backoff, base=timedelta(seconds=seconds)))

@@ -1,0 +1,219 @@
+"""A job that comes in: both vocabularies, mixed freely. The same thing said twice and differently is refused."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final
+
+from pydantic import ConfigDict
+
+from ostinato.core.errors import Stale
+from ostinato.core.model import Definition
+from ostinato.core.payload import decode
+from ostinato.core.policy import Policies
+from ostinato.core.schedule import Cron, Manual, Once, Schedule, is_recurring
+from ostinato.wire import intervals
+from ostinato.wire.intervals import CRAWL, ONLY_HERE, SOURCE, IntervalWords
+from ostinato.wire.job_answer import JobAnswer
+from ostinato.wire.ours import MAY_BE_NONE, BackoffWords, OurWords, changed, schedule_of, zoned
+from ostinato.wire.words import Text, WrongField
+
+RUN_ONCE: Final = Policies(max_retries=0)
+SCHEDULE_WORDS: Final = frozenset(
+    {"schedule", "timezone", "interval_minutes", "interval_type", "schedule_time", "schedule_enabled"}
+)
+# What moves by itself while a job runs: an answer that somebody edits and sends back may have old values of these.
+MOVING: Final = frozenset(
+    {"updated_at", "started_at", "completed_at", "error_message", "current_retry_count", "lock_token",
+     "lock_acquired_at", "waits_for", "counters"}
+)  # fmt: skip
+
+
+class JobBody(OurWords, IntervalWords):
+    """A new job."""
+
+    app: Text | None = None
+
+    read_only: ClassVar[Collection[str]] = frozenset(JobAnswer.model_fields)
+
+
+class JobEdit(JobBody):
+    """What to change about a job. Read-only fields of an answer may be sent back unchanged."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @classmethod
+    def _about(cls, name: str) -> str:
+        return "" if name in cls.read_only else super()._about(name)
+
+    @classmethod
+    def _known(cls) -> Collection[str]:
+        return {*cls.model_fields, *cls.read_only}
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What a body does not say: where and when it came in."""
+
+    now: datetime
+    timezone: str
+    app: str
+
+
+def new_definition(body: JobBody, here: Here) -> Definition:
+    """The job that a body describes."""
+    said = body.said()
+    schedule = _new_schedule(said, here)
+    intervals.check_source(said)
+    ours = {name: value for name, value in said.items() if name not in ONLY_HERE | SCHEDULE_WORDS}
+    ours |= {"task": _task(said), "args": _args({}, said, said)}
+    if "retry_backoff_seconds" in said:
+        ours["backoff"] = _backoff(said)
+    policies = _defaults(said, schedule)
+    return changed(Definition("", schedule, policies=policies, app=here.app), ours)
+
+
+def edit(body: JobEdit, answer: JobAnswer, here: Here) -> Callable[[Definition], Definition]:
+    """What a body changes about a job that answers like this: only what it says differently."""
+    current = answer.model_dump(mode="json")
+    before = JobBody.model_validate({name: current[name] for name in JobBody.model_fields})
+    _refuse_read_only(body, current)
+    said = {name: getattr(body, name) for name in JobBody.model_fields if name in body.model_fields_set}
+    new = {name: value for name, value in said.items() if value != getattr(before, name)}
+    _refuse_missing(new)
+    intervals.check_source(new)
+    ours = {name: value for name, value in new.items() if name not in ONLY_HERE | SCHEDULE_WORDS}
+    if "retry_backoff_seconds" in new:
+        ours["backoff"] = _backoff(new)
+
+    def change(definition: Definition) -> Definition:
+        given = dict(ours)
+        if new.keys() & SCHEDULE_WORDS:
+            given["schedule"] = _other_schedule(definition.schedule, new, said, here)
+        if new.keys() & {"args", *SOURCE}:
+            given["args"] = _args(decode(definition.args), new, new)
+        return changed(definition, given)
+
+    return change
+
+
+def _defaults(said: Mapping[str, Any], schedule: Schedule) -> Policies:
+    if said.keys() & ONLY_HERE:
+        return intervals.DEFAULTS
+    return RUN_ONCE if isinstance(schedule, Once) else Policies()
+
+
+def _task(said: Mapping[str, Any]) -> str:
+    task = said.get("task", CRAWL if "url" in said else None)
+    if task is None:
+        raise WrongField("task", "A job needs a task to run, or a url to crawl.")
+    return str(task)
+
+
+def _args(current: Mapping[str, Any], said: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
+    """The args, with what was said about the source among them."""
+    args = dict(said.get("args", current))
+    for name in SOURCE:
+        if name not in source:
+            continue
+        if "args" in said and args.get(name, source[name]) != source[name]:
+            raise _twice(name, f"args.{name}")
+        args[name] = source[name]
+    return args
+
+
+def _backoff(said: Mapping[str, Any]) -> BackoffWords:
+    """Ours, if it says no other base than the seed's words do."""
+    seconds: int = said["retry_backoff_seconds"]
+    ours: BackoffWords | None = said.get("backoff")
+    if ours is None:
+        return BackoffWords(base=timedelta(seconds=seconds))
+    if ours.base != timedelta(seconds=seconds):
+        raise _twice("retry_backoff_seconds", "backoff")
+    return ours
+
+
+# -- the schedule
+
+
+def _new_schedule(said: Mapping[str, Any], here: Here) -> Schedule:
+    """In the order of the seed: an interval wins over a cron expression; neither means once, at once."""
+    zone, enabled = said.get("timezone", here.timezone), said.get("schedule_enabled")
+    theirs = _in_their_words(said, said, zone)
+    ours = schedule_of(said["schedule"], zone, here.now) if "schedule" in said else None
+    if ours is not None:
+        return _agreed(ours, None if enabled is False else theirs, enabled)
+    if enabled is False:
+        return Once(here.now)
+    if enabled and theirs is None:
+        raise WrongField(
+            "schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule."
+        )
+    return theirs or Once(here.now)
+
+
+def _in_their_words(new: Mapping[str, Any], said: Mapping[str, Any], zone: str) -> Schedule | None:
+    if "interval_minutes" in new:
+        return intervals.every(new["interval_minutes"], said.get("interval_type") or "minutes")
+    if "interval_type" in new and said.get("interval_minutes") is None:
+        raise WrongField("interval_type", "interval_type needs interval_minutes: how many of them?")
+    if "interval_type" in new:
+        return intervals.every(said["interval_minutes"], new["interval_type"])
+    if "schedule_time" in new:
+        return intervals.cron(new["schedule_time"], zone)
+    return None
+
+
+def _agreed(ours: Schedule, theirs: Schedule | None, enabled: bool | None) -> Schedule:
+    if theirs is not None and theirs != ours:
+        raise _twice("schedule", "interval_minutes or schedule_time")
+    if enabled is not None and enabled is not is_recurring(ours):
+        raise _twice("schedule", "schedule_enabled")
+    return ours
+
+
+def _other_schedule(
+    current: Schedule, new: Mapping[str, Any], said: Mapping[str, Any], here: Here
+) -> Schedule:
+    zone = new.get("timezone") or (current.timezone if isinstance(current, Cron) else here.timezone)
+    interval = intervals.interval_of(current)
+    known = {"interval_minutes": None if interval is None else interval[0]} | dict(said)
+    theirs = _in_their_words(new, known, zone)
+    ours = schedule_of(new["schedule"], zone, here.now) if "schedule" in new else None
+    enabled = new.get("schedule_enabled")
+    if ours is not None:
+        return _agreed(ours, theirs, enabled)
+    if enabled is False:
+        return Manual()
+    if theirs is not None:
+        return theirs
+    if enabled:
+        raise WrongField(
+            "schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule."
+        )
+    return zoned(current, zone)
+
+
+# -- what cannot be
+
+
+def _refuse_read_only(body: JobEdit, current: Mapping[str, Any]) -> None:
+    given = dict(body.model_extra or {})
+    if "app" in body.model_fields_set:
+        given["app"] = body.app
+    for name, value in given.items():
+        if name in MOVING or value == current[name]:
+            continue
+        if name == "version":
+            raise Stale(f"This job is at version {current['version']} by now, not {value}: get it again.")
+        raise WrongField(name, f"{name} is read-only; it is {current[name]!r} now. Leave it out.")
+
+
+def _refuse_missing(new: Mapping[str, Any]) -> None:
+    for name, value in new.items():
+        if value is None and name not in MAY_BE_NONE:
+            raise WrongField(name, f"{name} cannot be null: leave it out, or say what it should be.")
+
+
+def _twice(one: str, other: str) -> WrongField:
+    return WrongField(one, f"{one} and {other} say different things: say it once.")

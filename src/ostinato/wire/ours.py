@@ -1,0 +1,158 @@
+"""A job in our own words, coming in."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
+
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Definition
+from ostinato.core.payload import encode
+from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
+from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.schedule import Cron, Once, Schedule, from_json, parse_schedule
+from ostinato.core.window import Window
+from ostinato.wire.words import Instant, Span, Switch, Text, Whole, Words, WrongField
+
+Count = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
+
+
+class BackoffWords(Words):
+    """The delays between attempts."""
+
+    kind: BackoffKind | None = None
+    base: Span | None = None
+    cap: Span | None = None
+    factor: Annotated[float, Field(ge=1, le=1000, strict=True)] | None = None
+    steps: list[Span] | None = None
+    jitter: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
+    never_retry: list[Text] | None = None
+
+
+def _backoff_object(given: object) -> object:
+    """A duration alone is the base, a list of them are the steps."""
+    match given:
+        case str() | int() | float():
+            return {"base": given}
+        case list():
+            return {"steps": given}
+        case _:
+            return given
+
+
+class OurWords(Words):
+    """What can be said about a job in our words; null is as good as left out, but where it means "none"."""
+
+    task: Text | None = None
+    args: dict[str, Any] | None = None
+    schedule: dict[str, Any] | Text | None = Field(
+        None,
+        description='{"every": "6h"}, {"cron": "0 9 * * *", "timezone": "Europe/Paris"}, '
+        '{"at": "2026-11-16T09:00:00Z"}, {"manual": true}, or text: 30m, @daily, now, manual',
+    )
+    timezone: Text | None = None
+    key: Text | None = None
+    name: Text | None = None
+    description: Text | None = None
+    queue: Text | None = None
+    priority: Annotated[Whole, Field(ge=1, le=10)] | None = None
+    tags: Annotated[list[Text], Field(max_length=50)] | None = None
+    metadata: dict[str, Any] | None = None
+    owner: Text | None = None
+    first_run: FirstRun | None = None
+    start_at: Instant | None = None
+    end_at: Instant | None = None
+    fixed_delay: Switch | None = None
+    total_repeats: Count | None = None
+    window: dict[str, Any] | None = Field(
+        None, description='{"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "UTC"}'
+    )
+    jitter: Span | None = None
+    catch_up: CatchUp | None = None
+    late_after: Span | None = None
+    catch_up_limit: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    catch_up_within: Span | None = None
+    overlap: Overlap | None = None
+    max_overlap: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    max_retries: Count | None = None
+    backoff: Annotated[BackoffWords, BeforeValidator(_backoff_object)] | None = None
+    retry_reset_period: Span | None = None
+    when_exhausted: WhenExhausted | None = None
+    on_lost: OnLost | None = None
+    timeout: Span | None = None
+    keep_executions: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    keep_days: Annotated[Whole, Field(ge=0, le=36_500)] | None = None
+
+
+POLICIES: Final = frozenset(field.name for field in fields(Policies))
+MAY_BE_NONE: Final = frozenset(
+    {"key", "start_at", "end_at", "window", "catch_up_within", "retry_reset_period", "timeout", "keep_executions",
+     "keep_days"}
+)  # fmt: skip
+TEXTS: Final = ("task", "key", "name", "description", "queue", "priority", "owner", "app")
+
+
+def changed(definition: Definition, said: Mapping[str, Any]) -> Definition:
+    """The definition with what was said, in values of ours; `schedule` is a Schedule by now."""
+    given: dict[str, Any] = {name: said[name] for name in (*TEXTS, "schedule") if name in said}
+    if "args" in said:
+        given["args"] = encode(said["args"], "args")
+    if "metadata" in said:
+        given["metadata"] = encode(said["metadata"], "metadata")
+    if "tags" in said:
+        given["tags"] = tuple(said["tags"])
+    return replace(definition, **given, policies=_policies(definition.policies, said))
+
+
+def schedule_of(words: Mapping[str, Any] | str, timezone: str, now: datetime) -> Schedule:
+    """The schedule that somebody wrote; a cron without a zone is in ours."""
+    with about("schedule"):
+        if isinstance(words, str):
+            return Once(now) if words.strip().lower() == "now" else parse_schedule(words, timezone)
+        if words.keys() == {"cron"}:
+            return from_json({**words, "timezone": timezone})
+        return from_json(words)
+
+
+def zoned(schedule: Schedule, timezone: str) -> Schedule:
+    """The same wall times in another zone."""
+    with about("timezone"):
+        if isinstance(schedule, Cron):
+            return Cron(schedule.expression, timezone)
+    raise WrongField("timezone", "Only a cron schedule has a time zone; intervals count real time.")
+
+
+@contextmanager
+def about(field: str) -> Iterator[None]:
+    """Whatever is wrong inside is wrong about this field."""
+    try:
+        yield
+    except WrongField:
+        raise
+    except Invalid as error:
+        raise WrongField(field, str(error)) from None
+
+
+def _policies(policies: Policies, said: Mapping[str, Any]) -> Policies:
+    given = {name: said[name] for name in POLICIES & said.keys() - {"window", "backoff"}}
+    if "window" in said:
+        with about("window"):
+            given["window"] = None if said["window"] is None else Window.from_json(said["window"])
+    if "backoff" in said:
+        with about("backoff"):
+            given["backoff"] = _backoff(policies.backoff, said["backoff"])
+    return replace(policies, **given)
+
+
+def _backoff(backoff: Backoff, words: BackoffWords) -> Backoff:
+    given = words.said()
+    if "jitter" in given:
+        given["spread"] = given.pop("jitter")
+    for name in given.keys() & {"steps", "never_retry"}:
+        given[name] = tuple(given[name])
+    if given.get("steps") and "kind" not in given:
+        given = {"kind": BackoffKind.STEPS, "cap": max(given["steps"])} | given
+    return replace(backoff, **given)
