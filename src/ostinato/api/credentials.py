@@ -1,0 +1,98 @@
+"""Who comes in: by a token, by an API key, or, where neither is asked for, from this host alone.
+
+A credential is `Authorization: Bearer …` (a token or a key) or `X-API-Key: …`. One, and only one: a request that
+brings two could be read in two ways.
+
+Without auth whoever reaches the port may do everything. So the port is on loopback, and a request must say so: a
+browser that was lured to `http://evil.example` and then told that this name is 127.0.0.1 says `Host: evil.example`,
+and a page from elsewhere that calls us says where it is from (`Origin`).
+"""
+
+import ipaddress
+import re
+from typing import Final
+
+from starlette.datastructures import Headers
+
+from ostinato.api.auth import Tokens
+from ostinato.api.caller import Recognise, anybody
+from ostinato.config import Settings
+from ostinato.core.access import ANYBODY, Caller
+from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
+from ostinato.scheduler import Scheduler
+
+BEARER: Final = re.compile(r"bearer +(?P<credential>[!-~]+) *", re.IGNORECASE)
+AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?", re.IGNORECASE)
+ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)", re.IGNORECASE)
+WANTED: Final = "This needs a credential: Authorization: Bearer TOKEN, with a token or an API key."
+
+
+def recogniser(settings: Settings, desk: Scheduler, *, insecure: bool = False) -> Recognise:
+    """As the settings say: by credentials, or without; `insecure` asks nobody anything."""
+    if settings.auth_configured:
+        return ByCredential(Tokens.of(settings), desk)
+    return anybody if insecure else on_loopback
+
+
+def require_safe_binding(host: str, settings: Settings, *, insecure: bool) -> None:
+    """Without auth a server listens on loopback only, unless told that this is meant."""
+    if not (settings.auth_configured or insecure or is_loopback(host)):
+        raise InvalidSetting(
+            f"Without auth whoever reaches {host} could do everything: set OSTINATO_AUTH_SECRET (or another way of"
+            " auth), listen on 127.0.0.1, or say --insecure if this is meant."
+        )
+
+
+class ByCredential:
+    """Knows people by their tokens and programs by their keys."""
+
+    def __init__(self, tokens: Tokens | None, desk: Scheduler) -> None:
+        self._tokens, self._desk = tokens, desk
+
+    def __call__(self, headers: Headers) -> Caller:
+        credential = _credential(headers)
+        if credential.count(".") == 1:
+            return self._desk.keys.recognise(credential)
+        if self._tokens is None:
+            raise Unauthorized("Tokens are not taken here: come with an API key.")
+        return self._tokens.read(credential, self._desk.now())
+
+
+def on_loopback(headers: Headers) -> Caller:
+    """Anybody on this host, and nobody who was only sent here by a page from elsewhere."""
+    hosts, origins = headers.getlist("host"), headers.getlist("origin")
+    if len(hosts) != 1 or not _names_loopback(hosts[0]):
+        raise Forbidden("Without auth only requests to 127.0.0.1, ::1 or localhost are answered.")
+    if not all((found := ORIGIN.fullmatch(each)) and _names_loopback(found["authority"]) for each in origins):
+        raise Forbidden("Without auth pages from elsewhere are not answered.")
+    return ANYBODY
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name of one, is this host's own."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _names_loopback(authority: str) -> bool:
+    found = AUTHORITY.fullmatch(authority)
+    return found is not None and is_loopback(found["host"].strip("[]"))
+
+
+def _credential(headers: Headers) -> str:
+    """The one that was brought."""
+    bearers, keys = headers.getlist("authorization"), headers.getlist("x-api-key")
+    if not bearers and not keys:
+        raise Unauthorized(WANTED)
+    if len(bearers) + len(keys) > 1:
+        raise Unauthorized("There is more than one credential: bring one.")
+    if keys:
+        return keys[0]
+    found = BEARER.fullmatch(bearers[0])
+    if found is None:
+        raise Unauthorized(WANTED)
+    return found["credential"]

@@ -1,0 +1,206 @@
+"""Who is let in, by the headers of a request."""
+
+from datetime import timedelta
+
+import pytest
+from starlette.datastructures import Headers
+
+from ostinato import Ostinato
+from ostinato.api.auth import Tokens
+from ostinato.api.caller import anybody
+from ostinato.api.credentials import on_loopback, recogniser, require_safe_binding
+from ostinato.config import Settings
+from ostinato.core.access import ANYBODY, Caller, Role
+from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
+
+SECRET = "0123456789abcdef0123456789abcdef"
+HOUR = timedelta(hours=1)
+
+
+def headers(*pairs: tuple[str, str]) -> Headers:
+    return Headers(raw=[(name.lower().encode(), value.encode("latin-1")) for name, value in pairs])
+
+
+@pytest.fixture
+def desk(database_url):
+    app = Ostinato("shop", database_url=database_url)
+    app.open(upgrade=True)
+    yield app.scheduler
+    app.close()
+
+
+@pytest.fixture
+def recognise(desk):
+    return recogniser(Settings(auth_secret=SECRET), desk)
+
+
+@pytest.fixture
+def token(desk):
+    return Tokens.of(Settings(auth_secret=SECRET)).issue("ann", Role.OPERATOR, desk.now(), HOUR)
+
+
+@pytest.fixture
+def key(desk):
+    return desk.keys.create("ci", Role.VIEWER).text
+
+
+ANN, CI = Caller("ann", Role.OPERATOR), Caller("key:ci", Role.VIEWER)
+
+
+def test_tokens_and_keys_are_recognised(recognise, token, key):
+    assert recognise(headers(("Authorization", f"Bearer {token}"))) == ANN
+    assert recognise(headers(("authorization", f"bEARER  {token} "))) == ANN
+    assert recognise(headers(("Authorization", f"Bearer {key}"))) == CI
+    assert recognise(headers(("X-API-Key", key))) == CI
+
+
+def test_one_credential_is_enough_and_two_are_too_many(recognise, token, key):
+    bearer = ("Authorization", f"Bearer {token}")
+    for two in ((bearer, bearer), (bearer, ("X-API-Key", key)), (("X-API-Key", key), ("X-API-Key", key))):
+        with pytest.raises(Unauthorized, match="more than one"):
+            recognise(headers(*two))
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (),
+        (("Cookie", "token={token}"),),
+        (("Authorization", ""),),
+        (("Authorization", "Bearer"),),
+        (("Authorization", "Bearer "),),
+        (("Authorization", "Bearer a b"),),
+        (("Authorization", "Bearer {token} {token}"),),
+        (("Authorization", "Bearer {token},Bearer {token}"),),
+        (("Authorization", "Basic {token}"),),
+        (("Authorization", "{token}"),),
+        (("Authorization", "Bearer:{token}"),),
+        (("Authorization", "Bearer é"),),
+        (("Authorization", "Bearer ."),),
+        (("Authorization", "Bearer .."),),
+        (("X-API-Key", ""),),
+        (("X-API-Key", "é.é"),),
+        (("X-API-Key", "a" * 100_000),),
+    ],
+)
+def test_what_is_no_credential_is_refused(recognise, token, pairs):
+    with pytest.raises(Unauthorized) as refused:
+        recognise(headers(*((name, value.format(token=token)) for name, value in pairs)))
+    assert token not in str(refused.value)
+
+
+def test_a_credential_is_good_by_the_one_clock(recognise, desk):
+    old = Tokens.of(Settings(auth_secret=SECRET)).issue("ann", Role.ADMIN, desk.now() - 2 * HOUR, HOUR)
+    with pytest.raises(Unauthorized, match="expired"):
+        recognise(headers(("Authorization", f"Bearer {old}")))
+
+
+def test_keys_alone_are_a_way_too(desk, token, key):
+    recognise = recogniser(Settings(auth_required=True), desk)
+    assert recognise(headers(("X-API-Key", key))) == CI
+    with pytest.raises(Unauthorized, match="come with an API key"):
+        recognise(headers(("Authorization", f"Bearer {token}")))
+    with pytest.raises(Unauthorized):
+        recognise(headers())
+
+
+def test_insecure_opens_nothing_that_has_auth(desk):
+    assert recogniser(Settings(), desk, insecure=True) is anybody
+    assert recogniser(Settings(), desk) is on_loopback
+    closed = recogniser(Settings(auth_secret=SECRET), desk, insecure=True)
+    with pytest.raises(Unauthorized):
+        closed(headers(("Host", "127.0.0.1")))
+
+
+# -- without auth
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "127.0.0.1:8060",
+        "localhost",
+        "LOCALHOST:80",
+        "localhost.",
+        "[::1]",
+        "[::1]:8060",
+        "127.9.9.9",
+    ],
+)
+def test_without_auth_this_host_is_answered(host):
+    assert on_loopback(headers(("Host", host))) == ANYBODY
+    assert on_loopback(headers(("Host", host), ("Origin", f"http://{host}"))) == ANYBODY
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8060",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "127.0.0.1@evil.example",
+        "10.0.0.1",
+        "0.0.0.0",
+        "[::]",
+        "::1",
+        "[::1",
+        "2130706433",
+        "127.1",
+        "localhost:8060:1",
+        "",
+        " ",
+        "localhost, evil.example",
+    ],
+)
+def test_without_auth_other_names_of_this_host_are_refused(host):
+    """DNS rebinding: a page that has made its own name point here."""
+    with pytest.raises(Forbidden):
+        on_loopback(headers(("Host", host)))
+
+
+@pytest.mark.parametrize("pairs", [(), (("Host", "localhost"), ("Host", "evil.example"))])
+def test_without_auth_there_must_be_one_host(pairs):
+    with pytest.raises(Forbidden):
+        on_loopback(headers(*pairs))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "",
+        "file://",
+        "http://localhost.evil.example",
+        "http://localhost@evil.example",
+    ],
+)
+def test_without_auth_pages_from_elsewhere_are_refused(origin):
+    with pytest.raises(Forbidden, match="from elsewhere"):
+        on_loopback(headers(("Host", "localhost:8060"), ("Origin", origin)))
+
+
+@pytest.mark.parametrize(
+    ("host", "settings", "insecure", "good"),
+    [
+        ("127.0.0.1", {}, False, True),
+        ("::1", {}, False, True),
+        ("localhost", {}, False, True),
+        ("0.0.0.0", {}, False, False),
+        ("::", {}, False, False),
+        ("192.0.2.1", {}, False, False),
+        ("example.org", {}, False, False),
+        ("", {}, False, False),
+        ("0.0.0.0", {}, True, True),
+        ("0.0.0.0", {"auth_secret": SECRET}, False, True),
+        ("0.0.0.0", {"auth_required": True}, False, True),
+    ],
+)
+def test_without_auth_a_server_listens_on_loopback_unless_told(host, settings, insecure, good):
+    if good:
+        require_safe_binding(host, Settings(**settings), insecure=insecure)
+    else:
+        with pytest.raises(InvalidSetting, match="--insecure"):
+            require_safe_binding(host, Settings(**settings), insecure=insecure)
