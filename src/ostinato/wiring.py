@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from ostinato.clock import Clock, MeasuredClock, SystemClock
 from ostinato.config import Settings
@@ -14,6 +15,11 @@ from ostinato.store.dialect import Kind
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry import Hooks, Telemetry
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from ostinato.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,13 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> En
         app=app,
         version=our_version(),
     )
+
+
+def build_api(parts: Parts, desk: "Scheduler") -> "FastAPI":
+    """The HTTP API around a front desk."""
+    from ostinato.api.app import create_app  # half a second of imports that only a server needs
+
+    return create_app(desk, parts.settings, version=our_version())
 
 
 def our_version() -> str:

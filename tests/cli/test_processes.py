@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,18 +103,30 @@ def test_a_worker_says_what_is_there_runs_and_stops_with_exit_code_0(folder, dat
     assert "Traceback" not in said
 
 
-def test_serve_without_an_app_serves_nothing_yet(folder):
-    with command(folder, "serve", "--port", "9999", OSTINATO_DATABASE_URL="sqlite:///here.db") as serve:
+def test_serve_without_an_app_serves_http(folder):
+    with command(folder, "serve", "--port", "0", OSTINATO_DATABASE_URL="sqlite:///here.db") as serve:
         serve.wait_for("Starting scheduler")
+        url = re.search(r"  http      (http://127.0.0.1:\d+)", serve.said)[1]
+        with urllib.request.urlopen(f"{url}/api/v1/jobs", timeout=60) as answer:
+            assert json.load(answer)["jobs"] == []
         serve.stop(signal.SIGINT)
         assert serve.end() == 0
-        assert "127.0.0.1:9999 stays closed for now" in serve.said
         assert f"  database  {folder}/here.db" in serve.said
         assert "  jobs      none declared" in serve.said
+        assert "Traceback" not in serve.said
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence(folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with command(folder, "serve", "--port", port) as serve:
+            assert serve.end() == 2
+    assert f"HTTP cannot listen on 127.0.0.1:{port}: Address already in use." in serve.said
+    assert "Traceback" not in serve.said
 
 
 def test_serve_without_a_worker_runs_nothing(folder):
-    with command(folder, "serve", "--app", "shop:app", "--no-worker") as serve:
+    with command(folder, "serve", "--port", "0", "--app", "shop:app", "--no-worker") as serve:
         serve.wait_for("Starting scheduler")
         serve.stop()
         assert serve.end() == 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
@@ -36,6 +36,10 @@ from ostinato.task import Call, Context, Registry, Task
 from ostinato.telemetry import Hook, Hooks
 
 if TYPE_CHECKING:
+    from socket import socket
+
+    from ostinato.app.serving import Listening
+    from ostinato.app.signals import Signals
     from ostinato.engine.engine import Engine
     from ostinato.scheduler import Scheduler
     from ostinato.scheduler.declarations import Applied
@@ -248,11 +252,12 @@ class Ostinato:
             engine.stop()
             await working
 
-    def run(self, *, migrate: bool = False, worker: bool = True) -> None:
+    def run(self, *, migrate: bool = False, worker: bool = True, listening: Listening | None = None) -> None:
         """Apply what is declared, say what is there, and work in this process until SIGTERM or SIGINT.
 
         A second signal stops at once. `migrate` brings the schema of PostgreSQL up to date first; without `worker`
-        jobs come due here, and run elsewhere. Logging is configured unless the program has done so.
+        jobs come due here, and run elsewhere; `listening` serves the HTTP API too. Logging is configured unless the
+        program has done so.
         """
         from ostinato.app.running import run_to_the_end
 
@@ -260,26 +265,43 @@ class Ostinato:
         for warning in self.settings.warnings:
             LOGGER.warning(warning)
         try:
-            run_to_the_end(self._run(migrate, worker))
+            with nullcontext() if listening is None else listening.bind() as bound:
+                run_to_the_end(self._run(migrate, worker, bound))
         finally:
             self.close()
         LOGGER.info("Stopped")
 
-    async def _run(self, migrate: bool, worker: bool) -> None:
+    async def _run(self, migrate: bool, worker: bool, bound: socket | None) -> None:
         from ostinato.app.signals import Signals
 
         with Signals() as signals:
-            await self.in_thread(lambda: self._begin(migrate, worker))
+            await self.in_thread(lambda: self._begin(migrate, worker, bound))
             engine = self.engine(worker=worker)
-            signals.pass_to(engine.stop)
-            await engine.run()
+            if bound is None:
+                signals.pass_to(engine.stop)
+                await engine.run()
+            else:
+                await self._serve(engine, bound, signals)
             self._hooks.drain(HOOKS_HAVE)
 
-    def _begin(self, migrate: bool, worker: bool) -> None:
+    async def _serve(self, engine: Engine, bound: socket, signals: Signals) -> None:
+        from ostinato.app.serving import HttpServer, run_beside
+        from ostinato.wiring import build_api
+
+        server = HttpServer(build_api(self.parts, self.scheduler), bound)
+
+        def stop() -> None:
+            server.stop()
+            engine.stop()
+
+        signals.pass_to(stop)
+        await run_beside(engine, server)
+
+    def _begin(self, migrate: bool, worker: bool, bound: socket | None) -> None:
         from ostinato.app.banner import announce
 
         self.open(upgrade=migrate)
-        announce(self, self.apply_declarations(), worker)
+        announce(self, self.apply_declarations(), worker, bound)
 
     def close(self) -> None:
         """Close the database."""

@@ -17,6 +17,8 @@ from ostinato.scheduler.declarations import Applied
 from ostinato.wiring import our_version
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from ostinato.app.app import Ostinato
 
 LOGGER: Final = logging.getLogger("ostinato")
@@ -24,23 +26,27 @@ TOLD: Final = ("timezone", "poll_interval", "lease", "concurrency")
 WIDEST: Final = 40  # of a column; what is longer pushes the next one aside
 
 
-def announce(app: "Ostinato", applied: Applied, worker: bool) -> None:
+def announce(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | None" = None) -> None:
     """Tell people on stdout (log lines in JSON: machines, by one line of the log)."""
     if app.settings.log_format is LogFormat.TEXT:
-        sys.stdout.write("\n".join(banner(app, applied, worker)) + "\n\n")
+        sys.stdout.write("\n".join(banner(app, applied, worker, bound)) + "\n\n")
         sys.stdout.flush()
     shown = app.settings.shown()
     fields: dict[str, object] = {name: shown[name] for name in TOLD}
+    if bound is not None:
+        fields["http"] = _url(bound)
     fields |= {"created": len(applied.created), "changed": len(applied.changed)}
     LOGGER.info(Line("Starting scheduler", {"database": app.parts.store.database.name} | fields))
 
 
-def banner(app: "Ostinato", applied: Applied, worker: bool) -> Iterator[str]:
+def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | None" = None) -> Iterator[str]:
     """The lines that people see first."""
     yield f"Ostinato {our_version()}" + (f", app {app.name}" if app.name else "")
     yield f"  database  {app.parts.store.database.name}"
     yield f"  timezone  {app.settings.timezone}"
     yield f"  worker    {_worker(app) if worker else 'none here: jobs come due, and run elsewhere'}"
+    if bound is not None:
+        yield f"  http      {_url(bound)}  (docs at /docs)"
     yield f"  jobs      {_summary(applied)}"
     views = [app.jobs.get(definition.key) for definition in app.declared if definition.key is not None]
     keys = [str(view.key) for view in views]
@@ -51,6 +57,12 @@ def banner(app: "Ostinato", applied: Applied, worker: bool) -> Iterator[str]:
         yield f"    {key:<{first}}  {schedule:<{second}}  {_next(view, app.settings.timezone):<31} {news}".rstrip()
     for key in applied.gone:
         yield f"  {key} is no longer declared; its job is still there. Delete it, or declare it again."
+
+
+def _url(bound: "socket") -> str:
+    from ostinato.app.serving import url_of
+
+    return url_of(bound)
 
 
 def _worker(app: "Ostinato") -> str:

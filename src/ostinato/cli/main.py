@@ -76,8 +76,8 @@ def _help_unless_told(context: typer.Context) -> None:
 @cli.command()
 def serve(
     app: AppOption = None,
-    host: Annotated[str, typer.Option(help="Where HTTP will listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Where HTTP will listen.")] = 8060,
+    host: Annotated[str, typer.Option(help="Where HTTP listens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Where HTTP listens.")] = 8060,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Run nothing here.")] = False,
     database: DatabaseOption = None,
     queues: QueuesOption = None,
@@ -85,7 +85,8 @@ def serve(
     migrate: MigrateOption = False,
 ) -> None:
     """Everything in one process."""
-    from ostinato.cli.process import Listening, serve
+    from ostinato.app.serving import Listening
+    from ostinato.cli.process import serve
 
     chosen = {"database_url": database, "queues": queues, "concurrency": concurrency}
     serve(app, chosen, Listening(host, port), worker=not no_worker, migrate=migrate)

@@ -1,20 +1,10 @@
 """The commands that stay: serve and worker."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-import typer
 
 from ostinato.app import Ostinato
+from ostinato.app.serving import Listening
 from ostinato.cli.loading import load_app
-
-
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """Where HTTP will listen."""
-
-    host: str
-    port: int
 
 
 def serve(
@@ -23,8 +13,7 @@ def serve(
     """Everything in one process."""
     app = load_app(where) if where is not None else Ostinato()
     app.configure(**chosen)
-    typer.echo(f"HTTP comes with a later version; {listening.host}:{listening.port} stays closed for now.")
-    app.run(worker=worker, migrate=migrate)
+    app.run(worker=worker, migrate=migrate, listening=listening)
 
 
 def work(where: str, chosen: Mapping[str, object], *, migrate: bool) -> None:
