@@ -34,7 +34,15 @@ SCALARS = {
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
     "queued": 1, "sort": "name", "tag": '"a"', "text": "a", "words": "",
 }  # fmt: skip
-BEFORE_AN_ID = {"list_live", "list_events", "list_executions", "delete_old_events", "search_executions", "list_keys"}
+BEFORE_AN_ID = {
+    "list_live",
+    "list_events",
+    "list_executions",
+    "delete_old_events",
+    "search_executions",
+    "queue_events_until",
+    "list_keys",
+}
 CELLS = {"uuid": UUID(int=9), "instant": NOW, "bigint": 1, "double": 1.0, "text": "default", "json": "{}"}
 PARTICULAR = {  # what a check of the schema wants
     "kind": "every", "asked": "hand", "waits_for": None, "result": "lost", "reason": "missed", "ended_as": "failed",
@@ -163,7 +171,8 @@ HOT = {
     "next_startable", "marks", "already_settled", "save_progress", "save_checkpoint", "unpark", "park",
     "holders", "live_of", "facts", "last_failure", "dealt_ranges", "executions_of", "list_executions",
     "list_skips", "extend_skips", "nth_newest", "prunable", "job_by_held_key", "jobs_by_key", "deleted_jobs",
-    "jobs_after", "live_by_id", "status_of", "search_executions_of",
+    "jobs_after", "live_by_id", "status_of", "search_executions_of", "occurrences_until",
+    "attempts_at", "ended_between", "skip_until", "newest_runs_of", "last_execution",
 }  # fmt: skip
 
 

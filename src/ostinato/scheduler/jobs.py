@@ -12,10 +12,12 @@ from ostinato.core.checks import check_definition
 from ostinato.core.errors import Invalid, NotFound, OstinatoError, Stale
 from ostinato.core.model import Change, Definition, Event, Job, Json, Live, Luck, Result, Skip, Status
 from ostinato.core.payload import encode
+from ostinato.core.why import Why
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.metrics import Figures
 from ostinato.scheduler.pages import PAGE, Page, Sort, check_page, check_words, job_cursor, job_key
 from ostinato.scheduler.views import JobStats, JobView
+from ostinato.scheduler.why import Inquiry
 from ostinato.store.jobs import Copy, Rule
 from ostinato.store.search import JobFilter, JobKey
 from ostinato.store.statistics import Counters
@@ -240,6 +242,15 @@ class JobDesk:
     def skips(self, ref: Ref, limit: int = 50) -> Sequence[Skip]:
         """The due times that were not run, the newest first."""
         return self._store.history.skips(self.resolve(ref), limit)
+
+    def why(self, ref: Ref, at: datetime | None = None) -> Why:
+        """What happened to the occurrence at or before an instant (now, unless given), as data and as sentences."""
+        if at is not None and at.tzinfo is None:
+            raise Invalid(
+                "The instant is in no time zone; say which one is meant, for example 2026-11-16T09:00:00Z."
+            )
+        now = self._clock.now()
+        return Inquiry(self._store, self._luck).why(self.get(ref), at or now, now)
 
     def events(self, ref: Ref | None = None, limit: int = 50) -> Sequence[Event]:
         """What people and Ostinato did, the newest first."""

@@ -13,6 +13,7 @@ from ostinato.store.locking import Definitions
 from ostinato.store.queue import Queue
 from ostinato.store.search import Search
 from ostinato.store.statistics import Statistics
+from ostinato.store.traces import Traces
 from ostinato.store.workers import Workers
 
 # Every statement, one file per subject. The columns of a table are always named in the order of the fields of their
@@ -35,6 +36,7 @@ class Store:
         self.keys = Keys(database, luck)
         self.search = Search(database, self.jobs)
         self.statistics = Statistics(database)
+        self.traces = Traces(database)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

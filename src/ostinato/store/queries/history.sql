@@ -21,7 +21,8 @@ SELECT id, fence, finished_at, result FROM {executions} WHERE id {in: ids uuid}
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
     checkpoint, by
-FROM (SELECT * FROM {executions} WHERE job_id = :job AND step = '' ORDER BY number DESC, attempt DESC LIMIT 100) AS e
+FROM (SELECT * FROM {executions} WHERE job_id = :job AND step = ''
+    ORDER BY number DESC, step DESC, attempt DESC LIMIT 100) AS t
 ORDER BY execution_number DESC LIMIT 1
 
 -- name: last_failure

@@ -73,16 +73,16 @@ ORDER BY 1 DESC LIMIT :limit OFFSET :offset
 
 -- name: search_executions_of
 -- The same of one job: the newest occurrence first, and its newest attempt.
-SELECT x.number, x.attempt, x.id FROM {live} AS x
+SELECT x.number, x.step, x.attempt, x.id FROM {live} AS x
 WHERE x.job_id = :job AND {part chosen_live}
   AND (CAST(:number AS {bigint}) IS NULL
        OR (x.number, x.attempt) < (CAST(:number AS {bigint}), CAST(:attempt AS {bigint})))
 UNION ALL
-SELECT e.number, e.attempt, e.id FROM {executions} AS e
+SELECT e.number, e.step, e.attempt, e.id FROM {executions} AS e
 WHERE e.job_id = :job AND {part chosen_ended}
   AND (CAST(:number AS {bigint}) IS NULL
        OR (e.number, e.attempt) < (CAST(:number AS {bigint}), CAST(:attempt AS {bigint})))
-ORDER BY 1 DESC, 2 DESC LIMIT :limit OFFSET :offset
+ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT :limit OFFSET :offset
 
 -- name: count_live
 -- How many are queued, and how many run.

@@ -16,7 +16,7 @@ WHERE t.started_at IS NOT NULL
 -- The same of one job.
 SELECT t.task, t.result, t.finished_at - t.started_at, t.started_at - t.run_at FROM (
     SELECT task, result, run_at, started_at, finished_at FROM {executions} WHERE job_id = :job AND step = ''
-    ORDER BY number DESC, attempt DESC LIMIT :limit) AS t
+    ORDER BY number DESC, step DESC, attempt DESC LIMIT :limit) AS t
 WHERE t.started_at IS NOT NULL
 
 -- name: last_seen

@@ -1,0 +1,124 @@
+"""What is asked about, and what is answered."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.model import Event, Execution, Job, Live, Skip, Status
+
+LATE: Final = timedelta(seconds=2)  # a start within this is on time
+
+
+class Verdict(StrEnum):
+    """What became of the occurrence."""
+
+    ENDED = "ended"  # it ran, or was withdrawn: its executions say how
+    RUNNING = "running"
+    QUEUED = "queued"
+    SKIPPED = "skipped"
+    NOT_RUN = "not_run"  # its time came, and nothing was queued: paused, waiting for a reset, or nobody there to do it
+    BEFORE_CREATION = "before_creation"
+    AFTER_THE_END = "after_the_end"
+    NOTHING_DUE = "nothing_due"
+    FORGOTTEN = "forgotten"  # its record was removed by retention
+
+
+class Because(StrEnum):
+    """What was in the way, or explains it."""
+
+    NOBODY_RUNNING = "nobody_running"
+    WORKERS_BUSY = "workers_busy"
+    UNKNOWN_TASK = "unknown_task"
+    QUEUE_NOT_SERVED = "queue_not_served"
+    QUEUE_PAUSED = "queue_paused"
+    PREVIOUS_RUN = "previous_run"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    ENDED = "ended"
+    MISSED = "missed"
+    WINDOW = "window"
+    BUDGET = "budget"
+    FAILED = "failed"
+    JITTER = "jitter"
+    BACKOFF = "backoff"
+    LIMIT = "limit"
+    STEPS = "steps"
+    BY_HAND = "by_hand"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason, with its times; `by`: who asked for it."""
+
+    because: Because
+    since: datetime | None = None
+    until: datetime | None = None
+    by: str = ""
+    execution_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """A process that worked, from when to when. Silent ones count until their last sign of life."""
+
+    since: datetime
+    until: datetime
+    tasks: frozenset[str]
+    queues: frozenset[str]  # none: all
+
+    def at(self, instant: datetime) -> bool:
+        return self.since <= instant <= self.until
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the database remembers around one occurrence."""
+
+    job: Job
+    status: Status
+    at: datetime  # the instant that was asked about
+    now: datetime
+    next_run_at: datetime | None = None
+    attempts: tuple[Execution | Live, ...] = ()  # of the occurrence, the first one first
+    skip: Skip | None = None  # instead of attempts
+    in_the_way: Execution | Live | None = None  # the run for which it was skipped, or had to wait
+    events: tuple[Event, ...] = ()  # what people did to the job up to then, the newest first
+    present: tuple[Presence, ...] = ()  # who worked around that time
+    queue_paused: Event | None = None  # that its queue was paused while it waited, and by whom
+    queue_resumed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The answer. `due_at` is the time of the occurrence that it is about, if there is one."""
+
+    at: datetime
+    verdict: Verdict
+    due_at: datetime | None
+    number: int | None
+    causes: tuple[Cause, ...]
+    sentences: tuple[str, ...]
+    next_run_at: datetime | None
+    attempts: tuple[Execution | Live, ...] = ()
+    skip: Skip | None = None
+
+
+Told = tuple[Cause | None, str]
+
+
+def absence(
+    present: Sequence[Presence], since: datetime, until: datetime
+) -> tuple[datetime | None, datetime | None] | None:
+    """When nobody was there, if that covers `since`: from the end of the last before to the begin of the next."""
+    if any(each.at(since) for each in present):
+        return None
+    before = max((each.until for each in present if each.until < since), default=None)
+    after = min((each.since for each in present if each.since > since), default=None)
+    return before, after if after is not None and after <= until + LATE else None
+
+
+def last_of(events: Sequence[Event], kind: str) -> Event | None:
+    return next((event for event in events if event.kind == kind), None)

@@ -1,0 +1,111 @@
+"""Gathers what is left of an occurrence, for core/why to explain."""
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from ostinato.core.model import Event, Execution, Live, Luck, WaitsFor
+from ostinato.core.why import Evidence, Presence, Why, explain
+from ostinato.core.why.explain import due_in, recorded_due, unrecorded_due
+from ostinato.scheduler.views import JobView
+from ostinato.store.rows import WorkerRow
+from ostinato.store.store import Store
+
+SIGNS: Final = timedelta(seconds=15)  # an idle worker gives a sign of life every ten seconds
+INSTANT: Final = timedelta(milliseconds=1)
+
+
+class Inquiry:
+    """Looks into one job."""
+
+    def __init__(self, store: Store, luck: Luck) -> None:
+        self._store, self._traces, self._luck = store, store.traces, luck
+
+    def why(self, view: JobView, at: datetime, now: datetime) -> Why:
+        """What happened to the occurrence at or before an instant; one to come is answered as of now."""
+        return explain(self._evidence(view, min(at, now), now))
+
+    def _evidence(self, view: JobView, at: datetime, now: datetime) -> Evidence:
+        attempts = self._attempts(view, at)
+        skip = self._traces.skip_at(view.id, at)
+        if attempts and skip and due_in(skip, view.job, at) > attempts[0].due_at:
+            attempts = ()  # what was due last is what the question is about
+        elif attempts:
+            skip = None
+        found = Evidence(view.job, view.status, at, now, view.next_run_at, attempts, skip)
+        return self._around(found)
+
+    def _attempts(self, view: JobView, at: datetime) -> tuple[Execution | Live, ...]:
+        """All attempts at the newest occurrence that was due by then."""
+        lives = [live for live in view.lives if live.due_at <= at and not live.step]
+        newest = max(lives, key=lambda live: (live.due_at, live.number), default=None)
+        number = self._traces.number_at(view.id, at)
+        ended = [] if number is None else self._traces.attempts(view.id, number)
+        if newest is None or (ended and (ended[0].due_at, ended[0].number) > (newest.due_at, newest.number)):
+            chosen = number
+        else:
+            chosen = newest.number
+            ended = ended if chosen == number else self._traces.attempts(view.id, chosen)
+        return (*ended, *(live for live in lives if live.number == chosen))
+
+    def _around(self, evidence: Evidence) -> Evidence:
+        """The same, with what happened around it."""
+        job, now = evidence.job, evidence.now
+        due = recorded_due(evidence) or unrecorded_due(job, evidence.at, now) or evidence.at
+        paused, resumed_at = self._queue_pause(evidence)
+        until = evidence.skip.recorded_at if evidence.skip else now
+        return replace(
+            evidence,
+            in_the_way=self._in_the_way(evidence),
+            events=tuple(self._traces.steering(job.id, until)),
+            present=tuple(_presence(row, now) for row in self._traces.workers(due - SIGNS)),
+            queue_paused=paused,
+            queue_resumed_at=resumed_at,
+        )
+
+    def _in_the_way(self, evidence: Evidence) -> Execution | Live | None:
+        if evidence.skip is not None:
+            other = evidence.skip.in_the_way
+            return None if other is None else self._store.history.find(other)
+        if not evidence.attempts:
+            return None
+        last = evidence.attempts[-1]
+        if isinstance(last, Live) and last.waits_for is WaitsFor.TURN:
+            lives = self._store.history.live(10, job_id=last.job_id)
+            return next((live for live in lives if live.number < last.number), None)
+        started = last.started_at or evidence.now
+        return self._traces.run_before(last.job_id, last.number, last.run_at, started)
+
+    def _queue_pause(self, evidence: Evidence) -> tuple[Event | None, datetime | None]:
+        """That the queue was paused while the last attempt waited, and until when."""
+        if not evidence.attempts:
+            return None, None
+        last = evidence.attempts[-1]
+        until = last.started_at or evidence.now
+        events = [
+            event
+            for event in self._traces.queue_events(self._luck.id(until + INSTANT))
+            if event.at <= until and json.loads(event.data).get("queue") == last.queue
+        ]
+        return _pause(events, max(last.queued_at, last.run_at))
+
+
+def _pause(events: list[Event], since: datetime) -> tuple[Event | None, datetime | None]:
+    """The pause among a queue's events, the newest first, that reached beyond an instant."""
+    resumed_at: datetime | None = None
+    for event in events:
+        if event.kind == "queue.paused":
+            return event, resumed_at
+        if event.at <= since:
+            return None, None
+        resumed_at = event.at
+    return None, None
+
+
+def _presence(row: WorkerRow, now: datetime) -> Presence:
+    if row.closed_at is not None:
+        until = row.closed_at if row.closed_as == "stopped" else row.renewed_at
+    else:
+        until = now if row.lease_until > now else row.renewed_at
+    return Presence(row.started_at, until, row.task_names, frozenset(json.loads(row.queues)))
