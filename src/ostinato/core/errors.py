@@ -14,6 +14,7 @@ OstinatoError
 │   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
 │   ├── SchemaBehind        the database needs `ostinato db upgrade`
 │   └── ForeignDatabase     not ours, or written by a newer version: left untouched
+├── Unreachable             somebody outside does not answer, or may not be called
 └── LeaseLost               this worker no longer holds what it was running
 
 A message is a sentence for a person.
@@ -74,6 +75,10 @@ class SchemaBehind(StoreError):
 
 class ForeignDatabase(StoreError):
     """A database that is not ours, or that a newer version wrote."""
+
+
+class Unreachable(OstinatoError):
+    """Somebody outside does not answer, or may not be called."""
 
 
 class LeaseLost(OstinatoError):
