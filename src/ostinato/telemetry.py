@@ -9,8 +9,8 @@ import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from uuid import UUID
 
 from ostinato.config import Settings
 from ostinato.core.errors import Invalid
-from ostinato.core.model import Change, Execution, Live, Result, Skip
+from ostinato.core.model import Change, Execution, Finished, Json, Live, Result, Skip
 from ostinato.core.payload import Line, decode
 
 KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled", "job:skipped")
@@ -145,15 +145,22 @@ class Telemetry:
 
     # -- runs
 
-    def started(self, lives: Iterable[Live]) -> None:
+    def started(self, lives: Sequence[Live]) -> None:
         """Executions were claimed, and start."""
         logged, listened = self._logs_runs(), self.hooks.wanted("job:start")
-        for live in lives:
-            self.counts.add("claimed")
+        self.counts.add("claimed", count=len(lives))
+        for live in lives if logged or listened else ():
             if logged:
                 _tell(logging.INFO, "Executing job", **_names(live), retry_attempt=live.attempt)
             if listened:
                 self.hooks.emit("job:start", _payload(live))
+
+    def completed(self, finished: Sequence[Finished]) -> None:
+        """Runs have simply completed."""
+        self.counts.add("settled", Result.COMPLETED, len(finished))
+        if self._logs_runs() or self.hooks.wanted("job:complete"):
+            for each in finished:
+                self._completed(each.live, each.at, each.outcome.result)  # type: ignore[union-attr]
 
     def changed(self, changes: Iterable[Change]) -> None:
         """A fire, settle, sweep or command was committed."""
@@ -245,7 +252,7 @@ class Telemetry:
         self.counts.add("settled", ended.result)
         match ended.result:
             case Result.COMPLETED:
-                self._completed(ended)
+                self._completed(ended, ended.finished_at, ended.value)
             case Result.CANCELLED:
                 _tell(logging.INFO, "Job cancelled", **_names(ended), by=ended.by)
                 self._emit("job:cancelled", ended, by=ended.by)
@@ -254,19 +261,19 @@ class Telemetry:
                     logging.WARNING,
                     "Cleared stale lock",
                     **_names(ended),
-                    lock_age=_seconds(_duration(ended)),
+                    lock_age=_seconds(_duration(ended, ended.finished_at)),
                 )
                 self._failed(change, ended)
             case Result.FAILED | Result.TIMED_OUT:
                 self._failed(change, ended)
 
-    def _completed(self, ended: Execution) -> None:
+    def _completed(self, about: Live | Execution, at: datetime, value: Json | None) -> None:
+        duration = _duration(about, at)
         if self._logs_runs():
-            duration = _seconds(_duration(ended))
-            _tell(logging.INFO, "Job completed successfully", **_names(ended), duration=duration)
+            _tell(logging.INFO, "Job completed successfully", **_names(about), duration=_seconds(duration))
         if self.hooks.wanted("job:complete"):
-            result = None if ended.value is None else decode(ended.value, "result")
-            self._emit("job:complete", ended, result=result, duration=_duration(ended).total_seconds())
+            result = None if value is None else decode(value, "result")
+            self._emit("job:complete", about, result=result, duration=duration.total_seconds())
 
     def _failed(self, change: Change, ended: Execution) -> None:
         again = [live for live in change.add if (live.number, live.step) == (ended.number, ended.step)]
@@ -322,11 +329,9 @@ def _payload(about: Live | Execution) -> dict[str, Any]:
     }
 
 
-def _duration(ended: Execution) -> timedelta:
+def _duration(about: Live | Execution, until: datetime) -> timedelta:
     """By the wall clock, which somebody may have set back meanwhile."""
-    if ended.started_at is None:
-        return timedelta(0)
-    return max(ended.finished_at - ended.started_at, timedelta(0))
+    return timedelta(0) if about.started_at is None else max(until - about.started_at, timedelta(0))
 
 
 def _wait(live: Live) -> timedelta:

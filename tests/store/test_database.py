@@ -28,14 +28,14 @@ STATEMENTS = """
 -- name: add
 INSERT INTO {jobs} (id, x, note) VALUES (:id, :x, :note)
 -- name: add_many
-INSERT INTO {jobs} (id, x, at, note, weight, args) SELECT id, x, at, note, weight, args
+INSERT INTO {jobs} (id, x, at, note, weight, args) SELECT u.id, u.x, u.at, u.note, u.weight, u.args
 FROM {rows: id uuid, x bigint, at instant, note text, weight double, args json} WHERE true
 -- name: move
 UPDATE {jobs} AS j SET x = u.x FROM {rows: id uuid, x bigint} WHERE j.id = u.id
 -- name: move_known
-WITH known AS (SELECT id, x FROM {rows: id uuid, x bigint}) UPDATE {jobs} SET x = 0 WHERE id IN (SELECT id FROM known)
+WITH known AS (SELECT u.id AS id, u.x AS x FROM {rows: id uuid, x bigint}) UPDATE {jobs} SET x = 0 WHERE id IN (SELECT id FROM known)
 -- name: remove
-DELETE FROM {jobs} WHERE id IN (SELECT id FROM {rows: id uuid}) RETURNING id
+DELETE FROM {jobs} WHERE id IN (SELECT u.id FROM {rows: id uuid}) RETURNING id
 -- name: chosen
 SELECT id FROM {jobs} WHERE id {in: ids uuid} AND note {in: notes text} AND x {in: xs bigint} ORDER BY x
 -- name: all
@@ -470,7 +470,7 @@ WRITE_ON = """
 import sys, uuid
 from ostinato.store.database import open_database
 db = open_database(sys.argv[1], durable=False)
-db.load("-- name: add\\nINSERT INTO {jobs} (id, x) SELECT id, x FROM {rows: id uuid, x bigint} WHERE true")
+db.load("-- name: add\\nINSERT INTO {jobs} (id, x) SELECT u.id, u.x FROM {rows: id uuid, x bigint} WHERE true")
 print("ready", flush=True)
 sys.stdin.readline()
 written = 0

@@ -203,7 +203,7 @@ def test_a_definition_is_read_as_it_was_written(world, definition):
     edited = replace(definition, args="[]", key=None, tags=("z",))
     with world.store.database.write() as tx:
         tx.run("update_definition", id=job.id, **rows.written(edited))
-        assert Definitions().of(tx, {job.id: 1}) == {job.id: edited}
+        assert Definitions().of(tx, {job.id.bytes: 1}) == {job.id.bytes: edited}
 
 
 def test_a_definition_is_read_once_for_each_version(world, monkeypatch):

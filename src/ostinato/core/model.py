@@ -95,7 +95,7 @@ class Result(StrEnum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
+@value.dataclass(frozen=True, slots=True)
 class Definition:
     """What people wrote: an edit replaces it and raises its version."""
 
@@ -296,3 +296,4 @@ class Finished:
     live: Live
     outcome: Outcome
     at: datetime
+    definition: Definition | None = None  # what it ran by, where that is at hand

@@ -153,12 +153,12 @@ class Worker:
         me = str(self.lease.worker_id)
         for each in claimed:
             if not self.lease.trusted:
-                self._end(each.live, Interrupted())  # the claim took so long that the lease is in doubt
+                self._end(each, Interrupted())  # the claim took so long that the lease is in doubt
                 continue
             try:
                 context = self._context(each, me)
             except Invalid as error:
-                self._end(each.live, Failed(Error("Invalid", str(error)), final=True))
+                self._end(each, Failed(Error("Invalid", str(error)), final=True))
                 continue
             task = self._registry.get(each.live.task)
             running = self._runner.start(task, context, each.definition.policies.timeout)
@@ -175,10 +175,10 @@ class Worker:
         _, claimed = self._running.pop(hold)
         self._reported_stuck.discard(hold)
         self._progress.pop(hold, None)
-        self._end(claimed.live, outcome)
+        self._end(claimed, outcome)
 
-    def _end(self, live: Live, outcome: Outcome) -> None:
-        self._finished.append(Finished(live, outcome, self._clock.now()))
+    def _end(self, claimed: Claimed, outcome: Outcome) -> None:
+        self._finished.append(Finished(claimed.live, outcome, self._clock.now(), claimed.definition))
         self.bell.set()
 
     async def flush(self) -> int:
@@ -194,6 +194,7 @@ class Worker:
             raise
         if settled.left:
             asyncio.get_running_loop().call_later(LEFT_AGAIN, self._take_back, settled.left)
+        self._telemetry.completed(settled.plain)
         self._telemetry.changed(settled.changes)
         for each in settled.refused:
             self._telemetry.refused(each.live)

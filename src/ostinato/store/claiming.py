@@ -14,7 +14,7 @@ from uuid import UUID
 from ostinato.core.model import Claimed, Live
 from ostinato.store import rows
 from ostinato.store.database import Tx
-from ostinato.store.dialect import from_micros, to_uuid
+from ostinato.store.dialect import from_micros, to_bytes
 from ostinato.store.locking import Duty
 
 ROUNDS: Final = 20  # how often a claim looks again because nobody here knew the tasks it found
@@ -95,19 +95,19 @@ class Claiming(Duty):
                 break
         return sorted(taken, key=attrgetter("priority", "run_at")), parked
 
-    def _start(self, tx: Tx, ids: Sequence[UUID], search: Search) -> list[Live]:
+    def _start(self, tx: Tx, ids: Sequence[bytes], search: Search) -> list[Live]:
         started = tx.rows("claim", ids=ids, worker=search.worker, now=search.now)
-        return [rows.LIVE.of(row) for row in started]
+        return [rows.STARTED.of(row, None, search.worker, search.now, None) for row in started]
 
     def _keep_known(
         self, tx: Tx, found: Sequence[rows.Row], known: frozenset[str], parked: dict[str, int]
-    ) -> list[UUID]:
-        strange = [(to_uuid(row[0]), row[1]) for row in found if row[1] not in known]
+    ) -> list[bytes]:
+        strange = [row for row in found if row[1] not in known]
         if strange:
             tx.run("park", ids=[live_id for live_id, _ in strange])
             for _, task in strange:
                 parked[task] = parked.get(task, 0) + 1
-        return [to_uuid(row[0]) for row in found if row[1] in known]
+        return [live_id for live_id, task in found if task in known]
 
     def _unpark_now_and_then(self, tx: Tx, search: Search) -> None:
         """Also when there is always enough to do: what others set apart may be more urgent."""
@@ -126,9 +126,11 @@ class Claiming(Duty):
         return None if row is None or row[0] is None else from_micros(row[0])
 
     def _with_definitions(self, tx: Tx, lives: Sequence[Live], now: datetime) -> tuple[Claimed, ...]:
-        versions = {live.job_id: live.version or 0 for live in lives}
+        jobs = [to_bytes(live.job_id) for live in lives]
+        versions = {job_id: live.version or 0 for job_id, live in zip(jobs, lives, strict=True)}
         found = self._definitions.of(tx, versions) if lives else {}
-        unreadable = [live.id for live in lives if live.job_id not in found]
+        unreadable = [live.id for job_id, live in zip(jobs, lives, strict=True) if job_id not in found]
         if unreadable:
             tx.run("put_off", ids=unreadable, until=now + UNREADABLE)
-        return tuple(Claimed(live, found[live.job_id]) for live in lives if live.job_id in found)
+        with_theirs = zip(lives, map(found.get, jobs), strict=True)
+        return tuple(Claimed(live, definition) for live, definition in with_theirs if definition is not None)

@@ -7,7 +7,8 @@ What may stand in a statement besides SQL (never inside quotes):
 
     :now                             a parameter
     {jobs} {live} …                  our tables (`TABLES`)
-    {rows: id uuid, fence bigint}    the rows of the batch, as a table `u` with these columns
+    {rows: id uuid, fence bigint}    the rows of the batch, as a table `u`; its columns are written u.id, u.fence,
+                                     and it stands alone after FROM, or before CROSS JOIN
     {in: ids uuid}                   `= ANY (…)` / `IN (…)` over a list parameter: `WHERE j.id {in: ids uuid}`
     {for_update} {for_update_skip_locked} {for_share}      row locks, also `{for_update of j}`; SQLite has none
     {greatest} {least}               of several values, none of them null
@@ -56,6 +57,11 @@ IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 ROW_LOCK: Final = re.compile(
     r"(?P<lock>for_update_skip_locked|for_update|for_share)(?: of (?P<table>[a-z_]+))?"
 )
+U: Final = "{u}"  # where the one row would stand
+CELL: Final = re.compile(r"\bu\.([a-z_][a-z0-9_]*)")
+ONLY_CELLS: Final = re.compile(
+    r"SELECT ((?:\?\d+|NULL|''|,\s+)+)\s+WHERE true"
+)  # VALUES takes 4 µs less for a wide row
 FILLFACTOR: Final = re.compile(r"fillfactor (?P<percent>\d+)")
 
 
@@ -293,7 +299,13 @@ class _Rendering:
         parameter = self._parameter(name)
         if self.postgres:
             return f"= ANY ({parameter}::{self.dialect.type_of(kind)}[])"
+        if kind == "uuid":  # one after the other in a blob: half the cost of hexadecimal text
+            return f"IN (SELECT substr({parameter}, key * 16 + 1, 16) FROM json_each({self._places(name)}))"
         return f"IN (SELECT {_from_json('value', kind)} FROM json_each({parameter}))"
+
+    def _places(self, name: str) -> str:
+        """A JSON array that is as long as a list of ids."""
+        return f":{name}_places"
 
     def _column(self, text: str) -> tuple[str, str]:
         match = COLUMN.fullmatch(text)
@@ -310,19 +322,31 @@ def _without_comments(text: str) -> str:
 
 
 class _RowByRow(_Rendering):
-    """A statement of SQLite for one row at a time: binding a wide row costs half of taking it out of JSON."""
+    """A statement of SQLite for one row at a time, its cells in the place of `u.column`, and no `u` to join.
+
+    Binding a wide row costs half of taking it out of JSON.
+    """
 
     def __init__(self, dialect: Dialect, name: str, whole: Statement) -> None:
         super().__init__(dialect, name)
         self.parameters = list(whole.parameters)
         self.width = len(whole.columns)
+        self.place = {column: i for i, (column, _) in enumerate(whole.columns, 1)}
+
+    def render(self, text: str) -> Statement:
+        rendered = super().render(text)
+        alone = rendered.sql.replace(f"FROM {U} CROSS JOIN ", "FROM ").replace(f"FROM {U}", "")
+        bound = CELL.sub(lambda cell: f"?{self.place[cell[1]]}", alone)
+        return replace(rendered, sql=ONLY_CELLS.sub(r"VALUES (\1)", bound))
 
     def _parameter(self, name: str) -> str:
         return f"?{self.width + self.parameters.index(name) + 1}"
 
+    def _places(self, name: str) -> str:
+        raise self._wrong("cannot have a batch and a list of ids")
+
     def _rows(self, text: str) -> str:
-        names = (self._column(part.strip())[0] for part in text.split(","))
-        return f"(SELECT {', '.join(f'?{i} AS {name}' for i, name in enumerate(names, 1))}) AS u"
+        return U
 
 
 def _from_json(value: str, kind: str) -> str:
@@ -352,6 +376,11 @@ def to_uuid(value: UUID | bytes) -> UUID:
     _set_int(made, int.from_bytes(value, "big"))
     _set_safety(made, UNKNOWN)
     return made
+
+
+def to_bytes(value: UUID | bytes) -> bytes:
+    """An id as both databases return it: quick to compare and to look up."""
+    return value if type(value) is bytes else value.int.to_bytes(16, "big")  # type: ignore[union-attr]
 
 
 UNKNOWN: Final = SafeUUID.unknown  # looking up a member of an Enum is a call

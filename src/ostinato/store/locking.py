@@ -16,23 +16,23 @@ from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job
 from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_uuid
+from ostinato.store.dialect import from_micros, to_bytes, to_uuid
 
 log = logging.getLogger("ostinato.store")
 
 
 class Definitions:
-    """Parsed definitions by job and version: a definition is read once, however often its job runs."""
+    """Parsed definitions by job and version: that of a job that recurs is read once, however often it runs."""
 
     def __init__(self, most: int = 20_000) -> None:
         self._most = most
-        self._known: OrderedDict[UUID, tuple[int, Definition]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[int, Definition]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, tx: Tx, versions: Mapping[UUID, int]) -> dict[UUID, Definition]:
-        """The definitions of jobs at these versions. One that cannot be read is left out."""
-        found: dict[UUID, Definition] = {}
-        missing: list[UUID] = []
+    def of(self, tx: Tx, versions: Mapping[bytes, int]) -> dict[bytes, Definition]:
+        """The definitions of jobs at these versions, by id. One that cannot be read is left out."""
+        found: dict[bytes, Definition] = {}
+        missing: list[bytes] = []
         with self._lock:
             for job_id, version in versions.items():
                 known = self._known.get(job_id)
@@ -42,8 +42,8 @@ class Definitions:
                     missing.append(job_id)
         return found | self._read(tx, missing) if missing else found
 
-    def _read(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, Definition]:
-        read: dict[UUID, Definition] = {}
+    def _read(self, tx: Tx, ids: Sequence[bytes]) -> dict[bytes, Definition]:
+        read: dict[bytes, Definition] = {}
         for row in tx.rows("definitions", ids=ids):
             try:
                 job_id, version, definition = rows.definition_of(row)
@@ -54,10 +54,11 @@ class Definitions:
                 )
                 continue
             read[job_id] = definition
-            self._keep(job_id, version, definition)
+            if is_recurring(definition.schedule):
+                self._keep(job_id, version, definition)
         return read
 
-    def _keep(self, job_id: UUID, version: int, definition: Definition) -> None:
+    def _keep(self, job_id: bytes, version: int, definition: Definition) -> None:
         with self._lock:
             self._known[job_id] = version, definition
             if len(self._known) > self._most:
@@ -85,8 +86,12 @@ def locked_jobs(tx: Tx, definitions: Definitions, ids: Iterable[UUID]) -> dict[U
 
 def with_definitions(tx: Tx, definitions: Definitions, facts: Mapping[UUID, Facts]) -> dict[UUID, Job]:
     """Jobs from their facts; those whose definition cannot be read are left out."""
-    found = definitions.of(tx, {job_id: each.version for job_id, each in facts.items()})
-    return {job_id: Job(job_id, definition, facts[job_id]) for job_id, definition in found.items()}
+    found = definitions.of(tx, {to_bytes(job_id): each.version for job_id, each in facts.items()})
+    return {
+        job_id: Job(job_id, definition, each)
+        for job_id, each in facts.items()
+        if (definition := found.get(to_bytes(job_id))) is not None
+    }
 
 
 def lives_of(tx: Tx, ids: Sequence[UUID], statement: str = "lock_live") -> Lives:

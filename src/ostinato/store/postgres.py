@@ -27,6 +27,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.types.string import ByteaBinaryLoader
 
 from ostinato.core.errors import Invalid, InvalidSetting, StoreError, StoreUnavailable
 from ostinato.store.arrays import ARRAYS, DUMPERS
@@ -56,6 +57,9 @@ def _cursor(connection: Connection) -> Cursor:
     for values, dumper in DUMPERS.values():
         cursor.adapters.register_dumper(values, dumper)
     cursor.adapters.register_dumper(int, Int8BinaryDumper)  # one size, for the same reason
+    cursor.adapters.register_loader(
+        "uuid", ByteaBinaryLoader
+    )  # what SQLite gives too, and cheaper to compare
     return cursor
 
 

@@ -30,21 +30,32 @@ class Shape(Generic[T]):
     of a loop over the columns, and it runs several times for every execution.
     """
 
-    def __init__(self, kind: type[T], only: Sequence[str] | None = None) -> None:
+    def __init__(self, kind: type[T], only: Sequence[str] | None = None, given: Sequence[str] = ()) -> None:
+        """`given` are not read from the row, but are the next arguments of `of`."""
         self.columns = tuple(only or [field.name for field in fields(kind)])  # type: ignore[arg-type]
         hints = get_type_hints(kind)
         self.row: Callable[[T], tuple[Any, ...]] = attrgetter(*self.columns)
-        self.of: Callable[[Row], T] = _compiled(kind, {name: _reader(hints[name]) for name in self.columns})
+        readers = {name: _reader(hints[name]) for name in self.columns if name not in given}
+        self.of: Callable[..., T] = _compiled(kind, self.columns, readers)
 
 
-def _compiled(kind: type[T], readers: Mapping[str, Reader | None]) -> Callable[[Row], T]:
-    known: dict[str, Any] = {f"read_{name}": read for name, read in readers.items()} | {"kind": kind}
-    cells = [
-        f"cell_{name}" if read is None else f"None if cell_{name} is None else read_{name}(cell_{name})"
-        for name, read in readers.items()
-    ]
-    unpacked = ", ".join(f"cell_{name}" for name in readers)
-    exec(f"def of(row):\n    ({unpacked},) = row\n    return kind({', '.join(cells)})", known)
+def _compiled(
+    kind: type[T], columns: Sequence[str], readers: Mapping[str, Reader | None]
+) -> Callable[..., T]:
+    known: dict[str, Any] = {f"read_{name}": read for name, read in readers.items()} | {"_make": kind}
+    lines, earlier = [f"({', '.join(readers)},) = row"], None
+    for name, read in readers.items():
+        if read is None:
+            continue
+        cell = f"None if {name} is None else read_{name}({name})"
+        if read is from_micros:  # often the same instant as the one before
+            lines.append(f"cell_{name} = {name}")
+            cell = f"{earlier} if {name} == cell_{earlier} else {cell}" if earlier else cell
+            earlier = name
+        lines.append(f"{name} = {cell}")
+    lines.append(f"return _make({', '.join(f'{name}={name}' for name in columns)})")
+    given = [name for name in columns if name not in readers]
+    exec(f"def of({', '.join(['row', *given])}):\n    " + "\n    ".join(lines), known)
     return known["of"]  # type: ignore[no-any-return]
 
 
@@ -62,6 +73,9 @@ def _reader(hint: Any) -> Reader | None:
 
 FACTS: Final = Shape(Facts)
 LIVE: Final = Shape(Live)
+STARTED: Final = Shape(
+    Live, given=("waits_for", "worker_id", "started_at", "progress")
+)  # known to whom claims
 EXECUTION: Final = Shape(Execution)
 EVENT: Final = Shape(Event)
 SKIP: Final = Shape(Skip, [field.name for field in fields(Skip) if field.name != "follows"])
@@ -132,8 +146,8 @@ def facts_of(row: Row) -> tuple[UUID, Facts]:
     return to_uuid(row[0]), FACTS.of(row[1:])
 
 
-def definition_of(row: Row) -> tuple[UUID, int, Definition]:
-    """An id, a version and what people wrote."""
+def definition_of(row: Row) -> tuple[bytes, int, Definition]:
+    """An id as it stands there, a version and what people wrote."""
     job_id, version, app, key, name, description, task, args, queue, priority, *rest = row
     schedule, policies, tags, metadata, owner, declared = rest
     definition = Definition(
@@ -141,7 +155,7 @@ def definition_of(row: Row) -> tuple[UUID, int, Definition]:
         name=name, description=description, queue=queue, priority=priority,
         tags=() if tags == NO_TAGS else tuple(json.loads(tags)), metadata=metadata, owner=owner, declared=declared,
     )  # fmt: skip
-    return to_uuid(job_id), version, definition
+    return job_id, version, definition
 
 
 def written(definition: Definition) -> dict[str, Any]:

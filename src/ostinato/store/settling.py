@@ -19,6 +19,7 @@ from ostinato.store import locking, rows
 from ostinato.store.database import Tx
 from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.locking import Duty, Lives
+from ostinato.store.plainly import settle_plainly
 
 log = logging.getLogger("ostinato.store")
 
@@ -36,11 +37,17 @@ class Settled:
     """What became of a batch of finished executions."""
 
     changes: tuple[Change, ...] = ()
+    plain: tuple[Finished, ...] = ()  # settled too: successes that nothing more needs to be said of
     refused: tuple[Finished, ...] = ()  # their fence was stale: somebody else has them, or had them ended
     left: tuple[Finished, ...] = ()  # could not be settled here, and are still under their worker
 
     def __add__(self, other: "Settled") -> "Settled":
-        return Settled(self.changes + other.changes, self.refused + other.refused, self.left + other.left)
+        return Settled(
+            self.changes + other.changes,
+            self.plain + other.plain,
+            self.refused + other.refused,
+            self.left + other.left,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,12 @@ class Settling(Duty):
 
     def settle_in(self, tx: Tx, finished: Sequence[Finished]) -> Settled:
         """The heart of settle, for a transaction that is open already. Here `refused` is all that was stale."""
+        done = settle_plainly(tx, self._database.dialect.kind, finished)
+        plain = tuple(each for each in finished if each.live.id in done) if done else ()
+        rest = [each for each in finished if each.live.id not in done] if done else finished
+        return replace(self._settle_fully(tx, rest), plain=plain) if rest else Settled(plain=plain)
+
+    def _settle_fully(self, tx: Tx, finished: Sequence[Finished]) -> Settled:
         facts, lives = locking.lock_running(tx, [each.live for each in finished])
         jobs = locking.with_definitions(tx, self._definitions, facts)
         several = len(facts) < len(finished)
@@ -90,7 +103,7 @@ class Settling(Duty):
             if several:
                 jobs[job.id], lives[job.id] = change.job, _after(lives[job.id], change)
         self._save(tx, _one_per_job(changes) if several else changes, facts)
-        return Settled(tuple(changes), tuple(stale), tuple(left))
+        return Settled(tuple(changes), (), tuple(stale), tuple(left))
 
     # -- while it runs
 

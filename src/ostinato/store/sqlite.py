@@ -18,7 +18,7 @@ from uuid import UUID
 from ostinato.core.errors import ForeignDatabase, Invalid, InvalidSetting, StoreError, StoreUnavailable
 from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, driver_connection
-from ostinato.store.dialect import Dialect, Kind, Statement, to_micros
+from ostinato.store.dialect import Dialect, Kind, Statement, to_bytes, to_micros
 from ostinato.store.turn import FILE_MODE, Turn
 
 OLDEST: Final = (3, 38, 0)
@@ -27,7 +27,7 @@ AWAY: Final = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
     | {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT}
 )
-WIDE: Final = 4  # from so many columns on it is quicker to bind the rows of a batch one by one
+WIDE: Final = 3  # from so many columns on it is quicker to bind the rows of a batch one by one
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
@@ -54,6 +54,11 @@ class SqliteTx(Tx):
         self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]
     ) -> sqlite3.Cursor:
         values = {name: _value(value) for name, value in params.items()}
+        for name, kind in statement.lists.items():
+            if kind == "uuid":
+                ids = params[name]
+                values[name] = b"".join(map(to_bytes, ids))
+                values[f"{name}_places"] = f"[{','.join('0' * len(ids))}]"
         if batch is not None:
             values["rows"] = to_json(batch)
         try:
@@ -86,7 +91,7 @@ def _column(column: tuple[str, str], cells: tuple[Any, ...]) -> Sequence[Any]:
     """The cells of one column of a batch, as SQLite takes them."""
     match column[1]:
         case "uuid":
-            return [None if cell is None else cell.int.to_bytes(16, "big") for cell in cells]
+            return [None if cell is None else to_bytes(cell) for cell in cells]
         case "instant":
             return [None if cell is None else to_micros(cell) for cell in cells]
         case "text":
@@ -96,8 +101,8 @@ def _column(column: tuple[str, str], cells: tuple[Any, ...]) -> Sequence[Any]:
 
 
 def _plain(value: object) -> Any:
-    if isinstance(value, UUID):
-        return value.hex
+    if isinstance(value, bytes | UUID):
+        return to_bytes(value).hex()
     if isinstance(value, datetime):
         return to_micros(value)
     raise TypeError(f"{type(value).__name__} cannot stand in a batch")

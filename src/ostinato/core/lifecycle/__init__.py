@@ -36,19 +36,23 @@ from ostinato.core.lifecycle.commands import (
     run,
 )
 from ostinato.core.lifecycle.firing import Dealt, fire, rewind
+from ostinato.core.lifecycle.plain import Plain, may_be_plain, plain
 from ostinato.core.lifecycle.settling import settle
 from ostinato.core.lifecycle.status import next_run_at, status
 
 __all__ = [
     "Dealt",
+    "Plain",
     "cancel",
     "cancel_execution",
     "create",
     "delete",
     "edit",
     "fire",
+    "may_be_plain",
     "next_run_at",
     "pause",
+    "plain",
     "release",
     "restart",
     "resume",

@@ -100,8 +100,7 @@ UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, pro
     version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
 WHERE id {in: ids uuid}
 RETURNING id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
-    slot, waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    slot, fence, version, args, failures, losses, releases, checkpoint, cancel_asked_at, cancel_by
 
 -- name: put_off
 -- Just claimed, but their definition cannot be read here: back, until later.
@@ -161,7 +160,7 @@ ORDER BY id LIMIT :limit
 -- name: save_progress
 -- How far runs are; fenced. What somebody else has locked is about to change anyway.
 WITH mine AS MATERIALIZED (
-    SELECT l.id, u.progress FROM {rows: id uuid, fence bigint, progress json} CROSS JOIN {live} AS l
+    SELECT l.id, u.progress AS progress FROM {rows: id uuid, fence bigint, progress json} CROSS JOIN {live} AS l
     WHERE l.id = u.id AND l.fence = u.fence {for_update_skip_locked of l})
 UPDATE {live} SET progress = mine.progress FROM mine WHERE {live}.id = mine.id
 

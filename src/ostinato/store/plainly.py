@@ -1,0 +1,74 @@
+"""Settling plain successes: few columns read, few written, no values made.
+
+What is special about a job, or about one of its runs, is seen at a glance, under the same locks that a full settle
+takes; such a run is left to it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.lifecycle import Plain, may_be_plain, plain
+from ostinato.core.model import Asked, Finished
+from ostinato.core.outcome import Completed
+from ostinato.store.database import Row, Tx
+from ostinato.store.dialect import Kind, from_micros, to_bytes
+
+SCHEDULE: Final = Asked.SCHEDULE  # looking up a member of an Enum is a call
+ENDS: Final = Plain.ENDS
+UNTOUCHED: Final = (None,) * 6  # paused, cancelled, ended, deleted, waiting for a reset, asked to stop
+
+
+def settle_plainly(tx: Tx, kind: Kind, finished: Sequence[Finished]) -> set[UUID]:
+    """Settle what is a plain success, and say which executions those were; all jobs are locked then."""
+    candidates = {to_bytes(each.live.job_id): each for each in finished if may_be_plain(each)}
+    if not candidates:
+        return set()
+    ending, going_on, moving, settled = list[Row](), list[Row](), list[Row](), set[UUID]()
+    for job_id, row in _alone(tx.rows("lock_glance", ids=_jobs_of(finished))):
+        each = candidates.get(job_id)
+        what = None if each is None else _judged(each, row)
+        if each is None or what is None:
+            continue
+        repeats = int(each.live.asked is SCHEDULE)
+        if what is ENDS:
+            ending.append((job_id, repeats, each.at))
+        else:
+            going_on.append((job_id, repeats))
+        moving.append((row[0], each.at, each.outcome.result))  # type: ignore[union-attr]
+        settled.add(each.live.id)
+    _write(tx, kind, ending, going_on, moving)
+    return settled
+
+
+def _jobs_of(finished: Sequence[Finished]) -> list[bytes]:
+    return list({to_bytes(each.live.job_id) for each in finished})
+
+
+def _alone(found: Sequence[Row]) -> Iterator[tuple[bytes, Row]]:
+    """The rows that are the only live ones of their jobs; they come in the order of jobs."""
+    jobs = [row[-1] for row in found]
+    for before, job_id, after, row in zip([None, *jobs], jobs, [*jobs[1:], None], found, strict=False):
+        if job_id not in (before, after):
+            yield job_id, row
+
+
+def _judged(each: Finished, row: Row) -> Plain | None:
+    live_id, fence, version, last_due_at, next_due_at, worker_id, *touched, _ = row
+    live = each.live
+    still_held = fence == live.fence and worker_id is not None and live_id == to_bytes(live.id)
+    if not still_held or version != live.version or tuple(touched) != UNTOUCHED or each.definition is None:
+        return None
+    last = None if last_due_at is None else from_micros(last_due_at)
+    return plain(each.definition, last, names_next=next_due_at is not None)
+
+
+def _write(tx: Tx, kind: Kind, ending: Sequence[Row], going_on: Sequence[Row], moving: Sequence[Row]) -> None:
+    if ending:
+        tx.run("end_with_success", ending)
+    if going_on:
+        tx.run("count_success", going_on)
+    if moving:
+        tx.run("move_completed", moving)
+        if kind is Kind.SQLITE:  # PostgreSQL takes them out of `live` with the same statement
+            tx.run("delete_live", [row[:1] for row in moving])

@@ -1,0 +1,94 @@
+"""The shortcut for plain successes says what the rule says.
+
+Every success in the random lives of test_lifecycle_properties.py is compared too (`Life.settle`).
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from ostinato.core.lifecycle import Plain, may_be_plain, plain
+from ostinato.core.model import Finished
+from ostinato.core.outcome import Lost
+from ostinato.core.policy import CatchUp, Overlap
+from tests.build import HOUR, MINUTE, NOW, a_definition, a_live
+from tests.core.life import FAILURE, SUCCESS, Life, plainly
+
+
+def running(**given):
+    """A life whose first occurrence is running."""
+    life = Life(**given)
+    if not life.lives:
+        life.advance(HOUR)
+        life.turn()
+    life.claim()
+    return life
+
+
+def verdict(life, outcome=SUCCESS):
+    return plainly(life.job, life.rows, life.running[0], outcome, life.now)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"at": NOW},
+        {"every": HOUR},
+        {"cron": "0 * * * *"},
+        {"every": HOUR, "overlap": Overlap.ALLOW, "max_overlap": 3},
+    ],
+    ids=["once", "every", "cron", "allow"],
+)
+def test_a_plain_success_is_seen_and_settles_as_the_rule_says(given):
+    life = running(**given)
+    expected = verdict(life)
+    assert expected is not None
+    life.settle()
+    assert life.job.facts == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"every": HOUR, "total_repeats": 2},
+        {"every": HOUR, "fixed_delay": True},
+        {"every": HOUR, "catch_up": CatchUp.ALL},
+    ],
+    ids=["repeats", "fixed delay", "catch up"],
+)
+def test_what_a_success_may_change_is_left_to_the_rule(given):
+    assert verdict(running(**given)) is None
+
+
+@pytest.mark.parametrize("outcome", [FAILURE, Lost()], ids=["failed", "lost"])
+def test_only_a_success_is_plain(outcome):
+    assert verdict(running(every=HOUR), outcome) is None
+
+
+@pytest.mark.parametrize("act", ["pause", "cancel", "delete", "run"])
+def test_what_somebody_has_touched_is_left_to_the_rule(act):
+    life = running(every=HOUR)
+    getattr(life, act)()
+    assert verdict(life) is None
+
+
+def test_a_manual_job_and_a_run_once_before_its_time_are_left_to_the_rule():
+    assert plain(a_definition(manual=True), None, names_next=False) is None
+    once = a_definition(at=NOW + HOUR)
+    assert plain(once, None, names_next=True) is None
+    assert plain(once, NOW + MINUTE, names_next=False) is None
+    assert plain(once, NOW + HOUR, names_next=False) is Plain.ENDS
+    assert plain(once, NOW + HOUR, names_next=True) is None
+
+
+def test_a_schedule_whose_next_time_the_settle_must_name_is_left_to_the_rule():
+    assert plain(a_definition(every=HOUR), NOW, names_next=False) is None
+    assert plain(a_definition(every=HOUR), NOW, names_next=True) is Plain.GOES_ON
+
+
+def test_a_step_of_a_workflow_and_a_run_without_its_definition_are_left_to_the_rule():
+    live = a_live(running=True)
+    definition = a_definition(every=HOUR)
+    assert may_be_plain(Finished(live, SUCCESS, NOW, definition))
+    assert not may_be_plain(Finished(live, SUCCESS, NOW))
+    assert not may_be_plain(Finished(replace(live, slot=None), SUCCESS, NOW, definition))
