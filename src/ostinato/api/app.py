@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
-from ostinato.api import control, jobs
+from ostinato.api import control, executions, jobs, keys, statistics, workers
 from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
 from ostinato.api.failures import RESPONSES, answer_errors
 from ostinato.api.reading import Reading
@@ -13,7 +13,14 @@ from ostinato.config import Settings
 from ostinato.scheduler import Scheduler
 
 API: Final = "/api/v1"
-ROUTERS: Final = (jobs.router, control.router)
+ROUTERS: Final = (
+    jobs.router,
+    control.router,
+    executions.router,
+    statistics.router,
+    workers.router,
+    keys.router,
+)
 
 
 def create_app(

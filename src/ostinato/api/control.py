@@ -1,12 +1,17 @@
-"""Steering jobs: pause, resume, cancel, retry, run, restart."""
+"""Steering jobs: pause, resume, cancel, retry, run, restart; one by one, or many at once."""
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from ostinato.api.caller import Operator
 from ostinato.api.desk import Desk
-from ostinato.api.jobs import Ref
+from ostinato.api.jobs import Ref, answer
+from ostinato.core.access import Caller, Role
+from ostinato.core.errors import Forbidden, OstinatoError
+from ostinato.scheduler import Scheduler
+from ostinato.wire.bulk import MOST, BulkAnswer, BulkBody, BulkResult
+from ostinato.wire.errors import status_of
 from ostinato.wire.job_answer import JobAnswer
 from ostinato.wire.words import Words
 
@@ -19,37 +24,77 @@ class RunBody(Words):
     args: dict[str, Any] | None = None
 
 
+@router.post("/jobs/bulk")
+def steer_many(body: BulkBody, desk: Desk, by: Operator) -> BulkAnswer:
+    """One action for many jobs, each in a transaction of its own: what cannot be done for one stops no other."""
+    body.check()
+    _check_role(body, by)
+    refs, remaining = _found(body, desk)
+    results = [
+        _result(str(ref), error) for ref, error in desk.jobs.bulk(body.action, refs, by=by.name).items()
+    ]
+    done = sum(result.ok for result in results)
+    return BulkAnswer(
+        action=body.action, succeeded=done, failed=len(results) - done, remaining=remaining, results=results
+    )
+
+
 @router.post("/jobs/{id}/pause")
-def pause_job(ref: Ref, desk: Desk, by: Operator) -> JobAnswer:
+def pause_job(ref: Ref, desk: Desk, by: Operator, response: Response) -> JobAnswer:
     """From the answer on nothing of the job starts; what runs may finish."""
-    return JobAnswer.of(desk.jobs.pause(ref, by=by.name))
+    return answer(desk, desk.jobs.pause(ref, by=by.name), response)
 
 
 @router.post("/jobs/{id}/resume")
-def resume_job(ref: Ref, desk: Desk, by: Operator) -> JobAnswer:
+def resume_job(ref: Ref, desk: Desk, by: Operator, response: Response) -> JobAnswer:
     """Go on without catching up: the next time is counted from now."""
-    return JobAnswer.of(desk.jobs.resume(ref, by=by.name))
+    return answer(desk, desk.jobs.resume(ref, by=by.name), response)
 
 
 @router.post("/jobs/{id}/cancel")
-def cancel_job(ref: Ref, desk: Desk, by: Operator) -> JobAnswer:
+def cancel_job(ref: Ref, desk: Desk, by: Operator, response: Response) -> JobAnswer:
     """Stop for good; what runs is told to stop."""
-    return JobAnswer.of(desk.jobs.cancel(ref, by=by.name))
+    return answer(desk, desk.jobs.cancel(ref, by=by.name), response)
 
 
 @router.post("/jobs/{id}/retry")
-def retry_job(ref: Ref, desk: Desk, by: Operator) -> JobAnswer:
+def retry_job(ref: Ref, desk: Desk, by: Operator, response: Response) -> JobAnswer:
     """Go on with the failed occurrence, at once and with a fresh budget."""
-    return JobAnswer.of(desk.jobs.retry(ref, by=by.name))
+    return answer(desk, desk.jobs.retry(ref, by=by.name), response)
 
 
 @router.post("/jobs/{id}/run", status_code=202)
-def run_job(ref: Ref, desk: Desk, by: Operator, body: RunBody | None = None) -> JobAnswer:
+def run_job(ref: Ref, desk: Desk, by: Operator, response: Response, body: RunBody | None = None) -> JobAnswer:
     """An extra run now, with other args if given; the schedule does not move."""
-    return JobAnswer.of(desk.jobs.run(ref, None if body is None else body.args, by=by.name))
+    return answer(desk, desk.jobs.run(ref, None if body is None else body.args, by=by.name), response)
 
 
 @router.post("/jobs/{id}/restart")
-def restart_job(ref: Ref, desk: Desk, by: Operator) -> JobAnswer:
+def restart_job(ref: Ref, desk: Desk, by: Operator, response: Response) -> JobAnswer:
     """Begin an ended job as new."""
-    return JobAnswer.of(desk.jobs.restart(ref, by=by.name))
+    return answer(desk, desk.jobs.restart(ref, by=by.name), response)
+
+
+def _check_role(body: BulkBody, by: Caller) -> None:
+    if body.action == "delete" and not by.role.allows(Role.ADMIN):
+        raise Forbidden(f"To delete needs the role admin; {by.name} is {by.role.value}.")
+
+
+def _found(body: BulkBody, desk: Scheduler) -> tuple[list[Any], int]:
+    """The jobs that are meant, and how many more the filter finds."""
+    if body.ids is not None or body.filter is None:
+        return list(body.ids or ()), 0
+    found: list[Any] = []
+    page = desk.jobs.search(body.filter.filter(), limit=250)
+    total = page.total
+    found += [view.id for view in page.items]
+    while page.cursor is not None and len(found) < MOST:
+        page = desk.jobs.search(body.filter.filter(), limit=250, cursor=page.cursor)
+        found += [view.id for view in page.items]
+    return found, max(total - len(found), 0)
+
+
+def _result(ref: str, error: OstinatoError | None) -> BulkResult:
+    if error is None:
+        return BulkResult(id=ref, ok=True, status_code=200, detail=None)
+    return BulkResult(id=ref, ok=False, status_code=status_of(error), detail=str(error))

@@ -1,25 +1,34 @@
-"""Jobs: make, list, get, edit, delete."""
+"""Jobs: make, list, get, edit, delete; and questions about one."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import BaseModel
 
 from ostinato.api.caller import Admin, Viewer
 from ostinato.api.desk import AtThisDesk, Desk
 from ostinato.core.errors import NotFound, Stale, UnknownTask
-from ostinato.core.model import Definition
+from ostinato.core.model import Definition, Status
 from ostinato.scheduler import JobView, Scheduler
 from ostinato.wire import job_body
+from ostinato.wire.executions import SkipAnswer, SkipList
 from ostinato.wire.intervals import CRAWL
 from ostinato.wire.job_answer import JobAnswer, JobList
 from ostinato.wire.job_body import JobBody, JobEdit
-from ostinato.wire.words import WrongField
+from ostinato.wire.previews import MOST, TimesAnswer
+from ostinato.wire.questions import JobQuery, refuse_both
+from ostinato.wire.reasons import WhyAnswer
+from ostinato.wire.words import Instant, WrongField
 
 router = APIRouter(tags=["jobs"])
 
 Ref = Annotated[str, Path(alias="id", description="The id of a job, or its key.", max_length=200)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="Edit only this version (ETag).")]
+AllowUnknown = Annotated[
+    bool, Query(description="Also a task that no worker is known to have; it waits for one.")
+]
+EXISTING = {"model": JobAnswer, "description": "There already: the job that holds the key"}
 
 
 class Gone(BaseModel):
@@ -28,38 +37,54 @@ class Gone(BaseModel):
     message: str
 
 
-@router.post(
-    "/jobs",
-    status_code=201,
-    responses={200: {"model": JobAnswer, "description": "There already, by its key"}},
-)
-def create_job(body: JobBody, desk: Desk, here: AtThisDesk, by: Admin, response: Response) -> JobAnswer:
+@router.post("/jobs", status_code=201, responses={200: EXISTING})
+def create_job(
+    body: JobBody,
+    desk: Desk,
+    here: AtThisDesk,
+    by: Admin,
+    response: Response,
+    allow_unknown: AllowUnknown = False,
+) -> JobAnswer:
     """Make a job, in our words or those of the interval scheduler, mixed freely.
 
     A key that is held by a job which has not ended gives that job (200).
     """
     definition = job_body.new_definition(body, here)
     held = _holder(desk, definition)
-    view = _create(desk, definition, by.name)
+    view = _create(desk, definition, by.name, allow_unknown or _may_be_unknown(definition))
     if view.id == held:
         response.status_code = 200
     response.headers["Location"] = f"/api/v1/jobs/{view.id}"
-    return _answer(view, response)
+    return answer(desk, view, response)
 
 
 @router.get("/jobs")
-def list_jobs(desk: Desk, by: Viewer, limit: int = 50) -> JobList:
-    """A page of jobs, the newest first."""
-    found = desk.jobs.list(limit=limit, all_apps=True)
-    return JobList(
-        jobs=[JobAnswer.of(view) for view in found], total=len(found), limit=limit, offset=0, cursor=None
+def list_jobs(asked: Annotated[JobQuery, Query()], desk: Desk, by: Viewer) -> JobList:
+    """A page of jobs of all apps, the newest first."""
+    refuse_both(asked)
+    page = desk.jobs.search(
+        asked.filter(), sort=asked.sort, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
     )
+    return JobList(
+        jobs=answers(desk, page.items),
+        total=page.total,
+        limit=asked.limit,
+        offset=asked.offset,
+        cursor=page.cursor,
+    )
+
+
+@router.get("/jobs/status-counts")
+def count_jobs(desk: Desk, by: Viewer) -> dict[Status, int]:
+    """How many jobs are doing what."""
+    return desk.status_counts()
 
 
 @router.get("/jobs/{id}")
 def get_job(ref: Ref, desk: Desk, by: Viewer, response: Response) -> JobAnswer:
     """One job, by its id or its key."""
-    return _answer(desk.jobs.get(ref), response)
+    return answer(desk, desk.jobs.get(ref), response)
 
 
 @router.put("/jobs/{id}")
@@ -73,16 +98,19 @@ def edit_job(
     response: Response,
     if_match: IfMatch = None,
 ) -> JobAnswer:
-    """Change what the body says, and nothing else. A run in progress is not touched."""
+    """Change what the body says, and nothing else. A run in progress is not touched.
+
+    An answer of ours may be sent back with some of it edited.
+    """
     view = desk.jobs.get(ref)
     expected = _expected(if_match, view)
-    change = job_body.edit(body, JobAnswer.of(view), here)
+    change = job_body.edit(body, answers(desk, [view])[0], here)
     wanted = change(view.definition)
     if wanted == view.definition:
-        return _answer(view, response)
-    unknown = _may_be_unknown(wanted)
+        return answer(desk, view, response)
+    unknown = _may_be_unknown(wanted) or wanted.task == view.task
     edited = desk.jobs.edit(view.id, change, by=by.name, expected_version=expected, allow_unknown=unknown)
-    return _answer(edited, response)
+    return answer(desk, edited, response)
 
 
 @router.delete("/jobs/{id}")
@@ -92,9 +120,45 @@ def delete_job(ref: Ref, desk: Desk, by: Admin) -> Gone:
     return Gone(message=f"Job {ref} is deleted.")
 
 
-def _create(desk: Scheduler, definition: Definition, by: str) -> JobView:
+@router.get("/jobs/{id}/next")
+def next_times(ref: Ref, desk: Desk, by: Viewer, n: Annotated[int, Query(ge=1, le=MOST)] = 10) -> TimesAnswer:
+    """When the schedule of a job comes round next; never while it is paused or has ended."""
+    view = desk.jobs.get(ref)
+    return TimesAnswer.of(view.definition.schedule, list(desk.jobs.next_times(view.id, n)))
+
+
+@router.get("/jobs/{id}/skips")
+def list_skips(ref: Ref, desk: Desk, by: Viewer, limit: Annotated[int, Query(ge=1, le=250)] = 50) -> SkipList:
+    """The due times that were not run, and why; the newest first."""
+    view = desk.jobs.get(ref)
+    found = desk.jobs.skips(view.id, limit)
+    return SkipList(skips=[SkipAnswer.of(skip) for skip in found], skipped=view.facts.skipped, limit=limit)
+
+
+@router.get("/jobs/{id}/why")
+def why(
+    ref: Ref, desk: Desk, by: Viewer, at: Annotated[Instant | None, Query(description="Else now.")] = None
+) -> WhyAnswer:
+    """What became of the occurrence at or before an instant, as data and as sentences."""
+    return WhyAnswer.of(desk.jobs.why(ref, at))
+
+
+def answers(desk: Scheduler, views: Iterable[JobView]) -> list[JobAnswer]:
+    """Jobs as they go out, each with how its newest run ended."""
+    views = list(views)
+    last = desk.jobs.last_runs(views) if views else {}
+    return [JobAnswer.of(view, last.get(view.id)) for view in views]
+
+
+def answer(desk: Scheduler, view: JobView, response: Response) -> JobAnswer:
+    """One job as it goes out, with its version as ETag."""
+    response.headers["ETag"] = f'"{view.facts.version}"'
+    return answers(desk, [view])[0]
+
+
+def _create(desk: Scheduler, definition: Definition, by: str, allow_unknown: bool) -> JobView:
     try:
-        (job_id,) = desk.jobs.create([definition], by=by, allow_unknown=_may_be_unknown(definition))
+        (job_id,) = desk.jobs.create([definition], by=by, allow_unknown=allow_unknown)
     except UnknownTask as error:
         raise WrongField("task", str(error)) from None
     return desk.jobs.get(job_id)
@@ -122,8 +186,3 @@ def _expected(if_match: str | None, view: JobView) -> int | None:
     if str(view.facts.version) not in tags:
         raise Stale(f"This job is at version {view.facts.version} by now: get it again.")
     return view.facts.version
-
-
-def _answer(view: JobView, response: Response) -> JobAnswer:
-    response.headers["ETag"] = f'"{view.facts.version}"'
-    return JobAnswer.of(view)

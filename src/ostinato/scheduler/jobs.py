@@ -19,6 +19,7 @@ from ostinato.scheduler.pages import PAGE, Page, Sort, check_page, check_words, 
 from ostinato.scheduler.views import JobStats, JobView
 from ostinato.scheduler.why import Inquiry
 from ostinato.store.jobs import Copy, Rule
+from ostinato.store.rows import LastRun
 from ostinato.store.search import JobFilter, JobKey
 from ostinato.store.statistics import Counters
 from ostinato.store.store import Store
@@ -208,6 +209,10 @@ class JobDesk:
         found = self._store.search.jobs(chosen, by.by, by.down, limit, offset, job_key(cursor, by))
         items = tuple(JobView.of(row) for row in found.rows)
         return Page(items, found.total, job_cursor(by, found.last))
+
+    def last_runs(self, views: Iterable[JobView]) -> dict[UUID, LastRun]:
+        """How the newest run of each of these ended, for those that have one."""
+        return self._store.history.last_runs([view.id for view in views])
 
     def stats(self, ref: Ref) -> JobStats:
         """A job in figures."""

@@ -85,6 +85,12 @@ class ExecutionView:
     cancel_asked_at: datetime | None
     progress: Any
     key: str
+    # What a run tells of itself; None as long as its task tells nothing.
+    items_crawled: int | None = None
+    items_indexed: int | None = None
+    cpu_time_ms: int | None = None
+    memory_peak_mb: float | None = None
+    metadata: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, row: Execution | Live) -> "ExecutionView":

@@ -12,6 +12,7 @@ from ostinato.core.model import Event, Execution, Live, Luck, Result, Skip
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_uuid
+from ostinato.store.rows import LastRun
 
 MOST_KEPT: Final = 10_000  # of one job, however young
 BATCH: Final = 500  # rows that one transaction of retention takes away at the most
@@ -79,6 +80,12 @@ class History:
         with self._database.read() as tx:
             row = tx.row("last_execution", job=job_id)
         return None if row is None else rows.EXECUTION.of(row)
+
+    def last_runs(self, ids: Sequence[UUID]) -> dict[UUID, LastRun]:
+        """How the newest ended execution of each of these jobs went, for those that have one."""
+        with self._database.read() as tx:
+            found = [rows.LAST_RUN.of(row) for row in tx.rows("last_runs", ids=list(ids))]
+        return {last.job_id: last for last in found}
 
     def skips(self, job_id: UUID, limit: int, before: datetime | None = None) -> list[Skip]:
         with self._database.read() as tx:

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
-from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Live, Skip
+from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Live, Result, Skip
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 from ostinato.store.dialect import from_micros, to_uuid
 
@@ -137,6 +137,19 @@ class QueueRow:
     running: int
 
 
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """How the newest ended execution of a job went."""
+
+    job_id: UUID
+    started_at: datetime | None
+    finished_at: datetime
+    result: Result
+    error: str | None
+    failures: int
+
+
+LAST_RUN: Final = Shape(LastRun)
 WORKER: Final = Shape(WorkerRow)
 QUEUE: Final = Shape(QueueRow)
 

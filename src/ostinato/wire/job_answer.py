@@ -2,21 +2,24 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic import BaseModel
 
 from ostinato.core.describe import describe
 from ostinato.core.duration import format_duration
-from ostinato.core.model import Facts, Live, Status, WaitsFor
+from ostinato.core.model import Facts, Live, Result, Status, WaitsFor
 from ostinato.core.payload import decode
 from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.retry import Backoff, BackoffKind
 from ostinato.core.schedule import Cron, Schedule, is_recurring, to_json
 from ostinato.scheduler.views import JobView
+from ostinato.store.rows import LastRun
 from ostinato.wire.intervals import IntervalType, interval_of
 from ostinato.wire.words import span_or_none
+
+FAILURES: Final = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 
 
 class BackoffAnswer(BaseModel):
@@ -129,14 +132,16 @@ class JobAnswer(BaseModel):
     keep_days: int | None
 
     @classmethod
-    def of(cls, view: JobView) -> "JobAnswer":
+    def of(cls, view: JobView, last: LastRun | None) -> "JobAnswer":
+        """A job, and how its newest run ended."""
         definition = view.definition
         return cls(
             id=view.id, version=view.facts.version, app=definition.app, key=definition.key, name=definition.name,
             description=definition.description, owner=definition.owner, task=definition.task, args=view.args,
             queue=definition.queue, priority=definition.priority, tags=list(definition.tags),
             metadata=decode(definition.metadata, "metadata"),
-            **_state(view), **_source(view.args), **_schedule(definition.schedule), **_policies(definition.policies),
+            **_state(view), **_last(view.lives, last), **_source(view.args),
+            **_schedule(definition.schedule), **_policies(definition.policies),
         )  # fmt: skip
 
 
@@ -162,13 +167,22 @@ def _state(view: JobView) -> dict[str, Any]:
         "updated_at": facts.updated_at,
         "paused_at": facts.paused_at,
         "cancelled_at": facts.cancelled_at,
-        "started_at": None if first is None else first.started_at,
-        "completed_at": None,
-        "error_message": None,
-        "current_retry_count": max((live.failures for live in view.lives), default=0),
         "lock_token": None if first is None else first.id,
         "lock_acquired_at": None if first is None else first.started_at,
         "counters": Counters.of(facts),
+    }
+
+
+def _last(lives: Sequence[Live], last: LastRun | None) -> dict[str, Any]:
+    """The run that is going on, else the newest that has ended."""
+    started = next((live.started_at for live in lives if live.running), last.started_at if last else None)
+    failed = last is not None and last.result in FAILURES
+    retries = [live.failures for live in lives] or [last.failures if last is not None and failed else 0]
+    return {
+        "started_at": started,
+        "completed_at": None if last is None else last.finished_at,
+        "error_message": last.error if last is not None and failed else None,
+        "current_retry_count": max(retries),
     }
 
 

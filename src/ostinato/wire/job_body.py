@@ -63,7 +63,7 @@ class Here:
 def new_definition(body: JobBody, here: Here) -> Definition:
     """The job that a body describes."""
     said = body.said()
-    schedule = _new_schedule(said, here)
+    schedule = one_schedule(said, here) or Once(here.now)
     intervals.check_source(said)
     ours = {name: value for name, value in said.items() if name not in ONLY_HERE | SCHEDULE_WORDS}
     ours |= {"task": _task(said), "args": _args({}, said, said)}
@@ -136,20 +136,18 @@ def _backoff(said: Mapping[str, Any]) -> BackoffWords:
 # -- the schedule
 
 
-def _new_schedule(said: Mapping[str, Any], here: Here) -> Schedule:
-    """In the order of the seed: an interval wins over a cron expression; neither means once, at once."""
+def one_schedule(said: Mapping[str, Any], here: Here) -> Schedule | None:
+    """The schedule that a body names, in whichever words. An interval wins over a cron expression."""
     zone, enabled = said.get("timezone", here.timezone), said.get("schedule_enabled")
     theirs = _in_their_words(said, said, zone)
-    ours = schedule_of(said["schedule"], zone, here.now) if "schedule" in said else None
-    if ours is not None:
+    if "schedule" in said:
+        ours = schedule_of(said["schedule"], zone, here.now)
         return _agreed(ours, None if enabled is False else theirs, enabled)
-    if enabled is False:
-        return Once(here.now)
     if enabled and theirs is None:
         raise WrongField(
             "schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule."
         )
-    return theirs or Once(here.now)
+    return None if enabled is False else theirs
 
 
 def _in_their_words(new: Mapping[str, Any], said: Mapping[str, Any], zone: str) -> Schedule | None:

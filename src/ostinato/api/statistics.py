@@ -1,0 +1,29 @@
+"""Figures, and when schedules come round."""
+
+from fastapi import APIRouter
+
+from ostinato.api.caller import Viewer
+from ostinato.api.desk import AtThisDesk, Desk
+from ostinato.api.jobs import Ref
+from ostinato.wire.previews import PreviewBody, TimesAnswer, previewed
+from ostinato.wire.statistics import JobStatsAnswer, MetricsAnswer
+
+router = APIRouter(tags=["statistics"])
+
+
+@router.get("/jobs/{id}/stats")
+def job_stats(ref: Ref, desk: Desk, by: Viewer) -> JobStatsAnswer:
+    """A job in figures."""
+    return JobStatsAnswer.of(desk.jobs.stats(ref))
+
+
+@router.get("/scheduler/metrics")
+def scheduler_metrics(desk: Desk, by: Viewer) -> MetricsAnswer:
+    """Everything in figures, of all apps."""
+    return MetricsAnswer.of(desk.metrics())
+
+
+@router.post("/preview")
+def preview_schedule(body: PreviewBody, here: AtThisDesk, by: Viewer) -> TimesAnswer:
+    """When a schedule would be due, and what it says in words. Nothing is made."""
+    return previewed(body, here)

@@ -1,0 +1,50 @@
+"""When a schedule would be due: the question and its answer."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from ostinato.core.describe import describe
+from ostinato.core.schedule import Cron, Schedule, preview, to_json
+from ostinato.wire.intervals import IntervalType
+from ostinato.wire.job_body import Here, one_schedule
+from ostinato.wire.words import Instant, Text, Whole, Words, WrongField
+
+MOST = 1000
+
+
+class PreviewBody(Words):
+    """A schedule, in our words or those of seed 003, and from when on. An interval is counted from there."""
+
+    schedule: dict[str, Any] | Text | None = None
+    timezone: Text | None = None
+    interval_minutes: Annotated[Whole, Field(ge=1, le=100_000_000)] | None = None
+    interval_type: IntervalType | None = None
+    schedule_time: Text | None = None
+    after: Instant | None = None
+    n: Annotated[Whole, Field(ge=1, le=MOST)] = 10
+
+
+class TimesAnswer(BaseModel):
+    """The next due times of a schedule."""
+
+    schedule: dict[str, str | bool]
+    description: str
+    timezone: str | None
+    times: list[datetime]
+
+    @classmethod
+    def of(cls, schedule: Schedule, times: list[datetime]) -> "TimesAnswer":
+        zone = schedule.timezone if isinstance(schedule, Cron) else None
+        return cls(schedule=to_json(schedule), description=describe(schedule), timezone=zone, times=times)
+
+
+def previewed(body: PreviewBody, here: Here) -> TimesAnswer:
+    """The next times, if there is a schedule to be read."""
+    said = body.said()
+    schedule = one_schedule(said, here)
+    if schedule is None:
+        raise WrongField("schedule", "Say which schedule: schedule, interval_minutes or schedule_time.")
+    begin = body.after or here.now.replace(microsecond=0)
+    return TimesAnswer.of(schedule, preview(schedule, begin, begin, body.n))

@@ -1,0 +1,75 @@
+"""What is asked in the address: filters, pages. A misspelt filter is refused, for it would find everything."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Status
+from ostinato.scheduler.pages import FURTHEST, PAGE
+from ostinato.store.search import STATES, JobFilter
+from ostinato.wire.words import Instant, Words
+
+
+def _several(given: object) -> object:
+    """`status=failed&status=paused` and `status=failed,paused` are the same."""
+    if isinstance(given, str):
+        given = [given]
+    if not isinstance(given, list | tuple):
+        return given
+    return [word.strip() for text in given for word in str(text).split(",") if word.strip()]
+
+
+class PageQuery(Words):
+    """Which part of a list."""
+
+    limit: Annotated[int, Field(ge=1, le=PAGE)] = 50
+    offset: Annotated[int, Field(ge=0, le=FURTHEST)] = 0
+    cursor: str | None = Field(None, description="Of the page before; instead of offset.")
+
+
+class Chosen(Words):
+    """Which jobs: those for which all that is given is true."""
+
+    status: Annotated[list[Status], BeforeValidator(_several)] = Field([])
+    task: str | None = None
+    queue: str | None = None
+    tag: str | None = None
+    search: str | None = Field(None, description="Text in the name, task, key or description.")
+    due_before: Instant | None = None
+    due_after: Instant | None = None
+    app: str | None = None
+
+    def filter(self) -> JobFilter:
+        return JobFilter(
+            statuses=frozenset(self.status), task=self.task, queue=self.queue, tag=self.tag, text=self.search,
+            due_before=self.due_before, due_after=self.due_after, app=self.app,
+        )  # fmt: skip
+
+
+class JobQuery(Chosen, PageQuery):
+    """A page of jobs."""
+
+    sort: str = Field(
+        "-created_at",
+        description="created_at, updated_at, name, next_run_at, priority or status; with a - falling.",
+    )
+
+
+class ExecutionQuery(PageQuery):
+    """A page of executions."""
+
+    status: Annotated[list[str], BeforeValidator(_several)] = Field([], description=", ".join(STATES))
+    task: str | None = None
+
+
+class AllExecutionsQuery(ExecutionQuery):
+    """A page of the executions of all jobs, or of one."""
+
+    job: str | None = Field(None, description="The id of a job, or its key.")
+
+
+def refuse_both(page: PageQuery) -> None:
+    """A cursor says where to go on; an offset beside it would be a second opinion."""
+    if page.cursor is not None and page.offset:
+        raise Invalid("cursor and offset say different things: use one of them.")
