@@ -69,11 +69,19 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> En
     )
 
 
-def build_api(parts: Parts, desk: "Scheduler") -> "FastAPI":
-    """The HTTP API around a front desk."""
-    from ostinato.api.app import create_app  # half a second of imports that only a server needs
+def build_api(parts: Parts, desk: "Scheduler", engine: Engine, *, insecure: bool = False) -> "FastAPI":
+    """The HTTP API around a front desk, beside an engine."""
+    from ostinato.api import health  # half a second of imports that only a server needs
+    from ostinato.api.app import create_app
+    from ostinato.api.credentials import recogniser
 
-    return create_app(desk, parts.settings, version=our_version())
+    return create_app(
+        desk,
+        parts.settings,
+        recognise=recogniser(parts.settings, desk, insecure=insecure),
+        routers=[health.router(lambda: [*desk.unready(), *engine.troubles()])],
+        version=our_version(),
+    )
 
 
 def our_version() -> str:

@@ -265,13 +265,14 @@ class Ostinato:
         for warning in self.settings.warnings:
             LOGGER.warning(warning)
         try:
-            with nullcontext() if listening is None else listening.bind() as bound:
-                run_to_the_end(self._run(migrate, worker, bound))
+            with nullcontext() if listening is None else listening.bind(self.settings) as bound:
+                insecure = listening is not None and listening.insecure
+                run_to_the_end(self._run(migrate, worker, bound, insecure))
         finally:
             self.close()
         LOGGER.info("Stopped")
 
-    async def _run(self, migrate: bool, worker: bool, bound: socket | None) -> None:
+    async def _run(self, migrate: bool, worker: bool, bound: socket | None, insecure: bool) -> None:
         from ostinato.app.signals import Signals
 
         with Signals() as signals:
@@ -281,14 +282,14 @@ class Ostinato:
                 signals.pass_to(engine.stop)
                 await engine.run()
             else:
-                await self._serve(engine, bound, signals)
+                await self._serve(engine, bound, signals, insecure)
             self._hooks.drain(HOOKS_HAVE)
 
-    async def _serve(self, engine: Engine, bound: socket, signals: Signals) -> None:
+    async def _serve(self, engine: Engine, bound: socket, signals: Signals, insecure: bool) -> None:
         from ostinato.app.serving import HttpServer, run_beside
         from ostinato.wiring import build_api
 
-        server = HttpServer(build_api(self.parts, self.scheduler), bound)
+        server = HttpServer(build_api(self.parts, self.scheduler, engine, insecure=insecure), bound)
 
         def stop() -> None:
             server.stop()

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
+from ostinato.api.credentials import require_safe_binding
+from ostinato.config import Settings
 from ostinato.core.errors import InvalidSetting
 from ostinato.engine.engine import Engine
 
@@ -26,17 +28,24 @@ class Listening:
 
     host: str = "127.0.0.1"
     port: int = 8060
+    insecure: bool = False  # without auth, and not on loopback alone: somebody has said that this is meant
 
-    def bind(self) -> socket.socket:
+    def bind(self, settings: Settings) -> socket.socket:
         """Take the address, or say why not."""
+        require_safe_binding(self.host, settings, insecure=self.insecure)
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             return socket.create_server((self.host, self.port), family=family, backlog=BACKLOG)
-        except (OSError, OverflowError) as error:
-            why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-            raise InvalidSetting(
-                f"HTTP cannot listen on {self.host}:{self.port}: {why}. Choose another --host or --port."
-            ) from None
+        except OverflowError:
+            raise self._refused("a port is a number from 0 to 65535") from None
+        except OSError as error:
+            known = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
+            raise self._refused(known) from None
+
+    def _refused(self, why: str) -> InvalidSetting:
+        return InvalidSetting(
+            f"HTTP cannot listen on {self.host}:{self.port}: {why}. Choose another --host or --port."
+        )
 
 
 def url_of(bound: socket.socket) -> str:

@@ -33,6 +33,7 @@ class Dispatcher:
         self._telemetry = telemetry
         self._jumps = JumpDetector(clock)
         self._jumped: timedelta | None = None
+        self._stepped_at = clock.monotonic()
 
     def start(self) -> None:
         """Look once at what was computed elsewhere: by a clock that was ahead, or with older zone data."""
@@ -43,8 +44,17 @@ class Dispatcher:
             self._store.queue.rezone(now)
             self._store.remember(ZONE_DATA, version)
 
+    def idle_for(self) -> float:
+        """Seconds since the last step that came to its end; anybody may ask."""
+        return self._clock.monotonic() - self._stepped_at
+
     def step(self) -> Step:
         """Fire what is due and let in what waited for its time."""
+        done = self._step()
+        self._stepped_at = self._clock.monotonic()
+        return done
+
+    def _step(self) -> Step:
         self._notice_jump()
         queue, now = self._store.queue, self._clock.now()
         wake = queue.next_wake()

@@ -39,6 +39,7 @@ LAST_RETRY: Final = 5.0
 CANCEL_GRACE: Final = 2.0  # seconds that cancelled tasks have to end before a stop goes on without them
 LONGEST_GOODBYE: Final = 5.0  # seconds for handing back what runs
 SHORTEST_GOODBYE: Final = 1.0  # when asked to stop at once
+PATIENCE: Final = timedelta(seconds=15)  # beyond three polls, before a dispatcher counts as stuck
 STORE_THREADS: Final = 5  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
@@ -71,6 +72,13 @@ class Engine:
         self._now = asyncio.Event()
         self._in_trouble: set[object] = set()
         self._failure: Exception | None = None
+
+    def troubles(self) -> list[str]:
+        """Why nothing comes due here, if that is so. Anybody may ask."""
+        idle, patience = self.dispatcher.idle_for(), 3 * self._settings.poll_interval + PATIENCE
+        if idle <= patience.total_seconds():
+            return []
+        return [f"Nothing has come due here for {idle:.0f} s: the dispatcher does not step."]
 
     # -- life and stop
 

@@ -39,6 +39,12 @@ class Scheduler:
         """The time by the one clock."""
         return self._clock.now()
 
+    def unready(self) -> list[str]:
+        """Why nothing can be done here now; StoreError when the database does not answer."""
+        if self._store.is_current():
+            return []
+        return ["The schema of the database is not the one of this program: upgrade the older of the two."]
+
     def status_counts(self, app: str | None = None) -> dict[Status, int]:
         """How many jobs are doing what, each status named; of all apps, unless one is given."""
         return {**dict.fromkeys(Status, 0), **self._store.search.count_by_status(app)}

@@ -38,6 +38,11 @@ def schema_version(db: Database) -> int:
         return _version(db, tx)
 
 
+def latest_version(folder: Path = MIGRATIONS) -> int:
+    """The version that this program needs."""
+    return len(_migrations(folder))
+
+
 def upgrade(db: Database, folder: Path = MIGRATIONS) -> list[str]:
     """Apply what is missing; the names of what was applied."""
     migrations = _migrations(folder)

@@ -42,6 +42,10 @@ class Store:
         """Make sure that the schema is the one this code was written for."""
         migrate.require_current(self.database)
 
+    def is_current(self) -> bool:
+        """Whether the schema is still the one: somebody may have upgraded it since."""
+        return migrate.schema_version(self.database) == migrate.latest_version()
+
     def remembered(self, key: str) -> str | None:
         """A note that the database keeps for us."""
         with self.database.read() as tx:

@@ -1,0 +1,37 @@
+"""API keys: make, list, revoke. For admins."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
+
+from ostinato.api.caller import Admin
+from ostinato.api.desk import Desk
+from ostinato.wire.keys import KeyAnswer, KeyBody, KeyList, NewKeyAnswer
+
+router = APIRouter(tags=["keys"])
+
+Id = Annotated[UUID, Path(alias="id")]
+
+
+@router.post("/keys", status_code=201)
+def create_key(body: KeyBody, desk: Desk, by: Admin) -> NewKeyAnswer:
+    """Make a key. The answer has it, and nothing else ever will."""
+    return NewKeyAnswer.made(desk.keys.create(body.name, body.role, body.expires_in, by=by.name))
+
+
+@router.get("/keys")
+def list_keys(
+    desk: Desk,
+    by: Admin,
+    limit: Annotated[int, Query(ge=1, le=250)] = 50,
+    before: Annotated[UUID | None, Query(description="Go on after this key.")] = None,
+) -> KeyList:
+    """The newest first, those that were revoked too."""
+    return KeyList(keys=[KeyAnswer.of(row) for row in desk.keys.list(limit, before)])
+
+
+@router.delete("/keys/{id}")
+def revoke_key(key_id: Id, desk: Desk, by: Admin) -> KeyAnswer:
+    """From the answer on the key is not good any more. Its row stays, to tell who did it."""
+    return KeyAnswer.of(desk.keys.revoke(key_id, by=by.name))

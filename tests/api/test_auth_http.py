@@ -1,0 +1,244 @@
+"""Auth at the door: who gets 401, who 403, and what is told to nobody; on both databases."""
+
+import logging
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from fastapi.testclient import TestClient
+
+from ostinato import Ostinato
+from ostinato.api.auth import Tokens
+from ostinato.core.access import Role
+from ostinato.wiring import build_api
+
+SECRET = "0123456789abcdef0123456789abcdef"
+HOUR = timedelta(hours=1)
+OPEN = {"/healthz", "/readyz"}
+
+
+class NoEngine:
+    """What the API asks of an engine."""
+
+    def troubles(self) -> list[str]:
+        return []
+
+
+@pytest.fixture
+def new_client(database_url):
+    made = []
+
+    def make(**settings) -> TestClient:
+        app = Ostinato("shop", database_url=database_url, **settings)
+        app.open(upgrade=True)
+        made.append(app)
+        client = TestClient(build_api(app.parts, app.scheduler, NoEngine()), raise_server_exceptions=False)
+        client.desk = app.scheduler
+        return client
+
+    yield make
+    for app in made:
+        app.close()
+
+
+@pytest.fixture
+def client(new_client):
+    return new_client(auth_secret=SECRET)
+
+
+@pytest.fixture
+def bearer(client):
+    tokens = Tokens.of(client.app.state.settings)
+
+    def of(role: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {tokens.issue(f'{role}-ann', Role(role), client.desk.now(), HOUR)}"}
+
+    return of
+
+
+def operations(client) -> list[tuple[str, str]]:
+    """Every operation there is, with ids put in."""
+    paths = client.app.openapi()["paths"]
+    return [
+        (method.upper(), path.format_map(AnyId()))
+        for path, methods in paths.items()
+        for method in methods
+        if path not in OPEN
+    ]
+
+
+class AnyId(dict):
+    def __missing__(self, name: str) -> str:
+        return str(uuid4())
+
+
+BEYOND = [
+    ("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json"), ("GET", "/metrics"), ("GET", "/nowhere"),
+    ("POST", "/api/v1/nowhere"), ("OPTIONS", "/api/v1/jobs"), ("HEAD", "/api/v1/jobs"), ("TRACE", "/api/v1/jobs"),
+    ("GET", "/healthz/"), ("GET", "/healthz/x"), ("GET", "//healthz"), ("GET", "/HEALTHZ"), ("GET", "/%2fhealthz"),
+]  # fmt: skip
+
+
+def test_nothing_but_health_is_answered_without_a_credential(client):
+    for method, path in [*operations(client), *BEYOND]:
+        answer = client.request(method, path)
+        assert answer.status_code == 401, (method, path)
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        if method != "HEAD":
+            assert answer.json()["detail"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "Bearer nonsense"},
+        {"Authorization": "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwicm9sZSI6ImFkbWluIn0."},
+        {"Authorization": "Basic YTpi"},
+        {"X-API-Key": "ost_aaaaaaaaaa." + "A" * 43},
+        {"Authorization": "Bearer " + "a" * 20_000},
+    ],
+)
+def test_a_credential_that_is_not_good_opens_nothing(client, headers):
+    for method, path in operations(client):
+        answer = client.request(method, path, headers=headers)
+        assert answer.status_code == 401, (method, path)
+
+
+def test_a_viewer_changes_nothing(client, bearer):
+    for method, path in operations(client):
+        answer = client.request(method, path, headers=bearer("viewer"), json={} if method != "GET" else None)
+        if method == "GET":
+            assert answer.status_code != 401
+        elif path.endswith("/preview"):
+            assert answer.status_code not in (401, 403)
+        else:
+            assert answer.status_code == 403, (method, path)
+
+
+def test_an_operator_controls_and_does_not_edit(client, bearer):
+    edits = [
+        (method, path)
+        for method, path in operations(client)
+        if method in ("PUT", "PATCH", "DELETE") or (method == "POST" and path.count("/") == 3)
+    ]
+    refused = [(method, path) for method, path in edits if "preview" not in path]
+    assert refused
+    for method, path in refused:
+        answer = client.request(method, path, headers=bearer("operator"), json={})
+        assert answer.status_code == 403, (method, path)
+    for verb in ("pause", "resume", "cancel", "retry", "run", "restart"):
+        answer = client.post(f"/api/v1/jobs/{uuid4()}/{verb}", headers=bearer("operator"))
+        assert answer.status_code == 404, verb
+
+
+def test_an_admin_may_do_everything(client, bearer):
+    for method, path in operations(client):
+        if path.endswith("/events"):
+            continue  # it does not end
+        answer = client.request(method, path, headers=bearer("admin"), json={} if method != "GET" else None)
+        assert answer.status_code not in (401, 403), (method, path)
+
+
+def test_health_asks_nobody(client):
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/readyz").status_code == 200
+
+
+def test_who_did_it_is_in_the_events(client, bearer):
+    body = {"source_id": "1", "source_name": "one", "url": "https://example.org", "interval_minutes": 6}
+    made = client.post("/api/v1/jobs", headers=bearer("admin"), json=body)
+    assert made.status_code == 201, made.text
+    job = made.json()["id"]
+    key = client.desk.keys.create("ci", Role.OPERATOR).text
+    assert client.post(f"/api/v1/jobs/{job}/pause", headers={"X-API-Key": key}).status_code == 200
+    told = {event.kind: event.by for event in client.desk.jobs.events(job)}
+    assert told == {"job.created": "admin-ann", "job.paused": "key:ci"}
+
+
+# -- keys
+
+
+def test_keys_are_made_listed_and_revoked_by_admins(client, bearer):
+    body = {"name": "ci", "role": "viewer", "expires_in": "1h"}
+    made = client.post("/api/v1/keys", headers=bearer("admin"), json=body)
+    assert made.status_code == 201
+    key = made.json()["key"]
+    assert client.get("/api/v1/jobs", headers={"X-API-Key": key}).status_code == 200
+    assert client.post("/api/v1/keys", headers={"X-API-Key": key}, json=body).status_code == 403
+    (listed,) = client.get("/api/v1/keys", headers=bearer("admin")).json()["keys"]
+    assert (listed["name"], listed["role"], listed["created_by"]) == ("ci", "viewer", "admin-ann")
+    assert key.split(".")[1] not in str(listed)
+    assert "hash" not in listed
+    revoked = client.delete(f"/api/v1/keys/{listed['id']}", headers=bearer("admin"))
+    assert revoked.json()["revoked_by"] == "admin-ann"
+    again = client.get("/api/v1/jobs", headers={"X-API-Key": key})
+    assert (again.status_code, again.json()["detail"]) == (401, "The API key was revoked.")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": "ci"},
+        {"name": "", "role": "viewer"},
+        {"name": " ", "role": "viewer"},
+        {"name": "a\nb", "role": "viewer"},
+        {"name": "x" * 101, "role": "viewer"},
+        {"name": 7, "role": "viewer"},
+        {"name": "ci", "role": "root"},
+        {"name": "ci", "role": "viewer", "expires_in": "0s"},
+        {"name": "ci", "role": "viewer", "expires_in": "-1h"},
+        {"name": "ci", "role": "viewer", "expires_in": "soon"},
+        {"name": "ci", "role": "viewer", "expires_in": 1e300},
+        {"name": "ci", "role": "viewer", "expires_in": "9999y"},
+        {"name": "ci", "role": "viewer", "expires_in": "2930000d"},
+        {"name": "ci", "role": "viewer", "rolle": "admin"},
+        [],
+    ],
+)
+def test_a_key_that_makes_no_sense_is_422(client, bearer, body):
+    answer = client.post("/api/v1/keys", headers=bearer("admin"), json=body)
+    assert answer.status_code == 422
+    assert client.desk.keys.list() == []
+
+
+def test_a_key_that_is_not_there_is_404(client, bearer):
+    assert client.delete(f"/api/v1/keys/{uuid4()}", headers=bearer("admin")).status_code == 404
+    assert client.delete("/api/v1/keys/nonsense", headers=bearer("admin")).status_code == 422
+
+
+def test_no_secret_is_in_the_log_or_in_an_answer(client, bearer, caplog):
+    caplog.set_level(logging.DEBUG)
+    credential = bearer("admin")
+    key = client.post("/api/v1/keys", headers=credential, json={"name": "ci", "role": "admin"}).json()["key"]
+    seen = ""
+    for headers in (
+        credential,
+        {"X-API-Key": key},
+        {"Authorization": f"Bearer {key}x"},
+        {"X-API-Key": "a.b"},
+    ):
+        for method, path in (
+            ("GET", "/api/v1/keys"),
+            ("GET", "/openapi.json"),
+            ("POST", "/api/v1/keys"),
+            ("GET", "/x"),
+        ):
+            seen += client.request(method, path, headers=headers).text
+    for secret in (SECRET, key.split(".")[1], credential["Authorization"].split(".")[-1]):
+        assert secret not in seen
+        assert secret not in caplog.text
+
+
+# -- without auth
+
+
+def test_without_auth_this_host_may_do_everything_and_others_nothing(new_client):
+    client = new_client()
+    client.base_url = "http://127.0.0.1:8060"
+    assert client.get("/api/v1/jobs").status_code == 200
+    assert client.get("/api/v1/jobs", headers={"Host": "localhost:8060"}).status_code == 200
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        answer = client.get("/api/v1/jobs", headers=headers)
+        assert answer.status_code == 403
+        assert "Without auth" in answer.json()["detail"]
