@@ -219,6 +219,7 @@ async def test_a_bug_that_stays_ends_the_engine_and_what_ran_is_handed_back(rig,
     await until(lambda: gate.started)
     breaks(monkeypatch, getattr(engine, who), duty, times=10**6)
     engine._ring()
+    engine.worker.ended.set()
     with pytest.raises(RuntimeError, match="a bug"):
         await asyncio.wait_for(work, 30)
     if duty != "flush":  # what cannot be settled is found lost

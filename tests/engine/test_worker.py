@@ -322,10 +322,10 @@ async def test_what_the_store_could_not_settle_is_tried_again_later_not_at_once(
     monkeypatch.setattr(worker_module, "LEFT_AGAIN", 0.01)
     with monkeypatch.context() as patch:
         patch.setattr(rig.store.queue, "settle", lambda batch: Settled(left=tuple(batch)))
-        worker.bell.clear()
+        worker.ended.clear()
         assert await worker.flush() == 1
-        assert (worker.unsettled, worker.bell.is_set()) == (0, False)
-    await asyncio.wait_for(worker.bell.wait(), 10)
+        assert (worker.unsettled, worker.ended.is_set()) == (0, False)
+    await asyncio.wait_for(worker.ended.wait(), 10)
     await worker.flush()
     assert rig.results(job_id) == ["completed"]
 

@@ -33,7 +33,8 @@ FROM {rows: id uuid, x bigint, at instant, note text, weight double, args json} 
 -- name: move
 UPDATE {jobs} AS j SET x = u.x FROM {rows: id uuid, x bigint} WHERE j.id = u.id
 -- name: move_known
-WITH known AS (SELECT u.id AS id, u.x AS x FROM {rows: id uuid, x bigint}) UPDATE {jobs} SET x = 0 WHERE id IN (SELECT id FROM known)
+WITH known AS (SELECT u.id AS id, u.x AS x FROM {rows: id uuid, x bigint})
+UPDATE {jobs} SET x = 0 WHERE id IN (SELECT id FROM known)
 -- name: remove
 DELETE FROM {jobs} WHERE id IN (SELECT u.id FROM {rows: id uuid}) RETURNING id
 -- name: chosen

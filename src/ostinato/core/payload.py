@@ -62,6 +62,8 @@ def check_json(value: object, what: str) -> None:
 
 def decode(text: str, what: str = "args") -> Any:
     """The value of a JSON text."""
+    if text == "{}":
+        return {}
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:

@@ -100,7 +100,7 @@ class Engine:
             hop(self._ring),
             hop(self._fail),
         )
-        duties = (self._dispatch, self._work, self._watch, self._sweep, self._tidy)
+        duties = (self._dispatch, self._work, self._settle, self._watch, self._sweep, self._tidy)
         loops = [asyncio.create_task(self._guarded(each)) for each in duties]
         try:
             await self._stop.wait()
@@ -164,9 +164,15 @@ class Engine:
     async def _work(self) -> None:
         while True:
             self.worker.bell.clear()
-            await self._until_done(self.worker.flush)
             step = await self._until_done(self._take_up_work)
             await self._sleep(self.worker.bell, self._pause(step))
+
+    async def _settle(self) -> None:
+        """Beside the claiming: what was claimed runs while what has ended is settled."""
+        while True:
+            self.worker.ended.clear()
+            await self._until_done(self.worker.flush)
+            await self.worker.ended.wait()
 
     async def _take_up_work(self) -> Step:
         if self.worker.lease.closed:

@@ -69,13 +69,14 @@ class Worker:
         self._store, self._registry, self._clock, self._luck = store, registry, clock, luck
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
         self.lease = Lease(store, clock, identity.lease)
-        self.bell = asyncio.Event()
+        self.bell = asyncio.Event()  # something to claim, or room for it
+        self.ended = asyncio.Event()  # something to settle
         self._runner = Runner(Threads(identity.concurrency), clock, self._on_finished)
-        self._running: dict[Hold, tuple[Running, Claimed]] = {}
+        self._running: dict[Running, Claimed] = {}
         self._finished: list[Finished] = []
         self._progress: dict[Hold, Json] = {}
         self._overlong = Overlong(store, clock, luck, telemetry)
-        self._reported_stuck: set[Hold] = set()
+        self._reported_stuck: set[Running] = set()
         self._doubtful = False  # a claim's answer was lost: something may be held that nobody runs
 
     async def in_store(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -107,7 +108,7 @@ class Worker:
             self._telemetry.lease_lost(self.lease.worker_id)
         self.lease.forget()
         self._doubtful = False
-        for running, _ in list(self._running.values()):
+        for running in list(self._running):
             running.cancel(Lost())
 
     # -- claiming
@@ -141,7 +142,8 @@ class Worker:
         return Step(len(claim.claimed), claim.next_at)
 
     async def _resolve_doubt(self, worker_id: UUID) -> None:
-        known = {*self._running, *((each.live.id, each.live.fence) for each in self._finished)}
+        held = [*self._running.values(), *self._finished]
+        known = {(each.live.id, each.live.fence) for each in held}
         changes = await self.in_store(
             self._store.workers.hand_back_unknown, worker_id, known, self._clock.now()
         )
@@ -150,9 +152,9 @@ class Worker:
 
     def _start(self, claimed: Sequence[Claimed]) -> None:
         self._telemetry.started([each.live for each in claimed])
-        me = str(self.lease.worker_id)
+        me, trusted = str(self.lease.worker_id), self.lease.trusted
         for each in claimed:
-            if not self.lease.trusted:
+            if not trusted:
                 self._end(each, Interrupted())  # the claim took so long that the lease is in doubt
                 continue
             try:
@@ -162,7 +164,7 @@ class Worker:
                 continue
             task = self._registry.get(each.live.task)
             running = self._runner.start(task, context, each.definition.policies.timeout)
-            self._running[each.live.id, each.live.fence] = running, each
+            self._running[running] = each
 
     def _context(self, claimed: Claimed, me: str) -> Context:
         args: dict[str, Any] = decode(claimed.args)
@@ -171,14 +173,14 @@ class Worker:
     # -- settling
 
     def _on_finished(self, running: Running, outcome: Outcome) -> None:
-        hold = running.execution_id, running.fence
-        _, claimed = self._running.pop(hold)
-        self._reported_stuck.discard(hold)
-        self._progress.pop(hold, None)
-        self._end(claimed, outcome)
+        if self._progress:
+            self._progress.pop((running.execution_id, running.fence), None)
+        self._reported_stuck.discard(running)
+        self._end(self._running.pop(running), outcome)
 
     def _end(self, claimed: Claimed, outcome: Outcome) -> None:
         self._finished.append(Finished(claimed.live, outcome, self._clock.now(), claimed.definition))
+        self.ended.set()
         self.bell.set()
 
     async def flush(self) -> int:
@@ -202,12 +204,12 @@ class Worker:
             if isinstance(each.outcome, Interrupted | Deferred):
                 self._telemetry.released(each.live, type(each.outcome).__name__.lower())
         if self._finished:
-            self.bell.set()
+            self.ended.set()
         return len(batch)
 
     def _take_back(self, left: Sequence[Finished]) -> None:
         self._finished += left
-        self.bell.set()
+        self.ended.set()
 
     # -- watching over what runs
 
@@ -216,12 +218,12 @@ class Worker:
         await self._save_progress()
         if not self._running:
             return
-        held = dict(self._running)
-        marks = await self.in_store(self._store.queue.marks, [execution_id for execution_id, _ in held])
-        for (execution_id, fence), (running, _) in held.items():
-            mark = marks.get(execution_id)
-            if mark is None or mark.fence != fence:
-                if (execution_id, fence) in self._running:
+        held = list(self._running)
+        marks = await self.in_store(self._store.queue.marks, [running.execution_id for running in held])
+        for running in held:
+            mark = marks.get(running.execution_id)
+            if mark is None or mark.fence != running.fence:
+                if running in self._running:
                     running.cancel(Lost())  # another worker may have it by now: do no more harm
             elif mark.cancel_asked_at is not None:
                 running.cancel(Cancelled(mark.cancel_by))
@@ -232,7 +234,7 @@ class Worker:
         now = asyncio.get_running_loop().time()
         runs = [
             Run(claimed.live, ran)
-            for running, claimed in self._running.values()
+            for running, claimed in self._running.items()
             if (ran := timedelta(seconds=now - running.started)) >= LEAST
             and claimed.definition.policies.timeout is None
         ]
@@ -247,19 +249,20 @@ class Worker:
         try:
             await self.in_store(self._store.queue.save_progress, rows)
         except StoreError:
+            held = {(running.execution_id, running.fence) for running in self._running}
             for hold, progress in told:
-                if hold in self._running:
+                if hold in held:
                     self._progress.setdefault(hold, progress)
             raise
 
     def _report_stuck(self) -> None:
         now = asyncio.get_running_loop().time()
-        for hold, (running, claimed) in self._running.items():
+        for running, claimed in self._running.items():
             since = running.stopping_since
-            if since is None or hold in self._reported_stuck:
+            if since is None or running in self._reported_stuck:
                 continue
             if now - since >= STUCK_AFTER.total_seconds():
-                self._reported_stuck.add(hold)
+                self._reported_stuck.add(running)
                 self._telemetry.stuck(claimed.live, timedelta(seconds=now - since))
 
     # -- the desk of a run (called on the loop and on threads)
@@ -275,7 +278,7 @@ class Worker:
 
     def interrupt(self) -> None:
         """Ask all that runs to stop; it is handed back."""
-        for running, _ in list(self._running.values()):
+        for running in list(self._running):
             running.cancel(Interrupted())
 
     async def leave(self) -> None:

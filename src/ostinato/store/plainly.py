@@ -10,7 +10,6 @@ from uuid import UUID
 
 from ostinato.core.lifecycle import Plain, may_be_plain, plain
 from ostinato.core.model import Asked, Finished
-from ostinato.core.outcome import Completed
 from ostinato.store.database import Row, Tx
 from ostinato.store.dialect import Kind, from_micros, to_bytes
 

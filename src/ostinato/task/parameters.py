@@ -67,6 +67,8 @@ class Parameters:
 
     def _fits(self, args: Mapping[str, Any]) -> bool:
         names = args.keys()
+        if names == self._known:
+            return True
         return names >= self._required and (names <= self._known or (self._open and not names & self._hidden))
 
     def _complaints(self, args: Mapping[str, Any]) -> list[str]:
