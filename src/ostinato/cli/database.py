@@ -1,12 +1,16 @@
 """The commands that look after the database."""
 
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import typer
 
+from ostinato.cli.codes import FOUND_SOMETHING
 from ostinato.config import Settings
 from ostinato.core.errors import NotFound
 from ostinato.luck import RandomLuck
+from ostinato.store import backup as copying
 from ostinato.store import migrate
 from ostinato.store.database import Database, open_database
 from ostinato.store.sqlite import SqliteDatabase
@@ -23,15 +27,35 @@ def upgrade(url: str | None) -> None:
 
 def check(url: str | None) -> None:
     """Look for what does not add up."""
-    with closing(_open(url)) as database:
-        if isinstance(database, SqliteDatabase) and not database.file.exists():  # to look is not to make
-            raise NotFound(f"There is no database {database.name} yet.")
+    with closing(opened(url)) as database:
         problems = _problems(database)
         typer.echo(f"{database.name} is at version {migrate.schema_version(database)}.")
     for problem in problems or ["Everything adds up."]:
         typer.echo(problem)
     if problems:
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND_SOMETHING)
+
+
+def backup(file: Path, url: str | None) -> None:
+    """Copy everything into a file, while everything runs."""
+    with closing(opened(url, patience=copying.LIFETIME)) as database, _progress("Copying") as told:
+        copying.backup(database, file, told)
+    typer.echo(f"{file} has everything, {file.stat().st_size:,} bytes.")
+
+
+def restore(file: Path, url: str | None) -> None:
+    """Bring a backup into a database that is empty."""
+    with closing(_open(url, copying.LIFETIME)) as database, _progress("Restoring") as told:
+        copying.restore(file, database, told)
+        typer.echo(f"{database.name} has everything that {file} has.")
+
+
+def opened(url: str | None, patience: float = 30.0) -> Database:
+    """The database, which must be there: to look is not to make."""
+    database = _open(url, patience)
+    if isinstance(database, SqliteDatabase) and not database.file.exists():
+        raise NotFound(f"There is no database {database.name} yet.")
+    return database
 
 
 def _problems(database: Database) -> list[str]:
@@ -44,6 +68,17 @@ def _problems(database: Database) -> list[str]:
     return store.history.problems()
 
 
-def _open(url: str | None) -> Database:
+def _open(url: str | None, patience: float = 30.0) -> Database:
     settings = Settings.load({"database_url": url})
-    return open_database(settings.database_url, schema=settings.schema)
+    return open_database(settings.database_url, schema=settings.schema, deadline=patience)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr, where somebody looks."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

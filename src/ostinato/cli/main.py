@@ -2,37 +2,39 @@
 
 import os
 import sys
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, StoreError
-
-BAD_INPUT: Final = 2
-INTERRUPTED: Final = 130
-EXIT_CODES: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
-    (Invalid, BAD_INPUT),
-    (NotFound, 3),
-    (Conflict, 4),
-    (StoreError, 5),
-)
+from ostinato.cli.codes import BAD_INPUT, INTERRUPTED, exit_code
+from ostinato.cli.configuration import config
+from ostinato.cli.credentials import key, token
+from ostinato.cli.executions import execution
+from ostinato.cli.jobs import job
+from ostinato.cli.moving import export, incoming
+from ostinato.cli.operating import queue, stats, top, workers
+from ostinato.cli.show import plain
+from ostinato.cli.verbs import DatabaseOption
+from ostinato.core.errors import OstinatoError
 
 cli = typer.Typer(
     name="ostinato",
     help="A durable scheduler for recurring work, on a file or on PostgreSQL.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
-cli.add_typer(database, name="db")
+GROUPS = {
+    "job": job, "execution": execution, "queue": queue, "key": key, "token": token, "db": database, "config": config,
+    "import": incoming,
+}  # fmt: skip
+for name, group in GROUPS.items():
+    cli.add_typer(group, name=name)
 
 AppOption = Annotated[
     str | None, typer.Option("--app", metavar="MODULE:APP", help="Your app, such as shop:app.")
-]
-DatabaseOption = Annotated[
-    str | None, typer.Option("--database", metavar="URL", help="Instead of OSTINATO_DATABASE_URL.")
 ]
 QueuesOption = Annotated[
     str | None, typer.Option("--queues", metavar="A,B", help="Serve only these queues (else all).")
@@ -63,9 +65,12 @@ def _root(
     _help_unless_told(context)
 
 
-@database.callback(invoke_without_command=True)
-def _database(context: typer.Context) -> None:
+def _group(context: typer.Context) -> None:
     _help_unless_told(context)
+
+
+for group in GROUPS.values():
+    group.callback(invoke_without_command=True)(_group)
 
 
 def _help_unless_told(context: typer.Context) -> None:
@@ -78,6 +83,9 @@ def serve(
     app: AppOption = None,
     host: Annotated[str, typer.Option(help="Where HTTP listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Where HTTP listens.")] = 8060,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this host though there is no auth.")
+    ] = False,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Run nothing here.")] = False,
     database: DatabaseOption = None,
     queues: QueuesOption = None,
@@ -89,7 +97,7 @@ def serve(
     from ostinato.cli.process import serve
 
     chosen = {"database_url": database, "queues": queues, "concurrency": concurrency}
-    serve(app, chosen, Listening(host, port), worker=not no_worker, migrate=migrate)
+    serve(app, chosen, Listening(host, port, insecure), worker=not no_worker, migrate=migrate)
 
 
 @cli.command()
@@ -140,6 +148,42 @@ def check(database: DatabaseOption = None) -> None:
     check(database)
 
 
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file.")]
+
+
+@database.command()
+def backup(file: FileArgument, database: DatabaseOption = None) -> None:
+    """Copy everything into a new SQLite file, while everything runs."""
+    from ostinato.cli.database import backup
+
+    backup(file, database)
+
+
+@database.command()
+def restore(file: FileArgument, database: DatabaseOption = None) -> None:
+    """Bring a backup into a database that is empty, of either kind."""
+    from ostinato.cli.database import restore
+
+    restore(file, database)
+
+
+@cli.command()
+def doctor(
+    database: DatabaseOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Is everything well? If not: what to do (and exit code 1)."""
+    from ostinato.cli.doctor import doctor
+
+    doctor(database, as_json)
+
+
+cli.command("workers")(workers)
+cli.command("stats")(stats)
+cli.command("top")(top)
+cli.command("export")(export)
+
+
 def main() -> None:
     """The program `ostinato`."""
     sys.exit(run(sys.argv[1:]))
@@ -160,10 +204,6 @@ def run(arguments: list[str]) -> int:
         return 0
 
 
-def exit_code(error: OstinatoError) -> int:
-    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
-
-
 def _refuse(sentence: str, code: int) -> int:
-    typer.echo(sentence, err=True)
+    typer.echo(plain(sentence), err=True)
     return code

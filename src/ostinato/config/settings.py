@@ -45,6 +45,7 @@ PREFIX = "OSTINATO_"
 HANDED_TO_COMMANDS = frozenset(
     {"OSTINATO_RUN_JOB", "OSTINATO_RUN_KEY", "OSTINATO_RUN_ATTEMPT", "OSTINATO_RUN_DUE_AT"}
 )
+OF_THE_COMMAND_LINE = frozenset({"OSTINATO_SERVER", "OSTINATO_TOKEN"})  # read by its flags of these names
 DEFAULT = "default"
 ARGUMENT = "argument"
 
@@ -297,7 +298,7 @@ def _unknown_in_environ(environ: Mapping[str, str]) -> list[str]:
     ours = {name for name in environ if name.startswith(PREFIX)}
     return [
         f"The environment variable {name} is no setting and was ignored" + _did_you_mean(name, "env")
-        for name in sorted(ours - BY_ENV.keys() - HANDED_TO_COMMANDS)
+        for name in sorted(ours - BY_ENV.keys() - HANDED_TO_COMMANDS - OF_THE_COMMAND_LINE)
     ]
 
 

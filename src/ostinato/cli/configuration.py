@@ -1,0 +1,44 @@
+"""`ostinato config show`: what holds, and where it comes from."""
+
+from typing import Annotated
+
+import typer
+
+from ostinato.cli.show import Column, Listing, note, print_json, show
+
+config = typer.Typer(help="The settings.", rich_markup_mode=None)
+
+
+@config.command("show")
+def show_settings(
+    origin: Annotated[bool, typer.Option("--origin", help="Also where each comes from.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Every setting as it holds here; secrets are masked."""
+    from ostinato.config import SETTINGS, Settings
+
+    settings = Settings.load()
+    values = settings.shown()
+    rows = [
+        {
+            "name": each.name,
+            "value": values[each.name],
+            "origin": settings.origins[each.name],
+            "env": each.env,
+        }
+        for each in SETTINGS
+    ]
+    for warning in settings.warnings:
+        note(warning)
+    if as_json:
+        shown = ("value", "origin", "env") if origin else ("value",)
+        print_json({row["name"]: {name: row[name] for name in shown} for row in rows})
+        return
+    columns = [
+        Column("Setting", lambda row: row["name"]),
+        Column("Value", lambda row: row["value"], cut=True),
+    ]
+    if origin:
+        columns.append(Column("From", lambda row: row["origin"], cut=True))
+        columns.append(Column("Variable", lambda row: row["env"], spare=1))
+    show(Listing(columns, rows, ""))

@@ -1,0 +1,164 @@
+"""`ostinato job convert`: jobs with a cron expression become intervals where that means the same."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import typer
+
+from ostinato.cli.codes import FOUND_SOMETHING
+from ostinato.cli.door import path
+from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
+from ostinato.cli.show import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
+from ostinato.cli.verbs import Desk
+from ostinato.core.crontab import VERIFIED, Plan
+from ostinato.core.errors import Invalid
+from ostinato.core.schedule import Cron, Every, to_json
+
+BEFORE: Final = "converted_from"  # in the metadata of a job: what it was
+GOING_ON: Final = ["pending", "scheduled", "queued", "running", "paused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A job, what it was and what it becomes."""
+
+    job: Answer
+    before: Cron
+    plan: Plan
+    done: bool = False
+    compared: Compared | None = None
+
+    @property
+    def changes(self) -> bool:
+        return isinstance(self.plan.schedule, Every)
+
+
+def convert(desk: Desk, jobs: Sequence[str], *, yes: bool, verify: bool) -> None:
+    """Show what becomes of each, write it if that is wanted, and compare if asked to."""
+    found = [_conversion(desk, job) for job in _chosen(desk, jobs) if job["schedule_time"]]
+    if not desk.as_json:
+        show(_preview(desk, found))
+    if any(each.changes for each in found) and _wanted(desk, yes, sum(each.changes for each in found)):
+        found = [_converted(desk, each) if each.changes else each for each in found]
+    if verify:
+        found = [replace(each, compared=_compared(desk, each)) for each in found]
+    _report(desk, found)
+    if any(each.compared is not None and each.compared.differences for each in found):
+        raise typer.Exit(FOUND_SOMETHING)
+
+
+def undo(desk: Desk, jobs: Sequence[str]) -> None:
+    """Give back the expressions that these jobs, or all that were converted, had before."""
+    back = [job for job in _chosen(desk, jobs) if BEFORE in job["metadata"]]
+    answers = [_given_back(desk, job) for job in back]
+    told = [f"{job['key'] or job['id']} is cron again: {job['schedule_description']}." for job in answers]
+    desk.tell(answers, lambda _: Sentences(told or ["No job was converted: there was nothing to do."]))
+
+
+def _chosen(desk: Desk, jobs: Sequence[str]) -> Iterator[Any]:
+    """The jobs that were named, or all that have not ended."""
+    if jobs:
+        return (desk.get(path("jobs", ref)) for ref in jobs)
+    return desk.pages("/jobs", "jobs", status=GOING_ON)
+
+
+def _conversion(desk: Desk, job: Answer) -> Conversion:
+    before = Cron(job["schedule"]["cron"], job["schedule"]["timezone"])
+    return Conversion(job, before, planned(before, desk.now(), keep_cron=False))
+
+
+def _wanted(desk: Desk, yes: bool, count: int) -> bool:
+    if yes:
+        return True
+    if desk.as_json or not sys.stdin.isatty():
+        note("Nothing was written: --yes writes it.")
+        return False
+    return typer.confirm(f"Convert {count} jobs?", err=True)
+
+
+def _converted(desk: Desk, each: Conversion) -> Conversion:
+    """Edited only if nobody else has edited it since it was read."""
+    start, job = each.plan.start_at, each.job
+    body = {
+        "schedule": to_json(each.plan.schedule),
+        "start_at": None if start is None else start.isoformat(),
+        "metadata": {**job["metadata"], BEFORE: {**to_json(each.before), "start_at": job["start_at"]}},
+    }
+    answer = desk.ask(
+        "PATCH", path("jobs", job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'}
+    )
+    return replace(each, job=answer, done=True)
+
+
+def _given_back(desk: Desk, job: Answer) -> Any:
+    metadata = dict(job["metadata"])
+    before = metadata.pop(BEFORE)
+    if not isinstance(before, dict) or "cron" not in before:
+        raise Invalid(f"The metadata of {job['id']} do not say what it was: {BEFORE} is {before!r}.")
+    body = {
+        "schedule": {"cron": before["cron"], "timezone": before.get("timezone", "UTC")},
+        "start_at": before.get("start_at"),
+        "metadata": metadata,
+    }
+    return desk.ask("PATCH", path("jobs", job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
+
+
+def _compared(desk: Desk, each: Conversion) -> Compared:
+    if each.done and not each.job["is_paused"]:  # a paused job is not due at all
+        return compare(desk, each.job["id"], each.before)
+    return comparison(each.before, each.plan.times(desk.now(), VERIFIED), desk.now())
+
+
+# -- telling
+
+
+def _preview(desk: Desk, found: Sequence[Conversion]) -> Shown:
+    now = desk.now()
+    rows = [
+        {
+            "job": each.job["key"] or each.job["id"],
+            "expression": each.before.expression,
+            "becomes": schedule_words(each.plan)
+            if each.changes
+            else f"stays ({each.plan.why or 'no plain period'})",
+            "next": shown_times(each.plan.times(now, 3), now),
+        }
+        for each in found
+    ]
+    columns = (
+        Column("Job", lambda row: row["job"]),
+        Column("Schedule", lambda row: row["expression"]),
+        Column("Becomes", lambda row: row["becomes"], cut=True),
+        Column("Next runs", lambda row: row["next"], cut=True),
+    )
+    return Listing(columns, rows, "No job has a cron expression.")
+
+
+def _report(desk: Desk, found: Sequence[Conversion]) -> None:
+    if desk.as_json:
+        print_json([_as_json(each) for each in found])
+        return
+    parts: list[Shown] = [
+        Sentences([f"{each.job['id']}: {sentence}." for sentence in each.compared.sentences()])
+        for each in found
+        if each.compared is not None
+    ]
+    if found and all(each.compared is not None and not each.compared.differences for each in found):
+        parts.append(Sentences(["The next ten times of each job are the same before and after."]))
+    if done := sum(each.done for each in found):
+        parts.append(Sentences([f"{done} jobs were converted. Back again: ostinato job convert --undo"]))
+    show(Several(parts))
+
+
+def _as_json(each: Conversion) -> dict[str, Any]:
+    return {
+        "job": each.job["id"],
+        "before": to_json(each.before),
+        "after": to_json(each.plan.schedule),
+        "start_at": None if each.plan.start_at is None else each.plan.start_at.isoformat(),
+        "why": each.plan.why,
+        "converted": each.done,
+        "differences": None if each.compared is None else each.compared.as_json(),
+    }

@@ -1,0 +1,113 @@
+"""`ostinato token create` and `ostinato key …`: credentials for people and programs."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from ostinato.cli.door import path
+from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, note, print_json
+from ostinato.cli.times import at_length, when
+from ostinato.cli.verbs import Desk, verb
+from ostinato.core.access import Role
+from ostinato.core.errors import Invalid
+
+token = typer.Typer(help="Tokens, signed with the secret of the settings.", rich_markup_mode=None)
+key = typer.Typer(help="API keys: make, list, revoke.", rich_markup_mode=None)
+
+RoleOption = Annotated[Role, typer.Option("--role", help="viewer reads, operator controls, admin edits.")]
+
+
+@token.command("create")
+def create_token(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Who it is for: what `by` says of what it does.")
+    ],
+    role: RoleOption = Role.VIEWER,
+    lifetime: Annotated[
+        str, typer.Option("--for", metavar="PERIOD", help="How long it is good for, such as 12h.")
+    ] = "1d",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Sign a token. Nothing of it is kept: it is good until it expires."""
+    from ostinato.api.auth import Tokens
+    from ostinato.config import Settings
+    from ostinato.core.duration import parse_duration
+
+    tokens = Tokens.of(Settings.load())
+    if tokens is None:
+        raise Invalid("There is no secret to sign with: set OSTINATO_AUTH_SECRET, at least 32 bytes.")
+    length, now = parse_duration(lifetime), datetime.now(UTC)
+    signed = tokens.issue(name, role, now, length)
+    if as_json:
+        print_json(
+            {"token": signed, "name": name, "role": role.value, "expires_at": (now + length).isoformat()}
+        )
+    else:
+        note(f"A token for {name}, {role.value}, good for {lifetime}:")
+        typer.echo(signed)
+
+
+@key.command("create")
+@verb
+def create_key(
+    desk: Desk,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Who it is for: what `by` says of what it does.")
+    ],
+    role: RoleOption = Role.VIEWER,
+    lifetime: Annotated[
+        str | None, typer.Option("--for", metavar="PERIOD", help="How long it is good for; else for ever.")
+    ] = None,
+) -> None:
+    """Make a key. It is shown now, and never again."""
+    body = {"name": name, "role": role.value} | ({} if lifetime is None else {"expires_in": lifetime})
+    answer = desk.post("/keys", body)
+    desk.tell(
+        answer,
+        lambda made: Several(
+            [
+                Facts(_facts(made, desk.now())),
+                Sentences(["", "Keep it now: it is not shown again.", made["key"]]),
+            ]
+        ),
+    )
+
+
+def _facts(made: dict[str, str | None], now: datetime) -> dict[str, object]:
+    return {
+        "Key": made["id"],
+        "Name": made["name"],
+        "Role": made["role"],
+        "Good until": at_length(made["expires_at"], now) if made["expires_at"] else "it is revoked",
+    }
+
+
+@key.command("list")
+@verb
+def list_keys(desk: Desk) -> None:
+    """Every key, the newest first, those that were revoked too."""
+    now = desk.now()
+    columns = (
+        Column("Key", lambda row: row["id"]),
+        Column("Begins with", lambda row: row["prefix"], spare=3),
+        Column("Name", lambda row: row["name"], cut=True),
+        Column("Role", lambda row: row["role"]),
+        Column("Made", lambda row: when(row["created_at"], now), spare=2),
+        Column("Expires", lambda row: when(row["expires_at"], now), spare=1),
+        Column("Revoked", lambda row: when(row["revoked_at"], now)),
+    )
+    desk.tell(
+        desk.get("/keys", limit=250), lambda answer: Listing(columns, answer["keys"], "There are no keys.")
+    )
+
+
+@key.command("revoke")
+@verb
+def revoke_key(
+    desk: Desk,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The id of a key.")],
+) -> None:
+    """From now on it is not good any more."""
+    answer = desk.ask("DELETE", path("keys", key))
+    desk.tell(answer, lambda told: Sentences([f"The key {told['name']} ({told['id']}) is revoked."]))

@@ -1,0 +1,263 @@
+"""`ostinato import crontab`: the lines of a crontab become jobs, and can be taken back."""
+
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from ostinato.cli.codes import FOUND_SOMETHING
+from ostinato.cli.door import path
+from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
+from ostinato.cli.show import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
+from ostinato.cli.verbs import Desk
+from ostinato.core.crontab import Crontab, Entry, Plan, read_crontab
+from ostinato.core.errors import Invalid, NotFound
+from ostinato.core.schedule import to_json
+
+TAG: Final = "crontab"
+LARGEST: Final = 1024 * 1024  # bytes
+ENDED: Final = ("completed", "failed", "cancelled")
+NAME: Final = 60  # characters of the command that become the job's name
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for."""
+
+    file: str
+    task: str
+    queue: str | None
+    timezone: str
+    system: bool
+    keep_cron: bool
+    yes: bool
+    verify: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line on its way: what it says, what it becomes, and the job it is or was made into."""
+
+    entry: Entry
+    key: str
+    plan: Plan
+    times: tuple[datetime, ...]
+    job: Answer | None = None
+    made: bool = False
+    compared: Compared | None = None
+
+
+def import_crontab(desk: Desk, wish: Wish) -> None:
+    """Show what each line becomes, write it if that is wanted, and compare if asked to."""
+    crontab = read_crontab(_text(wish.file), wish.timezone, system=wish.system)
+    name = _import_name(desk.now())
+    lines = [_with_job(desk, line) for line in _lines(crontab, wish.keep_cron, desk.now())]
+    if not desk.as_json:
+        show(_preview(crontab, lines, desk.now()))
+    written = _wanted(desk, wish, lines)
+    if written:
+        lines = [line if line.job else _written(desk, line, wish, name) for line in lines]
+    if wish.verify:
+        lines = [replace(line, compared=_compared(desk, line)) for line in lines]
+    _report(desk, crontab, lines, name, written)
+    wrong = any(line.compared is not None and line.compared.differences for line in lines)
+    if crontab.unread or wrong:
+        raise typer.Exit(FOUND_SOMETHING)
+
+
+def _text(file: str) -> str:
+    try:
+        content = sys.stdin.buffer.read(LARGEST + 1) if file == "-" else Path(file).read_bytes()
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {file}.") from None
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    if len(content) > LARGEST:
+        raise Invalid(f"{file} is larger than {LARGEST:,} bytes: that is no crontab.")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise Invalid(f"{file} is not text in UTF-8.") from None
+
+
+def _import_name(now: datetime) -> str:
+    """In the order of time, and different for two in the same second."""
+    return f"{TAG}-{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+def _lines(crontab: Crontab, keep_cron: bool, now: datetime) -> Iterator[Line]:
+    """A line that stands twice is two jobs."""
+    seen: dict[str, int] = {}
+    for entry in crontab.entries:
+        seen[entry.fingerprint] = count = seen.get(entry.fingerprint, 0) + 1
+        key = f"{TAG}-{entry.fingerprint}" + (f"-{count}" if count > 1 else "")
+        plan = planned(entry.cron, now, keep_cron)
+        yield Line(entry, key, plan, tuple(plan.times(now, 3)))
+
+
+def _with_job(desk: Desk, line: Line) -> Line:
+    """The line with the job that an earlier import made of it, if that goes on."""
+    with suppress(NotFound):
+        job = desk.get(path("jobs", line.key))
+        if job["status"] not in ENDED:
+            return replace(line, job=job)
+    return line
+
+
+def _wanted(desk: Desk, wish: Wish, lines: Sequence[Line]) -> bool:
+    """Whether to write: asked of whoever sits at the terminal, unless they have said so."""
+    new = [line for line in lines if line.job is None]
+    if not new or wish.yes:
+        return bool(new)
+    if desk.as_json or wish.file == "-" or not sys.stdin.isatty():
+        note("Nothing was written: --yes writes it.")
+        return False
+    return typer.confirm(f"Make {len(new)} jobs?", err=True)
+
+
+def _written(desk: Desk, line: Line, wish: Wish, name: str) -> Line:
+    body = _body(line, wish, name)
+    return replace(line, job=desk.post("/jobs", body, allow_unknown=True), made=True)
+
+
+def _body(line: Line, wish: Wish, name: str) -> dict[str, Any]:
+    """The job. A command may not be safe to repeat, and cron never does: no retries."""
+    entry = line.entry
+    origin = {"import": name, "file": wish.file, "line": entry.line, "expression": entry.expression,
+              "timezone": entry.timezone, "user": entry.user}  # fmt: skip
+    body: dict[str, Any] = {
+        "task": wish.task,
+        "args": _args(entry),
+        "schedule": to_json(line.plan.schedule),
+        "key": line.key,
+        "name": entry.command[:NAME],
+        "tags": [TAG, name],
+        "metadata": {TAG: {word: value for word, value in origin.items() if value is not None}},
+        "max_retries": 0,
+    }
+    if line.plan.start_at is not None:
+        body["start_at"] = line.plan.start_at.isoformat()
+    if wish.queue is not None:
+        body["queue"] = wish.queue
+    return body
+
+
+def _args(entry: Entry) -> dict[str, Any]:
+    """What the task `command` takes: a line for the shell, what it reads, and its variables."""
+    args: dict[str, Any] = {"command": entry.command, "shell": True}
+    if entry.stdin is not None:
+        args["stdin"] = entry.stdin
+    if entry.environment:
+        args["env"] = dict(entry.environment)
+    return args
+
+
+def _compared(desk: Desk, line: Line) -> Compared:
+    if line.job is None:
+        return comparison(line.entry.cron, line.plan.times(desk.now(), 10), desk.now())
+    return compare(desk, line.job["id"], line.entry.cron)
+
+
+# -- telling
+
+
+def _preview(crontab: Crontab, lines: Sequence[Line], now: datetime) -> Shown:
+    rows = [
+        {
+            "line": line.entry.line,
+            "expression": line.entry.expression,
+            "becomes": schedule_words(line.plan) + (" (there already)" if line.job else ""),
+            "next": shown_times(line.times, now),
+            "command": line.entry.command,
+        }
+        for line in lines
+    ]
+    columns = (
+        Column("Line", lambda row: row["line"], right=True),
+        Column("Schedule", lambda row: row["expression"]),
+        Column("Becomes", lambda row: row["becomes"], cut=True),
+        Column("Next runs", lambda row: row["next"], cut=True),
+        Column("Command", lambda row: row["command"], cut=True),
+    )
+    stays = [f"Line {line.entry.line} stays cron: {line.plan.why}." for line in lines if line.plan.why]
+    unread = [
+        f"Line {each.line} is left out: {each.why.rstrip('.')}. ({each.text})" for each in crontab.unread
+    ]
+    return Several(
+        [Listing(columns, rows, "No line of it runs anything."), Sentences([*stays, *crontab.notes, *unread])]
+    )
+
+
+def _report(desk: Desk, crontab: Crontab, lines: Sequence[Line], name: str, written: bool) -> None:
+    if desk.as_json:
+        print_json(_as_json(crontab, lines, name, written))
+        return
+    for line in lines:
+        for difference in line.compared.sentences() if line.compared else ():
+            show(Sentences([f"Line {line.entry.line}: {difference}."]))
+    if lines and all(line.compared is not None and not line.compared.differences for line in lines):
+        show(Sentences(["The next ten times of each line are the same before and after."]))
+    made = [line for line in lines if line.made]
+    if made:
+        task = made[0].job["task"] if made[0].job else ""
+        show(Sentences([f"{len(made)} jobs were made, of the task {task!r}, as {name}.",
+                        f"They can be taken back: ostinato import crontab --undo {name}"]))  # fmt: skip
+    elif lines and all(line.job for line in lines):
+        show(Sentences(["Every line is a job already: there was nothing to do."]))
+
+
+def _as_json(crontab: Crontab, lines: Sequence[Line], name: str, written: bool) -> dict[str, Any]:
+    return {
+        "import": name if written else None,
+        "lines": [
+            {
+                "line": line.entry.line,
+                "expression": line.entry.expression,
+                "timezone": line.entry.timezone,
+                "command": line.entry.command,
+                "schedule": to_json(line.plan.schedule),
+                "start_at": None if line.plan.start_at is None else line.plan.start_at.isoformat(),
+                "why": line.plan.why,
+                "next": [at.isoformat() for at in line.times],
+                "made": line.made,
+                "job": None if line.job is None else line.job["id"],
+                "differences": None if line.compared is None else line.compared.as_json(),
+            }
+            for line in lines
+        ],
+        "unread": [{"line": each.line, "text": each.text, "why": each.why} for each in crontab.unread],
+        "notes": list(crontab.notes),
+    }
+
+
+# -- back
+
+
+def undo(desk: Desk, which: str | None, yes: bool) -> None:
+    """Take the newest import back, or the one of that name or file."""
+    jobs = [job for job in desk.pages("/jobs", "jobs", tag=TAG) if TAG in job["metadata"]]
+    named = [job for job in jobs if which is None or which in _origin(job)]
+    if not named:
+        about = "no import" if which is None else f"no import of {which}"
+        raise NotFound(f"There is {about} that could be taken back.")
+    newest = max(job["metadata"][TAG]["import"] for job in named)
+    taken = [job for job in named if job["metadata"][TAG]["import"] == newest]
+    if not yes:
+        if desk.as_json or not sys.stdin.isatty():
+            raise Invalid(f"{len(taken)} jobs of {newest} would be deleted, with their history: say --yes.")
+        typer.confirm(f"Delete the {len(taken)} jobs of {newest}, with their history?", abort=True, err=True)
+    for job in taken:
+        with suppress(NotFound):
+            desk.ask("DELETE", path("jobs", job["id"]))
+    answer = {"import": newest, "deleted": [job["id"] for job in taken]}
+    desk.tell(answer, lambda done: Sentences([f"{len(done['deleted'])} jobs of {newest} were deleted."]))
+
+
+def _origin(job: Answer) -> tuple[str, str]:
+    return job["metadata"][TAG]["import"], job["metadata"][TAG].get("file", "")

@@ -1,0 +1,55 @@
+"""`ostinato doctor`: is everything well, and if not, what to do?"""
+
+from contextlib import closing
+from dataclasses import asdict
+
+import typer
+
+from ostinato.cli.codes import FOUND_SOMETHING
+from ostinato.cli.database import opened
+from ostinato.cli.show import Column, Listing, print_json, show
+from ostinato.core.errors import StoreError
+from ostinato.luck import RandomLuck
+from ostinato.scheduler.checkup import Finding, State, check_up
+from ostinato.store.store import Store
+
+COLUMNS = (
+    Column("", lambda row: row["state"]),
+    Column("What", lambda row: row["subject"]),
+    Column("How it is", lambda row: row["finding"], cut=True),
+)
+
+
+def doctor(url: str | None, as_json: bool) -> None:
+    """Look at everything and say what is not well."""
+    findings = _findings(url)
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        show(Listing(COLUMNS, [asdict(finding) for finding in findings], ""))
+        for advice in dict.fromkeys(f"{each.subject}: {each.advice}" for each in findings if each.advice):
+            typer.echo(f"→ {advice}")
+    if any(finding.state is State.WRONG for finding in findings):
+        raise typer.Exit(FOUND_SOMETHING)
+
+
+def _findings(url: str | None) -> list[Finding]:
+    with closing(opened(url)) as database:
+        try:
+            store = Store(database, RandomLuck())
+            store.require_current()
+            return check_up(store)
+        except StoreError as error:
+            return [Finding("database", State.WRONG, str(error), _advice(error))]
+
+
+def _advice(error: StoreError) -> str:
+    from ostinato.core.errors import ForeignDatabase, SchemaBehind
+
+    match error:
+        case SchemaBehind():
+            return "ostinato db upgrade"
+        case ForeignDatabase():
+            return "Name another database, or use a newer Ostinato."
+        case _:
+            return "Is it running, and does the URL name it? ostinato config show --origin"

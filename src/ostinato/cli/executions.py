@@ -1,0 +1,99 @@
+"""`ostinato execution …`: attempts, queued, running and ended."""
+
+import time
+from typing import Annotated, Any, Final
+
+import typer
+
+from ostinato.cli.door import path
+from ostinato.cli.jobs import LimitOption
+from ostinato.cli.run_shown import execution_facts, execution_list
+from ostinato.cli.show import Sentences, note, plain, print_json
+from ostinato.cli.verbs import Desk, verb
+
+execution = typer.Typer(help="Look at executions, and stop them.", rich_markup_mode=None)
+
+ExecutionArgument = Annotated[str, typer.Argument(metavar="EXECUTION", help="The id of an execution.")]
+
+FOLLOWING: Final = 1.0  # seconds between two looks
+LIVE: Final = ("queued", "running")
+
+
+@execution.command("list")
+@verb
+def list_(
+    desk: Desk,
+    status: Annotated[
+        list[str], typer.Option("--status", metavar="STATUS", help="Only these; again for more.")
+    ] = [],  # noqa: B006
+    task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only of this task.")] = None,
+    job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only of this job.")] = None,
+    limit: LimitOption = 50,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
+) -> None:
+    """Executions of all jobs, the newest first."""
+    where = "/executions" if job is None else path("jobs", job, "executions")
+    answer = desk.get(where, status=status, task=task, limit=limit, offset=offset or None)
+    desk.tell(answer, lambda page: execution_list(page, desk.now()))
+
+
+@execution.command("show")
+@verb
+def show(desk: Desk, execution: ExecutionArgument) -> None:
+    """One execution: when, where, and what it came to."""
+    desk.tell(desk.get(path("executions", execution)), lambda found: execution_facts(found, desk.now()))
+
+
+@execution.command("cancel")
+@verb
+def cancel(
+    desk: Desk,
+    execution: ExecutionArgument,
+    force: Annotated[
+        bool, typer.Option("--force", help="End the record though the run may go on: it does not stop.")
+    ] = False,
+) -> None:
+    """Ask a running one to stop, or take a queued one back."""
+    answer = desk.post(path("executions", execution, "cancel"), force=force or None)
+    desk.tell(answer, lambda told: Sentences([f"Execution {told['id']} is {told['status']} now."]))
+
+
+@execution.command("release")
+@verb
+def release(desk: Desk, execution: ExecutionArgument) -> None:
+    """Take it from its worker and queue it again; a late result is refused."""
+    answer = desk.post(path("executions", execution, "release"))
+    desk.tell(answer, lambda told: Sentences([f"Execution {told['id']} is {told['status']} now."]))
+
+
+@execution.command("log")
+@verb
+def log(
+    desk: Desk,
+    execution: ExecutionArgument,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it has ended.")] = False,
+) -> None:
+    """What it wrote."""
+    shown = 0
+    while True:
+        ended = not follow or desk.get(path("executions", execution))["status"] not in LIVE
+        answer = desk.get(path("executions", execution, "log"))
+        if desk.as_json and not follow:
+            print_json(answer)
+            return
+        lines = answer["lines"]
+        for line in lines[shown:]:
+            _write(line, desk.as_json)
+        shown = len(lines)
+        if ended:
+            break
+        time.sleep(FOLLOWING)
+    if not shown and not desk.as_json:
+        note("No log was kept.")
+
+
+def _write(line: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(line, indent=None)
+    else:
+        typer.echo(plain(line if isinstance(line, str) else line.get("text", "")))

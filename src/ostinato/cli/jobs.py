@@ -1,0 +1,247 @@
+"""`ostinato job …`: make, look at and steer jobs."""
+
+from typing import Annotated, Any
+
+import typer
+
+from ostinato.cli.describing import arguments, describing
+from ostinato.cli.door import path
+from ostinato.cli.job_shown import called, due_times, job_facts, job_list, job_stats, reasons
+from ostinato.cli.live import live
+from ostinato.cli.run_shown import execution_list
+from ostinato.cli.show import Sentences
+from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import Invalid
+
+job = typer.Typer(help="Make, look at and steer jobs.", rich_markup_mode=None)
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or its key.")]
+JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs, or their keys.")]
+LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="How many to show, up to 250.")]
+
+
+@job.command("add")
+@verb
+@describing
+def add(
+    desk: Desk,
+    said: dict[str, Any],
+    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="The name of a task.")] = None,
+    allow_unknown: Annotated[
+        bool, typer.Option("--allow-unknown", help="Though no worker is known to have the task.")
+    ] = False,
+) -> None:
+    """Make a job. Without a schedule it runs once, at once."""
+    body = said if task is None else {"task": task, **said}
+    answer = desk.post("/jobs", body, allow_unknown=allow_unknown or None)
+    desk.tell(answer, lambda made: job_facts(made, desk.now()))
+
+
+@job.command("list")
+@verb
+def list_(
+    desk: Desk,
+    status: Annotated[
+        list[str], typer.Option("--status", metavar="STATUS", help="Only these; again for more.")
+    ] = [],  # noqa: B006
+    task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only of this task.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only of this queue.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only with this tag.")] = None,
+    search: Annotated[
+        str | None, typer.Option("--search", metavar="TEXT", help="Only with this text.")
+    ] = None,
+    due_before: Annotated[
+        str | None, typer.Option("--due-before", metavar="INSTANT", help="Due before then.")
+    ] = None,
+    due_after: Annotated[
+        str | None, typer.Option("--due-after", metavar="INSTANT", help="Due from then on.")
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="FIELD", help="next_run_at, name, status …; with a - backwards."),
+    ] = None,
+    limit: LimitOption = 50,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds.")] = False,
+) -> None:
+    """Jobs, the newest first."""
+
+    def ask() -> Any:
+        return desk.get(
+            "/jobs", status=status, task=task, queue=queue, tag=tag, search=search, due_before=due_before,
+            due_after=due_after, sort=sort, limit=limit, offset=offset or None,
+        )  # fmt: skip
+
+    if watch:
+        live(desk, ask, lambda page: job_list(page, desk.now()))
+    else:
+        desk.tell(ask(), lambda page: job_list(page, desk.now()))
+
+
+@job.command("show")
+@verb
+def show(desk: Desk, job: JobArgument) -> None:
+    """One job: what it is, how it behaves, what has become of it."""
+    desk.tell(desk.get(path("jobs", job)), lambda found: job_facts(found, desk.now()))
+
+
+@job.command("edit")
+@verb
+@describing
+def edit(
+    desk: Desk,
+    said: dict[str, Any],
+    job: JobArgument,
+    task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Another task.")] = None,
+    if_version: Annotated[
+        int | None, typer.Option("--if-version", metavar="N", help="Only if it is at this version.")
+    ] = None,
+) -> None:
+    """Change what the flags say, and nothing else. A run in progress is not touched."""
+    body = said if task is None else {"task": task, **said}
+    if not body:
+        raise Invalid("Say what to change: --every 30m, --queue slow, --set max_retries=5 …")
+    headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
+    answer = desk.ask("PATCH", path("jobs", job), body=body, headers=headers)
+    desk.tell(answer, lambda edited: job_facts(edited, desk.now()))
+
+
+def _steer(desk: Desk, jobs: list[str], action: str, done: str) -> None:
+    desk.each(
+        jobs,
+        lambda ref: desk.post(path("jobs", ref, action)),
+        lambda answer: Sentences([f"{called(answer)} {done}, and is {answer['status']} now."]),
+    )
+
+
+@job.command("pause")
+@verb
+def pause(desk: Desk, jobs: JobsArgument) -> None:
+    """Nothing of it starts from now on; what runs may finish."""
+    _steer(desk, jobs, "pause", "was paused")
+
+
+@job.command("resume")
+@verb
+def resume(desk: Desk, jobs: JobsArgument) -> None:
+    """Go on without catching up."""
+    _steer(desk, jobs, "resume", "was resumed")
+
+
+@job.command("cancel")
+@verb
+def cancel(desk: Desk, jobs: JobsArgument) -> None:
+    """Stop for good; what runs is told to stop."""
+    _steer(desk, jobs, "cancel", "was cancelled")
+
+
+@job.command("retry")
+@verb
+def retry(desk: Desk, jobs: JobsArgument) -> None:
+    """Go on with the failed occurrence, at once."""
+    _steer(desk, jobs, "retry", "is tried again")
+
+
+@job.command("restart")
+@verb
+def restart(desk: Desk, jobs: JobsArgument) -> None:
+    """Begin an ended job as new."""
+    _steer(desk, jobs, "restart", "was restarted")
+
+
+@job.command("run")
+@verb
+def run(
+    desk: Desk,
+    job: JobArgument,
+    args: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="Other arguments than the job's.")
+    ] = None,
+    arg: Annotated[list[str], typer.Option("--arg", metavar="NAME=VALUE", help="One argument.")] = [],  # noqa: B006
+) -> None:
+    """Run it now, once more; its schedule does not move."""
+    given = arguments(args, arg)
+    answer = desk.post(path("jobs", job, "run"), None if given is None else {"args": given})
+    desk.tell(
+        answer,
+        lambda asked: Sentences([f"{called(asked)} was asked to run, and is {asked['status']} now."]),
+    )
+
+
+@job.command("delete")
+@verb
+def delete(
+    desk: Desk,
+    jobs: JobsArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Gone for good, with its history; what runs is told to stop."""
+    if not yes:
+        typer.confirm(f"Delete {', '.join(jobs)} with all history?", abort=True, err=True)
+    desk.each(
+        jobs, lambda ref: desk.ask("DELETE", path("jobs", ref)), lambda gone: Sentences([gone["message"]])
+    )
+
+
+@job.command("history")
+@verb
+def history(
+    desk: Desk,
+    job: JobArgument,
+    limit: LimitOption = 50,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
+) -> None:
+    """Its executions, the newest first."""
+    answer = desk.get(path("jobs", job, "executions"), limit=limit, offset=offset or None)
+    desk.tell(answer, lambda page: execution_list(page, desk.now(), of_one_job=True))
+
+
+@job.command("stats")
+@verb
+def stats(desk: Desk, job: JobArgument) -> None:
+    """It in figures."""
+    desk.tell(desk.get(path("jobs", job, "stats")), lambda figures: job_stats(figures, desk.now()))
+
+
+@job.command("next")
+@verb
+def next_(
+    desk: Desk,
+    job: JobArgument,
+    count: Annotated[int, typer.Option("-n", metavar="N", help="How many times to show.")] = 10,
+) -> None:
+    """When it is due next."""
+    desk.tell(desk.get(path("jobs", job, "next"), n=count), lambda found: due_times(found, desk.now()))
+
+
+@job.command("why")
+@verb
+def why(
+    desk: Desk,
+    job: JobArgument,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="INSTANT", help="Such as 2026-11-16T09:00:00Z; else now.")
+    ] = None,
+) -> None:
+    """What happened to its due time at or before an instant."""
+    desk.tell(desk.get(path("jobs", job, "why"), at=at), lambda told: reasons(told, desk.now()))
+
+
+@job.command("convert")
+@verb
+def convert(
+    desk: Desk,
+    jobs: Annotated[list[str], typer.Argument(metavar="[JOB]...", help="Only these; else all.")] = [],  # noqa: B006
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare the next ten times before and after.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Give back the expressions they had.")] = False,
+) -> None:
+    """Turn cron expressions (schedule_time) that are plain periods into intervals, where that means the same."""
+    from ostinato.cli import converting
+
+    if undo:
+        converting.undo(desk, jobs)
+    else:
+        converting.convert(desk, jobs, yes=yes, verify=verify)

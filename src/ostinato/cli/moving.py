@@ -1,0 +1,209 @@
+"""`ostinato export` and `ostinato import`: jobs as lines of JSON, each a body that makes the job again."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from ostinato.cli.codes import BAD_INPUT
+from ostinato.cli.door import path
+from ostinato.cli.show import Answer, Sentences, note
+from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import Invalid, NotFound
+
+# What people write about a job. The rest of an answer is what has become of it.
+WRITTEN: Final = (
+    "key", "name", "description", "owner", "task", "args", "queue", "priority", "tags", "metadata", "schedule",
+    "first_run", "start_at", "end_at", "fixed_delay", "total_repeats", "window", "jitter", "catch_up", "late_after",
+    "catch_up_limit", "catch_up_within", "overlap", "max_overlap", "max_retries", "backoff", "retry_reset_period",
+    "when_exhausted", "on_lost", "timeout", "keep_executions", "keep_days",
+)  # fmt: skip
+PAUSED: Final = "is_paused"
+GOING_ON: Final = ("pending", "scheduled", "queued", "running", "paused")
+STDIO: Final = "-"
+
+
+class OrJobs(TyperGroup):
+    """`ostinato import FILE` is short for `ostinato import jobs FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = ["jobs", *args]
+        return super().parse_args(ctx, args)
+
+
+incoming = typer.Typer(cls=OrJobs, help="Make jobs from a file, or from a crontab.", rich_markup_mode=None)
+
+
+@verb
+def export(
+    desk: Desk,
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="Where to write; else to standard output.")
+    ] = STDIO,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only jobs with this tag.")] = None,
+    app: Annotated[
+        str | None, typer.Option("--of-app", metavar="NAME", help="Only jobs of this app.")
+    ] = None,
+    ended: Annotated[bool, typer.Option("--ended", help="Also those that have ended.")] = False,
+) -> None:
+    """Write jobs as lines of JSON, for `ostinato import`. History is not in it: see `db backup`."""
+    chosen: dict[str, object] = {"tag": tag, "app": app, "status": [] if ended else list(GOING_ON)}
+    count = 0
+    with _writing(file) as out:
+        for job in desk.pages("/jobs", "jobs", sort="created_at", **chosen):
+            out.write(json.dumps(body_of(job), ensure_ascii=False) + "\n")
+            count += 1
+    if file != STDIO:
+        note(f"{count} jobs were written to {file}.")
+
+
+def body_of(job: Answer) -> dict[str, Any]:
+    """What makes this job again. An interval goes on where it is: its next time is the new one's first."""
+    body = {name: job[name] for name in WRITTEN if job[name] not in (None, "", [], {})}
+    if "every" in job["schedule"] and job["start_at"] is None and job["status"] == "scheduled":
+        body["start_at"] = job["next_run_at"]
+    if job[PAUSED]:
+        body[PAUSED] = True
+    return body
+
+
+@contextmanager
+def _writing(file: str) -> Iterator[IO[str]]:
+    if file == STDIO:
+        yield sys.stdout
+        return
+    try:
+        with Path(file).open("x", encoding="utf-8") as out:
+            yield out
+    except FileExistsError:
+        raise Invalid(f"{file} is there already: choose another name, or move it away.") from None
+    except OSError as error:
+        raise Invalid(f"{file} cannot be written: {error.strerror}.") from None
+
+
+@incoming.command("jobs")
+@verb
+def import_jobs(
+    desk: Desk,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Lines of JSON, as `export` writes them; - is stdin.")
+    ],
+    update: Annotated[bool, typer.Option("--update", help="Bring jobs whose key is there in line.")] = False,
+) -> None:
+    """Make a job of each line. A job whose key is there already stays as it is."""
+    counts = {"made": 0, "updated": 0, "there": 0, "refused": 0}
+    for number, line in _lines(file):
+        try:
+            counts[_take_in(desk, _object(line), update)] += 1
+        except (Invalid, NotFound) as error:
+            counts["refused"] += 1
+            note(f"Line {number}: {error}")
+    desk.tell(counts, _summary)
+    if counts["refused"]:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _lines(file: str) -> Iterator[tuple[int, str]]:
+    try:
+        with sys.stdin if file == STDIO else Path(file).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, line
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {file}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file} cannot be read: {error}.") from None
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise Invalid(f"It cannot be read as JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise Invalid("It is not a JSON object.")
+    return value
+
+
+def _take_in(desk: Desk, body: dict[str, Any], update: bool) -> str:
+    """Make the job, or leave or change the one that holds its key: what was done."""
+    paused = body.pop(PAUSED, False)
+    there = _holder(desk, body.get("key"))
+    if there is not None and not update:
+        return "there"
+    if there is not None:
+        desk.ask("PATCH", path("jobs", there["id"]), body=body)
+        return "updated"
+    made = desk.post("/jobs", body, allow_unknown=True)
+    if paused:
+        desk.post(path("jobs", made["id"], "pause"))
+    return "made"
+
+
+def _holder(desk: Desk, key: object) -> Answer | None:
+    if not isinstance(key, str) or not key:
+        return None
+    with suppress(NotFound):
+        job: Answer = desk.get(path("jobs", key))
+        return job if job["status"] in GOING_ON else None
+    return None
+
+
+def _summary(counts: dict[str, int]) -> Sentences:
+    told = {"made": "made", "updated": "brought in line", "there": "there already", "refused": "refused"}
+    words = [f"{counts[name]} {word}" for name, word in told.items() if counts[name]]
+    return Sentences([f"Jobs: {', '.join(words) or 'none'}."])
+
+
+@incoming.command("crontab")
+@verb
+def import_crontab(
+    desk: Desk,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="A crontab; - is stdin. With --undo: a file or import."),
+    ] = None,
+    system: Annotated[
+        bool, typer.Option("--system", help="As in /etc/crontab: a user stands before each command.")
+    ] = False,
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", metavar="ZONE", help="The zone of lines above CRON_TZ.")
+    ] = None,
+    keep_cron: Annotated[bool, typer.Option("--keep-cron", help="Plain periods stay cron, too.")] = False,
+    task: Annotated[
+        str, typer.Option("--task", metavar="TASK", help="The task that runs a line.")
+    ] = "command",
+    queue: Annotated[
+        str | None, typer.Option("--queue", metavar="QUEUE", help="The queue of the jobs.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare the next ten times before and after.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the newest import back.")] = False,
+) -> None:
+    """Make a job of each line of a crontab. Plain periods become intervals where that means the same."""
+    from ostinato.cli import crontab
+    from ostinato.config import Settings
+    from ostinato.core.zones import zone
+
+    if undo:
+        crontab.undo(desk, file, yes)
+        return
+    if file is None:
+        raise Invalid(
+            "Say which crontab: a file, or - for standard input (crontab -l | ostinato import crontab -)."
+        )
+    zone_name = zone(timezone or Settings.load().timezone).key
+    crontab.import_crontab(
+        desk,
+        crontab.Wish(
+            file, task, queue, zone_name, system=system, keep_cron=keep_cron, yes=yes, verify=verify
+        ),
+    )

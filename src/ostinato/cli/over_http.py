@@ -1,0 +1,52 @@
+"""The door to a server."""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from ostinato.cli.door import Reply, Request
+from ostinato.core.errors import Invalid, StoreUnavailable
+
+PATIENCE: Final = httpx2.Timeout(60, connect=10)  # seconds
+
+
+class HttpDoor:
+    """Speaks HTTP. The token goes to this server and nowhere else: redirects are not followed."""
+
+    def __init__(self, server: str, token: str | None) -> None:
+        self._server = _checked(server)
+        headers = {"Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        self._client = httpx2.Client(
+            base_url=self._server, headers=headers, timeout=PATIENCE, follow_redirects=False
+        )
+
+    def send(self, request: Request) -> Reply:
+        headers = dict(request.headers)
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            response = self._client.request(
+                request.method, request.target, content=request.content, headers=headers
+            )
+        except httpx2.TransportError as error:
+            why = str(error).rstrip(".") or type(error).__name__
+            raise StoreUnavailable(f"No answer from {self._server}: {why}.") from None
+        return Reply(response.status_code, response.content, response.headers)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _checked(server: str) -> str:
+    try:
+        parts = urlsplit(server)
+        odd = parts.port == 0 or parts.username or parts.password or parts.query or parts.fragment
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and not odd
+    except ValueError:
+        good = False
+    if not good:
+        raise Invalid("--server is the address of a server, such as https://ostinato.example.com:8060.")
+    return server.rstrip("/")

@@ -1,0 +1,55 @@
+"""What a cron expression becomes, shown before anything is written and compared afterwards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ostinato.cli.door import path
+from ostinato.cli.times import absolute
+from ostinato.cli.verbs import Desk
+from ostinato.core.crontab import VERIFIED, Difference, Plan, differences, plan
+from ostinato.core.describe import describe
+from ostinato.core.schedule import Cron
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The due times that are not the same before and after."""
+
+    differences: Sequence[Difference]
+
+    def sentences(self) -> list[str]:
+        return [f"it was due {_at(each.before)}, and is now {_at(each.after)}" for each in self.differences]
+
+    def as_json(self) -> list[dict[str, str | None]]:
+        return [{"before": _iso(each.before), "after": _iso(each.after)} for each in self.differences]
+
+
+def planned(schedule: Cron, now: datetime, keep_cron: bool) -> Plan:
+    return Plan(schedule) if keep_cron else plan(schedule, now)
+
+
+def compare(desk: Desk, job: str, before: Cron) -> Compared:
+    """Ask when a job is due next, and compare that with an expression."""
+    answer = desk.get(path("jobs", job, "next"), n=VERIFIED)
+    return comparison(before, [datetime.fromisoformat(at) for at in answer["times"]], desk.now())
+
+
+def comparison(before: Cron, times: list[datetime], now: datetime) -> Compared:
+    return Compared(differences(before, times, now))
+
+
+def schedule_words(made: Plan) -> str:
+    return describe(made.schedule)
+
+
+def shown_times(times: Sequence[datetime], now: datetime) -> str:
+    return "; ".join(absolute(at, now) for at in times)
+
+
+def _at(instant: datetime | None) -> str:
+    return "never" if instant is None else f"{instant.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+
+
+def _iso(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,126 @@
+"""Executions, workers, queues and figures as people see them."""
+
+from datetime import datetime
+
+from ostinato.cli.job_shown import percent, percentiles
+from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
+from ostinato.cli.times import at_length, instant, relative, took, when
+
+
+def execution_list(answer: Answer, now: datetime, *, of_one_job: bool = False) -> Shown:
+    """A page of executions."""
+    columns = [
+        Column("Execution", lambda run: run["id"]),
+        Column("Number", lambda run: run["execution_number"], spare=2, right=True),
+        Column("Try", lambda run: run["retry_attempt"] + 1, spare=5, right=True),
+        Column("Status", lambda run: run["outcome"] or run["status"]),
+        Column("Started", lambda run: when(run["started_at"], now)),
+        Column("Took", lambda run: took(run["duration_ms"]), spare=1, right=True),
+        Column("Due", lambda run: when(run["due_at"], now), spare=6),
+        Column("Error", lambda run: run["error_message"] or "", spare=3, cut=True),
+    ]
+    if not of_one_job:
+        columns.insert(1, Column("Task", lambda run: run["task"], spare=4, cut=True))
+    runs = answer["executions"]
+    parts: list[Shown] = [Listing(columns, runs, "There are no such executions.")]
+    if len(runs) < answer["total"]:
+        parts.append(Sentences([f"{len(runs)} of {answer['total']}; --limit and --offset show others."]))
+    return Several(parts)
+
+
+def execution_facts(run: Answer, now: datetime) -> Shown:
+    """One execution."""
+    return Facts(
+        {
+            "Execution": run["id"],
+            "Job": run["job_id"],
+            "Task": run["task"],
+            "Number": f"{run['execution_number']}, of occurrence {run['number']}, try {run['retry_attempt'] + 1}",
+            "Key": run["key"],
+            "Status": run["outcome"] or run["status"],
+            "Waits for": run["waits_for"],
+            "Asked by": run["asked"],
+            "Due": at_length(run["due_at"], now),
+            "Started": at_length(run["started_at"], now),
+            "Ended": at_length(run["completed_at"], now),
+            "Took": took(run["duration_ms"]),
+            "Cancel asked": at_length(run["cancel_asked_at"], now),
+            "Worker": run["worker"],
+            "Progress": run["progress"],
+            "CPU time": took(run["cpu_time_ms"]),
+            "Peak memory": None if run["memory_peak_mb"] is None else f"{run['memory_peak_mb']} MB",
+            "Items crawled": run["items_crawled"],
+            "Items indexed": run["items_indexed"],
+            "Result": run["result"],
+            "Error": _error(run),
+            "Traceback": run["stack_trace"],
+            "Metadata": run["metadata"],
+        }
+    )
+
+
+def _error(run: Answer) -> str | None:
+    kind, message = run["error_kind"], run["error_message"]
+    return f"{kind}: {message}" if kind else message
+
+
+def worker_list(answer: Answer, now: datetime) -> Shown:
+    """Who works."""
+    columns = (
+        Column("Worker", lambda worker: worker["id"]),
+        Column("Status", lambda worker: worker["status"]),
+        Column("Host", lambda worker: f"{worker['host']}:{worker['pid']}", spare=2, cut=True),
+        Column("Runs", lambda worker: f"{worker['running']}/{worker['concurrency']}", right=True),
+        Column("Seen", lambda worker: relative(instant(worker["renewed_at"]) - now), spare=1),
+        Column("Queues", lambda worker: ", ".join(worker["queues"]) or "all", spare=3, cut=True),
+        Column("Tasks", lambda worker: ", ".join(worker["tasks"]), spare=4, cut=True),
+        Column("Up since", lambda worker: when(worker["started_at"], now), spare=5),
+        Column("Version", lambda worker: worker["version"], spare=6),
+    )
+    return Listing(columns, answer["workers"], "Nobody is at work, or was within the last day.")
+
+
+def queue_list(answer: Answer, now: datetime) -> Shown:
+    """Every queue."""
+    columns = (
+        Column("Queue", lambda queue: queue["name"], cut=True),
+        Column("Status", lambda queue: "paused" if queue["is_paused"] else "open"),
+        Column("Waiting", lambda queue: queue["queued"], right=True),
+        Column("Running", lambda queue: queue["running"], right=True),
+        Column("At most", lambda queue: queue["max_queued"], spare=3, right=True),
+        Column("Paused", lambda queue: when(queue["paused_at"], now), spare=1),
+        Column("By", lambda queue: queue["paused_by"], spare=2),
+    )
+    return Listing(columns, answer["queues"], "There are no queues yet: the first job makes one.")
+
+
+def everything(metrics: Answer, now: datetime) -> Shown:
+    """All in figures."""
+    runs = metrics["executions"]
+    jobs = ", ".join(f"{count} {status}" for status, count in metrics["jobs"].items() if count)
+    facts = Facts(
+        {
+            "Jobs": jobs or "none",
+            "Executions": f"{runs['total']}: {runs['completed']} completed, {runs['failed']} failed, "
+            f"{runs['cancelled']} cancelled; {runs['skipped']} due times skipped",
+            "Success rate": percent(runs["success_rate"]),
+            "Takes": took(runs["average_duration_ms"]),
+            "Duration": percentiles(runs["duration_ms"]),
+            "Lateness": percentiles(runs["lateness_ms"]),
+            "Leases lost": metrics["stale_locks_cleared"],
+            "Last check": at_length(metrics["last_check_at"], now),
+        }
+    )
+    rows = [{"task": task, **figures} for task, figures in metrics["tasks"].items()]
+    if not rows:
+        return facts
+    columns = (
+        Column("Task", lambda row: row["task"], cut=True),
+        Column("Runs", lambda row: row["total"], right=True),
+        Column("Failed", lambda row: row["failed"], right=True),
+        Column("Success", lambda row: percent(row["success_rate"]), spare=1, right=True),
+        Column("Takes", lambda row: took(row["average_duration_ms"]), right=True),
+        Column("p95", lambda row: took(row["duration_ms"].get("p95")), spare=2, right=True),
+        Column("Late p95", lambda row: took(row["lateness_ms"].get("p95")), spare=3, right=True),
+    )
+    return Several([facts, Sentences([""]), Listing(columns, rows, "")])

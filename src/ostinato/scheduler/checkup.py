@@ -1,0 +1,174 @@
+"""The doctor: looks at everything, says what is not well, and what to do about it."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+import tzdata
+
+from ostinato.clock import SystemClock
+from ostinato.core.duration import DAY, MINUTE, SECOND, format_duration
+from ostinato.store import migrate
+from ostinato.store.checkup import Checkup, Condition
+from ostinato.store.rows import WorkerRow
+from ostinato.store.sqlite import SqliteDatabase
+from ostinato.store.store import Store
+
+PATIENCE: Final = MINUTE  # what is late by less is only late
+LATELY: Final = DAY
+LEAST_ROOM: Final = 256 * 1024 * 1024  # bytes
+DATABASES: Final = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
+
+
+class State(StrEnum):
+    """How something is."""
+
+    OK = "ok"
+    LOOK = "look"  # somebody should look at it
+    WRONG = "wrong"  # something does not run, or will not
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, how it is, and what to do."""
+
+    subject: str
+    state: State
+    finding: str
+    advice: str = ""
+
+
+def check_up(store: Store) -> list[Finding]:
+    """Everything that can be told from here."""
+    database = store.database
+    now = database.now()
+    condition = Checkup(database).condition(now, PATIENCE, LATELY)
+    return [
+        Finding(
+            "database", State.OK, f"{DATABASES[database.dialect.kind]} {condition.version}, {database.name}"
+        ),
+        Finding("schema", State.OK, f"version {migrate.schema_version(database)}"),
+        *_room(store),
+        _clock(store),
+        zone_data(tzdata.IANA_VERSION, now),
+        *judge(condition, now),
+    ]
+
+
+def _room(store: Store) -> Iterator[Finding]:
+    if not isinstance(store.database, SqliteDatabase):
+        return
+    free = shutil.disk_usage(store.database.file.parent).free
+    state = State.OK if free >= LEAST_ROOM else State.WRONG
+    advice = "" if state is State.OK else "Make room: a full disk stops everything."
+    yield Finding("disk", state, f"{free // 2**20:,} MiB free", advice)
+
+
+def _clock(store: Store) -> Finding:
+    if isinstance(store.database, SqliteDatabase):
+        return Finding("clock", State.OK, "this host's, and everybody's who uses this file")
+    asked = SystemClock().now()
+    theirs = store.database.now()
+    return clock_offset(asked + (SystemClock().now() - asked) / 2 - theirs)
+
+
+def clock_offset(ahead: timedelta) -> Finding:
+    """How far this host's clock is ahead of the database's, by which everybody goes."""
+    where = "ahead of" if ahead > timedelta() else "behind"
+    told = f"this host is {abs(ahead).total_seconds():.1f} s {where} the database"
+    if abs(ahead) < SECOND:
+        return Finding("clock", State.OK, told)
+    return Finding("clock", State.LOOK, told, "Jobs go by the database's clock; set both by NTP.")
+
+
+def zone_data(version: str, now: datetime) -> Finding:
+    """Whether the rules of time zones are of our days."""
+    if int(version[:4]) >= now.year - 1:
+        return Finding("zone data", State.OK, f"tzdata {version}")
+    advice = "Governments change their clocks: pip install --upgrade tzdata."
+    return Finding("zone data", State.LOOK, f"tzdata {version}", advice)
+
+
+def judge(condition: Condition, now: datetime) -> Iterator[Finding]:
+    """What a snapshot says."""
+    at_work = [each for each in condition.workers if each.closed_at is None and each.lease_until > now]
+    yield _workers(condition, at_work)
+    yield from _lost(condition, at_work, now)
+    yield from _nobody_can(condition, at_work)
+    yield from _dispatching(condition, now)
+    yield from _backlog(condition, now)
+
+
+def _workers(condition: Condition, at_work: list[WorkerRow]) -> Finding:
+    if at_work:
+        running, room = sum(each.running for each in at_work), sum(each.concurrency for each in at_work)
+        return Finding("workers", State.OK, f"{len(at_work)} at work, running {running} of {room} at once")
+    state = State.WRONG if condition.wanted else State.LOOK
+    return Finding("workers", state, "nobody is at work", "Start one: ostinato worker --app MODULE:APP.")
+
+
+def _lost(condition: Condition, at_work: list[WorkerRow], now: datetime) -> Iterator[Finding]:
+    silent = [each for each in condition.workers if each.closed_at is None and each not in at_work]
+    lost = [each for each in condition.workers if each.closed_as == "lost"]
+    if silent or lost:
+        told = f"{len(silent) + len(lost)} died or fell silent in the last {format_duration(LATELY)}"
+        yield Finding(
+            "lost workers", State.LOOK, told, "Look into their logs: killed, out of memory, or asleep?"
+        )
+
+
+def _nobody_can(condition: Condition, at_work: list[WorkerRow]) -> Iterator[Finding]:
+    """Jobs that no worker at work could run: it does not know their task, or does not serve their queue."""
+    if not at_work:
+        return
+    for wanted in condition.wanted:
+        knowing = [each for each in at_work if wanted.task in each.task_names]
+        told = f"{_jobs(wanted.jobs)} of the task {wanted.task!r} in the queue {wanted.queue!r}"
+        if not knowing:
+            advice = "No worker at work knows this task: start one that does, or delete the jobs."
+            yield Finding("jobs nobody can run", State.WRONG, told, advice)
+        elif not any(_serves(each, wanted.queue) for each in knowing):
+            advice = "No worker that knows this task serves this queue: see --queues."
+            yield Finding("jobs nobody can run", State.WRONG, told, advice)
+
+
+def _serves(worker: WorkerRow, queue: str) -> bool:
+    served = json.loads(worker.queues)
+    return not served or queue in served
+
+
+def _dispatching(condition: Condition, now: datetime) -> Iterator[Finding]:
+    if condition.unfired and condition.unfired_since is not None:
+        told = f"{_jobs(condition.unfired)} were due and not fired, the oldest {_ago(now - condition.unfired_since)}"
+        yield Finding("due times", State.WRONG, told, "Start ostinato serve or a worker: nobody fires them.")
+    else:
+        yield Finding("due times", State.OK, "none is overdue")
+    if condition.set_aside:
+        told = f"{_jobs(condition.set_aside)} could not be dealt with and are set aside"
+        yield Finding("due times", State.WRONG, told, "The log of the process that tried says why.")
+
+
+def _backlog(condition: Condition, now: datetime) -> Iterator[Finding]:
+    paused = {queue.name: queue for queue in condition.queues if queue.paused_at is not None}
+    for queue in paused.values():
+        by = f" by {queue.paused_by}" if queue.paused_by else ""
+        told = f"the queue {queue.name!r} is paused{by}, with {queue.queued} waiting"
+        yield Finding("backlog", State.LOOK, told, f"ostinato queue resume {queue.name}")
+    late = [each for each in condition.waiting if now - each.since > PATIENCE and each.queue not in paused]
+    for waiting in late:
+        told = f"{waiting.count} wait in the queue {waiting.queue!r}, the oldest since {_ago(now - waiting.since)}"
+        yield Finding("backlog", State.LOOK, told, "More workers, or more --concurrency, would help.")
+    if not late:
+        yield Finding("backlog", State.OK, f"{sum(each.count for each in condition.waiting)} wait to start")
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"
+
+
+def _ago(length: timedelta) -> str:
+    return f"{format_duration(length // SECOND * SECOND)} ago"

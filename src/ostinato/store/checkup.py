@@ -1,0 +1,64 @@
+"""What a doctor sees: is anybody at work, and is anything left lying?"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ostinato.store import rows
+from ostinato.store.database import Database
+from ostinato.store.dialect import from_micros
+from ostinato.store.rows import QueueRow, WorkerRow
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Jobs that have not ended: how many of one task in one queue."""
+
+    task: str
+    queue: str
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Executions of a queue that could have started by now."""
+
+    queue: str
+    count: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The whole, as one snapshot has it."""
+
+    version: str  # of the database
+    wanted: tuple[Wanted, ...]
+    waiting: tuple[Waiting, ...]
+    unfired: int
+    unfired_since: datetime | None
+    set_aside: int
+    workers: tuple[WorkerRow, ...]
+    queues: tuple[QueueRow, ...]
+
+
+class Checkup:
+    """Looks, and changes nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def condition(self, now: datetime, patience: timedelta, lately: timedelta) -> Condition:
+        """What is there; a due time may be as old as `patience`, a worker was seen `lately`."""
+        with self._database.read() as tx:
+            ((version,),) = tx.rows("database_version")
+            ((unfired, oldest),) = tx.rows("unfired", before=now - patience)
+            return Condition(
+                version=str(version),
+                wanted=tuple(Wanted(*row) for row in tx.rows("wanted")),
+                waiting=tuple(Waiting(q, n, from_micros(at)) for q, n, at in tx.rows("backlog", now=now)),
+                unfired=unfired,
+                unfired_since=None if oldest is None else from_micros(oldest),
+                set_aside=tx.rows("jobs_aside")[0][0],
+                workers=tuple(map(rows.WORKER.of, tx.rows("list_workers", since=now - lately, limit=1000))),
+                queues=tuple(map(rows.QUEUE.of, tx.rows("list_queues"))),
+            )

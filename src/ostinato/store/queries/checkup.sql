@@ -1,0 +1,27 @@
+-- What a doctor asks.
+
+-- name: database_version [postgres]
+SELECT current_setting('server_version')
+
+-- name: database_version [sqlite]
+SELECT sqlite_version()
+
+-- name: wanted
+-- What the jobs that have not ended ask for: how many of which task, in which queue.
+SELECT task, queue, count(*) FROM {jobs}
+WHERE deleted_at IS NULL AND cancelled_at IS NULL AND ended_at IS NULL
+GROUP BY task, queue ORDER BY task, queue
+
+-- name: backlog
+-- What could have started by now, and has not: how many in which queue, and since when the oldest.
+SELECT queue, count(*), min(run_at) FROM {live}
+WHERE waits_for IS NULL AND worker_id IS NULL AND run_at <= :now
+GROUP BY queue ORDER BY queue
+
+-- name: unfired
+-- Jobs whose due time has passed without being fired, and the oldest of these times.
+SELECT count(*), min(next_due_at) FROM {jobs} WHERE next_due_at < :before AND aside_until IS NULL
+
+-- name: jobs_aside
+-- Jobs that no rule could deal with.
+SELECT count(*) FROM {jobs} WHERE aside_until IS NOT NULL AND deleted_at IS NULL
