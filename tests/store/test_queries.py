@@ -31,6 +31,7 @@ SCALARS = {
     "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
     "version": "1", "worker": UUID(int=2), "before": NOW,
     "prefix": "ost_a", "hash": "0", "role": "viewer", "expires_at": None,
+    "body": "", "caller": "ann", "code": 200, "fingerprint": "0", "forgotten": NOW, "headers": "{}", "stale": NOW,
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
     "queued": 1, "sort": "name", "tag": '"a"', "text": "a", "words": "",
 }  # fmt: skip

@@ -9,6 +9,7 @@ from ostinato.api import control, executions, jobs, keys, statistics, workers
 from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
 from ostinato.api.failures import RESPONSES, answer_errors
 from ostinato.api.reading import Reading
+from ostinato.api.repeating import Repeating
 from ostinato.config import Settings
 from ostinato.scheduler import Scheduler
 
@@ -46,6 +47,7 @@ def create_app(
     for router in routers:
         app.include_router(router)
     answer_errors(app)
+    app.add_middleware(Repeating, repeats=desk.repeats)
     app.add_middleware(Reading)
     app.add_middleware(
         Doorkeeper, recognise=recognise, open_paths=OPEN

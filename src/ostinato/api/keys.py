@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
 from ostinato.api.caller import Admin
 from ostinato.api.desk import Desk
@@ -15,8 +15,9 @@ Id = Annotated[UUID, Path(alias="id")]
 
 
 @router.post("/keys", status_code=201)
-def create_key(body: KeyBody, desk: Desk, by: Admin) -> NewKeyAnswer:
+def create_key(body: KeyBody, desk: Desk, by: Admin, response: Response) -> NewKeyAnswer:
     """Make a key. The answer has it, and nothing else ever will."""
+    response.headers["Cache-Control"] = "no-store"
     return NewKeyAnswer.made(desk.keys.create(body.name, body.role, body.expires_in, by=by.name))
 
 

@@ -10,10 +10,12 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Luck, Status
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
-from ostinato.scheduler.jobs import JobDesk
+from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.keys import KeyDesk
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.metrics import Gauges, Metrics, metrics
+from ostinato.scheduler.repeats import Repeats
+from ostinato.store.feed import Feed
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
 
@@ -34,6 +36,7 @@ class Scheduler:
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.declarations = Declarations(store, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)
+        self.repeats = Repeats(store, clock)
 
     def now(self) -> datetime:
         """The time by the one clock."""
@@ -66,6 +69,11 @@ class Scheduler:
         return Gauges(
             self.status_counts(), self.queues(), figures.at_work(self._clock.now()), figures.counters()
         )
+
+    def feed(self, job: Ref | None = None) -> Feed:
+        """What happens from now on, or since a cursor, of one job or of all: for one listener, or many who share it."""
+        job_id = None if job is None else self.jobs.get(job).id
+        return Feed(self._store.database, self._clock, job_id)
 
     def workers(self, since: timedelta = timedelta(days=1)) -> list[WorkerRow]:
         """Who works, or did lately."""

@@ -33,7 +33,7 @@ from uuid import UUID, SafeUUID
 from ostinato.core.errors import InvalidSetting, StoreError
 
 TABLES: Final = frozenset(
-    "jobs live executions skips events workers queues api_keys hooks outbox meta job_status".split()
+    "jobs live executions skips events workers queues api_keys hooks outbox answers meta job_status".split()
 )
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

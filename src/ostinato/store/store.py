@@ -7,6 +7,7 @@ from ostinato.core.model import Luck
 from ostinato.store import migrate
 from ostinato.store.database import Database
 from ostinato.store.history import History
+from ostinato.store.idempotency import Answers
 from ostinato.store.jobs import Jobs
 from ostinato.store.keys import Keys
 from ostinato.store.locking import Definitions
@@ -34,6 +35,7 @@ class Store:
         self.workers = Workers(database, self.queue, luck)
         self.history = History(database, luck)
         self.keys = Keys(database, luck)
+        self.answers = Answers(database)
         self.search = Search(database, self.jobs)
         self.statistics = Statistics(database)
         self.traces = Traces(database)
