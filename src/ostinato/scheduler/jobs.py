@@ -9,7 +9,7 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core import lifecycle, schedule
 from ostinato.core.checks import check_definition
-from ostinato.core.errors import Invalid, NotFound, OstinatoError, Stale
+from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, Stale
 from ostinato.core.model import Change, Definition, Event, Job, Json, Live, Luck, Result, Skip, Status
 from ostinato.core.payload import encode
 from ostinato.core.why import Why
@@ -270,9 +270,20 @@ class JobDesk:
         except ValueError:
             pass
         ids = self._store.jobs.ids_by_key(self._app, ref)
-        if not ids:
-            raise NotFound(f"There is no job with the key {ref!r}{self._in_app()}.")
-        return self._store.jobs.holder(self._app, ref) or ids[0]
+        if ids:
+            return self._store.jobs.holder(self._app, ref) or ids[0]
+        if not self._app:
+            return self._in_any_app(ref)
+        raise NotFound(f"There is no job with the key {ref!r}{self._in_app()}.")
+
+    def _in_any_app(self, key: str) -> UUID:
+        """At the desk of no app (an operator's), a key that one app alone has is that app's."""
+        found = self._store.jobs.by_key_anywhere(key)
+        if len(found) > 1:
+            raise Conflict(f"The apps {', '.join(sorted(found))} each have a job {key!r}: take its id.")
+        for job_id in found.values():
+            return job_id
+        raise NotFound(f"There is no job with the key {key!r}.")
 
     def _in_app(self) -> str:
         return f" in the app {self._app!r}" if self._app else ""

@@ -165,6 +165,13 @@ class Jobs:
         with self._database.read() as tx:
             return [to_uuid(job_id) for (job_id,) in tx.rows("jobs_by_key", app=app, key=key)]
 
+    def by_key_anywhere(self, key: str) -> dict[str, UUID]:
+        """The job of each app that holds a key now, or else had it last."""
+        with self._database.read() as tx:
+            found = tx.rows("jobs_by_key_anywhere", key=key)
+        holding = {app: to_uuid(job_id) for app, job_id, held in found if held is not None}
+        return {app: to_uuid(job_id) for app, job_id, _ in reversed(found)} | holding
+
     def holder(self, app: str, key: str) -> UUID | None:
         """The job that holds a key now."""
         with self._database.read() as tx:

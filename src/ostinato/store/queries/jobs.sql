@@ -126,6 +126,10 @@ SELECT id FROM {jobs} WHERE id {in: ids uuid}
 -- All jobs that ever had a key, the newest first.
 SELECT id FROM {jobs} WHERE app = :app AND key = :key AND deleted_at IS NULL ORDER BY id DESC
 
+-- name: jobs_by_key_anywhere
+-- The jobs of all apps that hold a key now, or else had it last: the newest first.
+SELECT app, id, held_key FROM {jobs} WHERE key = :key AND deleted_at IS NULL ORDER BY id DESC
+
 -- name: declared_keys
 -- The jobs of an app that come from declarations.
 SELECT id, key FROM {jobs} WHERE app = :app AND declared IS NOT NULL AND key IS NOT NULL AND deleted_at IS NULL
