@@ -31,9 +31,11 @@ SCALARS = {
     "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
     "version": "1", "worker": UUID(int=2), "before": NOW,
     "prefix": "ost_a", "hash": "0", "role": "viewer", "expires_at": None,
+    "from_id": UUID(int=1), "kinds": "[]", "late_after": 1, "least": 1, "secret": "", "state": "", "thresholds": "[]",
+    "url": "https://example.org",
     "body": "", "caller": "ann", "code": 200, "fingerprint": "0", "forgotten": NOW, "headers": "{}", "stale": NOW,
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
-    "queued": 1, "sort": "name", "tag": '"a"', "text": "a", "words": "",
+    "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "",
 }  # fmt: skip
 BEFORE_AN_ID = {
     "list_live",
@@ -41,6 +43,8 @@ BEFORE_AN_ID = {
     "list_executions",
     "delete_old_events",
     "search_executions",
+    "search_troubled",
+    "search_executions_by_task",
     "queue_events_until",
     "list_keys",
 }

@@ -19,6 +19,7 @@ from ostinato.store.dialect import to_uuid
 from ostinato.store.jobs import JobRow, Jobs
 
 MOST_COUNTED: Final = 100_000
+FEW: Final = 5_000  # executions that are read and sorted rather than looked for among all
 NEVER: Final = 2**63 - 1  # as the next time of a job that has none, in a page that begins with the earliest
 QUEUED, RUNNING = "queued", "running"
 ENDED: Final[Mapping[str, tuple[Result, ...]]] = {
@@ -26,6 +27,7 @@ ENDED: Final[Mapping[str, tuple[Result, ...]]] = {
     "failed": (Result.FAILED, Result.TIMED_OUT, Result.LOST),
     "cancelled": (Result.CANCELLED,),
 }
+TROUBLED: Final = frozenset({"failed", "cancelled"})
 STATES: Final = (QUEUED, RUNNING, *ENDED)
 SORTS: Final = ("created_at", "updated_at", "name", "next_run_at", "priority", "status")
 
@@ -148,11 +150,13 @@ class Search:
         """The newest first, live and ended together, from one snapshot."""
         wanted = frozenset(states or STATES)
         with self._database.read() as tx:
-            ids = self._execution_ids(tx, job_id, wanted, task, limit + 1, offset, before)
+            total = self._count_executions(tx, job_id, wanted, task)
+            if total == 0 and task is None:
+                return FoundExecutions((), 0, None)
+            walk = _walk(job_id, wanted, task, total)
+            ids = self._execution_ids(tx, walk, job_id, wanted, task, limit + 1, offset, before)
             page, more = ids[:limit], len(ids) > limit
             found = self._executions(tx, page)
-            all_of_them = _is_all(more, offset, before)
-            total = len(page) if all_of_them else self._count_executions(tx, job_id, wanted, task)
         there = tuple(found[each] for each in page)
         last = ExecutionKey(there[-1].id, there[-1].number, there[-1].attempt) if more else None
         return FoundExecutions(there, max(total, offset + len(page)), last)
@@ -160,23 +164,24 @@ class Search:
     def _execution_ids(
         self,
         tx: Tx,
+        walk: str,
         job_id: UUID | None,
-        wanted: Collection[str],
+        wanted: frozenset[str],
         task: str | None,
         limit: int,
         offset: int,
         before: ExecutionKey | None,
     ) -> list[UUID]:
+        results = _results(wanted)
         given: dict[str, Any] = {
-            "task": task, "queued": int(QUEUED in wanted), "running": int(RUNNING in wanted),
-            "results": _results(wanted), "limit": limit, "offset": offset,
+            "task": task, "results": results, "ended": int(bool(results)), "queued": int(QUEUED in wanted),
+            "running": int(RUNNING in wanted), "limit": limit, "offset": offset, "reach": limit + offset,
+            "job": job_id, "before": None if before is None else before.id,
+            "number": None if before is None else before.number,
+            "attempt": None if before is None else before.attempt,
         }  # fmt: skip
-        if job_id is None:
-            found = tx.rows("search_executions", **given, before=None if before is None else before.id)
-        else:
-            number, attempt = (None, None) if before is None else (before.number, before.attempt)
-            found = tx.rows("search_executions_of", **given, job=job_id, number=number, attempt=attempt)
-        return [to_uuid(row[-1]) for row in found]
+        asked = self._database.statements[walk].parameters
+        return [to_uuid(row[-1]) for row in tx.rows(walk, None, **{name: given[name] for name in asked})]
 
     def _executions(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, Execution | Live]:
         found: list[Execution | Live] = [rows.LIVE.of(row) for row in tx.rows("live_by_id", ids=ids)]
@@ -186,24 +191,41 @@ class Search:
     def _count_executions(
         self, tx: Tx, job_id: UUID | None, wanted: Collection[str], task: str | None
     ) -> int:
-        queued, running = tx.rows("count_live", job=job_id, task=task)[0]
-        ended = ended_counts(tx, job_id, task)
-        results = _results(wanted)
-        return (
-            (int(queued) if QUEUED in wanted else 0)
-            + (int(running) if RUNNING in wanted else 0)
-            + sum(ended[result] for result in results)
-        )
+        if job_id is None:
+            queued, running = tx.rows("count_live", task=task)[0]
+            ended = _ended_counts(tx, task)
+        else:
+            queued, running = tx.rows("count_live_of", job=job_id)[0]
+            ended = _ended_counts_of(tx, job_id)
+        live = int(queued) * (QUEUED in wanted) + int(running) * (RUNNING in wanted)
+        return live + sum(ended[result] for result in _results(wanted))
 
 
-def ended_counts(tx: Tx, job_id: UUID | None = None, task: str | None = None) -> dict[Result, int]:
-    """How many executions history has by result, of one job, of the jobs of a task, or of all."""
-    counted = dict(zip(Result, tx.rows("count_ended", job=job_id, task=task)[0], strict=True))
-    for (text,) in tx.rows("pruned_of", job=job_id, task=task):
-        pruned = json.loads(text)
-        for result in Result:
-            counted[result] -= pruned.get(result, 0)
-    return counted
+def _walk(job_id: UUID | None, wanted: frozenset[str], task: str | None, total: int) -> str:
+    """The statement whose way through the tables is the shortest."""
+    if job_id is not None:
+        return "search_executions_of"
+    if task is not None and total <= FEW:
+        return "search_executions_by_task"
+    return "search_troubled" if wanted <= TROUBLED else "search_executions"
+
+
+def _ended_counts(tx: Tx, task: str | None) -> dict[Result, int]:
+    """How many executions history has by result, of the jobs of a task, or of all."""
+    pruned = [json.loads(text) for (text,) in tx.rows("pruned", task=task)]
+    return _kept(tx.rows("count_ended", task=task)[0], pruned)
+
+
+def _ended_counts_of(tx: Tx, job_id: UUID) -> dict[Result, int]:
+    *counted, pruned = tx.row("count_ended_of", job=job_id) or (0, 0, 0, 0, 0, "{}")
+    return _kept(counted, [json.loads(pruned)])
+
+
+def _kept(counted: Sequence[int], pruned: Sequence[Mapping[str, int]]) -> dict[Result, int]:
+    return {
+        result: count - sum(gone.get(result, 0) for gone in pruned)
+        for result, count in zip(Result, counted, strict=True)
+    }
 
 
 def _results(wanted: Collection[str]) -> list[Result]:

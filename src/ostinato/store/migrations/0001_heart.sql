@@ -126,6 +126,7 @@ CREATE TABLE {executions} (
 ) {keyed};
 
 CREATE UNIQUE INDEX {prefix}executions_occurrence ON {executions} (job_id, number, step, attempt);
+CREATE INDEX {prefix}executions_troubled ON {executions} (id) WHERE result <> 'completed';
 
 CREATE TABLE {skips} (
     id {uuid} PRIMARY KEY,

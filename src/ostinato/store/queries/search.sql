@@ -56,32 +56,57 @@ x.step = '' AND (CAST(:task AS {json}) IS NULL OR x.task = :task)
   AND x.job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)
   AND CASE WHEN x.worker_id IS NOT NULL OR x.waits_for = 'steps' THEN CAST(:running AS {bigint})
       ELSE CAST(:queued AS {bigint}) END = 1
+  AND CAST(:queued AS {bigint}) + CAST(:running AS {bigint}) > 0
 
 -- part: chosen_ended
 e.step = '' AND (CAST(:task AS {json}) IS NULL OR e.task = :task)
   AND e.job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)
-  AND e.result {in: results text}
+  AND e.result {in: results text} AND CAST(:ended AS {bigint}) = 1
 
 -- name: search_executions
--- The newest first, live and ended together. Ids are in the order in which they were queued.
-SELECT x.id FROM {live} AS x
-WHERE (CAST(:before AS {uuid}) IS NULL OR x.id < CAST(:before AS {uuid})) AND {part chosen_live}
+-- The newest first, live and ended together: so many of each as the page can reach. Ids are in the order in which they
+-- were queued. A walk that finds nothing wanted is spared: the last condition of both is true for all or for none.
+SELECT id FROM (
+    SELECT x.id FROM {live} AS x
+    WHERE (CAST(:before AS {uuid}) IS NULL OR x.id < CAST(:before AS {uuid})) AND {part chosen_live}
+    ORDER BY x.id DESC LIMIT :reach) AS present
 UNION ALL
+SELECT id FROM (
+    SELECT e.id FROM {executions} AS e
+    WHERE (CAST(:before AS {uuid}) IS NULL OR e.id < CAST(:before AS {uuid})) AND {part chosen_ended}
+    ORDER BY e.id DESC LIMIT :reach) AS past
+ORDER BY 1 DESC LIMIT :limit OFFSET :offset
+
+-- name: search_troubled
+-- The same for what ended, but not completed: those have an index of their own.
 SELECT e.id FROM {executions} AS e
-WHERE (CAST(:before AS {uuid}) IS NULL OR e.id < CAST(:before AS {uuid})) AND {part chosen_ended}
+WHERE (CAST(:before AS {uuid}) IS NULL OR e.id < CAST(:before AS {uuid})) AND e.result <> 'completed' AND {part chosen_ended}
+ORDER BY e.id DESC LIMIT :limit OFFSET :offset
+
+-- name: search_executions_by_task
+-- The same for a task that has run so seldom that its jobs are quicker to look through.
+SELECT x.id FROM {jobs} AS j CROSS JOIN {live} AS x
+WHERE j.task = :task AND x.job_id = j.id AND (CAST(:before AS {uuid}) IS NULL OR x.id < CAST(:before AS {uuid})) AND {part chosen_live}
+UNION ALL
+SELECT e.id FROM {jobs} AS j CROSS JOIN {executions} AS e
+WHERE j.task = :task AND e.job_id = j.id AND (CAST(:before AS {uuid}) IS NULL OR e.id < CAST(:before AS {uuid})) AND {part chosen_ended}
 ORDER BY 1 DESC LIMIT :limit OFFSET :offset
 
 -- name: search_executions_of
--- The same of one job: the newest occurrence first, and its newest attempt.
-SELECT x.number, x.step, x.attempt, x.id FROM {live} AS x
-WHERE x.job_id = :job AND {part chosen_live}
-  AND (CAST(:number AS {bigint}) IS NULL
-       OR (x.number, x.attempt) < (CAST(:number AS {bigint}), CAST(:attempt AS {bigint})))
+-- Those of one job: the newest occurrence first, and its newest attempt.
+SELECT number, step, attempt, id FROM (
+    SELECT x.number, x.step, x.attempt, x.id FROM {live} AS x
+    WHERE x.job_id = :job AND {part chosen_live}
+      AND (CAST(:number AS {bigint}) IS NULL
+           OR (x.number, x.attempt) < (CAST(:number AS {bigint}), CAST(:attempt AS {bigint})))
+    ORDER BY x.number DESC, x.step DESC, x.attempt DESC LIMIT :reach) AS present
 UNION ALL
-SELECT e.number, e.step, e.attempt, e.id FROM {executions} AS e
-WHERE e.job_id = :job AND {part chosen_ended}
-  AND (CAST(:number AS {bigint}) IS NULL
-       OR (e.number, e.attempt) < (CAST(:number AS {bigint}), CAST(:attempt AS {bigint})))
+SELECT number, step, attempt, id FROM (
+    SELECT e.number, e.step, e.attempt, e.id FROM {executions} AS e
+    WHERE e.job_id = :job AND {part chosen_ended}
+      AND (CAST(:number AS {bigint}) IS NULL
+           OR (e.number, e.attempt) < (CAST(:number AS {bigint}), CAST(:attempt AS {bigint})))
+    ORDER BY e.number DESC, e.step DESC, e.attempt DESC LIMIT :reach) AS past
 ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT :limit OFFSET :offset
 
 -- name: count_live
@@ -89,19 +114,27 @@ ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT :limit OFFSET :offset
 SELECT coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 0 ELSE 1 END), 0),
     coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 1 ELSE 0 END), 0)
 FROM {live} AS l
-WHERE step = '' AND (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job AS {uuid}))
-  AND (CAST(:task AS {json}) IS NULL OR task = :task)
+WHERE step = '' AND (CAST(:task AS {json}) IS NULL OR task = :task)
+  AND job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)
+
+-- name: count_live_of
+-- The same of one job.
+SELECT coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 0 ELSE 1 END), 0),
+    coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 1 ELSE 0 END), 0)
+FROM {live} AS l WHERE step = '' AND job_id = :job
 
 -- name: count_ended
--- How many executions of the jobs there are in history, by result: what the jobs counted. What retention took away is
--- read by pruned_of.
+-- How many executions history has, by result: what the jobs counted. What retention took away is read by pruned.
 SELECT CAST(coalesce(sum(j.completed), 0) AS {bigint}), CAST(coalesce(sum(j.failed), 0) AS {bigint}),
     CAST(coalesce(sum(j.timed_out), 0) AS {bigint}), CAST(coalesce(sum(j.cancelled), 0) AS {bigint}),
     CAST(coalesce(sum(j.lost), 0) AS {bigint})
-FROM {jobs} AS j WHERE j.deleted_at IS NULL AND (CAST(:job AS {uuid}) IS NULL OR j.id = CAST(:job AS {uuid}))
-  AND (CAST(:task AS {json}) IS NULL OR j.task = :task)
+FROM {jobs} AS j WHERE j.deleted_at IS NULL AND (CAST(:task AS {json}) IS NULL OR j.task = :task)
 
--- name: pruned_of
+-- name: pruned
 -- What retention took away from those.
-SELECT j.pruned FROM {jobs} AS j WHERE j.pruned <> '{}' AND j.deleted_at IS NULL
-  AND (CAST(:job AS {uuid}) IS NULL OR j.id = CAST(:job AS {uuid})) AND (CAST(:task AS {json}) IS NULL OR j.task = :task)
+SELECT j.pruned FROM {jobs} AS j
+WHERE j.pruned <> '{}' AND j.deleted_at IS NULL AND (CAST(:task AS {json}) IS NULL OR j.task = :task)
+
+-- name: count_ended_of
+-- Both of one job.
+SELECT completed, failed, timed_out, cancelled, lost, pruned FROM {jobs} WHERE id = :job AND deleted_at IS NULL
