@@ -47,6 +47,7 @@ BEFORE_AN_ID = {
     "search_executions_by_task",
     "queue_events_until",
     "list_keys",
+    "list_deliveries",
 }
 CELLS = {"uuid": UUID(int=9), "instant": NOW, "bigint": 1, "double": 1.0, "text": "default", "json": "{}"}
 PARTICULAR = {  # what a check of the schema wants

@@ -94,6 +94,7 @@ class Firing(Duty):
             decided, failed = _each(ready, lives, lambda job, own: self._fire(tx, job, own, now))
             changes = [change for change in decided if change.job.facts != before[change.job.id]]
             locking.save(tx, changes, before)
+            self._notices.write(tx, changes)
             self._set_aside(tx, [*failed, *(job_id for job_id, _ in found if job_id not in jobs)], now)
             if any(change.add for change in changes):
                 tx.ring()

@@ -12,6 +12,7 @@ from ostinato.core.model import Event, Execution, Live, Luck, Result, Skip
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_uuid
+from ostinato.store.notices import Notices
 from ostinato.store.rows import LastRun
 
 MOST_KEPT: Final = 10_000  # of one job, however young
@@ -43,9 +44,10 @@ class Position:
 class History:
     """The table of what has been, and what tells about it."""
 
-    def __init__(self, database: Database, luck: Luck) -> None:
+    def __init__(self, database: Database, luck: Luck, notices: Notices) -> None:
         self._database = database
         self._luck = luck
+        self._notices = notices
 
     # -- looking
 
@@ -108,6 +110,7 @@ class History:
         """Keep events that no other change carries."""
         with self._database.write() as tx:
             tx.run("insert_events", [rows.EVENT.row(event) for event in events])
+            self._notices.write_events(tx, events)
 
     # -- keeping
 

@@ -11,6 +11,7 @@ from ostinato.store import locking, rows
 from ostinato.store.database import Database, Duplicate, Tx
 from ostinato.store.dialect import to_uuid
 from ostinato.store.locking import Definitions
+from ostinato.store.notices import Notices
 
 Rule = Callable[[Job, Sequence[Live], Execution | None], Change]
 Place = tuple[str, str]  # app, key
@@ -37,9 +38,10 @@ class Copy:
 class Jobs:
     """The table of what is to come."""
 
-    def __init__(self, database: Database, definitions: Definitions) -> None:
+    def __init__(self, database: Database, definitions: Definitions, notices: Notices) -> None:
         self._database = database
         self._definitions = definitions
+        self._notices = notices
         self._known_queues: set[str] = set()
 
     # -- making and changing
@@ -86,6 +88,7 @@ class Jobs:
             lives = locking.lives_of(tx, [job_id])[job_id]
             change = rule(job, lives, locking.last_failure(tx, job) if wants_last else None)
             self._save(tx, job, change)
+            self._notices.write(tx, [change])
         return change
 
     def _locked(self, tx: Tx, job_id: UUID) -> Job:

@@ -17,6 +17,7 @@ from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_bytes, to_uuid
+from ostinato.store.notices import Notices
 
 log = logging.getLogger("ostinato.store")
 
@@ -68,10 +69,11 @@ class Definitions:
 class Duty:
     """One of the things that happen to the queue, in transactions of its own."""
 
-    def __init__(self, database: Database, definitions: Definitions, luck: Luck) -> None:
+    def __init__(self, database: Database, definitions: Definitions, luck: Luck, notices: Notices) -> None:
         self._database = database
         self._definitions = definitions
         self._luck = luck
+        self._notices = notices
 
 
 Lives = dict[UUID, list[Live]]

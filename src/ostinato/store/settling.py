@@ -80,7 +80,8 @@ class Settling(Duty):
 
     def settle_in(self, tx: Tx, finished: Sequence[Finished]) -> Settled:
         """The heart of settle, for a transaction that is open already. Here `refused` is all that was stale."""
-        done = settle_plainly(tx, self._database.dialect.kind, finished)
+        shortcut = not self._notices.of_successes
+        done = settle_plainly(tx, self._database.dialect.kind, finished) if shortcut else frozenset()
         plain = tuple(each for each in finished if each.live.id in done) if done else ()
         rest = [each for each in finished if each.live.id not in done] if done else finished
         return replace(self._settle_fully(tx, rest), plain=plain) if rest else Settled(plain=plain)
@@ -148,6 +149,7 @@ class Settling(Duty):
 
     def _save(self, tx: Tx, changes: Sequence[Change], before: Mapping[UUID, Facts]) -> None:
         locking.save(tx, changes, before)
+        self._notices.write(tx, changes)
         if any(_calls_for_somebody(change, before[change.job.id].next_due_at) for change in changes):
             tx.ring()
 

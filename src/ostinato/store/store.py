@@ -11,6 +11,8 @@ from ostinato.store.idempotency import Answers
 from ostinato.store.jobs import Jobs
 from ostinato.store.keys import Keys
 from ostinato.store.locking import Definitions
+from ostinato.store.notices import Notices
+from ostinato.store.outbox import Outbox
 from ostinato.store.queue import Queue
 from ostinato.store.search import Search
 from ostinato.store.statistics import Statistics
@@ -30,11 +32,13 @@ class Store:
         self._definitions = Definitions()
         for path in QUERIES:
             database.load(path)
-        self.jobs = Jobs(database, self._definitions)
-        self.queue = Queue(database, self._definitions, luck)
+        notices = Notices(luck)
+        self.jobs = Jobs(database, self._definitions, notices)
+        self.queue = Queue(database, self._definitions, luck, notices)
         self.workers = Workers(database, self.queue, luck)
-        self.history = History(database, luck)
+        self.history = History(database, luck, notices)
         self.keys = Keys(database, luck)
+        self.outbox = Outbox(database, notices, luck)
         self.answers = Answers(database)
         self.search = Search(database, self.jobs)
         self.statistics = Statistics(database)

@@ -1,0 +1,128 @@
+"""Hooks: who wants to be told, of what; and what a notice looks like, whatever it is about.
+
+Each notice has a topic, and a hook is told of a topic once: that makes it harmless to find the same thing twice, in
+two processes or in two ways. `text` says it for a person.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.core.duration import format_duration
+from ostinato.core.model import Definition
+
+
+class Kind(StrEnum):
+    """What a hook may be told of."""
+
+    FINISH = "finish"
+    FAILURE = "failure"
+    RECOVERY = "recovery"
+    SKIP = "skip"
+    LATE_START = "late_start"
+    LONG_RUN = "long_run"
+    FAILED_FOR_GOOD = "failed_for_good"
+
+
+class Measure(StrEnum):
+    """What a threshold looks at, over a window."""
+
+    SUCCESS_RATE = "success_rate"
+    DURATION = "duration"
+    LOSSES = "losses"
+
+
+TEST: Final = "test"
+OF_SUCCESSES: Final = frozenset({Kind.FINISH, Kind.RECOVERY, Kind.LATE_START})
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Tell when a measure is beyond its limit over a window, at most once in each window.
+
+    success_rate: below so many percent, of a job's executions. duration: the average of a job's completed runs is
+    more than so many times what it was before the window. losses: so many or more, of all the hook looks at.
+    """
+
+    measure: Measure
+    limit: float
+    window: timedelta
+    least: int = 1  # fewer executions of a job than this say nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """Who wants to be told, and of what."""
+
+    id: UUID
+    url: str
+    kinds: tuple[Kind, ...]
+    job_id: UUID | None  # None: of all jobs
+    secret: str  # where it is (env:NAME, file:PATH); empty: none
+    late_after: timedelta
+    thresholds: tuple[Threshold, ...]
+    description: str
+    created_at: datetime
+    created_by: str
+
+    def looks_at(self, job_id: UUID) -> bool:
+        return self.job_id is None or self.job_id == job_id
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a hook is told."""
+
+    kind: str
+    topic: str
+    at: datetime
+    job_id: UUID | None
+    text: str
+    about: dict[str, Any]
+
+    def body(self, notice_id: UUID, hook_id: UUID) -> dict[str, Any]:
+        """As it is sent."""
+        head = {"id": notice_id, "hook_id": hook_id, "kind": self.kind, "at": self.at, "text": self.text}
+        return {name: plain(value) for name, value in head.items()} | self.about
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A job, as a notice names it."""
+
+    id: UUID
+    definition: Definition
+
+    @property
+    def title(self) -> str:
+        return f"Job {self.definition.name or self.definition.key or self.definition.task}"
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        named = self.definition
+        return {
+            "id": str(self.id),
+            "key": named.key,
+            "name": named.name,
+            "task": named.task,
+            "queue": named.queue,
+        }
+
+
+def short(span: timedelta) -> str:
+    """A duration as a person would say it."""
+    if span < timedelta(minutes=1):
+        return f"{round(span.total_seconds(), 1):g}s"
+    return format_duration(timedelta(seconds=round(span.total_seconds())))
+
+
+def plain(value: object) -> Any:
+    match value:
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case None | bool() | int() | float():
+            return value
+        case _:
+            return str(value)

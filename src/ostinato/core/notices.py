@@ -1,0 +1,158 @@
+"""Notices: what a hook is told, read from the change that it is about."""
+
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.core.hooks import Hook, Kind, Named, Notice, plain, short
+from ostinato.core.model import Change, Definition, Ending, Execution, Job, Live, Result, Skip
+
+FAILURES: Final = frozenset({Result.FAILED, Result.TIMED_OUT, Result.LOST})
+
+
+def told(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterator[Notice]:
+    """What a hook is told of a change. `recovered` are executions that are the first success after a failure."""
+    job = change.job
+    for ended in change.ended:
+        if not ended.step:
+            yield from _of_execution(hook, change, ended, ended.id in recovered)
+    if Kind.SKIP in hook.kinds:
+        yield from (_skip(job, skip) for skip in change.skips)
+    if Kind.FAILED_FOR_GOOD in hook.kinds:
+        for event in change.events:
+            if event.kind == "job.exhausted" and event.execution_id is not None:
+                yield _for_good(change, event.execution_id, event.at)
+
+
+def late(hook: Hook, live: Live, definition: Definition, now: datetime) -> Notice | None:
+    """Whether something that is queued or runs has begun, or has not begun, too late."""
+    waited = (live.started_at or now) - live.run_at
+    if Kind.LATE_START not in hook.kinds or live.step or waited <= hook.late_after:
+        return None
+    began = "began" if live.started_at else "has not begun:"
+    return _late(Named(live.job_id, definition), live, live.id, now, f"{began} {short(waited)} late")
+
+
+def overlong(
+    job_id: UUID, definition: Definition, execution_id: UUID, at: datetime, data: dict[str, Any]
+) -> Notice:
+    """A run takes far longer than usual."""
+    job = Named(job_id, definition)
+    ran, usual = (short(timedelta(seconds=float(data[name]))) for name in ("ran", "usual"))
+    return Notice(
+        Kind.LONG_RUN,
+        f"{Kind.LONG_RUN}:{execution_id}",
+        at,
+        job_id,
+        f"{job.title} has been running for {ran}; usual is {usual}.",
+        {"job": job.shown, "execution": {"id": str(execution_id), "number": data.get("number")}, "run": data},
+    )
+
+
+# -- executions and skips
+
+
+def _of_execution(hook: Hook, change: Change, ended: Execution, recovered: bool) -> Iterator[Notice]:
+    kinds, job = hook.kinds, Named(change.job.id, change.job.definition)
+    if Kind.FINISH in kinds:
+        yield _ended(Kind.FINISH, job, ended, f"{job.title} {WORDS[ended.result]}{_why(ended)}.")
+    if Kind.FAILURE in kinds and ended.result in FAILURES:
+        again = next((live for live in change.add if live.number == ended.number and not live.step), None)
+        more = f" It is tried again at {plain(again.run_at)}." if again else ""
+        yield _ended(
+            Kind.FAILURE, job, ended, f"{job.title} {WORDS[ended.result]}{_why(ended)}.{more}", again
+        )
+    if Kind.RECOVERY in kinds and recovered:
+        yield _ended(Kind.RECOVERY, job, ended, f"{job.title} has succeeded again.")
+    started = ended.started_at
+    if Kind.LATE_START in kinds and started is not None and started - ended.run_at > hook.late_after:
+        yield _late(job, ended, ended.id, ended.finished_at, f"began {short(started - ended.run_at)} late")
+
+
+WORDS = {
+    Result.COMPLETED: "has completed",
+    Result.FAILED: "has failed",
+    Result.TIMED_OUT: "has run into its timeout",
+    Result.CANCELLED: "was cancelled",
+    Result.LOST: "was lost with its worker",
+}
+
+
+def _ended(kind: Kind, job: Named, ended: Execution, text: str, again: Live | None = None) -> Notice:
+    about: dict[str, Any] = {"job": job.shown, "execution": _execution(ended)}
+    if kind is Kind.FAILURE:
+        about["retry_at"] = None if again is None else plain(again.run_at)
+    return Notice(kind, f"{kind}:{ended.id}", ended.finished_at, job.id, text, about)
+
+
+def _for_good(change: Change, execution_id: UUID, at: datetime) -> Notice:
+    job, over = Named(change.job.id, change.job.definition), change.job.facts.ended_as is Ending.FAILED
+    ended = next((each for each in change.ended if each.id == execution_id), None)
+    about = {
+        "job": job.shown,
+        "execution": _execution(ended) if ended else {"id": str(execution_id)},
+        "job_ended": over,
+    }
+    end = "and is over" if over else "and goes on with its next time"
+    why = _why(ended) if ended else ""
+    text = f"{job.title} has used up its retries{why}, {end}."
+    return Notice(Kind.FAILED_FOR_GOOD, f"{Kind.FAILED_FOR_GOOD}:{execution_id}", at, job.id, text, about)
+
+
+def _skip(job: Job, skip: Skip) -> Notice:
+    named = Named(job.id, job.definition)
+    about = {
+        "reason": skip.reason.value,
+        "count": skip.count,
+        "first_due_at": plain(skip.first_due_at),
+        "last_due_at": plain(skip.last_due_at),
+    }
+    times = "One due time" if skip.count == 1 else f"{skip.count} due times"
+    text = f"{named.title}: {times} not run ({skip.reason.value})."
+    return Notice(
+        Kind.SKIP,
+        f"{Kind.SKIP}:{skip.id}",
+        skip.recorded_at,
+        job.id,
+        text,
+        {"job": named.shown, "skip": about},
+    )
+
+
+def _late(job: Named, run: Live | Execution, execution_id: UUID, at: datetime, what: str) -> Notice:
+    shown = {
+        name: plain(getattr(run, name))
+        for name in ("id", "number", "attempt", "due_at", "run_at", "started_at")
+    }
+    about = {"job": job.shown, "execution": shown}
+    return Notice(
+        Kind.LATE_START, f"{Kind.LATE_START}:{execution_id}", at, job.id, f"{job.title} {what}.", about
+    )
+
+
+def _execution(ended: Execution) -> dict[str, Any]:
+    names = (
+        "id",
+        "number",
+        "attempt",
+        "result",
+        "due_at",
+        "run_at",
+        "started_at",
+        "finished_at",
+        "worker_id",
+    )
+    shown = {name: plain(getattr(ended, name)) for name in names}
+    took = None if ended.started_at is None else ended.finished_at - ended.started_at
+    duration = None if took is None else round(took / timedelta(milliseconds=1))
+    return shown | {"duration_ms": duration, "error": _error(ended) or None}
+
+
+def _why(ended: Execution) -> str:
+    error = _error(ended)
+    return f": {error[:500]}" if error and ended.result in FAILURES else ""
+
+
+def _error(ended: Execution) -> str:
+    return ": ".join(part for part in (ended.error_kind, ended.error) if part)

@@ -1,0 +1,115 @@
+"""Writing notices, in the transaction of what they are about.
+
+The hooks are kept in memory and looked up every few seconds (`Outbox.refresh`): where there are none, a settle pays
+one look at an empty tuple.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.core import notices
+from ostinato.core.errors import StoreError
+from ostinato.core.hooks import OF_SUCCESSES, Hook, Kind, Notice
+from ostinato.core.model import Change, Definition, Event, Luck, Result
+from ostinato.store import rows
+from ostinato.store.database import Tx
+from ostinato.store.dialect import to_uuid
+
+log = logging.getLogger("ostinato.store")
+
+OVERLONG: Final = "execution.overlong"
+
+
+class Notices:
+    """What the hooks are told of."""
+
+    def __init__(self, luck: Luck) -> None:
+        self._luck = luck
+        self.hooks: tuple[Hook, ...] = ()
+        self.of_successes = False  # whether any hook is told of runs that went as they should
+
+    def use(self, hooks: Sequence[Hook]) -> None:
+        self.hooks = tuple(hooks)
+        self.of_successes = any(OF_SUCCESSES.intersection(hook.kinds) for hook in hooks)
+
+    def write(self, tx: Tx, changes: Sequence[Change]) -> None:
+        """Tell of changes that are saved in this transaction. A bug here must not keep work from being settled."""
+        if not self.hooks or not changes:
+            return
+        try:
+            found = list(self._of_changes(tx, changes))
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("No notice can be made of a change")
+            return
+        self.insert(tx, found)
+
+    def write_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        """Tell of events that no change carries."""
+        long_runs = [event for event in events if event.kind == OVERLONG]
+        wanted = [hook for hook in self.hooks if Kind.LONG_RUN in hook.kinds]
+        if long_runs and wanted:
+            self.insert(tx, list(_of_long_runs(tx, wanted, long_runs)))
+
+    def insert(self, tx: Tx, found: Iterable[tuple[Hook, Notice]]) -> list[UUID]:
+        """Put them into the outbox, but for those whose topic was told already; their ids."""
+        batch = [self._row(hook, notice) for hook, notice in found]
+        if batch:  # in one order, since two may find the same
+            tx.run("insert_notices", sorted(batch, key=itemgetter(1, 2)))
+        return [row[0] for row in batch]
+
+    def _row(self, hook: Hook, notice: Notice) -> tuple[Any, ...]:
+        notice_id = self._luck.id(notice.at)
+        body = json.dumps(notice.body(notice_id, hook.id))
+        return notice_id, hook.id, notice.topic, str(notice.kind), notice.job_id, body, notice.at
+
+    def _of_changes(self, tx: Tx, changes: Sequence[Change]) -> Iterable[tuple[Hook, Notice]]:
+        recovered = self._recovered(tx, changes)
+        for change in changes:
+            for hook in self.hooks:
+                if hook.looks_at(change.job.id):
+                    yield from ((hook, notice) for notice in notices.told(hook, change, recovered))
+
+    def _recovered(self, tx: Tx, changes: Sequence[Change]) -> set[UUID]:
+        """The executions that are the first success after a failure."""
+        hooks = [hook for hook in self.hooks if Kind.RECOVERY in hook.kinds]
+        ended = [
+            (each.id, each.job_id, each.number, each.attempt)
+            for change in changes
+            if _has_failed(change) and any(hook.looks_at(change.job.id) for hook in hooks)
+            for each in change.ended
+            if each.result is Result.COMPLETED and not each.step
+        ]
+        before = tx.rows("results_before", ended) if ended else []
+        return {to_uuid(row_id) for row_id, result in before if result in notices.FAILURES}
+
+
+def definitions_of(tx: Tx, ids: Iterable[UUID]) -> dict[UUID, Definition]:
+    """Definitions, for their names; one that cannot be read is left out."""
+    found: dict[UUID, Definition] = {}
+    for row in tx.rows("definitions", ids=list(set(ids))):
+        try:
+            job_id, _, definition = rows.definition_of(row)
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+            continue
+        found[to_uuid(job_id)] = definition
+    return found
+
+
+def _of_long_runs(tx: Tx, hooks: Sequence[Hook], events: Sequence[Event]) -> Iterable[tuple[Hook, Notice]]:
+    known = definitions_of(tx, [event.job_id for event in events if event.job_id is not None])
+    for event in events:
+        job_id, execution_id = event.job_id, event.execution_id
+        if job_id is not None and execution_id is not None and job_id in known:
+            notice = notices.overlong(job_id, known[job_id], execution_id, event.at, json.loads(event.data))
+            yield from ((hook, notice) for hook in hooks if hook.looks_at(job_id))
+
+
+def _has_failed(change: Change) -> bool:
+    facts = change.job.facts
+    return facts.failed + facts.timed_out + facts.lost > 0

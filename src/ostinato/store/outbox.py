@@ -1,0 +1,265 @@
+"""Hooks, and the outbox: what they are to be told, who is sending it, and what came of it.
+
+A notice is claimed for a while: `due_at` moves ahead, and the number of the attempt rises. Whoever comes back with
+an older number was too slow, and changes nothing. So each is delivered at least once, and by one process at a time.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.core.duration import format_duration, parse_duration
+from ostinato.core.errors import NotFound
+from ostinato.core.hooks import TEST, Hook, Kind, Measure, Named, Notice, Threshold
+from ostinato.core.model import Event, Live, Luck
+from ostinato.core.notices import late
+from ostinato.core.thresholds import Figures, before, beyond
+from ostinato.store import rows
+from ostinato.store.database import Database, Tx
+from ostinato.store.dialect import from_micros, to_uuid
+from ostinato.store.notices import Notices, definitions_of
+
+BATCH: Final = 500
+MOST_LATE: Final = 1000
+MOST_JOBS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A notice, and what came of it so far."""
+
+    id: UUID
+    kind: str
+    job_id: UUID | None
+    body: str
+    created_at: datetime
+    due_at: datetime | None
+    attempts: int
+    delivered_at: datetime | None
+    given_up_at: datetime | None
+    answer: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToSend:
+    """A notice that is ours to send for a while."""
+
+    id: UUID
+    hook: Hook | None  # None: it was deleted meanwhile
+    kind: str
+    body: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of an attempt: it is tried again at `due_at`, or over."""
+
+    id: UUID
+    attempt: int
+    due_at: datetime | None
+    delivered_at: datetime | None
+    given_up_at: datetime | None
+    answer: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many notices of a hook are where."""
+
+    pending: int = 0
+    delivered: int = 0
+    given_up: int = 0
+
+
+DELIVERY: Final = rows.Shape(Delivery)
+SENT: Final = rows.Shape(Sent)
+
+
+class Outbox:
+    """The tables of hooks and of what they are told."""
+
+    def __init__(self, database: Database, notices: Notices, luck: Luck) -> None:
+        self._database, self._notices, self._luck = database, notices, luck
+
+    # -- hooks
+
+    def add_hook(self, hook: Hook) -> None:
+        """It counts here from now on, and elsewhere within seconds."""
+        with self._database.write() as tx:
+            tx.run(
+                "insert_hook", id=hook.id, url=hook.url, kinds=json.dumps(hook.kinds), job=hook.job_id,
+                secret=hook.secret, late_after=hook.late_after // timedelta(microseconds=1),
+                thresholds=json.dumps([_threshold_written(each) for each in hook.thresholds]),
+                description=hook.description, now=hook.created_at, by=hook.created_by,
+            )  # fmt: skip
+            self._tell(tx, "hook.created", hook.id, hook.created_at, hook.created_by)
+        self.refresh()
+
+    def delete_hook(self, hook_id: UUID, now: datetime, by: str) -> None:
+        """It is told nothing more, not even what waited."""
+        with self._database.write() as tx:
+            if not tx.run("delete_hook", id=hook_id):
+                raise NotFound(f"There is no hook {hook_id}.")
+            tx.run("delete_notices_of", id=hook_id)
+            self._tell(tx, "hook.deleted", hook_id, now, by)
+        self.refresh()
+
+    def hooks(self) -> list[Hook]:
+        with self._database.read() as tx:
+            return _hooks(tx)
+
+    def tallies(self) -> dict[UUID, Tally]:
+        with self._database.read() as tx:
+            return {to_uuid(row[0]): Tally(*map(int, row[1:])) for row in tx.rows("count_deliveries")}
+
+    def refresh(self) -> None:
+        """Look up who wants to be told: changes that are saved here from now on are held against these."""
+        self._notices.use(self.hooks())
+
+    # -- finding what no change tells
+
+    def tell(self, hook: Hook, text: str, now: datetime) -> UUID:
+        """A notice to try a hook with."""
+        notice = Notice(TEST, f"{TEST}:{self._luck.id(now)}", now, None, text, {})
+        with self._database.write() as tx:
+            (notice_id,) = self._notices.insert(tx, [(hook, notice)])
+        return notice_id
+
+    def find_late(self, hook: Hook, since: datetime, now: datetime) -> None:
+        """What should have begun since then, and is too late for this hook by now."""
+        with self._database.read() as tx:
+            found = tx.rows(
+                "late_live", since=since - hook.late_after, until=now - hook.late_after, job=hook.job_id,
+                late_after=hook.late_after // timedelta(microseconds=1), limit=MOST_LATE,
+            )  # fmt: skip
+            lives: list[Live] = [rows.LIVE.of(row) for row in found]
+            known = definitions_of(tx, [live.job_id for live in lives]) if lives else {}
+        told = [late(hook, live, known[live.job_id], now) for live in lives if live.job_id in known]
+        self._insert([(hook, notice) for notice in told if notice is not None])
+
+    def find_beyond(self, hook: Hook, threshold: Threshold, now: datetime) -> None:
+        """Where a threshold is passed."""
+        from_id = self._luck.id(now - threshold.window)
+        lost = threshold.measure is Measure.LOSSES
+        found = self._losses(hook, from_id) if lost else self._by_job(hook, threshold, from_id)
+        told = [beyond(threshold, job, figures, now) for job, figures in found]
+        new = [notice for notice in told if notice is not None]
+        known = self._told_since(hook, [before(notice.topic) for notice in new], now - threshold.window)
+        self._insert([(hook, notice) for notice in new if before(notice.topic) not in known])
+
+    def _told_since(self, hook: Hook, topics: list[str], since: datetime) -> set[str]:
+        if not topics:
+            return set()
+        with self._database.read() as tx:
+            return {topic for (topic,) in tx.rows("told_since", id=hook.id, topics=topics, since=since)}
+
+    def _losses(self, hook: Hook, from_id: UUID) -> list[tuple[Named | None, Figures]]:
+        with self._database.read() as tx:
+            (row,) = tx.rows("window_losses", from_id=from_id, job=hook.job_id)
+        return [(None, Figures(hook.id, 0, row[0], row[0], None, None))]
+
+    def _by_job(self, hook: Hook, threshold: Threshold, from_id: UUID) -> list[tuple[Named | None, Figures]]:
+        with self._database.read() as tx:
+            found = tx.rows(
+                "window_figures", from_id=from_id, job=hook.job_id, least=threshold.least, limit=MOST_JOBS
+            )
+            ids = [to_uuid(row[0]) for row in found]
+            known = definitions_of(tx, ids) if ids else {}
+            usual = self._usual(tx, ids, from_id) if threshold.measure is Measure.DURATION and ids else {}
+        figures = [
+            Figures(job_id, int(row[1]), int(row[2]), int(row[3]), _span(row[4]), usual.get(job_id))
+            for job_id, row in zip(ids, found, strict=True)
+        ]
+        return [(Named(each.job_id, known[each.job_id]), each) for each in figures if each.job_id in known]
+
+    def _usual(self, tx: Tx, ids: Sequence[UUID], from_id: UUID) -> dict[UUID, timedelta | None]:
+        return {
+            to_uuid(row[0]): _span(row[1]) for row in tx.rows("usual_durations", ids=ids, from_id=from_id)
+        }
+
+    def _insert(self, found: Sequence[tuple[Hook, Notice]]) -> None:
+        if found:
+            with self._database.write() as tx:
+                self._notices.insert(tx, found)
+
+    # -- sending
+
+    def next_due(self) -> datetime | None:
+        """When something is to be sent."""
+        with self._database.read() as tx:
+            row = tx.row("next_notice")
+        return None if row is None or row[0] is None else from_micros(row[0])
+
+    def claim(self, now: datetime, lease: timedelta, limit: int) -> list[ToSend]:
+        """Take some of what is to be sent; nobody else does until the lease is over."""
+        with self._database.write() as tx:
+            found = tx.rows("claim_notices", now=now, until=now + lease, limit=limit)
+            hooks = {hook.id: hook for hook in _hooks(tx)} if found else {}
+        return [
+            ToSend(to_uuid(row_id), hooks.get(to_uuid(hook_id)), kind, body, attempt)
+            for row_id, hook_id, kind, body, attempt in found
+        ]
+
+    def note(self, sent: Sequence[Sent]) -> None:
+        """What came of attempts."""
+        with self._database.write() as tx:
+            tx.run("note_attempts", [SENT.row(each) for each in sent])
+
+    def given_up(self, notice_id: UUID, hook_id: UUID, error: str, now: datetime) -> None:
+        """Tell that a hook could not be told."""
+        with self._database.write() as tx:
+            self._tell(tx, "hook.given_up", hook_id, now, "", notice=str(notice_id), error=error)
+
+    def deliveries(
+        self, hook_id: UUID, limit: int, before: UUID | None = None, state: str = ""
+    ) -> list[Delivery]:
+        """The newest first."""
+        with self._database.read() as tx:
+            found = tx.rows("list_deliveries", id=hook_id, before=before, state=state, limit=limit)
+        return [DELIVERY.of(row) for row in found]
+
+    def prune(self, before: datetime) -> int:
+        """Take away some of what is long over, or was for a hook that has gone."""
+        with self._database.write() as tx:
+            return tx.run("delete_old_notices", before=before, limit=BATCH)
+
+    def _tell(self, tx: Tx, kind: str, hook_id: UUID, at: datetime, by: str, **data: Any) -> None:
+        text = json.dumps({"hook": str(hook_id), **data})
+        tx.run("insert_events", [rows.EVENT.row(Event(self._luck.id(at), at, kind, by=by, data=text))])
+
+
+def _hooks(tx: Tx) -> list[Hook]:
+    return [_hook(row) for row in tx.rows("list_hooks")]
+
+
+def _hook(row: rows.Row) -> Hook:
+    hook_id, url, kinds, job_id, secret, late_after, thresholds, description, created_at, created_by = row
+    return Hook(
+        to_uuid(hook_id), url, tuple(Kind(kind) for kind in json.loads(kinds)),
+        None if job_id is None else to_uuid(job_id), secret, timedelta(microseconds=late_after),
+        tuple(_threshold_read(each) for each in json.loads(thresholds)), description, from_micros(created_at),
+        created_by,
+    )  # fmt: skip
+
+
+def _threshold_written(threshold: Threshold) -> dict[str, Any]:
+    return {
+        "measure": threshold.measure,
+        "limit": threshold.limit,
+        "window": format_duration(threshold.window),
+        "least": threshold.least,
+    }
+
+
+def _threshold_read(text: dict[str, Any]) -> Threshold:
+    return Threshold(Measure(text["measure"]), text["limit"], parse_duration(text["window"]), text["least"])
+
+
+def _span(micros: float | None) -> timedelta | None:
+    return None if micros is None else timedelta(microseconds=round(micros))

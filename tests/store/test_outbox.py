@@ -1,0 +1,404 @@
+"""Notices are written with what they tell about, and sent by one process at a time; on both databases."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ostinato.core.errors import NotFound
+from ostinato.core.hooks import Hook, Kind, Measure, Threshold
+from ostinato.core.model import Event
+from ostinato.core.outcome import Cancelled, Lost
+from ostinato.store.outbox import Sent, Tally
+from tests.build import HOUR, MINUTE, NOW, SECOND
+from tests.store.conftest import DONE, FAILURE
+
+LEASE = MINUTE
+
+
+def a_hook(world, *kinds: Kind, **given) -> Hook:
+    hook = Hook(
+        world.luck.id(world.now),
+        "https://hooks.example.org/1",
+        kinds,
+        None,
+        "",
+        MINUTE,
+        (),
+        "",
+        world.now,
+        "ann",
+    )
+    return replace(hook, **given)
+
+
+def hooked(world, *kinds: Kind, **given) -> Hook:
+    hook = a_hook(world, *kinds, **given)
+    world.store.outbox.add_hook(hook)
+    return hook
+
+
+def told(world, hook) -> list[str]:
+    """The kinds of what a hook is told, the oldest first."""
+    return [each.kind for each in world.store.outbox.deliveries(hook.id, 1000)][::-1]
+
+
+def bodies(world, hook) -> list[dict]:
+    return [json.loads(each.body) for each in world.store.outbox.deliveries(hook.id, 1000)][::-1]
+
+
+def turn(world, worker, outcome=DONE) -> None:
+    """The next occurrence of every job, or its retry."""
+    world.advance(HOUR)
+    assert world.run_all(worker, outcome)
+
+
+# -- what is told
+
+
+def test_without_a_hook_nothing_is_written(world):
+    world.add_one()
+    turn(world, world.worker())
+    turn(world, world.worker(), FAILURE)
+    assert world.sql("SELECT id FROM {outbox}") == []
+
+
+def test_every_end_is_told_to_whoever_asked_for_finishes(world):
+    hook = hooked(world, Kind.FINISH)
+    job, worker = world.add_one(name="Prices"), world.worker()
+    turn(world, worker)
+    turn(world, worker, FAILURE)
+    first, second = bodies(world, hook)
+    assert (first["kind"], first["execution"]["result"]) == ("finish", "completed")
+    assert (first["job"]["id"], first["job"]["name"], first["hook_id"]) == (str(job), "Prices", str(hook.id))
+    assert first["text"] == "Job Prices has completed."
+    assert second["execution"]["result"] == "failed"
+    assert second["execution"]["error"] == "ValueError: no"
+    world.check()
+
+
+def test_failures_are_told_with_the_time_of_the_retry(world):
+    hook = hooked(world, Kind.FAILURE)
+    world.add_one(max_retries=1)
+    worker = world.worker()
+    turn(world, worker)
+    turn(world, worker, FAILURE)
+    turn(world, worker, FAILURE)
+    first, second = bodies(world, hook)
+    assert first["retry_at"] is not None
+    assert "tried again" in first["text"]
+    assert second["retry_at"] is None
+    assert (first["execution"]["attempt"], second["execution"]["attempt"]) == (0, 1)
+
+
+def test_the_first_success_after_a_failure_is_a_recovery(world):
+    hook = hooked(world, Kind.RECOVERY)
+    world.add_one(max_retries=0)
+    worker = world.worker()
+    for outcome in (DONE, FAILURE, FAILURE, DONE, DONE, FAILURE, DONE):
+        turn(world, worker, outcome)
+    assert told(world, hook) == ["recovery", "recovery"]
+    assert [body["execution"]["number"] for body in bodies(world, hook)] == [4, 7]
+
+
+def test_a_retry_that_succeeds_is_a_recovery_and_a_cancel_is_neither(world):
+    hook = hooked(world, Kind.RECOVERY)
+    world.add_one(max_retries=3)
+    worker = world.worker()
+    turn(world, worker, FAILURE)
+    turn(world, worker, DONE)
+    turn(world, worker, Cancelled("ann"))
+    turn(world, worker, DONE)
+    assert told(world, hook) == ["recovery"]
+
+
+def test_who_has_used_up_its_retries_is_told_for_good(world):
+    hook = hooked(world, Kind.FAILED_FOR_GOOD)
+    going_on, over = world.add_one(max_retries=0), world.add_one(max_retries=0, when_exhausted="fail")
+    turn(world, world.worker(), FAILURE)
+    ended = {body["job"]["id"]: body["job_ended"] for body in bodies(world, hook)}
+    assert ended == {str(going_on): False, str(over): True}
+
+
+def test_a_run_that_is_lost_is_a_failure(world):
+    hook = hooked(world, Kind.FAILURE)
+    world.add_one()
+    turn(world, world.worker(), Lost())
+    assert bodies(world, hook)[0]["execution"]["result"] == "lost"
+
+
+def test_skips_are_told_with_their_reason(world):
+    hook = hooked(world, Kind.SKIP)
+    job = world.add_one()
+    world.advance(5 * HOUR)
+    world.fire()
+    assert bodies(world, hook)[0]["skip"]["reason"] == "missed"
+    world.command(job, "pause")
+    assert [body["skip"]["reason"] for body in bodies(world, hook)] == ["missed", "paused"]
+
+
+def test_a_run_that_began_late_is_told(world):
+    hook = hooked(world, Kind.LATE_START, late_after=MINUTE)
+    world.add_one()
+    worker = world.worker()
+    turn(world, worker)
+    assert told(world, hook) == []
+    world.advance(HOUR)
+    world.fire()
+    world.advance(2 * MINUTE)
+    world.settle(world.claim(worker))
+    (body,) = bodies(world, hook)
+    assert (body["kind"], body["execution"]["number"]) == ("late_start", 2)
+    assert "began 2m late" in body["text"]
+
+
+def test_what_does_not_begin_is_told_once_by_whoever_looks(world):
+    hook = hooked(world, Kind.LATE_START, late_after=MINUTE)
+    other, run_once = world.another(), world.enqueue()[0]
+    start = world.now - SECOND
+    world.store.outbox.find_late(hook, start, world.advance(59 * SECOND))
+    assert told(world, hook) == []
+    for store in (world.store, other, world.store):
+        store.outbox.find_late(hook, start, world.advance(2 * SECOND))
+    (body,) = bodies(world, hook)
+    assert body["job"]["id"] == str(run_once)
+    assert "has not begun" in body["text"]
+    world.settle(world.claim(world.worker()))  # now that it has, it is not told again
+    assert told(world, hook) == ["late_start"]
+
+
+def test_what_waits_for_a_reason_is_not_late(world):
+    hook = hooked(world, Kind.LATE_START)
+    job = world.enqueue()[0]
+    world.command(job, "pause")
+    world.store.outbox.find_late(hook, NOW - HOUR, world.advance(HOUR))
+    assert told(world, hook) == []
+
+
+def test_an_unusually_long_run_is_told(world):
+    hook, other = hooked(world, Kind.LONG_RUN), hooked(world, Kind.FINISH)
+    job = world.enqueue()[0]
+    (claimed,) = world.claim(world.worker())
+    data = json.dumps({"number": 1, "ran": 600.0, "usual": 12.5})
+    event = Event(world.luck.id(world.now), world.now, "execution.overlong", job, claimed.live.id, data=data)
+    world.store.history.tell([event])
+    (body,) = bodies(world, hook)
+    assert body["text"] == "Job work has been running for 10m; usual is 12.5s."
+    assert told(world, other) == []
+
+
+def test_a_hook_of_one_job_hears_of_no_other(world):
+    one, two = world.add(2)
+    hook, everything = hooked(world, Kind.FINISH, job_id=one), hooked(world, Kind.FINISH)
+    turn(world, world.worker())
+    assert [body["job"]["id"] for body in bodies(world, hook)] == [str(one)]
+    assert {body["job"]["id"] for body in bodies(world, everything)} == {str(one), str(two)}
+
+
+def test_what_is_rolled_back_is_not_told(world, monkeypatch):
+    hook = hooked(world, Kind.FINISH)
+    world.add_one()
+    world.advance(HOUR)
+    world.fire()
+    claimed = world.claim(world.worker())
+    monkeypatch.setattr(type(world.store.queue), "_truly_refused", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        world.settle(claimed)
+    assert told(world, hook) == []
+    monkeypatch.undo()
+    world.settle(claimed)
+    assert told(world, hook) == ["finish"]
+
+
+def test_a_bug_in_a_notice_keeps_nothing_from_being_settled(world, monkeypatch):
+    hook = hooked(world, Kind.FAILURE)
+    job = world.add_one(max_retries=0)
+    monkeypatch.setattr("ostinato.core.notices.told", lambda *_: 1 / 0)
+    turn(world, world.worker(), FAILURE)
+    assert world.facts(job).failed == 1
+    assert told(world, hook) == []
+
+
+def test_an_error_that_no_database_takes_is_told_all_the_same(world):
+    from ostinato.core.outcome import Error, Failed
+
+    hook = hooked(world, Kind.FAILURE)
+    world.add_one(name="Prices \N{SNOWMAN}")
+    turn(world, world.worker(), Failed(Error("ValueError", "NUL \0 and half \ud800 a character")))
+    assert "\N{SYMBOL FOR NULL}" in bodies(world, hook)[0]["execution"]["error"]
+
+
+# -- thresholds
+
+
+def test_a_low_success_rate_is_told_once_in_each_window(world):
+    threshold = Threshold(Measure.SUCCESS_RATE, 80, 10 * HOUR, least=3)
+    hook = hooked(world, thresholds=(threshold,))
+    world.add_one(max_retries=0)
+    worker = world.worker()
+    for outcome in (DONE, FAILURE):
+        turn(world, worker, outcome)
+        world.store.outbox.find_beyond(hook, threshold, world.now)
+    assert told(world, hook) == []  # two executions say nothing
+    for outcome in (DONE, DONE, DONE):
+        turn(world, worker, outcome)
+        for store in (world.store, world.another()):
+            store.outbox.find_beyond(hook, threshold, world.now)
+    (body,) = bodies(world, hook)
+    assert body["kind"] == "success_rate"
+    assert (body["threshold"]["value"], body["threshold"]["failed"]) == (66.667, 1)
+    assert "66.7 % of 3 executions succeeded in the last 10h" in body["text"]
+
+
+def test_runs_that_take_far_longer_than_before_are_told(world):
+    threshold = Threshold(Measure.DURATION, 3, 4 * HOUR, least=2)
+    hook = hooked(world, thresholds=(threshold,))
+    world.add_one()
+    worker = world.worker()
+
+    def run(seconds: int) -> None:
+        world.advance(HOUR)
+        world.fire()
+        claimed = world.claim(worker)
+        world.advance(seconds * SECOND)
+        world.settle(claimed)
+        world.advance(-seconds * SECOND)
+        world.store.outbox.find_beyond(hook, threshold, world.now)
+
+    for _ in range(6):
+        run(10)
+    assert told(world, hook) == []
+    for _ in range(3):
+        run(100)
+    (body,) = bodies(world, hook)
+    assert body["kind"] == "duration"
+    assert body["threshold"]["value"] > 3
+
+
+def test_losses_are_counted_over_all_jobs(world):
+    threshold = Threshold(Measure.LOSSES, 3, 6 * HOUR)
+    hook = hooked(world, thresholds=(threshold,))
+    jobs = world.add(2, max_retries=0)
+    mine = hooked(world, job_id=jobs[0], thresholds=(threshold,))
+    worker = world.worker()
+    for count in (2, 4):
+        turn(world, worker, Lost())
+        for each in (hook, mine):
+            world.store.outbox.find_beyond(each, threshold, world.now)
+        assert len(told(world, hook)) == (1 if count >= 3 else 0)
+    assert told(world, mine) == []
+
+
+# -- sending
+
+
+def test_a_notice_is_claimed_by_one_until_its_lease_is_over(world):
+    hook = hooked(world, Kind.FINISH)
+    world.add(3)
+    turn(world, world.worker())
+    other = world.another()
+    mine = world.store.outbox.claim(world.now, LEASE, 2)
+    theirs = other.outbox.claim(world.now, LEASE, 10)
+    assert (len(mine), len(theirs)) == (2, 1)
+    assert world.store.outbox.claim(world.advance(LEASE - SECOND), LEASE, 10) == []
+    again = world.store.outbox.claim(world.advance(SECOND), LEASE, 10)
+    assert {each.id for each in again} == {each.id for each in mine + theirs}
+    assert {each.attempt for each in again} == {2}
+    assert {each.hook for each in again} == {hook}
+
+
+def sent(each, world, **what) -> Sent:
+    nothing = {"due_at": None, "delivered_at": None, "given_up_at": None, "answer": None, "error": ""}
+    return Sent(each.id, each.attempt, **nothing | what)
+
+
+def test_whoever_comes_too_late_changes_nothing(world):
+    hook = hooked(world, Kind.FINISH)
+    world.add_one()
+    turn(world, world.worker())
+    (slow,) = world.store.outbox.claim(world.now, LEASE, 10)
+    (quick,) = world.store.outbox.claim(world.advance(LEASE), LEASE, 10)
+    world.store.outbox.note([sent(slow, world, given_up_at=world.now, error="no")])
+    assert world.store.outbox.tallies()[hook.id] == Tally(pending=1)
+    world.store.outbox.note([sent(quick, world, delivered_at=world.now, answer=200)])
+    world.store.outbox.note([sent(quick, world, due_at=world.now, error="no")])
+    (delivery,) = world.store.outbox.deliveries(hook.id, 10)
+    assert (delivery.delivered_at, delivery.answer, delivery.error) == (world.now, 200, "")
+    assert world.store.outbox.next_due() is None
+
+
+def test_what_came_of_it_can_be_seen(world):
+    hook = hooked(world, Kind.FINISH)
+    world.add(3)
+    turn(world, world.worker())
+    one, two, three = world.store.outbox.claim(world.now, LEASE, 10)
+    world.store.outbox.note([
+        sent(one, world, delivered_at=world.now, answer=204),
+        sent(two, world, given_up_at=world.now, answer=500, error="It answered 500."),
+        sent(three, world, due_at=world.now + MINUTE, error="Nobody answers."),
+    ])  # fmt: skip
+    assert world.store.outbox.tallies() == {hook.id: Tally(1, 1, 1)}
+    for state, each in (("delivered", one), ("given_up", two), ("pending", three)):
+        assert [found.id for found in world.store.outbox.deliveries(hook.id, 10, state=state)] == [each.id]
+    assert world.store.outbox.next_due() == world.now + MINUTE
+    newest = world.store.outbox.deliveries(hook.id, 1)[0].id
+    assert len(world.store.outbox.deliveries(hook.id, 10, before=newest)) == 2
+
+
+def test_a_hook_that_is_deleted_is_told_nothing_more(world):
+    hook = hooked(world, Kind.FINISH)
+    world.add_one()
+    worker = world.worker()
+    turn(world, worker)
+    world.store.outbox.delete_hook(hook.id, world.now, "bob")
+    turn(world, worker)
+    assert world.sql("SELECT id FROM {outbox}") == []
+    assert [event.by for event in (*world.events("hook.created"), *world.events("hook.deleted"))] == [
+        "ann",
+        "bob",
+    ]
+    with pytest.raises(NotFound):
+        world.store.outbox.delete_hook(hook.id, world.now, "bob")
+
+
+def test_a_process_that_has_not_heard_of_a_deletion_leaves_nothing_behind(world):
+    hook, other = hooked(world, Kind.FINISH), world.another()
+    other.outbox.delete_hook(hook.id, world.now, "bob")
+    world.add_one()
+    turn(world, world.worker())
+    (orphan,) = world.store.outbox.claim(world.now, LEASE, 10)
+    assert orphan.hook is None
+    assert world.store.outbox.prune(NOW) == 1
+
+
+def test_a_hook_counts_elsewhere_once_it_is_looked_up(world):
+    other = world.another()
+    hook = a_hook(world, Kind.FINISH)
+    other.outbox.add_hook(hook)
+    world.add_one()
+    worker = world.worker()
+    turn(world, worker)
+    world.store.outbox.refresh()
+    turn(world, worker)
+    assert told(world, hook) == ["finish"]
+
+
+def test_what_is_long_over_is_taken_away_and_what_waits_stays(world):
+    hook = hooked(world, Kind.FINISH)
+    world.add(2)
+    turn(world, world.worker())
+    done, waiting = world.store.outbox.claim(world.now, LEASE, 10)
+    world.store.outbox.note([sent(done, world, delivered_at=world.now)])
+    assert world.store.outbox.prune(world.now) == 0
+    assert world.store.outbox.prune(world.now + timedelta(microseconds=1)) == 1
+    assert [each.id for each in world.store.outbox.deliveries(hook.id, 10)] == [waiting.id]
+
+
+def test_a_hook_comes_back_as_it_was_kept(world):
+    threshold = Threshold(Measure.SUCCESS_RATE, 80.5, 90 * MINUTE, 7)
+    hook = hooked(
+        world, Kind.SKIP, Kind.LONG_RUN, job_id=world.add_one(), secret="env:HOOK", thresholds=(threshold,),
+        late_after=5 * SECOND, description="for ops",
+    )  # fmt: skip
+    assert world.store.outbox.hooks() == [hook]
