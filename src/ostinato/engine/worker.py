@@ -17,7 +17,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.errors import Invalid, LeaseLost, StoreError
-from ostinato.core.model import Claimed, Finished, Json, Live, Luck
+from ostinato.core.model import Claimed, Finished, Json, Luck
 from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
 from ostinato.engine.dispatcher import Step
