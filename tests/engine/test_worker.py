@@ -550,3 +550,39 @@ def release(rig: Rig, job_id: Any) -> None:
         job_id,
         lambda job, lives, _: lifecycle.release(job, lives, lives[0], rig.clock.now(), rig.luck, "ops"),
     )
+
+
+# -- what goes first
+
+CONCURRENCY = 5
+
+
+async def test_while_claims_come_back_full_what_has_ended_waits_a_moment(rig: Rig):
+    rig.registry.add(Task(done, "work"))
+    for _ in range(2 * CONCURRENCY + 1):
+        rig.enqueue()
+    worker = await rig.worker()
+    await worker.step()
+    await until(lambda: not worker.running)
+    assert (worker.unsettled, worker.claims_first) == (CONCURRENCY, True)
+    rig.clock.advance(worker_module.LONGEST_UNSETTLED)
+    assert not worker.claims_first  # it would run again after a crash: not for long
+    await worker.flush()
+    await worker.step()
+    await until(lambda: not worker.running)
+    assert worker.claims_first
+    await worker.step()  # brings one only
+    await until(lambda: not worker.running)
+    assert not worker.claims_first
+
+
+async def test_what_has_ended_is_settled_before_it_becomes_too_much(rig: Rig, monkeypatch):
+    rig.registry.add(Task(done, "work"))
+    for _ in range(CONCURRENCY):
+        rig.enqueue()
+    worker = await rig.worker()
+    await worker.step()
+    await until(lambda: not worker.running)
+    assert worker.claims_first
+    monkeypatch.setattr(worker_module, "MOST_UNSETTLED", CONCURRENCY)
+    assert not worker.claims_first

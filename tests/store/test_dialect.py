@@ -121,10 +121,9 @@ def test_a_batch_is_a_table_of_its_rows():
     text = "UPDATE {jobs} AS j SET x = u.x, at = :now FROM {rows: id uuid, x bigint} WHERE j.id = u.id"
     p, s = POSTGRES.statement(text), SQLITE.statement(text)
     assert "FROM unnest($2::uuid[], $3::bigint[]) AS u(id, x) WHERE" in p.sql
-    assert (
-        "FROM (SELECT ostinato_uuid(value->>0) AS id, value->>1 AS x FROM json_each(:rows)) AS u WHERE"
-        in s.sql
-    )
+    cells = "substr(:rows_ids, key * 16 + 1, 16) AS id, value->>1 AS x"
+    assert f"FROM (SELECT {cells} FROM json_each(:rows)) AS u WHERE" in s.sql
+    assert s.each == "UPDATE ostinato_jobs AS j SET x = ?2, at = ?3  WHERE j.id = ?1"
     assert p.columns == s.columns == (("id", "uuid"), ("x", "bigint"))
 
 

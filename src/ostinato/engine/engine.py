@@ -40,7 +40,8 @@ CANCEL_GRACE: Final = 2.0  # seconds that cancelled tasks have to end before a s
 LONGEST_GOODBYE: Final = 5.0  # seconds for handing back what runs
 SHORTEST_GOODBYE: Final = 1.0  # when asked to stop at once
 PATIENCE: Final = timedelta(seconds=15)  # beyond three polls, before a dispatcher counts as stuck
-STORE_THREADS: Final = 5  # one for each loop
+HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go first
+STORE_THREADS: Final = 6  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
 
@@ -171,6 +172,8 @@ class Engine:
         """Beside the claiming: what was claimed runs while what has ended is settled."""
         while True:
             self.worker.ended.clear()
+            while self.worker.claims_first:
+                await asyncio.sleep(HOLD_BACK)
             await self._until_done(self.worker.flush)
             await self.worker.ended.wait()
 

@@ -38,6 +38,8 @@ Hold = tuple[UUID, int]
 
 STUCK_AFTER: Final = timedelta(seconds=5)
 MOST_AT_ONCE: Final = 500  # claimed or settled in one transaction
+MOST_UNSETTLED: Final = 2000  # so many, and
+LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
 LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
 NOTHING: Final = Step(0, None)
 
@@ -74,6 +76,7 @@ class Worker:
         self._runner = Runner(Threads(identity.concurrency), clock, self._on_finished)
         self._running: dict[Running, Claimed] = {}
         self._finished: list[Finished] = []
+        self._full = False  # the last claim brought as much as there was room for
         self._progress: dict[Hold, Json] = {}
         self._overlong = Overlong(store, clock, luck, telemetry)
         self._reported_stuck: set[Running] = set()
@@ -90,6 +93,16 @@ class Worker:
     @property
     def unsettled(self) -> int:
         return len(self._finished)
+
+    @property
+    def claims_first(self) -> bool:
+        """Whether what is due should start before what has ended is settled: for a moment, and up to a number.
+
+        All that has ended and is not settled would run again after a crash.
+        """
+        if not self._full or not self._finished or len(self._finished) >= MOST_UNSETTLED:
+            return False
+        return timedelta(0) <= self._clock.now() - self._finished[0].at < LONGEST_UNSETTLED
 
     # -- the lease
 
@@ -123,6 +136,7 @@ class Worker:
         room = min(self.free, MOST_AT_ONCE)
         worker_id = self.lease.worker_id
         if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
+            self._full = False
             return NOTHING
         if self._doubtful:
             await self._resolve_doubt(worker_id)
@@ -132,12 +146,13 @@ class Worker:
                 self._store.queue.claim, worker_id, tasks, queues, self._clock.now(), room
             )
         except StoreError:
-            self._doubtful = True
+            self._doubtful, self._full = True, False
             raise
         for task, count in (claim.parked or {}).items():
             self._telemetry.unknown_task(task, count)
         self._start(claim.claimed)
-        if len(claim.claimed) == room and self.free > 0:
+        self._full = len(claim.claimed) == room
+        if self._full and self.free > 0:
             self.bell.set()
         return Step(len(claim.claimed), claim.next_at)
 

@@ -288,8 +288,10 @@ class _Rendering:
         if self.postgres:  # the numbers are known when all other parameters are
             arrays = ", ".join(f"$rows_{name}$::{self.dialect.type_of(kind)}[]" for name, kind in columns)
             return f"unnest({arrays}) AS u({', '.join(name for name, _ in columns)})"
-        values = (f"value->>{i}" for i in range(len(columns)))
-        fields = (f"{_from_json(v, kind)} AS {name}" for v, (name, kind) in zip(values, columns, strict=True))
+        cells = [_from_json(f"value->>{i}", kind) for i, (_, kind) in enumerate(columns)]
+        if columns[0][1] == "uuid":  # what the row is about: never null
+            cells[0] = "substr(:rows_ids, key * 16 + 1, 16)"
+        fields = (f"{cell} AS {name}" for cell, (name, _) in zip(cells, columns, strict=True))
         return f"(SELECT {', '.join(fields)} FROM json_each(:rows)) AS u"
 
     def _in(self, text: str) -> str:

@@ -27,7 +27,7 @@ AWAY: Final = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
     | {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT}
 )
-WIDE: Final = 3  # from so many columns on it is quicker to bind the rows of a batch one by one
+WIDE: Final = 4  # from so many columns on it is quicker to bind the rows of a batch one by one
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
@@ -59,7 +59,10 @@ class SqliteTx(Tx):
                 ids = params[name]
                 values[name] = b"".join(map(to_bytes, ids))
                 values[f"{name}_places"] = f"[{','.join('0' * len(ids))}]"
-        if batch is not None:
+        if batch is not None and statement.columns[0][1] == "uuid":
+            values["rows_ids"] = b"".join([to_bytes(row[0]) for row in batch])
+            values["rows"] = to_json([(0, *row[1:]) for row in batch])
+        elif batch is not None:
             values["rows"] = to_json(batch)
         try:
             return self._cursor.execute(statement.sql, values)
