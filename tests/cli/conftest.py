@@ -1,11 +1,13 @@
-"""Commands inside the test's own process, in a folder of their own."""
+"""Commands inside the test's own process, in a folder of their own, and places where they do something."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import psycopg
 import pytest
 
 from ostinato.cli.main import run
+from tests.cli.places import Place
 
 
 class Answer(NamedTuple):
@@ -23,6 +25,7 @@ Command = Callable[..., Answer]
 def ostinato(capsys, tmp_path, monkeypatch) -> Command:
     """`ostinato("preview", "30m")`, from an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setattr("sys.path", list(__import__("sys").path))
 
     def command(*arguments: str) -> Answer:
@@ -31,3 +34,36 @@ def ostinato(capsys, tmp_path, monkeypatch) -> Command:
         return Answer(code, *capsys.readouterr())
 
     return command
+
+
+PLACES = [
+    "direct-sqlite",
+    "server-sqlite",
+    pytest.param("direct-postgres", marks=pytest.mark.postgres),
+    pytest.param("server-postgres", marks=pytest.mark.postgres),
+]
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A real server with a worker; commands ask it, or the database beside it. Tests of a module share it."""
+    mode, _, kind = request.param.partition("-")
+    folder = tmp_path_factory.mktemp(request.param)
+    environment = {"OSTINATO_DATABASE_URL": f"sqlite:///{folder}/ostinato.db", "OSTINATO_SCHEMA": "ostinato"}
+    if kind == "postgres":
+        schema = "cli_" + request.module.__name__.rpartition(".")[2]
+        url = request.getfixturevalue("postgres_database")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        environment = {"OSTINATO_DATABASE_URL": url, "OSTINATO_SCHEMA": schema}
+    place = Place(folder, mode, environment)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def at(place: Place, ostinato: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`at("job", "list")`: a command at this place."""
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
+    return lambda *arguments: ostinato(*arguments, *place.flags)

@@ -8,7 +8,6 @@ from typing import Any, Final
 import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
-from ostinato.cli.door import path
 from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
 from ostinato.cli.show import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
 from ostinato.cli.verbs import Desk
@@ -60,7 +59,7 @@ def undo(desk: Desk, jobs: Sequence[str]) -> None:
 def _chosen(desk: Desk, jobs: Sequence[str]) -> Iterator[Any]:
     """The jobs that were named, or all that have not ended."""
     if jobs:
-        return (desk.get(path("jobs", ref)) for ref in jobs)
+        return (desk.get(desk.job(ref)) for ref in jobs)
     return desk.pages("/jobs", "jobs", status=GOING_ON)
 
 
@@ -86,9 +85,7 @@ def _converted(desk: Desk, each: Conversion) -> Conversion:
         "start_at": None if start is None else start.isoformat(),
         "metadata": {**job["metadata"], BEFORE: {**to_json(each.before), "start_at": job["start_at"]}},
     }
-    answer = desk.ask(
-        "PATCH", path("jobs", job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'}
-    )
+    answer = desk.ask("PATCH", desk.job(job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
     return replace(each, job=answer, done=True)
 
 
@@ -102,7 +99,7 @@ def _given_back(desk: Desk, job: Answer) -> Any:
         "start_at": before.get("start_at"),
         "metadata": metadata,
     }
-    return desk.ask("PATCH", path("jobs", job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
+    return desk.ask("PATCH", desk.job(job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
 
 
 def _compared(desk: Desk, each: Conversion) -> Compared:

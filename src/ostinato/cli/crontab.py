@@ -12,7 +12,6 @@ from typing import Any, Final
 import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
-from ostinato.cli.door import path
 from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
 from ostinato.cli.show import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
 from ostinato.cli.verbs import Desk
@@ -104,7 +103,7 @@ def _lines(crontab: Crontab, keep_cron: bool, now: datetime) -> Iterator[Line]:
 def _with_job(desk: Desk, line: Line) -> Line:
     """The line with the job that an earlier import made of it, if that goes on."""
     with suppress(NotFound):
-        job = desk.get(path("jobs", line.key))
+        job = desk.get(desk.job(line.key))
         if job["status"] not in ENDED:
             return replace(line, job=job)
     return line
@@ -254,7 +253,7 @@ def undo(desk: Desk, which: str | None, yes: bool) -> None:
         typer.confirm(f"Delete the {len(taken)} jobs of {newest}, with their history?", abort=True, err=True)
     for job in taken:
         with suppress(NotFound):
-            desk.ask("DELETE", path("jobs", job["id"]))
+            desk.ask("DELETE", desk.job(job["id"]))
     answer = {"import": newest, "deleted": [job["id"] for job in taken]}
     desk.tell(answer, lambda done: Sentences([f"{len(done['deleted'])} jobs of {newest} were deleted."]))
 

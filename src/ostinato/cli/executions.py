@@ -32,7 +32,7 @@ def list_(
     offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
 ) -> None:
     """Executions of all jobs, the newest first."""
-    where = "/executions" if job is None else path("jobs", job, "executions")
+    where = "/executions" if job is None else desk.job(job, "executions")
     answer = desk.get(where, status=status, task=task, limit=limit, offset=offset or None)
     desk.tell(answer, lambda page: execution_list(page, desk.now()))
 

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 
 from ostinato.cli.describing import arguments, describing
-from ostinato.cli.door import path
 from ostinato.cli.job_shown import called, due_times, job_facts, job_list, job_stats, reasons
 from ostinato.cli.live import live
 from ostinato.cli.run_shown import execution_list
@@ -82,7 +81,7 @@ def list_(
 @verb
 def show(desk: Desk, job: JobArgument) -> None:
     """One job: what it is, how it behaves, what has become of it."""
-    desk.tell(desk.get(path("jobs", job)), lambda found: job_facts(found, desk.now()))
+    desk.tell(desk.get(desk.job(job)), lambda found: job_facts(found, desk.now()))
 
 
 @job.command("edit")
@@ -102,14 +101,14 @@ def edit(
     if not body:
         raise Invalid("Say what to change: --every 30m, --queue slow, --set max_retries=5 …")
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
-    answer = desk.ask("PATCH", path("jobs", job), body=body, headers=headers)
+    answer = desk.ask("PATCH", desk.job(job), body=body, headers=headers)
     desk.tell(answer, lambda edited: job_facts(edited, desk.now()))
 
 
 def _steer(desk: Desk, jobs: list[str], action: str, done: str) -> None:
     desk.each(
         jobs,
-        lambda ref: desk.post(path("jobs", ref, action)),
+        lambda ref: desk.post(desk.job(ref, action)),
         lambda answer: Sentences([f"{called(answer)} {done}, and is {answer['status']} now."]),
     )
 
@@ -161,7 +160,7 @@ def run(
 ) -> None:
     """Run it now, once more; its schedule does not move."""
     given = arguments(args, arg)
-    answer = desk.post(path("jobs", job, "run"), None if given is None else {"args": given})
+    answer = desk.post(desk.job(job, "run"), None if given is None else {"args": given})
     desk.tell(
         answer,
         lambda asked: Sentences([f"{called(asked)} was asked to run, and is {asked['status']} now."]),
@@ -178,9 +177,7 @@ def delete(
     """Gone for good, with its history; what runs is told to stop."""
     if not yes:
         typer.confirm(f"Delete {', '.join(jobs)} with all history?", abort=True, err=True)
-    desk.each(
-        jobs, lambda ref: desk.ask("DELETE", path("jobs", ref)), lambda gone: Sentences([gone["message"]])
-    )
+    desk.each(jobs, lambda ref: desk.ask("DELETE", desk.job(ref)), lambda gone: Sentences([gone["message"]]))
 
 
 @job.command("history")
@@ -192,7 +189,7 @@ def history(
     offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
 ) -> None:
     """Its executions, the newest first."""
-    answer = desk.get(path("jobs", job, "executions"), limit=limit, offset=offset or None)
+    answer = desk.get(desk.job(job, "executions"), limit=limit, offset=offset or None)
     desk.tell(answer, lambda page: execution_list(page, desk.now(), of_one_job=True))
 
 
@@ -200,7 +197,7 @@ def history(
 @verb
 def stats(desk: Desk, job: JobArgument) -> None:
     """It in figures."""
-    desk.tell(desk.get(path("jobs", job, "stats")), lambda figures: job_stats(figures, desk.now()))
+    desk.tell(desk.get(desk.job(job, "stats")), lambda figures: job_stats(figures, desk.now()))
 
 
 @job.command("next")
@@ -211,7 +208,7 @@ def next_(
     count: Annotated[int, typer.Option("-n", metavar="N", help="How many times to show.")] = 10,
 ) -> None:
     """When it is due next."""
-    desk.tell(desk.get(path("jobs", job, "next"), n=count), lambda found: due_times(found, desk.now()))
+    desk.tell(desk.get(desk.job(job, "next"), n=count), lambda found: due_times(found, desk.now()))
 
 
 @job.command("why")
@@ -224,7 +221,7 @@ def why(
     ] = None,
 ) -> None:
     """What happened to its due time at or before an instant."""
-    desk.tell(desk.get(path("jobs", job, "why"), at=at), lambda told: reasons(told, desk.now()))
+    desk.tell(desk.get(desk.job(job, "why"), at=at), lambda told: reasons(told, desk.now()))
 
 
 @job.command("convert")

@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperGroup
 
 from ostinato.cli.codes import BAD_INPUT
-from ostinato.cli.door import path
 from ostinato.cli.show import Answer, Sentences, note
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid, NotFound
@@ -138,11 +137,11 @@ def _take_in(desk: Desk, body: dict[str, Any], update: bool) -> str:
     if there is not None and not update:
         return "there"
     if there is not None:
-        desk.ask("PATCH", path("jobs", there["id"]), body=body)
+        desk.ask("PATCH", desk.job(there["id"]), body=body)
         return "updated"
     made = desk.post("/jobs", body, allow_unknown=True)
     if paused:
-        desk.post(path("jobs", made["id"], "pause"))
+        desk.post(desk.job(made["id"], "pause"))
     return "made"
 
 
@@ -150,7 +149,7 @@ def _holder(desk: Desk, key: object) -> Answer | None:
     if not isinstance(key, str) or not key:
         return None
     with suppress(NotFound):
-        job: Answer = desk.get(path("jobs", key))
+        job: Answer = desk.get(desk.job(key))
         return job if job["status"] in GOING_ON else None
     return None
 

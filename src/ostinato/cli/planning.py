@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ostinato.cli.door import path
 from ostinato.cli.times import absolute
 from ostinato.cli.verbs import Desk
 from ostinato.core.crontab import VERIFIED, Difference, Plan, differences, plan
@@ -31,7 +30,7 @@ def planned(schedule: Cron, now: datetime, keep_cron: bool) -> Plan:
 
 def compare(desk: Desk, job: str, before: Cron) -> Compared:
     """Ask when a job is due next, and compare that with an expression."""
-    answer = desk.get(path("jobs", job, "next"), n=VERIFIED)
+    answer = desk.get(desk.job(job, "next"), n=VERIFIED)
     return comparison(before, [datetime.fromisoformat(at) for at in answer["times"]], desk.now())
 
 

@@ -147,7 +147,7 @@ def console() -> "Console":
 
 
 def show(shown: Shown) -> None:
-    console().print(shown)
+    console().print(shown, soft_wrap=True)  # a long sentence is the terminal's to wrap
 
 
 def print_json(answer: object, indent: int | None = 2) -> None:

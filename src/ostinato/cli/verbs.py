@@ -18,9 +18,9 @@ from typing import Annotated, Any, Concatenate, Final, ParamSpec
 import typer
 
 from ostinato.cli.codes import exit_code
-from ostinato.cli.door import Door, Query, Request, read
+from ostinato.cli.door import Door, Query, Request, path, read
 from ostinato.cli.show import Several, Shown, note, print_json, show
-from ostinato.core.errors import OstinatoError
+from ostinato.core.errors import NotFound, OstinatoError
 
 P = ParamSpec("P")
 
@@ -56,33 +56,42 @@ class Desk:
     def __init__(self, door: Door, as_json: bool, now: Callable[[], datetime]) -> None:
         self._door, self.as_json, self.now = door, as_json, now
 
-    def get(self, path: str, **query: object) -> Any:
-        return self.ask("GET", path, query=query)
+    def get(self, where: str, **query: object) -> Any:
+        return self.ask("GET", where, query=query)
 
-    def post(self, path: str, body: object | None = None, **query: object) -> Any:
-        return self.ask("POST", path, query=query, body=body)
+    def post(self, where: str, body: object | None = None, **query: object) -> Any:
+        return self.ask("POST", where, query=query, body=body)
 
     def ask(
         self,
         method: str,
-        path: str,
+        where: str,
         *,
         query: Query | None = None,
         body: object | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """The answer to a request; a refusal is raised as an error of ours."""
-        return read(self._door.send(Request(method, path, query or {}, body, headers or {})))
+        return read(self._door.send(Request(method, where, query or {}, body, headers or {})))
 
-    def pages(self, path: str, name: str, **query: object) -> Iterator[Any]:
+    def pages(self, where: str, name: str, **query: object) -> Iterator[Any]:
         """Every item of a list, page after page."""
         cursor = None
         while True:
-            answer = self.get(path, **query, limit=PAGE, cursor=cursor)
+            answer = self.get(where, **query, limit=PAGE, cursor=cursor)
             yield from answer[name]
             cursor = answer.get("cursor")
             if cursor is None:
                 return
+
+    def job(self, ref: str, *more: str) -> str:
+        """The path of a job. A key that cannot stand in an address is looked up first."""
+        if "/" not in ref and ref not in (".", ".."):
+            return path("jobs", ref, *more)
+        for found in self.pages("/jobs", "jobs", search=ref):
+            if found["key"] == ref:
+                return path("jobs", found["id"], *more)
+        raise NotFound(f"There is no job with the key {ref!r}.")
 
     def tell(self, answer: Any, view: Callable[[Any], Shown]) -> None:
         """The answer as JSON, or as people see it."""

@@ -1,0 +1,94 @@
+"""A place where commands do something: a database with a real server beside it, and one of the two ways to ask."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 60.0  # seconds; the machine may be busy
+
+AN_APP = """
+import threading
+from ostinato import Context, Ostinato
+
+app = Ostinato()
+
+@app.task
+def fine(n: int = 1) -> int:
+    print("working")
+    return n + 1
+
+@app.task
+def fails() -> None:
+    raise ValueError("out of \\x1b[31mcheese")
+
+@app.task
+async def hang(ctx: Context) -> None:
+    import asyncio
+    ctx.progress(1, 3, "at it")
+    await asyncio.sleep(3600)
+"""
+
+
+def eventually(true: Callable[[], T], seconds: float = PATIENCE) -> T:
+    """Wait until something is so, and return what was said then."""
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"still not so after {seconds} s: {true}"
+        time.sleep(0.05)
+    return found
+
+
+class Place:
+    """A server process with a worker, on a database; and how commands reach it."""
+
+    def __init__(self, folder: Path, mode: str, environment: dict[str, str]) -> None:
+        self.mode, self.environment, self.folder = mode, environment, folder
+        (folder / "shop.py").write_text(AN_APP)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "shop:app", "--migrate",
+             "--port", "0"],
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
+        )  # fmt: skip
+        self.server = self._address()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What leads a command here."""
+        return ("--server", self.server) if self.mode == "server" else ()
+
+    def _address(self) -> str:
+        said = ""
+        assert self._process.stdout is not None
+        while line := self._process.stdout.readline():
+            said += line
+            if found := re.search(r"http=(http://\S+)", line):
+                return found[1]
+        raise AssertionError(f"the server ended:\n{said}")
+
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+def the_json(answer: Any) -> Any:
+    """What a command with --json answered; it went well, and said nothing else."""
+    assert answer.code == 0, answer.err
+    assert answer.err == ""
+    return json.loads(answer.out)
