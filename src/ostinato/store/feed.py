@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from ostinato.clock import Clock
 from ostinato.core.errors import Invalid
@@ -66,7 +66,8 @@ class Place:
     then: "Place | None" = None
 
     def text(self) -> str:
-        packed = json.dumps(self._values(), separators=(",", ":")).encode()
+        """A cursor. The last part is chance: no two readings give the same one, though no time had passed."""
+        packed = json.dumps([*self._values(), uuid4().hex[:8]], separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
     def _values(self) -> list[Any]:
@@ -78,7 +79,7 @@ class Place:
         """Read a cursor; anything else is Invalid."""
         try:
             values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
-            return cls._of(values)
+            return cls._of(values[:3])
         except (
             ValueError,
             TypeError,
@@ -104,12 +105,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """What a Feed knows beyond the cursor it gave last. `told`: when which item was."""
+    """What a Feed knows beyond the cursor it gave last."""
 
     cursor: str | None = None
-    live: frozenset[UUID] = frozenset()
-    ended: frozenset[UUID] = frozenset()  # of those with a recent id
-    told: Mapping[str, datetime] = field(default_factory=dict)
+    told: Mapping[str, datetime] = field(default_factory=dict)  # which item, and when
+    known: "_Known | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was live, and what had ended of those with a recent id."""
+
+    live: frozenset[UUID]
+    ended: frozenset[UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,38 +150,36 @@ class Feed:
         with self._database.read() as tx:
             seen = self._look(tx, place, memory, now)
         found = [item for item in _items(seen, place.at - OVERLAP) if item.id not in memory.told]
-        following = _next(place, seen, now)
+        following = _next(place, seen, now).text()
         self._memory = self._remembered(following, place, seen, memory, found, now)
-        return ([] if cursor is None else _wanted(found, kinds)), following.text()
+        return ([] if cursor is None else _wanted(found, kinds)), following
 
     def _remembered(
         self,
-        following: Place,
+        following: str,
         place: Place,
         seen: _Seen,
         memory: _Memory,
         found: Sequence[Item],
         now: datetime,
     ) -> _Memory:
-        told = {item_id: at for item_id, at in memory.told.items() if at > now - 2 * OVERLAP}
+        kept = min(place.at, now) - 2 * OVERLAP
+        told = {item_id: at for item_id, at in memory.told.items() if at > kept}
         told |= {item.id: now for item in found}
         if place.then is not None or seen.more is not None:
-            return _Memory(told=told)  # what ended while it read in parts is found by the cursor alone
-        return _Memory(following.text(), frozenset(seen.live), seen.recent, told)
+            return _Memory(following, told)  # what ended while it read in parts is found by the cursor alone
+        return _Memory(following, told, _Known(frozenset(seen.live), seen.recent))
 
     def _look(self, tx: Tx, place: Place, memory: _Memory, now: datetime) -> _Seen:
         live = [to_uuid(row[0]) for row in tx.rows("live_ids", job=self._job_id)]
         running = [rows.LIVE.of(row) for row in tx.rows("running_now", job=self._job_id)]
         events = tx.rows("events_since", after=place.events_from, job=self._job_id, limit=MOST)
-        lately = min(place.at, now) if memory.cursor is not None else now
+        lately = now if memory.known is None else min(place.at, now)
         found = tx.rows("ended_ids", after=first_id(lately - OVERLAP), job=self._job_id)
         recent = frozenset(to_uuid(row[0]) for row in found)
-        if memory.cursor is not None:
-            ended = self._by_id(tx, [*memory.live.difference(live), *recent.difference(memory.ended)])
-            page = []
-        else:
-            page = self._page(tx, place)
-            ended = page + self._by_id(tx, place.old)
+        page = self._page(tx, place) if memory.known is None else []
+        others = place.old if memory.known is None else _gone(memory.known, live, recent)
+        ended = page + self._by_id(tx, others)
         more = page[-1].id if len(page) == MOST else None
         told = list({row.id: row for row in ended}.values())
         return _Seen([rows.EVENT.of(row) for row in events], live, running, recent, told, more)
@@ -190,6 +196,11 @@ class Feed:
     def _by_id(self, tx: Tx, ids: Sequence[UUID]) -> list[Execution]:
         found = [rows.EXECUTION.of(row) for row in tx.rows("executions_by_id", ids=list(ids))] if ids else []
         return [row for row in found if self._job_id is None or row.job_id == self._job_id]
+
+
+def _gone(known: _Known, live: Collection[UUID], recent: frozenset[UUID]) -> list[UUID]:
+    """What has vanished from `live`, and what is new in history."""
+    return [*known.live.difference(live), *recent.difference(known.ended)]
 
 
 def first_id(instant: datetime) -> UUID:

@@ -1,0 +1,35 @@
+"""A front desk over a store that tests crank by hand, on both databases."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+
+from ostinato.scheduler.desk import Scheduler
+from tests.build import CHANCE
+from tests.store.conftest import World, opened
+
+
+class WorldClock:
+    """The time of a world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def now(self) -> datetime:
+        return self._world.now
+
+    def monotonic(self) -> float:
+        return self._world.now.timestamp()
+
+
+@pytest.fixture
+def world(database_url: str) -> Iterator[World]:
+    world = opened(database_url)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def desk(world: World) -> Scheduler:
+    return Scheduler(world.store, WorldClock(world), CHANCE, "", lambda: ["work", "other"])
