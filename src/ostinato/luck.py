@@ -19,7 +19,8 @@ class RandomLuck:
     def __init__(self, seed: int | None = None) -> None:
         self._random = random.Random(seed)
         self._turn = threading.Lock()
-        self._instant = -1
+        self._now: datetime | None = None
+        self._head = 0
         self._tail = 0
 
     def fraction(self) -> float:
@@ -31,12 +32,15 @@ class RandomLuck:
 
         Ids that one process makes for the same instant rise too: what it did first is listed first.
         """
-        instant = (max(now, EPOCH) - EPOCH) // MICROSECOND
         with self._turn:
-            if instant == self._instant:
+            if now == self._now:
                 self._tail += 1 + self._random.getrandbits(STEP)
             else:
-                self._instant, self._tail = instant, self._random.getrandbits(ROOM_TO_RISE)
-            tail = self._tail
-        milliseconds, rest = divmod(instant, 1000)
-        return UUID(int=milliseconds << 80 | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT | tail)
+                self._now, self._head, self._tail = now, _head(now), self._random.getrandbits(ROOM_TO_RISE)
+            return UUID(int=self._head | self._tail)
+
+
+def _head(now: datetime) -> int:
+    """All of an id but its chance."""
+    milliseconds, rest = divmod((max(now, EPOCH) - EPOCH) // MICROSECOND, 1000)
+    return milliseconds << 80 | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT

@@ -22,6 +22,8 @@ CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"), sort_keys=True
 )
 
+PLAIN = frozenset({int, bool, type(None)})
+
 INSTEAD = {  # by the name of a class anywhere among a value's bases
     "datetime": "its ISO text, .isoformat()",
     "date": "its ISO text, .isoformat()",
@@ -55,9 +57,18 @@ def encode(value: object, what: str = "args", limit: int = LIMIT) -> str:
 
 def check_json(value: object, what: str) -> None:
     """Refuse a value that is not JSON as we keep it; `what` names it."""
+    if type(value) is dict and all(map(_is_plain, value, value.values())):
+        return
     flaw = next(_flaws(value, what, DEEPEST), None)
     if flaw is not None:
         raise Invalid(flaw)
+
+
+def _is_plain(key: object, value: object) -> bool:
+    """Most args are a few numbers and short texts: seen at a tenth of the cost."""
+    if type(key) is not str or not key.isascii() or "\0" in key:
+        return False
+    return type(value) in PLAIN or (type(value) is str and value.isascii() and "\0" not in value)
 
 
 def decode(text: str, what: str = "args") -> Any:
