@@ -152,21 +152,22 @@ def test_what_was_set_apart_is_not_left_behind_by_a_worker_that_is_never_idle(wo
 def test_a_thousand_strange_rows_at_the_head_keep_nobody_from_working(world):
     world.enqueue(1000, task="strange", priority=1)
     (job_id,) = world.enqueue(priority=9)
-    claim = world.store.queue.claim(world.worker(), ["work"], [], world.now, 5)
-    assert [c.live.job_id for c in claim.claimed] == [job_id]
-    assert claim.parked == {"strange": 1000}
+    worker = world.worker()
+    claims = [world.store.queue.claim(worker, ["work"], [], world.now, 5) for _ in range(4)]
+    assert [claim.parked for claim in claims] == [{"strange": 300}] * 3 + [{"strange": 100}]
+    assert [c.live.job_id for c in claims[-1].claimed] == [job_id]
+    assert all(claim.next_at <= world.now for claim in claims[:-1])  # go on at once
 
 
 def test_more_strange_rows_than_one_claim_looks_at_are_worked_off_by_the_next(world, monkeypatch):
-    monkeypatch.setattr(claiming, "ROUNDS", 2)
     monkeypatch.setattr(claiming, "STRANGERS", 10)
     world.enqueue(30, task="strange", priority=1)
     world.enqueue(1)
     worker = world.worker()
-    claims = [world.store.queue.claim(worker, ["work"], [], world.now, 5) for _ in range(3)]
-    assert [len(claim.claimed) for claim in claims] == [0, 0, 1]
+    claims = [world.store.queue.claim(worker, ["work"], [], world.now, 5) for _ in range(4)]
+    assert [len(claim.claimed) for claim in claims] == [0, 0, 0, 1]
     assert claims[0].next_at <= world.now
-    assert [claim.parked for claim in claims] == [{"strange": 15}, {"strange": 15}, None]
+    assert [claim.parked for claim in claims] == [{"strange": 10}] * 3 + [None]
 
 
 def test_a_worker_that_knows_nothing_takes_nothing_and_breaks_nothing(world):

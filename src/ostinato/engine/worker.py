@@ -154,7 +154,7 @@ class Worker:
         self._full = len(claim.claimed) == room
         if self._full and self.free > 0:
             self.bell.set()
-        return Step(len(claim.claimed), claim.next_at)
+        return Step(len(claim.claimed) + sum((claim.parked or {}).values()), claim.next_at)
 
     async def _resolve_doubt(self, worker_id: UUID) -> None:
         held = [*self._running.values(), *self._finished]

@@ -17,8 +17,8 @@ from ostinato.store.database import Tx
 from ostinato.store.dialect import from_micros, to_bytes
 from ostinato.store.locking import Duty
 
-ROUNDS: Final = 20  # how often a claim looks again because nobody here knew the tasks it found
-STRANGERS: Final = 500  # how many it then looks at each time
+ROUNDS: Final = 20  # how often a claim looks again
+STRANGERS: Final = 300  # rows of tasks that nobody here knows that one claim sets apart: a few milliseconds' worth
 UNREADABLE: Final = timedelta(
     minutes=1
 )  # an execution whose definition cannot be read here is put off by this
@@ -86,13 +86,15 @@ class Claiming(Duty):
         self._unpark_now_and_then(tx, search)
         for _ in range(ROUNDS):
             room = search.limit - len(taken)
-            look = STRANGERS if parked else room
+            look = max(STRANGERS - sum(parked.values()), room) if parked else room
             found = tx.rows("startable", [(name,) for name in search.queues], now=search.now, limit=look)
             good = self._keep_known(tx, found, known, parked)[:room]
             if good:
                 taken += self._start(tx, good, search)
             if len(taken) == search.limit or (len(found) < look and not self._unpark(tx, search)):
                 break
+            if sum(parked.values()) >= STRANGERS:
+                break  # the next claim goes on from here
         return sorted(taken, key=attrgetter("priority", "run_at")), parked
 
     def _start(self, tx: Tx, ids: Sequence[bytes], search: Search) -> list[Live]:
