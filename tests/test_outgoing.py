@@ -100,6 +100,20 @@ def test_a_call_arrives_as_it_was_sent_and_its_answer_comes_back():
     run(story())
 
 
+def test_no_url_is_logged(caplog):
+    caplog.set_level("DEBUG")
+
+    async def story():
+        async with serving() as server, outgoing() as out:
+            await out.call(
+                "POST", f"http://127.0.0.1:{server.port}/T0/S3CRET?key=s3cret", headers={"X-Key": "s3cret"}
+            )
+            assert len(server.asked) == 1
+
+    run(story())
+    assert "s3cret" not in caplog.text.lower()
+
+
 def test_private_addresses_are_not_called_without_leave(monkeypatch):
     async def story():
         loop = asyncio.get_running_loop()

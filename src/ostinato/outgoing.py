@@ -43,7 +43,7 @@ class Outgoing:
 
     def __init__(self, *, allow_private: bool = False, verify: ssl.SSLContext | bool = True) -> None:
         self._allow_private, self._verify = allow_private, verify
-        self._client: httpx2.AsyncClient | None = None
+        self._transport: httpx2.AsyncHTTPTransport | None = None
 
     async def call(
         self,
@@ -68,30 +68,29 @@ class Outgoing:
             raise Unreachable(str(error) or type(error).__name__) from None
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
 
     @asynccontextmanager
     async def _answer(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes
     ) -> "AsyncIterator[httpx2.Response]":
+        """Straight from the transport: a client of httpx would log each URL, and there are secrets in some."""
+        import httpx2
+
         usual = {"user-agent": AGENT, "accept-encoding": "identity", "accept": "*/*"}
-        client = self._opened()
-        async with client.stream(method, url, headers=usual | dict(headers), content=body) as answer:
+        request = httpx2.Request(method, url, headers=usual | dict(headers), content=body)
+        answer = await self._opened().handle_async_request(request)
+        try:
             yield answer
+        finally:
+            await answer.aclose()
 
-    def _opened(self) -> "httpx2.AsyncClient":
-        if self._client is None:
-            import httpx2
-
-            self._client = httpx2.AsyncClient(
-                transport=_transport(self._verify, self._allow_private),
-                trust_env=False,
-                follow_redirects=False,
-                timeout=None,  # the whole call has its deadline
-            )
-        return self._client
+    def _opened(self) -> "httpx2.AsyncHTTPTransport":
+        if self._transport is None:
+            self._transport = _transport(self._verify, self._allow_private)
+        return self._transport
 
 
 async def _read(answer: "httpx2.Response", most: int) -> bytes:

@@ -136,6 +136,7 @@ class Telemetry:
         self._lock = Lock()
         self._away_since: float | None = None
         self._unknown: set[str] = set()
+        self._heart_is_silent = False
 
     def starting(self, what: str, /, **fields: object) -> None:
         _tell(logging.INFO, f"Starting {what}", **fields)
@@ -238,6 +239,21 @@ class Telemetry:
         if since is not None:
             away = timedelta(seconds=self._monotonic() - since)
             _tell(logging.INFO, "Store back", away_for=_seconds(away))
+
+    def noticed(self, hook_id: UUID, how: str, error: str) -> None:
+        """A hook was told (delivered), is to be told again (failed), or could not be told (given_up)."""
+        self.counts.add("notice", how)
+        if how == "given_up":
+            _tell(logging.WARNING, "A notice could not be delivered", hook=hook_id, error=error)
+
+    def heartbeat(self, trouble: str | None) -> None:
+        """The outside monitor was called, or why not. Told when it changes."""
+        self.counts.add("heartbeat", "missed" if trouble else "heard")
+        if trouble is not None and not self._heart_is_silent:
+            _tell(logging.WARNING, "No heartbeat", why=trouble)
+        elif trouble is None and self._heart_is_silent:
+            _tell(logging.INFO, "Heartbeat again")
+        self._heart_is_silent = trouble is not None
 
     def clock_jumped(self, by: timedelta) -> None:
         self.counts.add("clock_jump")

@@ -298,14 +298,24 @@ def test_a_notice_is_claimed_by_one_until_its_lease_is_over(world):
     world.add(3)
     turn(world, world.worker())
     other = world.another()
-    mine = world.store.outbox.claim(world.now, LEASE, 2)
-    theirs = other.outbox.claim(world.now, LEASE, 10)
+    mine = world.store.outbox.claim(hook, world.now, LEASE, 2)
+    theirs = other.outbox.claim(hook, world.now, LEASE, 10)
     assert (len(mine), len(theirs)) == (2, 1)
-    assert world.store.outbox.claim(world.advance(LEASE - SECOND), LEASE, 10) == []
-    again = world.store.outbox.claim(world.advance(SECOND), LEASE, 10)
+    assert world.store.outbox.claim(hook, world.advance(LEASE - SECOND), LEASE, 10) == []
+    again = world.store.outbox.claim(hook, world.advance(SECOND), LEASE, 10)
     assert {each.id for each in again} == {each.id for each in mine + theirs}
     assert {each.attempt for each in again} == {2}
     assert {each.hook for each in again} == {hook}
+
+
+def test_a_hook_with_much_to_hear_keeps_no_other_waiting(world):
+    loud, quiet = hooked(world, Kind.FINISH), hooked(world, Kind.FAILURE)
+    world.add(5, max_retries=0)
+    worker = world.worker()
+    turn(world, worker)
+    turn(world, worker, FAILURE)
+    assert len(world.store.outbox.claim(quiet, world.now, LEASE, 20)) == 5
+    assert len(world.store.outbox.claim(loud, world.now, LEASE, 20)) == 10
 
 
 def sent(each, world, **what) -> Sent:
@@ -317,8 +327,8 @@ def test_whoever_comes_too_late_changes_nothing(world):
     hook = hooked(world, Kind.FINISH)
     world.add_one()
     turn(world, world.worker())
-    (slow,) = world.store.outbox.claim(world.now, LEASE, 10)
-    (quick,) = world.store.outbox.claim(world.advance(LEASE), LEASE, 10)
+    (slow,) = world.store.outbox.claim(hook, world.now, LEASE, 10)
+    (quick,) = world.store.outbox.claim(hook, world.advance(LEASE), LEASE, 10)
     world.store.outbox.note([sent(slow, world, given_up_at=world.now, error="no")])
     assert world.store.outbox.tallies()[hook.id] == Tally(pending=1)
     world.store.outbox.note([sent(quick, world, delivered_at=world.now, answer=200)])
@@ -332,7 +342,7 @@ def test_what_came_of_it_can_be_seen(world):
     hook = hooked(world, Kind.FINISH)
     world.add(3)
     turn(world, world.worker())
-    one, two, three = world.store.outbox.claim(world.now, LEASE, 10)
+    one, two, three = world.store.outbox.claim(hook, world.now, LEASE, 10)
     world.store.outbox.note([
         sent(one, world, delivered_at=world.now, answer=204),
         sent(two, world, given_up_at=world.now, answer=500, error="It answered 500."),
@@ -367,9 +377,9 @@ def test_a_process_that_has_not_heard_of_a_deletion_leaves_nothing_behind(world)
     other.outbox.delete_hook(hook.id, world.now, "bob")
     world.add_one()
     turn(world, world.worker())
-    (orphan,) = world.store.outbox.claim(world.now, LEASE, 10)
-    assert orphan.hook is None
+    assert told(world, hook) == ["finish"]
     assert world.store.outbox.prune(NOW) == 1
+    assert told(world, hook) == []
 
 
 def test_a_hook_counts_elsewhere_once_it_is_looked_up(world):
@@ -388,7 +398,7 @@ def test_what_is_long_over_is_taken_away_and_what_waits_stays(world):
     hook = hooked(world, Kind.FINISH)
     world.add(2)
     turn(world, world.worker())
-    done, waiting = world.store.outbox.claim(world.now, LEASE, 10)
+    done, waiting = world.store.outbox.claim(hook, world.now, LEASE, 10)
     world.store.outbox.note([sent(done, world, delivered_at=world.now)])
     assert world.store.outbox.prune(world.now) == 0
     assert world.store.outbox.prune(world.now + timedelta(microseconds=1)) == 1

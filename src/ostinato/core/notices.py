@@ -28,7 +28,7 @@ def told(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterat
 def late(hook: Hook, live: Live, definition: Definition, now: datetime) -> Notice | None:
     """Whether something that is queued or runs has begun, or has not begun, too late."""
     waited = (live.started_at or now) - live.run_at
-    if Kind.LATE_START not in hook.kinds or live.step or waited <= hook.late_after:
+    if Kind.LATE_START not in hook.kinds or live.step or waited < hook.late_after:
         return None
     began = "began" if live.started_at else "has not begun:"
     return _late(Named(live.job_id, definition), live, live.id, now, f"{began} {short(waited)} late")
@@ -66,7 +66,7 @@ def _of_execution(hook: Hook, change: Change, ended: Execution, recovered: bool)
     if Kind.RECOVERY in kinds and recovered:
         yield _ended(Kind.RECOVERY, job, ended, f"{job.title} has succeeded again.")
     started = ended.started_at
-    if Kind.LATE_START in kinds and started is not None and started - ended.run_at > hook.late_after:
+    if Kind.LATE_START in kinds and started is not None and started - ended.run_at >= hook.late_after:
         yield _late(job, ended, ended.id, ended.finished_at, f"began {short(started - ended.run_at)} late")
 
 

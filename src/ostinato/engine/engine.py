@@ -20,10 +20,13 @@ from ostinato.config import Settings
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Luck
 from ostinato.engine.dispatcher import Dispatcher, Step
+from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.lease import MOST_BUGS, Renewing
+from ostinato.engine.notifier import Notifier
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import NOTHING, Identity, Worker
+from ostinato.outgoing import Outgoing
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry
@@ -41,7 +44,10 @@ LONGEST_GOODBYE: Final = 5.0  # seconds for handing back what runs
 SHORTEST_GOODBYE: Final = 1.0  # when asked to stop at once
 PATIENCE: Final = timedelta(seconds=15)  # beyond three polls, before a dispatcher counts as stuck
 HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go first
-STORE_THREADS: Final = 6  # one for each loop
+NOTIFY_EVERY: Final = 1.0  # seconds
+BEAT_EVERY: Final = 60.0
+FIRST_BEAT: Final = 1.0  # once it has been seen that all is well
+STORE_THREADS: Final = 8  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
 
@@ -68,6 +74,11 @@ class Engine:
         self.dispatcher = Dispatcher(store, clock, luck, telemetry)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, luck, telemetry, settings.lease, keep)
+        self._outgoing = Outgoing(allow_private=settings.allow_private_addresses)
+        self.notifier = Notifier(store, clock, telemetry, self._outgoing, self.worker.in_store)
+        self.heartbeat = Heartbeat(
+            settings.heartbeat_url, self._outgoing, telemetry, self._all_troubles, self.worker.in_store
+        )
         self._due = asyncio.Event()
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
@@ -101,7 +112,17 @@ class Engine:
             hop(self._ring),
             hop(self._fail),
         )
-        duties = (self._dispatch, self._work, self._settle, self._watch, self._sweep, self._tidy)
+        duties = [
+            self._dispatch,
+            self._work,
+            self._settle,
+            self._watch,
+            self._sweep,
+            self._tidy,
+            self._notify,
+        ]
+        if self._settings.heartbeat_url:
+            duties.append(self._beat)
         loops = [asyncio.create_task(self._guarded(each)) for each in duties]
         try:
             await self._stop.wait()
@@ -112,6 +133,7 @@ class Engine:
             renewing.close()
             listener.close()
             self.worker.close()
+            await self._outgoing.close()
             self._executor.shutdown()
         if self._failure is not None:
             raise self._failure
@@ -206,7 +228,22 @@ class Engine:
                 await self._until_done(lambda: self.worker.in_store(clock.remeasure))
             await self._until_done(lambda: self.worker.in_store(self.sweeper.tidy))
 
+    async def _notify(self) -> None:
+        while True:
+            await self._until_done(self.notifier.step)
+            await asyncio.sleep(NOTIFY_EVERY)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(FIRST_BEAT)
+            await self._until_done(self.heartbeat.step)
+            await asyncio.sleep(BEAT_EVERY - FIRST_BEAT)
+
     # -- within
+
+    def _all_troubles(self) -> list[str]:
+        schema = [] if self._store.is_current() else ["The schema is not the one of this program."]
+        return schema + self.troubles()
 
     async def _until_done(self, duty: Callable[[], Awaitable[T]]) -> T:
         """Do a duty; if need be again and again, later and later."""

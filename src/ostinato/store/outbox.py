@@ -49,7 +49,7 @@ class ToSend:
     """A notice that is ours to send for a while."""
 
     id: UUID
-    hook: Hook | None  # None: it was deleted meanwhile
+    hook: Hook
     kind: str
     body: str
     attempt: int
@@ -66,6 +66,12 @@ class Sent:
     given_up_at: datetime | None
     answer: int | None
     error: str
+
+    @property
+    def how(self) -> str:
+        if self.delivered_at is not None:
+            return "delivered"
+        return "failed" if self.given_up_at is None else "given_up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +202,11 @@ class Outbox:
             row = tx.row("next_notice")
         return None if row is None or row[0] is None else from_micros(row[0])
 
-    def claim(self, now: datetime, lease: timedelta, limit: int) -> list[ToSend]:
-        """Take some of what is to be sent; nobody else does until the lease is over."""
+    def claim(self, hook: Hook, now: datetime, lease: timedelta, limit: int) -> list[ToSend]:
+        """Take some of what a hook is to be told; nobody else does until the lease is over."""
         with self._database.write() as tx:
-            found = tx.rows("claim_notices", now=now, until=now + lease, limit=limit)
-            hooks = {hook.id: hook for hook in _hooks(tx)} if found else {}
-        return [
-            ToSend(to_uuid(row_id), hooks.get(to_uuid(hook_id)), kind, body, attempt)
-            for row_id, hook_id, kind, body, attempt in found
-        ]
+            found = tx.rows("claim_notices", id=hook.id, now=now, until=now + lease, limit=limit)
+        return [ToSend(to_uuid(row_id), hook, kind, body, attempt) for row_id, kind, body, attempt in found]
 
     def note(self, sent: Sequence[Sent]) -> None:
         """What came of attempts."""

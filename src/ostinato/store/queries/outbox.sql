@@ -30,8 +30,9 @@ SELECT min(due_at) FROM {outbox} WHERE due_at IS NOT NULL
 -- name: claim_notices
 -- Whoever claims one has until then to send it.
 UPDATE {outbox} SET due_at = :until, attempts = attempts + 1
-WHERE id IN (SELECT o.id FROM {outbox} AS o WHERE o.due_at <= :now ORDER BY o.due_at LIMIT :limit {for_update_skip_locked})
-RETURNING id, hook_id, kind, body, attempts
+WHERE id IN (SELECT o.id FROM {outbox} AS o WHERE o.due_at <= :now AND o.hook_id = :id ORDER BY o.due_at LIMIT :limit
+             {for_update_skip_locked})
+RETURNING id, kind, body, attempts
 
 -- name: note_attempts
 -- What came of it. One that was claimed again meanwhile is another's.
@@ -72,7 +73,7 @@ SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, que
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
     cancel_asked_at, cancel_by
 FROM {live} WHERE run_at > :since AND run_at <= :until AND (waits_for IS NULL OR waits_for IN ('task', 'limit'))
-  AND (started_at IS NULL OR started_at - run_at > :late_after) AND (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job AS {uuid}))
+  AND (started_at IS NULL OR started_at - run_at >= :late_after) AND (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job AS {uuid}))
 ORDER BY run_at LIMIT :limit
 
 -- name: window_figures

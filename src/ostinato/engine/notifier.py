@@ -1,0 +1,158 @@
+"""The notifier: finds what no change tells, and delivers what stands in the outbox.
+
+Any number of them may work on one database. A notice is claimed for longer than an attempt can take, so that no two
+send it at the same time; whoever dies over it leaves it to the next. Delivered means: somebody has answered 2xx.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Final, Protocol, TypeVar
+
+from ostinato.clock import Clock
+from ostinato.config import Secret
+from ostinato.core.errors import Invalid, Unreachable
+from ostinato.core.hooks import Hook, Kind
+from ostinato.outgoing import Answer, Outgoing
+from ostinato.store.outbox import Sent, ToSend
+from ostinato.store.store import Store
+from ostinato.telemetry import Telemetry
+
+log = logging.getLogger("ostinato.engine")
+
+ANSWER_WITHIN: Final = 10.0  # seconds
+LEASE: Final = timedelta(minutes=1)
+AT_ONCE: Final = 20  # notices of one hook
+FIRST_RETRY: Final = timedelta(seconds=10)  # doubles up to the last
+LAST_RETRY: Final = timedelta(hours=1)
+MOST_ATTEMPTS: Final = 15  # over about eight hours
+GONE: Final = 410  # whoever answers this wants no more
+KEPT: Final = timedelta(days=30)  # what was delivered or given up
+
+LATE_EVERY: Final = 5.0  # seconds
+LATE_SINCE: Final = timedelta(days=1)  # of what is older nobody is told who has just come
+THRESHOLDS_EVERY: Final = 30.0
+PRUNE_EVERY: Final = 600.0
+
+T = TypeVar("T")
+
+
+class InStore(Protocol):
+    """Makes a call to the store on a thread of its own."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+class Notifier:
+    """Looks, claims, sends, notes."""
+
+    def __init__(
+        self, store: Store, clock: Clock, telemetry: Telemetry, outgoing: Outgoing, in_store: InStore
+    ) -> None:
+        self._store, self._clock, self._telemetry = store, clock, telemetry
+        self._outgoing, self._in_store = outgoing, in_store
+        self._hooks: list[Hook] = []
+        self._late_until = clock.now() - LATE_SINCE  # what should have begun before it has been looked at
+        self._last: dict[str, float] = {}
+
+    async def step(self) -> int:
+        """Deliver what is due; how many were tried."""
+        claimed = await self._in_store(self._look)
+        if claimed:
+            sent = await asyncio.gather(*(self._send(each) for each in claimed))
+            await self._in_store(lambda: self._note(list(zip(claimed, sent, strict=True))))
+        return len(claimed)
+
+    # -- in the store
+
+    def _look(self) -> list[ToSend]:
+        outbox, now = self._store.outbox, self._clock.now()
+        outbox.refresh()
+        self._hooks = outbox.hooks()
+        if self._hooks:
+            self._find(now)
+        if self._time_for("prune", PRUNE_EVERY):
+            outbox.prune(now - KEPT)
+        due = outbox.next_due()
+        if due is None or due > now:
+            return []
+        return [each for hook in self._hooks for each in outbox.claim(hook, now, LEASE, AT_ONCE)]
+
+    def _find(self, now: datetime) -> None:
+        late = [hook for hook in self._hooks if Kind.LATE_START in hook.kinds]
+        if late and self._time_for("late", LATE_EVERY):
+            for hook in late:
+                self._store.outbox.find_late(hook, self._late_until, now)
+            self._late_until = now
+        if self._time_for("thresholds", THRESHOLDS_EVERY):
+            for hook in self._hooks:
+                for threshold in hook.thresholds:
+                    self._store.outbox.find_beyond(hook, threshold, now)
+
+    def _time_for(self, what: str, every: float) -> bool:
+        now = self._clock.monotonic()
+        if now - self._last.get(what, float("-inf")) < every:
+            return False
+        self._last[what] = now
+        return True
+
+    def _note(self, sent: list[tuple[ToSend, Sent]]) -> None:
+        self._store.outbox.note([result for _, result in sent])
+        for each, result in sent:
+            self._telemetry.noticed(each.hook.id, result.how, result.error)
+            if result.given_up_at is not None:
+                self._store.outbox.given_up(each.id, each.hook.id, result.error, result.given_up_at)
+
+    # -- on the network
+
+    async def _send(self, each: ToSend) -> Sent:
+        try:
+            answer = await self._post(each)
+        except (Unreachable, Invalid) as error:
+            return self._failed(each, None, str(error))
+        except Exception as error:  # a bug is not worth the engine
+            log.exception("A notice could not be sent")
+            return self._failed(each, None, f"It could not be sent: {type(error).__name__}.")
+        if answer.good:
+            return Sent(each.id, each.attempt, None, self._clock.now(), None, answer.status, "")
+        if answer.status == GONE:
+            return self._over(each, answer.status, "It answered 410: it wants no more.")
+        return self._failed(each, answer.status, f"It answered {answer.status}.")
+
+    async def _post(self, each: ToSend) -> Answer:
+        body, secret = each.body.encode(), Secret(each.hook.secret)
+        headers = {
+            "Content-Type": "application/json",
+            "Ostinato-Id": str(each.id),
+            "Ostinato-Kind": each.kind,
+            "Ostinato-Attempt": str(each.attempt),
+        }
+        timestamp = str(int(self._clock.now().timestamp()))
+        signed = {"Ostinato-Timestamp": timestamp}
+        if secret:
+            signed["Ostinato-Signature"] = signature(secret.reveal(), timestamp, body)
+        return await self._outgoing.call(
+            "POST", each.hook.url, headers=headers | signed, body=body, seconds=ANSWER_WITHIN
+        )
+
+    def _failed(self, each: ToSend, status: int | None, error: str) -> Sent:
+        if each.attempt >= MOST_ATTEMPTS:
+            return self._over(each, status, error)
+        again = self._clock.now() + backoff(each.attempt)
+        return Sent(each.id, each.attempt, again, None, None, status, error)
+
+    def _over(self, each: ToSend, status: int | None, error: str) -> Sent:
+        return Sent(each.id, each.attempt, None, None, self._clock.now(), status, error)
+
+
+def backoff(attempt: int) -> timedelta:
+    """How long to wait after so many attempts."""
+    return min(FIRST_RETRY * (1 << min(attempt, MOST_ATTEMPTS) - 1), LAST_RETRY)
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """What proves to whoever has the secret that a notice is ours, and how old it is."""
+    return "v1=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
