@@ -33,9 +33,7 @@ from ostinato.store.dialect import from_micros, to_micros, to_uuid
 
 STARTED: Final = "execution.started"
 FINISHED: Final = "execution.finished"
-OVERLAP: Final = timedelta(
-    seconds=40
-)  # a commit comes within this of the times in its rows: a transaction has 30 s
+OVERLAP: Final = timedelta(seconds=40)  # a commit follows the times in its rows within 30 s, or fails
 MOST: Final = 5_000  # events, and executions, of one reading; the rest comes with the next
 LISTED: Final = 16  # old live rows that a cursor names one by one
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
