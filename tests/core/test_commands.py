@@ -652,7 +652,7 @@ def test_a_retry_goes_on_with_the_failed_occurrence_with_a_fresh_budget_at_once(
     life.retry()
     assert (life.only.number, life.only.attempt, life.only.due_at) == (1, 1, NOW + HOUR)
     assert (life.only.failures, life.only.run_at, life.startable) == (0, life.now, [life.only])
-    assert life.status is Status.QUEUED
+    assert life.status is Status.PENDING
 
 
 def test_after_a_retry_the_schedule_goes_on_from_its_next_time_and_the_gap_is_a_skip():

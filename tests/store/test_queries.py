@@ -130,7 +130,13 @@ STATES = [
 LIVES = [
     {"asked": asked, **how}
     for asked in Asked
-    for how in [{"running": True}, *({"waits_for": waits_for} for waits_for in (None, *WaitsFor))]
+    for how in [
+        {"running": True},
+        {"attempt": 1},
+        {"attempt": 1, "failures": 1},
+        {"attempt": 1, "losses": 1},
+        *({"waits_for": waits_for} for waits_for in (None, *WaitsFor)),
+    ]
 ]
 
 

@@ -41,4 +41,10 @@ def next_run_at(job: Job, lives: Iterable[Live]) -> datetime | None:
 
 
 def _asked_by_schedule(job: Job, waiting: Iterable[Live]) -> bool:
-    return is_recurring(job.schedule) and all(live.asked is Asked.SCHEDULE for live in waiting)
+    return is_recurring(job.schedule) and not any(_asked_by_hand(live) for live in waiting)
+
+
+def _asked_by_hand(live: Live) -> bool:
+    """A further attempt with nothing spent is a retry that a person asked for (or a reset gave)."""
+    retried = live.attempt > 0 and live.failures == live.losses == 0
+    return live.asked is Asked.HAND or retried

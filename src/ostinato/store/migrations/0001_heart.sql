@@ -194,7 +194,8 @@ SELECT j.id, j.app, j.key, j.name, j.description, j.task, j.queue, j.priority, j
         WHEN j.ended_at IS NOT NULL THEN j.ended_as
         WHEN EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id AND l.worker_id IS NULL
                      AND (l.waits_for IS NULL OR l.waits_for IN ('task', 'limit'))
-                     AND (l.asked = 'hand' OR j.kind NOT IN ('every', 'cron'))) THEN 'pending'
+                     AND (l.asked = 'hand' OR j.kind NOT IN ('every', 'cron')
+                          OR (l.attempt > 0 AND l.failures = 0 AND l.losses = 0))) THEN 'pending'
         WHEN j.paused_at IS NOT NULL THEN 'paused'
         WHEN EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id AND l.worker_id IS NULL
                      AND (l.waits_for IS NULL OR l.waits_for IN ('task', 'limit'))) THEN 'queued'
