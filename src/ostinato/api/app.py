@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
-from ostinato.api import control, executions, jobs, keys, statistics, workers
+from ostinato.api import control, docs, executions, jobs, keys, statistics, workers
 from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
 from ostinato.api.failures import RESPONSES, answer_errors
 from ostinato.api.reading import Reading
@@ -44,12 +44,11 @@ def create_app(
     app.state.desk, app.state.settings = desk, settings
     for router in ROUTERS:
         app.include_router(router, prefix=API)
-    for router in routers:
+    for router in (docs.router, *routers):
         app.include_router(router)
     answer_errors(app)
     app.add_middleware(Repeating, repeats=desk.repeats)
     app.add_middleware(Reading)
-    app.add_middleware(
-        Doorkeeper, recognise=recognise, open_paths=OPEN
-    )  # the last one added is the first one asked
+    # The last one added is the first one asked.
+    app.add_middleware(Doorkeeper, recognise=recognise, open_paths=OPEN)
     return app
