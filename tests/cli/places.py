@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 T = TypeVar("T")
 
@@ -61,6 +63,7 @@ class Place:
             env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
         )  # fmt: skip
         self.server = self._address()
+        eventually(self._at_work)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -75,6 +78,15 @@ class Place:
             if found := re.search(r"http=(http://\S+)", line):
                 return found[1]
         raise AssertionError(f"the server ended:\n{said}")
+
+    def _at_work(self) -> bool:
+        """Whether its worker has come to work: before that, others do not know its tasks."""
+        try:
+            with urlopen(f"{self.server}/api/v1/workers") as answer:
+                return json.load(answer)["total"] > 0
+        except HTTPError as error:
+            with error:
+                return error.code == 401  # nobody asks it directly
 
     def close(self) -> None:
         self._process.terminate()

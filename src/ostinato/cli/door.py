@@ -75,7 +75,7 @@ def path(*parts: str) -> str:
 
 def read(reply: Reply) -> Any:
     """The value of an answer, or its refusal as an error of ours."""
-    if reply.status < 400:
+    if reply.status < 300:
         return _decoded(reply) if reply.content else None
     error = ERRORS.get(reply.status, OstinatoError)
     raise error(_sentence(reply))

@@ -18,6 +18,7 @@ class HttpDoor:
         self._server = _checked(server)
         headers = {"Accept": "application/json"}
         if token:
+            _check_token(token)
             headers["Authorization"] = f"Bearer {token}"
         self._client = httpx2.Client(
             base_url=self._server, headers=headers, timeout=PATIENCE, follow_redirects=False
@@ -38,6 +39,11 @@ class HttpDoor:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _check_token(token: str) -> None:
+    if not (token.isascii() and token.isprintable()):
+        raise Invalid("--token can only have printable ASCII characters.")
 
 
 def _checked(server: str) -> str:
