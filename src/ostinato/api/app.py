@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
-from ostinato.api import control, docs, executions, jobs, keys, statistics, workers
+from ostinato.api import control, docs, executions, hooks, jobs, keys, statistics, workers
 from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
 from ostinato.api.failures import RESPONSES, answer_errors
 from ostinato.api.reading import Reading
@@ -21,6 +21,7 @@ ROUTERS: Final = (
     statistics.router,
     workers.router,
     keys.router,
+    hooks.router,
 )
 
 

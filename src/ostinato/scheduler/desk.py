@@ -10,6 +10,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Luck, Status
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
+from ostinato.scheduler.hooks import HookDesk
 from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.keys import KeyDesk
 from ostinato.scheduler.known import KnownTasks
@@ -36,6 +37,7 @@ class Scheduler:
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.declarations = Declarations(store, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)
+        self.hooks = HookDesk(store, clock, luck, self.jobs)
         self.repeats = Repeats(store, clock)
 
     def now(self) -> datetime:

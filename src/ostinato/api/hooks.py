@@ -1,0 +1,75 @@
+"""Hooks: who is told of what, and whether it arrived. For admins: a URL may be a secret of its own."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel
+
+from ostinato.api.caller import Admin
+from ostinato.api.desk import Desk
+from ostinato.wire.hooks import (
+    DeliveryAnswer,
+    DeliveryList,
+    HookAnswer,
+    HookBody,
+    HookList,
+    State,
+    TestAnswer,
+)
+
+router = APIRouter(tags=["hooks"])
+
+Id = Annotated[UUID, Path(alias="id")]
+
+
+class HookGone(BaseModel):
+    """What was deleted."""
+
+    message: str
+
+
+@router.post("/hooks", status_code=201)
+def create_hook(body: HookBody, request: Request, desk: Desk, by: Admin) -> HookAnswer:
+    """Have somebody told. It counts within seconds in every process."""
+    allowed = request.app.state.settings.allow_private_addresses
+    return HookAnswer.of(desk.hooks.create(body.new_hook(), by=by.name, allow_private=allowed))
+
+
+@router.get("/hooks")
+def list_hooks(desk: Desk, by: Admin) -> HookList:
+    """All of them, with how many of their notices are where."""
+    return HookList(hooks=[HookAnswer.of(view) for view in desk.hooks.list()])
+
+
+@router.get("/hooks/{id}")
+def get_hook(hook_id: Id, desk: Desk, by: Admin) -> HookAnswer:
+    """One hook."""
+    return HookAnswer.of(desk.hooks.get(hook_id))
+
+
+@router.delete("/hooks/{id}")
+def delete_hook(hook_id: Id, desk: Desk, by: Admin) -> HookGone:
+    """It is told nothing more, not even what waited."""
+    desk.hooks.delete(hook_id, by=by.name)
+    return HookGone(message=f"Hook {hook_id} was deleted.")
+
+
+@router.post("/hooks/{id}/test", status_code=202)
+def test_hook(hook_id: Id, desk: Desk, by: Admin) -> TestAnswer:
+    """Send it a notice of the kind `test`."""
+    return TestAnswer(delivery_id=desk.hooks.test(hook_id, by=by.name))
+
+
+@router.get("/hooks/{id}/deliveries")
+def list_deliveries(
+    hook_id: Id,
+    desk: Desk,
+    by: Admin,
+    state: Annotated[State | None, Query(description="Only those.")] = None,
+    limit: Annotated[int, Query(ge=1, le=250)] = 50,
+    before: Annotated[UUID | None, Query(description="Go on after this delivery.")] = None,
+) -> DeliveryList:
+    """What it was told, or is to be told, the newest first."""
+    found = desk.hooks.deliveries(hook_id, limit, before, state or "")
+    return DeliveryList(deliveries=[DeliveryAnswer.of(each) for each in found])

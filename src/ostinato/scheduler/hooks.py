@@ -1,0 +1,133 @@
+"""Hooks: who wants to be told, made and looked at by people."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.config import Secret
+from ostinato.core.addresses import check_url
+from ostinato.core.duration import format_duration
+from ostinato.core.errors import Conflict, Invalid, NotFound
+from ostinato.core.hooks import Hook, Kind, Measure, Threshold
+from ostinato.core.model import Luck
+from ostinato.scheduler.jobs import JobDesk, Ref
+from ostinato.store.outbox import Delivery, Tally
+from ostinato.store.store import Store
+
+MOST_HOOKS: Final = 100
+MOST_THRESHOLDS: Final = 10
+LONGEST_DESCRIPTION: Final = 500
+WINDOWS: Final = (timedelta(minutes=1), timedelta(days=7))
+LATE: Final = (timedelta(seconds=1), timedelta(days=7))
+LIMITS: Final = {Measure.SUCCESS_RATE: (0.0, 100.0), Measure.DURATION: (1.0, 1e6), Measure.LOSSES: (1.0, 1e6)}
+PAGE: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class NewHook:
+    """What somebody asks for."""
+
+    url: str
+    kinds: Sequence[Kind] = ()
+    job: Ref | None = None
+    secret: str = ""
+    late_after: timedelta = timedelta(minutes=1)
+    thresholds: Sequence[Threshold] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HookView:
+    """A hook, and how far its notices are."""
+
+    hook: Hook
+    tally: Tally
+
+
+class HookDesk:
+    """Makes, shows, tries and deletes hooks."""
+
+    def __init__(self, store: Store, clock: Clock, luck: Luck, jobs: JobDesk) -> None:
+        self._store, self._clock, self._luck, self._jobs = store, clock, luck, jobs
+
+    def create(self, new: NewHook, *, by: str = "", allow_private: bool = False) -> HookView:
+        """It counts within seconds in every process."""
+        check_url(new.url, "url", allow_private)
+        _check(new)
+        if len(self._store.outbox.hooks()) >= MOST_HOOKS:
+            raise Conflict(f"There are {MOST_HOOKS} hooks already: delete one first.")
+        now = self._clock.now()
+        job_id = None if new.job is None else self._jobs.get(new.job).id
+        hook = Hook(
+            self._luck.id(now), new.url, tuple(dict.fromkeys(new.kinds)), job_id, new.secret, new.late_after,
+            tuple(new.thresholds), new.description, now, by,
+        )  # fmt: skip
+        self._store.outbox.add_hook(hook)
+        return HookView(hook, Tally())
+
+    def list(self) -> list[HookView]:
+        """The oldest first."""
+        tallies = self._store.outbox.tallies()
+        return [HookView(hook, tallies.get(hook.id, Tally())) for hook in self._store.outbox.hooks()]
+
+    def get(self, hook_id: UUID) -> HookView:
+        for view in self.list():
+            if view.hook.id == hook_id:
+                return view
+        raise NotFound(f"There is no hook {hook_id}.")
+
+    def delete(self, hook_id: UUID, *, by: str = "") -> None:
+        """It is told nothing more, not even what waited."""
+        self._store.outbox.delete_hook(hook_id, self._clock.now(), by)
+
+    def test(self, hook_id: UUID, *, by: str = "") -> UUID:
+        """Send it a notice of the kind `test`; the id of the delivery."""
+        text = f"This is a test, asked for by {by}." if by else "This is a test."
+        return self._store.outbox.tell(self.get(hook_id).hook, text, self._clock.now())
+
+    def deliveries(
+        self, hook_id: UUID, limit: int = 50, before: UUID | None = None, state: str = ""
+    ) -> Sequence[Delivery]:
+        """What a hook was told or is to be told, the newest first."""
+        self.get(hook_id)
+        return self._store.outbox.deliveries(hook_id, min(limit, PAGE), before, state)
+
+
+def _check(new: NewHook) -> None:
+    if not new.kinds and not new.thresholds:
+        raise Invalid(f"A hook needs kinds ({', '.join(Kind)}) or thresholds.")
+    if new.secret and not Secret(new.secret).is_reference:
+        raise Invalid("secret must say where the secret is, not what it is: env:NAME or file:PATH.")
+    if new.secret.startswith("env:OSTINATO_"):
+        raise Invalid(
+            "secret must not be one of our own: choose a variable that does not begin with OSTINATO_."
+        )
+    _check_between("late_after", new.late_after, LATE)
+    if len(new.description) > LONGEST_DESCRIPTION or not (
+        new.description.isprintable() or not new.description
+    ):
+        raise Invalid(f"description is at most {LONGEST_DESCRIPTION} printable characters.")
+    if len(new.thresholds) > MOST_THRESHOLDS:
+        raise Invalid(f"A hook has at most {MOST_THRESHOLDS} thresholds.")
+    for threshold in new.thresholds:
+        _check_threshold(threshold)
+
+
+def _check_threshold(threshold: Threshold) -> None:
+    least, most = LIMITS[threshold.measure]
+    if not least < threshold.limit <= most and not (
+        threshold.measure is Measure.LOSSES and threshold.limit == least
+    ):
+        raise Invalid(f"The limit of {threshold.measure} must be above {least:g} and at most {most:g}.")
+    _check_between("window", threshold.window, WINDOWS)
+    if not 1 <= threshold.least <= 1_000_000:
+        raise Invalid("least must be from 1 to 1000000.")
+
+
+def _check_between(what: str, value: timedelta, bounds: tuple[timedelta, timedelta]) -> None:
+    least, most = bounds
+    if not least <= value <= most:
+        raise Invalid(f"{what} must be from {format_duration(least)} to {format_duration(most)}.")
