@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ostinato.core.model import Event, Execution, Live, Luck, WaitsFor
+from ostinato.core.policy import Overlap
 from ostinato.core.why import Evidence, Presence, Why, explain
 from ostinato.core.why.explain import due_in, recorded_due, unrecorded_due
 from ostinato.scheduler.views import JobView
@@ -51,24 +52,38 @@ class Inquiry:
 
     def _around(self, evidence: Evidence) -> Evidence:
         """The same, with what happened around it."""
-        job, now = evidence.job, evidence.now
-        due = recorded_due(evidence) or unrecorded_due(job, evidence.at, now) or evidence.at
+        recorded, unrecorded = recorded_due(evidence), unrecorded_due(evidence.job, evidence.at, evidence.now)
+        if unrecorded is not None and (recorded is None or recorded < unrecorded):
+            return self._before_it_is_queued(evidence, unrecorded)
         paused, resumed_at = self._queue_pause(evidence)
-        until = evidence.skip.recorded_at if evidence.skip else now
+        until = evidence.skip.recorded_at if evidence.skip else evidence.now
         return replace(
             evidence,
             in_the_way=self._in_the_way(evidence),
-            events=tuple(self._traces.steering(job.id, until)),
-            present=tuple(_presence(row, now) for row in self._traces.workers(due - SIGNS)),
+            events=tuple(self._traces.steering(evidence.job.id, until)),
+            present=self._present(recorded or evidence.at, evidence.now),
             queue_paused=paused,
             queue_resumed_at=resumed_at,
         )
 
+    def _before_it_is_queued(self, evidence: Evidence, due: datetime) -> Evidence:
+        lives = [attempt for attempt in evidence.attempts if isinstance(attempt, Live)]
+        return replace(
+            evidence,
+            in_the_way=lives[-1] if lives else None,
+            events=tuple(self._traces.steering(evidence.job.id, evidence.now)),
+            present=self._present(due, evidence.now),
+        )
+
+    def _present(self, due: datetime, now: datetime) -> tuple[Presence, ...]:
+        return tuple(_presence(row, now) for row in self._traces.workers(due - SIGNS))
+
     def _in_the_way(self, evidence: Evidence) -> Execution | Live | None:
+        """The run that kept it waiting, or for which it was skipped."""
         if evidence.skip is not None:
             other = evidence.skip.in_the_way
             return None if other is None else self._store.history.find(other)
-        if not evidence.attempts:
+        if not evidence.attempts or evidence.job.policies.overlap is Overlap.ALLOW:
             return None
         last = evidence.attempts[-1]
         if isinstance(last, Live) and last.waits_for is WaitsFor.TURN:

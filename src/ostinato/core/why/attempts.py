@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from ostinato.core.model import Asked, Execution, Live, Result, WaitsFor
+from ostinato.core.model import Asked, Event, Execution, Live, Result, WaitsFor
 from ostinato.core.why.values import LATE, Because, Cause, Evidence, Told, absence, last_of
 from ostinato.core.why.words import between, by, clock, span
 
@@ -67,13 +67,9 @@ def _behind(other: Execution | Live, attempt: Execution | Live) -> Told:
 
 
 def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime, until: datetime) -> Told:
-    """Why nobody took it between these two; the present tense when it still waits."""
-    paused = evidence.queue_paused
-    if paused is not None:
-        resumed = evidence.queue_resumed_at
-        cause = Cause(Because.QUEUE_PAUSED, paused.at, resumed, paused.by)
-        end = "" if resumed is None else f", and resumed at {clock(resumed)}"
-        return cause, f"The queue {attempt.queue!r} was paused{by(paused.by)} at {clock(paused.at)}{end}."
+    """Why nobody took it between these two."""
+    if evidence.queue_paused is not None:
+        return _queue_paused(evidence.queue_paused, evidence.queue_resumed_at, attempt.queue)
     gap = absence(evidence.present, since, until)
     if gap is not None:
         return Cause(Because.NOBODY_RUNNING, *gap), f"Nothing was running {between(*gap)}."
@@ -81,18 +77,25 @@ def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime
     serving = [each for each in there if not each.queues or attempt.queue in each.queues]
     gap = absence(serving, since, until)
     if gap is not None:
-        return Cause(
-            Because.QUEUE_NOT_SERVED, *gap
-        ), f"No worker served the queue {attempt.queue!r} {between(*gap)}."
+        cause = Cause(Because.QUEUE_NOT_SERVED, *gap)
+        return cause, f"No worker served the queue {attempt.queue!r} {between(*gap)}."
     knowing = [each for each in serving if attempt.task in each.tasks]
     gap = absence(knowing, since, until)
     if gap is not None:
         return Cause(Because.UNKNOWN_TASK, *gap), f"No worker knew the task {attempt.task!r} {between(*gap)}."
     if evidence.in_the_way is not None:
         return _behind(evidence.in_the_way, attempt)
-    still = until >= evidence.now
-    when = "All workers are busy" if still else f"All workers were busy until {clock(until)}"
-    return Cause(Because.WORKERS_BUSY, since, None if still else until), f"{when}."
+    if attempt.started_at is None:
+        return Cause(Because.WORKERS_BUSY, since), "All workers are busy."
+    return Cause(Because.WORKERS_BUSY, since, until), f"All workers were busy until {clock(until)}."
+
+
+def _queue_paused(paused: Event, resumed_at: datetime | None, queue: str) -> Told:
+    cause = Cause(Because.QUEUE_PAUSED, paused.at, resumed_at, paused.by)
+    since = f"paused{by(paused.by)} at {clock(paused.at)}"
+    if resumed_at is None:
+        return cause, f"The queue {queue!r} was {since}, and nothing of it starts before somebody resumes it."
+    return cause, f"The queue {queue!r} was {since}, and resumed at {clock(resumed_at)}."
 
 
 def _waiting(evidence: Evidence, attempt: Execution | Live, name: str) -> Iterator[Told]:
