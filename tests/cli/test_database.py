@@ -96,3 +96,30 @@ def test_a_database_that_cannot_be_used_is_one_sentence(ostinato, url, code, sen
     assert sentence in answer.err
     assert len(answer.err.splitlines()) == 1
     assert "secret" not in answer.err
+
+
+# -- backup
+
+
+def test_a_backup_and_the_way_back(ostinato, database_url, tmp_path):
+    app = Ostinato(database_url=database_url)
+    app.open(upgrade=True)
+    job = app.register("work", lambda: None).enqueue()
+    app.close()
+    copy = tmp_path / "copy.db"
+    answer = ostinato("db", "backup", str(copy), "--database", database_url)
+    assert answer.err == ""
+    assert (answer.code, answer.out) == (0, f"{copy} has everything, {copy.stat().st_size:,} bytes.\n")
+    target = f"sqlite:///{tmp_path}/target.db"
+    restored = ostinato("db", "restore", str(copy), "--database", target)
+    assert (restored.code, restored.out) == (0, f"{tmp_path}/target.db has everything that {copy} has.\n")
+    assert str(job.id) in ostinato("job", "list", "--database", target).out
+    assert ostinato("db", "restore", str(copy), "--database", target).code == 4
+    assert ostinato("db", "backup", str(copy), "--database", database_url).code == 4
+
+
+def test_a_backup_of_nothing(ostinato, sqlite_url, tmp_path):
+    answer = ostinato("db", "backup", "copy.db", "--database", sqlite_url)
+    assert (answer.code, answer.out) == (3, "")
+    assert not (tmp_path / "ostinato.db").exists()
+    assert ostinato("db", "restore", "copy.db", "--database", sqlite_url).code == 3

@@ -1,5 +1,6 @@
 """The commands that look after the database."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -76,6 +77,9 @@ def _open(url: str | None, patience: float = 30.0) -> Database:
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr, where somebody looks."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
     from rich.console import Console
     from rich.progress import Progress
 

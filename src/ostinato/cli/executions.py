@@ -10,6 +10,7 @@ from ostinato.cli.jobs import LimitOption
 from ostinato.cli.run_shown import execution_facts, execution_list
 from ostinato.cli.show import Sentences, note, plain, print_json
 from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import NotFound
 
 execution = typer.Typer(help="Look at executions, and stop them.", rich_markup_mode=None)
 
@@ -76,20 +77,27 @@ def log(
     """What it wrote."""
     shown = 0
     while True:
-        ended = not follow or desk.get(path("executions", execution))["status"] not in LIVE
-        answer = desk.get(path("executions", execution, "log"))
+        ended = desk.get(path("executions", execution))["status"] not in LIVE
+        answer = _kept(desk, execution)
         if desk.as_json and not follow:
             print_json(answer)
             return
-        lines = answer["lines"]
-        for line in lines[shown:]:
+        for line in answer["lines"][shown:]:
             _write(line, desk.as_json)
-        shown = len(lines)
-        if ended:
+        shown = len(answer["lines"])
+        if ended or not follow:
             break
         time.sleep(FOLLOWING)
     if not shown and not desk.as_json:
         note("No log was kept.")
+
+
+def _kept(desk: Desk, execution: str) -> Any:
+    """What is kept of its log; of an execution that is there, none may be."""
+    try:
+        return desk.get(path("executions", execution, "log"))
+    except NotFound:
+        return {"lines": []}
 
 
 def _write(line: Any, as_json: bool) -> None:

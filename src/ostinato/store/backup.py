@@ -211,7 +211,7 @@ def _pages(source: _Side, table: _Table) -> Iterator[list[Row]]:
     rows = source.tx.rows(source.statement(f"{begin} {end}"))
     while rows:
         yield rows
-        newest = dict(zip(kinds, rows[-1], strict=True))
+        newest = dict(zip(kinds, _portable(table, rows[-1]), strict=True))
         rows = source.tx.rows(following, **{name: newest[name] for name in table.key})
 
 
