@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ostinato.api.caller import Admin, Viewer
 from ostinato.api.desk import AtThisDesk, Desk
-from ostinato.core.errors import NotFound, Stale, UnknownTask
+from ostinato.core.errors import Stale, UnknownTask
 from ostinato.core.model import Definition, Status
 from ostinato.scheduler import JobView, Scheduler
 from ostinato.wire import job_body
@@ -51,9 +51,8 @@ def create_job(
     A key that is held by a job which has not ended gives that job (200).
     """
     definition = job_body.new_definition(body, here)
-    held = _holder(desk, definition)
-    view = _create(desk, definition, by.name, allow_unknown or _may_be_unknown(definition))
-    if view.id == held:
+    view, new = _make(desk, definition, by.name, allow_unknown or _may_be_unknown(definition))
+    if not new:
         response.status_code = 200
     response.headers["Location"] = f"/api/v1/jobs/{view.id}"
     return answer(desk, view, response)
@@ -156,26 +155,16 @@ def answer(desk: Scheduler, view: JobView, response: Response) -> JobAnswer:
     return answers(desk, [view])[0]
 
 
-def _create(desk: Scheduler, definition: Definition, by: str, allow_unknown: bool) -> JobView:
+def _make(desk: Scheduler, definition: Definition, by: str, allow_unknown: bool) -> tuple[JobView, bool]:
     try:
-        (job_id,) = desk.jobs.create([definition], by=by, allow_unknown=allow_unknown)
+        return desk.jobs.make(definition, by=by, allow_unknown=allow_unknown)
     except UnknownTask as error:
         raise WrongField("task", str(error)) from None
-    return desk.jobs.get(job_id)
 
 
 def _may_be_unknown(definition: Definition) -> bool:
     """A crawl is accepted though nobody here can crawl; it waits for somebody who can."""
     return definition.task == CRAWL
-
-
-def _holder(desk: Scheduler, definition: Definition) -> object:
-    if definition.key is None:
-        return None
-    try:
-        return desk.jobs.resolve(definition.key)
-    except NotFound:
-        return None
 
 
 def _expected(if_match: str | None, view: JobView) -> int | None:

@@ -85,6 +85,7 @@ class ExecutionDesk:
         return row
 
     def _command(self, execution_id: UUID, rule: LiveRule) -> ExecutionView:
+        """The execution as the command left it: a worker may have gone on with it by now."""
         row = self._find(execution_id)
 
         def under_lock(job: Job, lives: Sequence[Live], _: Execution | None) -> Change:
@@ -93,5 +94,6 @@ class ExecutionDesk:
                 raise Conflict("This execution has ended already.")
             return rule(job, lives, live)
 
-        self._store.jobs.change(row.job_id, under_lock)
-        return self.get(execution_id)
+        change = self._store.jobs.change(row.job_id, under_lock)
+        left: tuple[Execution | Live, ...] = (*change.ended, *change.alter, *change.add)
+        return ExecutionView.of(next((each for each in left if each.id == execution_id), row))

@@ -10,7 +10,19 @@ from ostinato.clock import Clock
 from ostinato.core import lifecycle, schedule
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, Stale
-from ostinato.core.model import Change, Definition, Event, Job, Json, Live, Luck, Result, Skip, Status
+from ostinato.core.model import (
+    Change,
+    Definition,
+    Event,
+    Execution,
+    Job,
+    Json,
+    Live,
+    Luck,
+    Result,
+    Skip,
+    Status,
+)
 from ostinato.core.payload import encode
 from ostinato.core.why import Why
 from ostinato.scheduler.known import KnownTasks
@@ -45,13 +57,24 @@ class JobDesk:
         allow_unknown: bool = False,
     ) -> list[UUID]:
         """Make jobs, all or none. One whose key is held by a job that has not ended is that job."""
+        return self._store.jobs.add(self._changes(definitions, by, allow_unknown), connection)
+
+    def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
         for definition in definitions:
             check_definition(definition)
         if not allow_unknown:
             self._known.require({definition.task for definition in definitions})
         now = self._clock.now()
-        changes = [lifecycle.create(self._luck.id(now), each, now, self._luck, by) for each in definitions]
-        return self._store.jobs.add(changes, connection)
+        return [lifecycle.create(self._luck.id(now), each, now, self._luck, by) for each in definitions]
+
+    def make(
+        self, definition: Definition, *, by: str = "", allow_unknown: bool = False
+    ) -> tuple[JobView, bool]:
+        """One job as it was made, and whether it is new: one that holds the key already is answered as it is."""
+        (change,) = self._changes([definition], by, allow_unknown)
+        (job_id,) = self._store.jobs.add([change])
+        new = job_id == change.job.id
+        return JobView.after(change, ()) if new else self.get(job_id), new
 
     def create_copies(
         self,
@@ -289,9 +312,14 @@ class JobDesk:
         return f" in the app {self._app!r}" if self._app else ""
 
     def _command(self, ref: Ref, rule: Rule, wants_last: bool = False) -> JobView:
-        job_id = self.resolve(ref)
-        self._store.jobs.change(job_id, rule, wants_last)
-        return self.get(job_id)
+        """The job as the command left it: a worker may have gone on with it by now."""
+        found: list[Live] = []
+
+        def noting(job: Job, lives: Sequence[Live], last: Execution | None) -> Change:
+            found[:] = lives
+            return rule(job, lives, last)
+
+        return JobView.after(self._store.jobs.change(self.resolve(ref), noting, wants_last), found)
 
 
 def _status(name: str) -> Status:

@@ -1,13 +1,13 @@
 """What the front desk answers with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from ostinato.core import lifecycle
-from ostinato.core.model import Asked, Definition, Execution, Facts, Job, Live, Result, Status
+from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job, Live, Result, Status
 from ostinato.core.payload import decode
 from ostinato.store.jobs import JobRow
 
@@ -31,6 +31,14 @@ class JobView:
             lifecycle.status(row.job, row.lives),
             lifecycle.next_run_at(row.job, row.lives),
         )
+
+    @classmethod
+    def after(cls, change: Change, before: Iterable[Live]) -> "JobView":
+        """A job as a change leaves it; `before` are the live rows that it found."""
+        lives = {live.id: live for live in (*before, *change.alter, *change.add)}
+        for gone in change.drop:
+            lives.pop(gone, None)
+        return cls.of(JobRow(change.job, tuple(lives.values())))
 
     @property
     def id(self) -> UUID:
