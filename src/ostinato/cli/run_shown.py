@@ -15,12 +15,12 @@ def execution_list(answer: Answer, now: datetime, *, of_one_job: bool = False) -
         Column("Try", lambda run: run["retry_attempt"] + 1, spare=5, right=True),
         Column("Status", lambda run: run["outcome"] or run["status"]),
         Column("Started", lambda run: when(run["started_at"], now)),
-        Column("Took", lambda run: took(run["duration_ms"]), spare=1, right=True),
+        Column("Took", lambda run: took(run["duration_ms"]), spare=3, right=True),
         Column("Due", lambda run: when(run["due_at"], now), spare=6),
-        Column("Error", lambda run: run["error_message"] or "", spare=3, cut=True),
+        Column("Error", lambda run: run["error_message"] or "", spare=4, cut=True),
     ]
     if not of_one_job:
-        columns.insert(1, Column("Task", lambda run: run["task"], spare=4, cut=True))
+        columns.insert(1, Column("Task", lambda run: run["task"], spare=1, cut=True))
     runs = answer["executions"]
     parts: list[Shown] = [Listing(columns, runs, "There are no such executions.")]
     if len(runs) < answer["total"]:

@@ -56,11 +56,12 @@ class Listing:
     def _table(self, width: int) -> "Table":
         from rich.table import Table
 
-        cells = [[" ".join(plain(column.cell(row)).split()) for column in self.columns] for row in self.rows]
-        widths = _fitting(self.columns, self._widths(cells), width)
+        columns = [column for column in self.columns if not column.spare or self._says_something(column)]
+        cells = [[" ".join(plain(column.cell(row)).split()) for column in columns] for row in self.rows]
+        widths = _fitting(columns, _widths(columns, cells), width)
         made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
         for place, given in widths.items():
-            column = self.columns[place]
+            column = columns[place]
             made.add_column(
                 column.title,
                 justify="right" if column.right else "left",
@@ -72,14 +73,17 @@ class Listing:
             made.add_row(*(text(row[place]) for place in widths))
         return made
 
-    def _widths(self, cells: list[list[str]]) -> list[int]:
-        from rich.cells import cell_len
+    def _says_something(self, column: Column) -> bool:
+        return any(plain(column.cell(row)) not in ("", NOTHING) for row in self.rows)
 
-        columns = zip(*cells, strict=True)
-        return [
-            max(cell_len(each) for each in (column.title, *texts))
-            for column, texts in zip(self.columns, columns, strict=True)
-        ]
+
+def _widths(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [
+        max(cell_len(each) for each in (column.title, *texts))
+        for column, texts in zip(columns, zip(*cells, strict=True), strict=True)
+    ]
 
 
 def _fitting(columns: Sequence[Column], widths: Sequence[int], room: int) -> dict[int, int]:

@@ -1,0 +1,109 @@
+"""What refreshes, on a real terminal: `--watch` and `top`; and tables that fit it."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+
+import pytest
+
+from ostinato import Ostinato
+from tests.cli.places import PATIENCE
+
+pytestmark = pytest.mark.system
+
+COMMAND = [sys.executable, "-c", "from ostinato.cli import main; main()"]
+
+
+class Terminal:
+    """A command on a pseudo-terminal."""
+
+    def __init__(self, width: int, *arguments: str) -> None:
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+                os.environ.pop(name, None)
+            os.environ["TERM"] = "xterm"
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+            os.execv(COMMAND[0], [*COMMAND, *arguments])
+        self.said = ""
+
+    def read_until(self, pattern: str) -> str:
+        deadline = time.monotonic() + PATIENCE
+        while not re.search(pattern, self.said, re.DOTALL):
+            assert time.monotonic() < deadline, f"no {pattern!r} in:\n{self.said}"
+            self._read()
+        return self.said
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._fd], [], [], 1)
+        if not ready:
+            return True
+        try:
+            self.said += os.read(self._fd, 65536).decode()
+        except OSError:  # it has ended
+            return False
+        return True
+
+    def interrupt(self) -> None:
+        os.kill(self.pid, signal.SIGINT)
+
+    def end(self) -> int:
+        while self._read():
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+@pytest.fixture
+def some_jobs(sqlite_url):
+    app = Ostinato(database_url=sqlite_url)
+    app.register("work", lambda: None)
+    for n in range(3):
+        app.registry.get("work").using(key=f"job-{n}", name="a name that is rather long " * 3).enqueue()
+    yield sqlite_url
+    app.close()
+
+
+def lines(said: str) -> list[str]:
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said).replace("\r", "").splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_table_fits_the_terminal(some_jobs, width):
+    terminal = Terminal(width, "job", "list", "--database", some_jobs)
+    assert terminal.end() == 0
+    shown = lines(terminal.said)
+    assert shown[0].startswith("Job ")
+    assert sum("job-" in line for line in shown) == 3
+    assert max(map(len, shown)) <= width
+
+
+def test_watch_refreshes_until_it_is_interrupted(some_jobs):
+    terminal = Terminal(80, "job", "list", "--watch", "--database", some_jobs)
+    terminal.read_until("job-2.*job-0.*job-2.*job-0")
+    terminal.interrupt()
+    assert terminal.end() == 0
+    assert "Traceback" not in terminal.said
+
+
+def test_watch_as_json_is_a_line_each_time(some_jobs):
+    terminal = Terminal(80, "job", "list", "--watch", "--json", "--database", some_jobs)
+    terminal.read_until(r'\{"jobs".*\n\{"jobs"')
+    terminal.interrupt()
+    assert terminal.end() == 0
+
+
+def test_top(some_jobs):
+    terminal = Terminal(100, "top", "--database", some_jobs)
+    terminal.read_until("Ctrl-C ends this.*Workers: 0.*default.*job-2")
+    terminal.interrupt()
+    assert terminal.end() == 0
+    assert "Traceback" not in terminal.said
