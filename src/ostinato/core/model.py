@@ -232,6 +232,7 @@ class Execution:
     releases: int
     checkpoint: Json | None
     by: str
+    account: Json | None = None  # what it cost and how it stopped (core/account.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,3 +298,4 @@ class Finished:
     outcome: Outcome
     at: datetime
     definition: Definition | None = None  # what it ran by, where that is at hand
+    account: Json | None = None

@@ -157,7 +157,7 @@ class Worker:
         return Step(len(claim.claimed) + sum((claim.parked or {}).values()), claim.next_at)
 
     async def _resolve_doubt(self, worker_id: UUID) -> None:
-        held = [*self._running.values(), *self._finished]
+        held: list[Claimed | Finished] = [*self._running.values(), *self._finished]
         known = {(each.live.id, each.live.fence) for each in held}
         changes = await self.in_store(
             self._store.workers.hand_back_unknown, worker_id, known, self._clock.now()

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core import lifecycle
+from ostinato.core.account import Account
 from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job, Live, Result, Status
 from ostinato.core.payload import decode
 from ostinato.store.jobs import JobRow
@@ -98,6 +99,8 @@ class ExecutionView:
     items_indexed: int | None = None
     cpu_time_ms: int | None = None
     memory_peak_mb: float | None = None
+    stopped: str | None = None  # how, when it was asked to: cooperative, async, terminated, killed
+    exit_code: int | None = None
     metadata: Mapping[str, Any] | None = None
 
     @classmethod
@@ -110,6 +113,7 @@ def _key(row: Execution | Live) -> str:
 
 
 def _ended(row: Execution) -> ExecutionView:
+    account = Account.from_json(row.account)
     return ExecutionView(
         id=row.id, job_id=row.job_id, number=row.number, attempt=row.attempt, execution_number=row.execution_number,
         task=row.task, state=STATES.get(row.result, row.result.value), outcome=row.result.value, asked=row.asked,
@@ -117,7 +121,8 @@ def _ended(row: Execution) -> ExecutionView:
         duration=None if row.started_at is None else row.finished_at - row.started_at, worker_id=row.worker_id,
         version=row.version, result=None if row.value is None else decode(row.value, "result"),
         error_kind=row.error_kind, error=row.error, traceback=row.traceback, waits_for=None, cancel_asked_at=None,
-        progress=None, key=_key(row),
+        progress=None, key=_key(row), cpu_time_ms=account.cpu_ms, memory_peak_mb=account.memory_mb,
+        stopped=account.stopped, exit_code=account.exit_code,
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def settle_plainly(tx: Tx, kind: Kind, finished: Sequence[Finished]) -> set[UUID
             ending.append((job_id, repeats, each.at))
         else:
             going_on.append((job_id, repeats))
-        moving.append((row[0], each.at, each.outcome.result))  # type: ignore[union-attr]
+        moving.append((row[0], each.at, each.outcome.result, each.account))  # type: ignore[union-attr]
         settled.add(each.live.id)
     _write(tx, kind, ending, going_on, moving)
     return settled

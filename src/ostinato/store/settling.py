@@ -140,7 +140,8 @@ class Settling(Duty):
     def _end(self, job: Job, lives: Sequence[Live], live: Live, each: Finished) -> Change | None:
         """What the rule says; None when it cannot deal with this one: the others go on."""
         try:
-            return settle(job, lives, live, each.outcome, each.at, self._luck)
+            change = settle(job, lives, live, each.outcome, each.at, self._luck)
+            return change if each.account is None else _with_account(change, each)
         except StoreError:
             raise
         except Exception:
@@ -168,6 +169,11 @@ class Settling(Duty):
             self._luck.id(each.at), each.at, "result.refused", live.job_id, live.id, live.worker_id,
             data=f'{{"outcome": "{type(each.outcome).__name__}", "fence": {live.fence}}}',
         )  # fmt: skip
+
+
+def _with_account(change: Change, each: Finished) -> Change:
+    ended = (replace(run, account=each.account) if run.id == each.live.id else run for run in change.ended)
+    return replace(change, ended=tuple(ended))
 
 
 def _still_held(lives: Lives, each: Finished) -> Live | None:

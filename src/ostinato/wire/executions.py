@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from ostinato.core.account import Stopped
 from ostinato.core.model import Asked, Skip, SkipReason
 from ostinato.scheduler.views import ExecutionView
 from ostinato.store.search import STATES
@@ -34,6 +35,8 @@ class ExecutionAnswer(BaseModel):
     items_indexed: int | None
     cpu_time_ms: int | None
     memory_peak_mb: float | None
+    stopped: str | None = Field(json_schema_extra={"enum": [*Stopped, None]})
+    exit_code: int | None
     error_kind: str | None
     error_message: str | None
     stack_trace: str | None
@@ -54,7 +57,8 @@ class ExecutionAnswer(BaseModel):
             asked=view.asked, due_at=view.due_at, run_at=view.run_at, started_at=view.started_at,
             completed_at=view.finished_at, duration_ms=milliseconds(view.duration),
             items_crawled=view.items_crawled, items_indexed=view.items_indexed, cpu_time_ms=view.cpu_time_ms,
-            memory_peak_mb=view.memory_peak_mb, error_kind=view.error_kind, error_message=view.error,
+            memory_peak_mb=view.memory_peak_mb, stopped=view.stopped, exit_code=view.exit_code,
+            error_kind=view.error_kind, error_message=view.error,
             stack_trace=view.traceback, result=view.result, progress=view.progress, metadata=dict(view.metadata or {}),
             waits_for=view.waits_for, cancel_asked_at=view.cancel_asked_at, worker=view.worker_id,
             version=view.version, key=view.key,

@@ -22,14 +22,14 @@ ORDER BY started_at
 -- What was queued from an id on and finished from an instant on, in the order in which it was queued.
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
-    checkpoint, by
+    checkpoint, by, account
 FROM {executions} WHERE id >= :after AND finished_at >= :since ORDER BY id LIMIT :limit
 
 -- name: ended_since_of
 -- The same of one job.
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
-    checkpoint, by
+    checkpoint, by, account
 FROM {executions} WHERE job_id = :job AND id >= :after AND finished_at >= :since ORDER BY id LIMIT :limit
 
 -- name: ended_ids

@@ -4,34 +4,34 @@
 -- Attempts that have ended.
 INSERT INTO {executions} (id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at,
     started_at, finished_at, result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback,
-    failures, losses, releases, checkpoint, by)
+    failures, losses, releases, checkpoint, by, account)
 SELECT u.id, u.job_id, u.number, u.step, u.attempt, u.execution_number, u.asked, u.due_at, u.run_at, u.queued_at,
     u.started_at, u.finished_at, u.result, u.task, u.queue, u.worker_id, u.fence, u.version, u.args, u.value, u.error_kind,
-    u.error, u.traceback, u.failures, u.losses, u.releases, u.checkpoint, u.by
-FROM {rows: id uuid, job_id uuid, number bigint, step text, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, started_at instant, finished_at instant, result text, task text, queue text, worker_id uuid, fence bigint, version bigint, args json, value json, error_kind text, error text, traceback text, failures bigint, losses bigint, releases bigint, checkpoint json, by text}
+    u.error, u.traceback, u.failures, u.losses, u.releases, u.checkpoint, u.by, u.account
+FROM {rows: id uuid, job_id uuid, number bigint, step text, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, started_at instant, finished_at instant, result text, task text, queue text, worker_id uuid, fence bigint, version bigint, args json, value json, error_kind text, error text, traceback text, failures bigint, losses bigint, releases bigint, checkpoint json, by text, account json}
 WHERE true
 
 -- name: move_completed [postgres]
 -- Attempts that have simply completed: from `live` into history.
 WITH ended AS (
-    DELETE FROM {live} AS l USING {rows: id uuid, finished_at instant, value json} WHERE l.id = u.id
+    DELETE FROM {live} AS l USING {rows: id uuid, finished_at instant, value json, account json} WHERE l.id = u.id
     RETURNING l.id, l.job_id, l.number, l.step, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at,
         l.started_at, u.finished_at, 'completed', l.task, l.queue, l.worker_id, l.fence, l.version, l.args, u.value,
-        l.failures, l.losses, l.releases, l.checkpoint, '')
+        l.failures, l.losses, l.releases, l.checkpoint, '', u.account)
 INSERT INTO {executions} (id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at,
     started_at, finished_at, result, task, queue, worker_id, fence, version, args, value, failures, losses, releases,
-    checkpoint, by)
+    checkpoint, by, account)
 SELECT * FROM ended
 
 -- name: move_completed [sqlite]
 -- The first half; `delete_live` is the second.
 INSERT INTO {executions} (id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at,
     started_at, finished_at, result, task, queue, worker_id, fence, version, args, value, failures, losses, releases,
-    checkpoint, by)
+    checkpoint, by, account)
 SELECT l.id, l.job_id, l.number, l.step, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at,
     l.started_at, u.finished_at, 'completed', l.task, l.queue, l.worker_id, l.fence, l.version, l.args, u.value,
-    l.failures, l.losses, l.releases, l.checkpoint, ''
-FROM {rows: id uuid, finished_at instant, value json} CROSS JOIN {live} AS l WHERE l.id = u.id
+    l.failures, l.losses, l.releases, l.checkpoint, '', u.account
+FROM {rows: id uuid, finished_at instant, value json, account json} CROSS JOIN {live} AS l WHERE l.id = u.id
 
 -- name: already_settled
 -- How these have ended, under which fence and when: a settle whose answer was lost is repeated safely.
@@ -42,7 +42,7 @@ SELECT id, fence, finished_at, result FROM {executions} WHERE id {in: ids uuid}
 -- one before the last).
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
-    checkpoint, by
+    checkpoint, by, account
 FROM (SELECT * FROM {executions} WHERE job_id = :job AND step = ''
     ORDER BY number DESC, step DESC, attempt DESC LIMIT 100) AS t
 ORDER BY execution_number DESC LIMIT 1
@@ -51,7 +51,7 @@ ORDER BY execution_number DESC LIMIT 1
 -- The newest failed occurrence of a job, as its last attempt left it.
 SELECT e.id, e.job_id, e.number, e.step, e.attempt, e.execution_number, e.asked, e.due_at, e.run_at, e.queued_at,
     e.started_at, e.finished_at, e.result, e.task, e.queue, e.worker_id, e.fence, e.version, e.args, e.value, e.error_kind,
-    e.error, e.traceback, e.failures, e.losses, e.releases, e.checkpoint, e.by
+    e.error, e.traceback, e.failures, e.losses, e.releases, e.checkpoint, e.by, e.account
 FROM {executions} AS e
 WHERE e.job_id = :job AND e.step = '' AND e.result IN ('failed', 'timed_out', 'lost')
   AND (CAST(:asked AS {json}) IS NULL OR e.asked = :asked)
@@ -63,7 +63,7 @@ ORDER BY e.number DESC, e.attempt DESC LIMIT 1
 -- The history of a job, the newest occurrence first.
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
-    checkpoint, by
+    checkpoint, by, account
 FROM {executions} WHERE job_id = :job
   AND (CAST(:number AS {bigint}) IS NULL OR (number, attempt) < (CAST(:number AS {bigint}), CAST(:attempt AS {bigint})))
 ORDER BY number DESC, attempt DESC LIMIT :limit
@@ -72,14 +72,14 @@ ORDER BY number DESC, attempt DESC LIMIT :limit
 -- All history, the newest first.
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
-    checkpoint, by
+    checkpoint, by, account
 FROM {executions} WHERE (CAST(:before AS {uuid}) IS NULL OR id < CAST(:before AS {uuid}))
 ORDER BY id DESC LIMIT :limit
 
 -- name: executions_by_id
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
-    checkpoint, by
+    checkpoint, by, account
 FROM {executions} WHERE id {in: ids uuid}
 
 -- name: count_executions

@@ -9,7 +9,7 @@ ORDER BY number DESC, step DESC, attempt DESC LIMIT :limit
 -- What has ended of one occurrence, the first attempt first.
 SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
     result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
-    checkpoint, by
+    checkpoint, by, account
 FROM {executions} WHERE job_id = :job AND number = :number AND step = '' ORDER BY attempt
 
 -- name: ended_between

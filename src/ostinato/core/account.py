@@ -1,0 +1,43 @@
+"""What a run cost, and how it stopped when it was asked to."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Stopped(StrEnum):
+    """How a run that was asked to stop came to its end."""
+
+    COOPERATIVE = "cooperative"  # a thread: its task looked at `ctx.cancelled`, or was done anyway
+    ASYNC = "async"  # on the loop: by a CancelledError
+    TERMINATED = "terminated"  # a process: by SIGTERM, within the grace
+    KILLED = "killed"  # a process: by SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is known of a run beside its outcome; None where nobody can say."""
+
+    cpu_ms: int | None = None
+    memory_mb: float | None = None  # the highest of any one process of the run
+    stopped: Stopped | None = None
+    exit_code: int | None = None  # of a process that ended by itself
+
+    def to_json(self) -> str | None:
+        """As text, and None when there is nothing to tell."""
+        told = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
+        return json.dumps(told, separators=(",", ":")) if told else None
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Self:
+        if text is None:
+            return cls()
+        raw: dict[str, Any] = json.loads(text)
+        stopped = raw.get("stopped")
+        return cls(
+            raw.get("cpu_ms"),
+            raw.get("memory_mb"),
+            None if stopped is None else Stopped(stopped),
+            raw.get("exit_code"),
+        )
