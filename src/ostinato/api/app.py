@@ -5,11 +5,12 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
-from ostinato.api import control, docs, executions, hooks, jobs, keys, statistics, workers
+from ostinato.api import control, docs, executions, hooks, jobs, keys, live, statistics, workers
 from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
 from ostinato.api.failures import RESPONSES, answer_errors
 from ostinato.api.reading import Reading
 from ostinato.api.repeating import Repeating
+from ostinato.api.streams import Streams
 from ostinato.config import Settings
 from ostinato.scheduler import Scheduler
 
@@ -22,6 +23,7 @@ ROUTERS: Final = (
     workers.router,
     keys.router,
     hooks.router,
+    live.router,
 )
 
 
@@ -42,7 +44,7 @@ def create_app(
         redirect_slashes=False,
         responses=RESPONSES,
     )
-    app.state.desk, app.state.settings = desk, settings
+    app.state.desk, app.state.settings, app.state.streams = desk, settings, Streams(desk)
     for router in ROUTERS:
         app.include_router(router, prefix=API)
     for router in (docs.router, *routers):

@@ -289,9 +289,11 @@ class Ostinato:
         from ostinato.app.serving import HttpServer, run_beside
         from ostinato.wiring import build_api
 
-        server = HttpServer(build_api(self.parts, self.scheduler, engine, insecure=insecure), bound)
+        api = build_api(self.parts, self.scheduler, engine, insecure=insecure)
+        server = HttpServer(api, bound)
 
         def stop() -> None:
+            api.state.streams.close()
             server.stop()
             engine.stop()
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.checks import check_queue_name
 from ostinato.core.errors import Invalid
-from ostinato.core.model import Luck, Status
+from ostinato.core.model import Event, Luck, Status
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
 from ostinato.scheduler.hooks import HookDesk
@@ -15,10 +16,13 @@ from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.keys import KeyDesk
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.metrics import Gauges, Metrics, metrics
+from ostinato.scheduler.pages import PAGE
 from ostinato.scheduler.repeats import Repeats
-from ostinato.store.feed import Feed
+from ostinato.store.feed import Feed, is_wanted
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
+
+LOOKED_THROUGH: Final = 5_000  # events, for those of some kinds
 
 
 class Scheduler:
@@ -76,6 +80,18 @@ class Scheduler:
         """What happens from now on, or since a cursor, of one job or of all: for one listener, or many who share it."""
         job_id = None if job is None else self.jobs.get(job).id
         return Feed(self._store.database, self._clock, job_id)
+
+    def events(self, job: Ref | None, kinds: Collection[str], limit: int) -> list[Event]:
+        """What people and Ostinato did, the newest first; of these kinds, and `job.*` is all that begin so."""
+        job_id = None if job is None else self.jobs.get(job).id
+        found, before = list[Event](), None
+        for _ in range(LOOKED_THROUGH // PAGE):
+            page = self._store.history.events(PAGE, job_id, before)
+            found += [event for event in page if is_wanted(event.kind, kinds)]
+            if len(page) < PAGE or len(found) >= limit:
+                break
+            before = page[-1].id
+        return found[:limit]
 
     def workers(self, since: timedelta = timedelta(days=1)) -> list[WorkerRow]:
         """Who works, or did lately."""

@@ -18,7 +18,7 @@ twice.
 import base64
 import binascii
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -150,7 +150,8 @@ class Feed:
         found = [item for item in _items(seen, place.at - OVERLAP) if item.id not in memory.told]
         following = _next(place, seen, now).text()
         self._memory = self._remembered(following, place, seen, memory, found, now)
-        return ([] if cursor is None else _wanted(found, kinds)), following
+        told = [] if cursor is None else [item for item in found if is_wanted(item.kind, kinds)]
+        return told, following
 
     def _remembered(
         self,
@@ -207,10 +208,9 @@ def first_id(instant: datetime) -> UUID:
     return UUID(int=milliseconds << 80)
 
 
-def _wanted(items: Iterable[Item], kinds: Collection[str]) -> list[Item]:
-    exact = {kind for kind in kinds if not kind.endswith("*")}
-    prefixes = tuple(kind[:-1] for kind in kinds if kind.endswith("*"))
-    return [item for item in items if not kinds or item.kind in exact or item.kind.startswith(prefixes)]
+def is_wanted(kind: str, kinds: Collection[str]) -> bool:
+    """Whether a kind is among these; `job.*` is every kind that begins so, and no kinds are all."""
+    return not kinds or any(kind.startswith(k[:-1]) if k.endswith("*") else kind == k for k in kinds)
 
 
 def _beginning(now: datetime) -> Place:

@@ -1,0 +1,59 @@
+"""Events: a list for whoever asks for JSON, a stream for whoever listens."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.concurrency import run_in_threadpool
+
+from ostinato.api.caller import Viewer
+from ostinato.api.desk import Desk
+from ostinato.api.streams import Streams
+from ostinato.scheduler import Scheduler
+from ostinato.wire.events import EventAnswer, EventList
+
+router = APIRouter(tags=["events"])
+
+STREAM: Final = "text/event-stream"
+STREAMED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "A list, or with `Accept: text/event-stream` a stream that does not end",
+        "content": {STREAM: {"schema": {"type": "string"}}},
+    }
+}
+
+Kind = Annotated[str, Query(max_length=60)]
+Cursor = Annotated[str | None, Query(max_length=4000, description="Only what has happened since.")]
+
+
+@router.get("/events", response_model=EventList, responses=STREAMED)
+async def list_events(
+    request: Request,
+    desk: Desk,
+    by: Viewer,
+    job: Annotated[str | None, Query(max_length=200, description="The id or key of a job.")] = None,
+    kind: Annotated[
+        list[Kind] | None, Query(max_length=50, description="Only these; job.* is all that begin so.")
+    ] = None,
+    cursor: Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=250, description="Without a cursor: how many.")] = 50,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=4000)] = None,
+) -> Any:
+    """What happened: the newest first, or with a cursor what has happened since, the oldest first.
+
+    With `Accept: text/event-stream` it is told as it happens; `Last-Event-ID` (or `cursor`) goes on without a gap.
+    """
+    job_id = None if job is None else (await run_in_threadpool(desk.jobs.get, job)).id
+    since, kinds = last_event_id or cursor, kind or []
+    if STREAM in request.headers.get("accept", ""):
+        streams: Streams = request.app.state.streams
+        return await streams.open(job_id, kinds, since)
+    if since is None:
+        return await run_in_threadpool(_newest, desk, job_id, kinds, limit)
+    items, following = await run_in_threadpool(desk.feed(job_id).since, since, kinds)
+    return EventList(events=[EventAnswer.of(item) for item in items], cursor=following)
+
+
+def _newest(desk: Scheduler, job: Any, kinds: list[str], limit: int) -> EventList:
+    _, cursor = desk.feed(job).since(None)
+    events = desk.events(job, kinds, limit)
+    return EventList(events=[EventAnswer.of_event(event) for event in events], cursor=cursor)
