@@ -46,7 +46,7 @@ def eventually(true: Callable[[], T], seconds: float = PATIENCE) -> T:
     deadline = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < deadline, f"still not so after {seconds} s: {true}"
-        time.sleep(0.05)
+        time.sleep(0.05)  # for other threads, of another process
     return found
 
 

@@ -11,6 +11,7 @@ from ostinato.app.options import JobOptions
 from ostinato.app.tasks import Using
 from ostinato.cli.main import cli
 from ostinato.config import SETTINGS, written
+from ostinato.config.settings import OF_THE_COMMAND_LINE
 from ostinato.store.dialect import Dialect, Kind
 from ostinato.store.migrate import MIGRATIONS
 from ostinato.telemetry import KINDS
@@ -21,6 +22,9 @@ SETTINGS_PAGE, CLI_PAGE, POLICIES_PAGE, EVENTS_PAGE, DATABASE_PAGE = (
     ROOT / "docs" / "reference" / f"{name}.md"
     for name in ("settings", "cli", "policies", "events", "database")
 )
+
+
+VERBS = {"--server", "--token", "--database", "--json"}  # the flags of every verb, documented once
 
 
 # -- links and examples
@@ -110,7 +114,7 @@ def test_every_setting_is_documented_as_it_is():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_page_names_a_variable_that_does_not_exist(page):
-    known = {each.env for each in SETTINGS}
+    known = {each.env for each in SETTINGS} | OF_THE_COMMAND_LINE
     assert set(re.findall(r"\bOSTINATO_[A-Z_]*[A-Z]\b", page.read_text())) - known == set()
 
 
@@ -141,7 +145,9 @@ def test_every_command_is_documented_with_its_flags_and_no_others():
         name: set(re.findall(r"`(-{1,2}[a-z-]+)", text))
         for name, text in zip(sections[1::2], sections[2::2], strict=True)
     }
-    assert documented == {name: flags - {"--help"} for name, flags in commands().items()}
+    known = {name: flags - {"--help"} for name, flags in commands().items()}
+    assert documented == {name: flags - VERBS if flags >= VERBS else flags for name, flags in known.items()}
+    assert set(re.findall(r"^\| `(-[a-z-]+)", sections[0], re.M)) == VERBS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
