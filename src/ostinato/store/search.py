@@ -17,8 +17,9 @@ from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import to_uuid
 from ostinato.store.jobs import JobRow, Jobs
+from ostinato.store.kept import Kept
 
-MOST_COUNTED: Final = 100_000
+MOST_COUNTED: Final = 50_000
 FEW: Final = 5_000  # executions that are read and sorted rather than looked for among all
 NEVER: Final = 2**63 - 1  # as the next time of a job that has none, in a page that begins with the earliest
 QUEUED, RUNNING = "queued", "running"
@@ -88,7 +89,7 @@ class Search:
     """Questions that people ask of jobs and of history."""
 
     def __init__(self, database: Database, jobs: Jobs) -> None:
-        self._database, self._jobs = database, jobs
+        self._database, self._jobs, self._kept = database, jobs, Kept()
 
     # -- jobs
 
@@ -133,8 +134,12 @@ class Search:
 
     def count_by_status(self, app: str | None = None) -> dict[Status, int]:
         """How many jobs are doing what."""
+        return self._kept.get(("by status", app), lambda: self._counted_by_status(app))
+
+    def _counted_by_status(self, app: str | None) -> tuple[dict[Status, int], int]:
         with self._database.read() as tx:
-            return {Status(status): count for status, count in tx.rows("count_by_status", app=app)}
+            found = {Status(status): count for status, count in tx.rows("count_by_status", app=app)}
+        return found, sum(found.values())
 
     # -- executions
 
@@ -193,7 +198,7 @@ class Search:
     ) -> int:
         if job_id is None:
             queued, running = tx.rows("count_live", task=task)[0]
-            ended = _ended_counts(tx, task)
+            ended = self._kept.get(("ended", task), lambda: _ended_counts(tx, task))
         else:
             queued, running = tx.rows("count_live_of", job=job_id)[0]
             ended = _ended_counts_of(tx, job_id)
@@ -210,18 +215,19 @@ def _walk(job_id: UUID | None, wanted: frozenset[str], task: str | None, total: 
     return "search_troubled" if wanted <= TROUBLED else "search_executions"
 
 
-def _ended_counts(tx: Tx, task: str | None) -> dict[Result, int]:
-    """How many executions history has by result, of the jobs of a task, or of all."""
+def _ended_counts(tx: Tx, task: str | None) -> tuple[dict[Result, int], int]:
+    """How many executions history has by result, of the jobs of a task, or of all; and how many jobs that are."""
     pruned = [json.loads(text) for (text,) in tx.rows("pruned", task=task)]
-    return _kept(tx.rows("count_ended", task=task)[0], pruned)
+    *counted, jobs = tx.rows("count_ended", task=task)[0]
+    return _less(counted, pruned), jobs
 
 
 def _ended_counts_of(tx: Tx, job_id: UUID) -> dict[Result, int]:
     *counted, pruned = tx.row("count_ended_of", job=job_id) or (0, 0, 0, 0, 0, "{}")
-    return _kept(counted, [json.loads(pruned)])
+    return _less(counted, [json.loads(pruned)])
 
 
-def _kept(counted: Sequence[int], pruned: Sequence[Mapping[str, int]]) -> dict[Result, int]:
+def _less(counted: Sequence[int], pruned: Sequence[Mapping[str, int]]) -> dict[Result, int]:
     return {
         result: count - sum(gone.get(result, 0) for gone in pruned)
         for result, count in zip(Result, counted, strict=True)

@@ -8,6 +8,7 @@ from uuid import UUID
 from ostinato.core.model import Result
 from ostinato.store.database import Database
 from ostinato.store.dialect import from_micros
+from ostinato.store.kept import Kept
 
 NEWEST: Final = 5_000  # runs that speak for all of them
 NEWEST_OF_A_JOB: Final = 1_000
@@ -46,15 +47,20 @@ class Statistics:
     """Questions whose answers are figures."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._kept = database, Kept()
 
     def counters(self) -> dict[str, Counters]:
         """By task."""
+        return self._kept.get("counters", self._counted)
+
+    def _counted(self) -> tuple[dict[str, Counters], int]:
         with self._database.read() as tx:
             found = tx.rows("counters_by_task")
-        return {
-            task: Counters(dict(zip(Result, ended, strict=True)), skipped) for task, *ended, skipped in found
+        counters = {
+            task: Counters(dict(zip(Result, ended, strict=True)), skipped)
+            for task, *ended, skipped, _ in found
         }
+        return counters, sum(row[-1] for row in found)
 
     def newest_runs(self, job_id: UUID | None = None) -> list[Run]:
         """The newest that were started, of one job or of all."""

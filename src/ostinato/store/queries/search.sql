@@ -124,10 +124,11 @@ SELECT coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 
 FROM {live} AS l WHERE step = '' AND job_id = :job
 
 -- name: count_ended
--- How many executions history has, by result: what the jobs counted. What retention took away is read by pruned.
+-- How many executions history has, by result: what the jobs counted, and how many jobs that are. What retention took
+-- away is read by pruned.
 SELECT CAST(coalesce(sum(j.completed), 0) AS {bigint}), CAST(coalesce(sum(j.failed), 0) AS {bigint}),
     CAST(coalesce(sum(j.timed_out), 0) AS {bigint}), CAST(coalesce(sum(j.cancelled), 0) AS {bigint}),
-    CAST(coalesce(sum(j.lost), 0) AS {bigint})
+    CAST(coalesce(sum(j.lost), 0) AS {bigint}), count(*)
 FROM {jobs} AS j WHERE j.deleted_at IS NULL AND (CAST(:task AS {json}) IS NULL OR j.task = :task)
 
 -- name: pruned

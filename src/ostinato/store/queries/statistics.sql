@@ -1,9 +1,9 @@
 -- Figures. Totals come from the counters of the jobs; what needs single runs looks at the newest few only.
 
 -- name: counters_by_task
--- What the jobs of each task have counted since they were made.
+-- What the jobs of each task have counted since they were made, and how many jobs that are.
 SELECT task, CAST(sum(completed) AS {bigint}), CAST(sum(failed) AS {bigint}), CAST(sum(timed_out) AS {bigint}),
-    CAST(sum(cancelled) AS {bigint}), CAST(sum(lost) AS {bigint}), CAST(sum(skipped) AS {bigint})
+    CAST(sum(cancelled) AS {bigint}), CAST(sum(lost) AS {bigint}), CAST(sum(skipped) AS {bigint}), count(*)
 FROM {jobs} WHERE deleted_at IS NULL GROUP BY task ORDER BY task
 
 -- name: newest_runs
