@@ -342,6 +342,16 @@ def test_a_cursor_outlives_the_row_it_was_made_of(world, desk, history):
     assert [each.id for each in desk.executions.search(limit=250, cursor=page.cursor).items] == rest
 
 
+def test_a_count_from_before_hides_nothing_new(world, desk, monkeypatch):
+    monkeypatch.setattr("ostinato.store.kept.MANY", 0)
+    monkeypatch.setattr("ostinato.store.kept.PATIENCE", 1_000_000)
+    (job_id,) = world.enqueue()
+    assert desk.executions.search(states=["failed"]).total == 0
+    world.run_all(world.worker(), FAILURE)
+    page = desk.executions.search(states=["failed"])
+    assert ([each.job_id for each in page.items], page.total) == ([job_id], 1)
+
+
 def test_an_unknown_state_is_refused(desk):
     with pytest.raises(
         Invalid, match="no state 'done'; there are queued, running, completed, failed, cancelled"

@@ -22,6 +22,7 @@ def test_only_answers_about_very_many_are_kept(jobs, kept):
     asked = Asked(jobs)
     answers = Kept(lambda: asked.now)
     assert [answers.get("how many", asked) for _ in range(3)] == ([1, 1, 1] if kept else [1, 2, 3])
+    assert answers.holds("how many") is kept
 
 
 def test_they_are_kept_for_ten_times_as_long_as_they_took():

@@ -29,6 +29,10 @@ class Kept:
         self._monotonic = monotonic
         self._answers: dict[Hashable, _Answer] = {}
 
+    def holds(self, question: Hashable) -> bool:
+        """Whether its answer is kept, and may be old."""
+        return question in self._answers
+
     def get(self, question: Hashable, ask: Callable[[], tuple[T, int]]) -> T:
         """What is kept, or what `ask` finds out; it says about how many jobs that is."""
         kept = self._answers.get(question)

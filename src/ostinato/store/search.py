@@ -156,8 +156,8 @@ class Search:
         wanted = frozenset(states or STATES)
         with self._database.read() as tx:
             total = self._count_executions(tx, job_id, wanted, task)
-            if total == 0 and task is None:
-                return FoundExecutions((), 0, None)
+            if total == 0 and task is None and not (job_id is None and self._kept.holds(("ended", task))):
+                return FoundExecutions((), 0, None)  # nothing to look for, and the count is not from before
             walk = _walk(job_id, wanted, task, total)
             ids = self._execution_ids(tx, walk, job_id, wanted, task, limit + 1, offset, before)
             page, more = ids[:limit], len(ids) > limit
