@@ -86,9 +86,16 @@ class Server:
             with refusal:
                 return Answer(refusal.code, json.load(refusal))
 
-    def terminate(self) -> int:
+    def ask_to_stop(self) -> None:
         self._process.terminate()
+
+    def end(self) -> int:
+        """Its exit code, once it has ended."""
         return self._process.wait(PATIENCE)
+
+    def terminate(self) -> int:
+        self.ask_to_stop()
+        return self.end()
 
     def kill(self) -> None:
         """As abruptly as can be."""
