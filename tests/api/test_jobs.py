@@ -257,6 +257,15 @@ def test_a_question_that_cannot_be_is_refused(api, question):
     assert api.refused("GET", f"/jobs?{question}")
 
 
+@pytest.mark.parametrize(
+    "path", ["/next?m=3", "/skips?limits=3", "/why?when=2026-01-01T00:00:00Z", "/executions?state=x"]
+)
+def test_a_misspelt_question_about_a_job_is_refused(api, path):
+    job = api.make(task="fine", schedule="manual")
+    assert "There is no field" in api.refused("GET", f"/jobs/{job['id']}{path}")
+    assert "did you mean allow_unknown?" in api.refused("POST", "/jobs?alow_unknown=true", {"task": "fine"})
+
+
 # -- editing
 
 

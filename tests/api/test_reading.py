@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from ostinato import Ostinato
 from ostinato.api.app import create_app
 from ostinato.api.reading import LARGEST, plain
-from ostinato.core.errors import Invalid
+from ostinato.core.errors import Invalid, StoreUnavailable
 
 JSON = {"Content-Type": "application/json"}
 JOBS = "/api/v1/jobs"
@@ -125,3 +125,13 @@ def test_a_failure_inside_tells_nothing_outside(web, monkeypatch, caplog):
     assert "swordfish" not in answer.text
     assert "log of the server" in answer.json()["detail"]
     assert "swordfish" in caplog.text
+
+
+def test_a_database_that_is_away_is_503_and_says_when_to_try_again(web, monkeypatch):
+    def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("The database does not answer.")
+
+    monkeypatch.setattr("ostinato.store.search.Search.jobs", away)
+    answer = web.get(JOBS)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert answer.json() == {"detail": "The database does not answer."}

@@ -11,14 +11,11 @@ from ostinato.api.jobs import Ref
 from ostinato.core.errors import NotFound
 from ostinato.scheduler import Scheduler
 from ostinato.wire.executions import ExecutionAnswer, ExecutionList
-from ostinato.wire.questions import AllExecutionsQuery, ExecutionQuery, refuse_both
+from ostinato.wire.questions import AllExecutionsQuery, CancelQuery, ExecutionQuery, refuse_both
 
 router = APIRouter(tags=["executions"])
 
 ExecutionId = Annotated[str, Path(alias="id", description="The id of an execution.", max_length=200)]
-Force = Annotated[
-    bool, Query(description="End the record of one that does not stop; its late result is refused.")
-]
 
 
 @router.get("/jobs/{id}/executions")
@@ -43,10 +40,10 @@ def get_execution(execution: ExecutionId, desk: Desk, by: Viewer) -> ExecutionAn
 
 @router.post("/executions/{id}/cancel")
 def cancel_execution(
-    execution: ExecutionId, desk: Desk, by: Operator, force: Force = False
+    execution: ExecutionId, asked: Annotated[CancelQuery, Query()], desk: Desk, by: Operator
 ) -> ExecutionAnswer:
     """Ask a running one to stop, or take a queued one back. A recurring job goes on."""
-    return ExecutionAnswer.of(desk.executions.cancel(_id(execution), by=by.name, force=force))
+    return ExecutionAnswer.of(desk.executions.cancel(_id(execution), by=by.name, force=asked.force))
 
 
 @router.post("/executions/{id}/release")

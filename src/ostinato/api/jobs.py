@@ -16,18 +16,15 @@ from ostinato.wire.executions import SkipAnswer, SkipList
 from ostinato.wire.intervals import CRAWL
 from ostinato.wire.job_answer import JobAnswer, JobList
 from ostinato.wire.job_body import JobBody, JobEdit
-from ostinato.wire.previews import MOST, TimesAnswer
-from ostinato.wire.questions import JobQuery, refuse_both
+from ostinato.wire.previews import TimesAnswer
+from ostinato.wire.questions import JobQuery, MakeQuery, NextQuery, SkipQuery, WhyQuery, refuse_both
 from ostinato.wire.reasons import WhyAnswer
-from ostinato.wire.words import Instant, WrongField
+from ostinato.wire.words import WrongField
 
 router = APIRouter(tags=["jobs"])
 
 Ref = Annotated[str, Path(alias="id", description="The id of a job, or its key.", max_length=200)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="Edit only this version (ETag).")]
-AllowUnknown = Annotated[
-    bool, Query(description="Also a task that no worker is known to have; it waits for one.")
-]
 EXISTING = {"model": JobAnswer, "description": "There already: the job that holds the key"}
 
 
@@ -40,18 +37,18 @@ class Gone(BaseModel):
 @router.post("/jobs", status_code=201, responses={200: EXISTING})
 def create_job(
     body: JobBody,
+    asked: Annotated[MakeQuery, Query()],
     desk: Desk,
     here: AtThisDesk,
     by: Admin,
     response: Response,
-    allow_unknown: AllowUnknown = False,
 ) -> JobAnswer:
     """Make a job, in our words or those of the interval scheduler, mixed freely.
 
     A key that is held by a job which has not ended gives that job (200).
     """
     definition = job_body.new_definition(body, here)
-    view, new = _make(desk, definition, by.name, allow_unknown or _may_be_unknown(definition))
+    view, new = _make(desk, definition, by.name, asked.allow_unknown or _may_be_unknown(definition))
     if not new:
         response.status_code = 200
     response.headers["Location"] = f"/api/v1/jobs/{view.id}"
@@ -120,26 +117,26 @@ def delete_job(ref: Ref, desk: Desk, by: Admin) -> Gone:
 
 
 @router.get("/jobs/{id}/next")
-def next_times(ref: Ref, desk: Desk, by: Viewer, n: Annotated[int, Query(ge=1, le=MOST)] = 10) -> TimesAnswer:
+def next_times(ref: Ref, asked: Annotated[NextQuery, Query()], desk: Desk, by: Viewer) -> TimesAnswer:
     """When the schedule of a job comes round next; never while it is paused or has ended."""
     view = desk.jobs.get(ref)
-    return TimesAnswer.of(view.definition.schedule, list(desk.jobs.next_times(view.id, n)))
+    return TimesAnswer.of(view.definition.schedule, list(desk.jobs.next_times(view.id, asked.n)))
 
 
 @router.get("/jobs/{id}/skips")
-def list_skips(ref: Ref, desk: Desk, by: Viewer, limit: Annotated[int, Query(ge=1, le=250)] = 50) -> SkipList:
+def list_skips(ref: Ref, asked: Annotated[SkipQuery, Query()], desk: Desk, by: Viewer) -> SkipList:
     """The due times that were not run, and why; the newest first."""
     view = desk.jobs.get(ref)
-    found = desk.jobs.skips(view.id, limit)
-    return SkipList(skips=[SkipAnswer.of(skip) for skip in found], skipped=view.facts.skipped, limit=limit)
+    found = desk.jobs.skips(view.id, asked.limit)
+    return SkipList(
+        skips=[SkipAnswer.of(skip) for skip in found], skipped=view.facts.skipped, limit=asked.limit
+    )
 
 
 @router.get("/jobs/{id}/why")
-def why(
-    ref: Ref, desk: Desk, by: Viewer, at: Annotated[Instant | None, Query(description="Else now.")] = None
-) -> WhyAnswer:
+def why(ref: Ref, asked: Annotated[WhyQuery, Query()], desk: Desk, by: Viewer) -> WhyAnswer:
     """What became of the occurrence at or before an instant, as data and as sentences."""
-    return WhyAnswer.of(desk.jobs.why(ref, at))
+    return WhyAnswer.of(desk.jobs.why(ref, asked.at))
 
 
 def answers(desk: Scheduler, views: Iterable[JobView]) -> list[JobAnswer]:

@@ -8,6 +8,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Status
 from ostinato.scheduler.pages import FURTHEST, PAGE
 from ostinato.store.search import STATES, JobFilter
+from ostinato.wire.previews import MOST
 from ostinato.wire.words import Instant, Words
 
 
@@ -67,6 +68,40 @@ class AllExecutionsQuery(ExecutionQuery):
     """A page of the executions of all jobs, or of one."""
 
     job: str | None = Field(None, description="The id of a job, or its key.")
+
+
+class MakeQuery(Words):
+    """How to make a job."""
+
+    allow_unknown: bool = Field(
+        False, description="Also a task that no worker is known to have; it waits for one."
+    )
+
+
+class NextQuery(Words):
+    """How many times."""
+
+    n: Annotated[int, Field(ge=1, le=MOST)] = 10
+
+
+class SkipQuery(Words):
+    """How many skips."""
+
+    limit: Annotated[int, Field(ge=1, le=PAGE)] = 50
+
+
+class WhyQuery(Words):
+    """About which occurrence."""
+
+    at: Instant | None = Field(None, description="The one at or before this instant; else now.")
+
+
+class CancelQuery(Words):
+    """How to stop an execution."""
+
+    force: bool = Field(
+        False, description="End the record of one that does not stop; its late result is refused."
+    )
 
 
 def refuse_both(page: PageQuery) -> None:
