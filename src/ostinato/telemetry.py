@@ -9,7 +9,7 @@ import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
@@ -20,6 +20,7 @@ from ostinato.config import Settings
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Change, Execution, Finished, Json, Live, Result, Skip
 from ostinato.core.payload import Line, decode
+from ostinato.measures import RunTimes
 
 KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled", "job:skipped")
 MOST_WAITING = 10_000  # events that hooks have not been told yet
@@ -137,6 +138,11 @@ class Telemetry:
         self._away_since: float | None = None
         self._unknown: set[str] = set()
         self._heart_is_silent = False
+        self.run_times: RunTimes | None = None  # measured only where somebody can read it
+
+    def measure(self) -> None:
+        """Measure runs from now on."""
+        self.run_times = self.run_times or RunTimes()
 
     def starting(self, what: str, /, **fields: object) -> None:
         _tell(logging.INFO, f"Starting {what}", **fields)
@@ -159,12 +165,20 @@ class Telemetry:
     def completed(self, finished: Sequence[Finished]) -> None:
         """Runs have simply completed."""
         self.counts.add("settled", Result.COMPLETED, len(finished))
+        if self.run_times is not None:
+            lives = ((each.live, each.at) for each in finished)
+            self.run_times.add((live.task, live.started_at, live.run_at, at) for live, at in lives)
         if self._logs_runs() or self.hooks.wanted("job:complete"):
             for each in finished:
                 self._completed(each.live, each.at, each.outcome.result)  # type: ignore[union-attr]
 
-    def changed(self, changes: Iterable[Change]) -> None:
+    def changed(self, changes: Sequence[Change]) -> None:
         """A fire, settle, sweep or command was committed."""
+        if self.run_times is not None:
+            ended_runs = (ended for change in changes for ended in change.ended)
+            self.run_times.add(
+                (each.task, each.started_at, each.run_at, each.finished_at) for each in ended_runs
+            )
         for change in changes:
             for ended in change.ended:
                 self._ended(change, ended)

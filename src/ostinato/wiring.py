@@ -71,7 +71,7 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> En
 
 def build_api(parts: Parts, desk: "Scheduler", engine: Engine, *, insecure: bool = False) -> "FastAPI":
     """The HTTP API around a front desk, beside an engine."""
-    from ostinato.api import health  # half a second of imports that only a server needs
+    from ostinato.api import health, metrics  # half a second of imports that only a server needs
     from ostinato.api.app import create_app
     from ostinato.api.credentials import recogniser
 
@@ -79,7 +79,10 @@ def build_api(parts: Parts, desk: "Scheduler", engine: Engine, *, insecure: bool
         desk,
         parts.settings,
         recognise=recogniser(parts.settings, desk, insecure=insecure),
-        routers=[health.router(lambda: [*desk.unready(), *engine.troubles()])],
+        routers=[
+            health.router(lambda: [*desk.unready(), *engine.troubles()]),
+            metrics.router(desk, engine.measure(), our_version()),
+        ],
         version=our_version(),
     )
 

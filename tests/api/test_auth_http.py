@@ -10,6 +10,9 @@ from fastapi.testclient import TestClient
 from ostinato import Ostinato
 from ostinato.api.auth import Tokens
 from ostinato.core.access import Role
+from ostinato.engine.engine import Measured
+from ostinato.measures import RunTimes, StoreTimes, Totals
+from ostinato.telemetry import Counts
 from ostinato.wiring import build_api
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -22,6 +25,9 @@ class NoEngine:
 
     def troubles(self) -> list[str]:
         return []
+
+    def measure(self) -> Measured:
+        return Measured(Counts(), RunTimes(), StoreTimes(), Totals())
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ that claims and never settles.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, ParamSpec, TypeVar
 
@@ -26,11 +27,13 @@ from ostinato.engine.notifier import Notifier
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import NOTHING, Identity, Worker
+from ostinato.measures import RunTimes, StoreTimes, Totals
 from ostinato.outgoing import Outgoing
 from ostinato.store.history import Keep
+from ostinato.store.statistics import Counters
 from ostinato.store.store import Store
 from ostinato.task import Registry
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry import Counts, Telemetry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,9 +50,24 @@ HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go fi
 NOTIFY_EVERY: Final = 1.0  # seconds
 BEAT_EVERY: Final = 60.0
 FIRST_BEAT: Final = 1.0  # once it has been seen that all is well
-STORE_THREADS: Final = 8  # one for each loop
+STORE_THREADS: Final = 9  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What this process has counted and measured."""
+
+    counts: Counts
+    run_times: RunTimes
+    store_times: StoreTimes
+    executions: Totals[tuple[str, str]]  # by task and result, of all processes
+
+    def take_in(self, counters: Mapping[str, Counters]) -> None:
+        """What the jobs have counted, by task."""
+        ended = ((task, each.ended.items()) for task, each in counters.items())
+        self.executions.sample({(task, result): count for task, items in ended for result, count in items})
 
 
 class Engine:
@@ -84,6 +102,18 @@ class Engine:
         self._now = asyncio.Event()
         self._in_trouble: set[object] = set()
         self._failure: Exception | None = None
+        self._measured: Measured | None = None
+
+    def measure(self) -> "Measured":
+        """Measure from now on, for somebody who reads it. To be called before `run`."""
+        if self._measured is None:
+            self._telemetry.measure()
+            self._executor.times = StoreTimes()
+            assert self._telemetry.run_times is not None
+            self._measured = Measured(
+                self._telemetry.counts, self._telemetry.run_times, self._executor.times, Totals()
+            )
+        return self._measured
 
     def troubles(self) -> list[str]:
         """Why nothing comes due here, if that is so. Anybody may ask."""
@@ -123,6 +153,8 @@ class Engine:
         ]
         if self._settings.heartbeat_url:
             duties.append(self._beat)
+        if self._measured is not None:
+            duties.append(self._measure)
         loops = [asyncio.create_task(self._guarded(each)) for each in duties]
         try:
             await self._stop.wait()
@@ -238,6 +270,13 @@ class Engine:
             await asyncio.sleep(FIRST_BEAT)
             await self._until_done(self.heartbeat.step)
             await asyncio.sleep(BEAT_EVERY - FIRST_BEAT)
+
+    async def _measure(self) -> None:
+        """Now and then, though nobody may ask: what a job has counted would be gone with it."""
+        counters = self._store.statistics.counters
+        while self._measured is not None:
+            self._measured.take_in(await self._until_done(lambda: self.worker.in_store(counters)))
+            await asyncio.sleep(self._settings.metrics.total_seconds())
 
     # -- within
 

@@ -9,7 +9,10 @@ from concurrent.futures import Executor, Future
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 from threading import Lock, Thread
+from time import perf_counter
 from typing import ParamSpec, TypeVar
+
+from ostinato.measures import StoreTimes
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,6 +71,7 @@ class StoreThreads(Executor):
 
     def __init__(self, size: int) -> None:
         self._threads = Threads(size, "ostinato-store")
+        self.times: StoreTimes | None = None  # how long calls take, where somebody can read it
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         future: Future[T] = Future()
@@ -75,10 +79,15 @@ class StoreThreads(Executor):
         def run() -> None:
             if not future.set_running_or_notify_cancel():
                 return
+            begun = perf_counter()
             try:
-                future.set_result(call(*args, **kwargs))
+                result = call(*args, **kwargs)
             except BaseException as error:  # noqa: BLE001  it is raised where the call is awaited
                 future.set_exception(error)
+            else:
+                future.set_result(result)
+            if self.times is not None:
+                self.times.add(perf_counter() - begun)
 
         self._threads.submit(run)
         return future

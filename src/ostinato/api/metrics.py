@@ -1,0 +1,146 @@
+"""`/metrics`, for Prometheus: what the database knows, and what this process has counted and measured.
+
+The database is asked at each scrape; if it does not answer, `ostinato_store_up` is 0 and the rest is told all the same.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Response
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from ostinato.api.caller import Viewer
+from ostinato.core.errors import StoreError
+from ostinato.engine.engine import Measured
+from ostinato.measures import Snapshot
+from ostinato.scheduler import Scheduler
+from ostinato.scheduler.metrics import Gauges
+
+# What is counted, the name it goes by, its label, and what it is.
+COUNTED: Final = (
+    ("claimed", "ostinato_claims", "", "Executions that were claimed by this process."),
+    ("retry", "ostinato_retries", "", "Further attempts that were queued by this process."),
+    ("released", "ostinato_releases", "why", "Executions that were handed back by this process."),
+    ("refused", "ostinato_stale_results_refused", "", "Results of this process that came too late."),
+    ("lease_lost", "ostinato_leases_lost", "", "Leases that this process has lost."),
+    ("worker_lost", "ostinato_workers_lost", "", "Workers that this process has found gone."),
+    ("skipped", "ostinato_skipped_due_times", "reason", "Due times that this process has skipped."),
+    ("notice", "ostinato_notices", "how", "Attempts of this process to deliver notices."),
+    ("heartbeat", "ostinato_heartbeats", "how", "Calls of this process to the outside monitor."),
+    ("store_error", "ostinato_store_errors", "", "Calls to the store that failed in this process."),
+    ("clock_jump", "ostinato_clock_jumps", "", "How often the clock was set, as this process has seen it."),
+)
+
+
+class Exporter(Collector):
+    """Tells everything, each time anew."""
+
+    def __init__(self, desk: Scheduler, measured: Measured, version: str) -> None:
+        self._desk, self._measured, self._version = desk, measured, version
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge("ostinato_info", "Which version this is.", "version", {self._version: 1})
+        try:
+            gauges = self._desk.gauges()
+        except StoreError:
+            gauges = None
+        yield _gauge("ostinato_store_up", "Whether the database answers.", "", {"": int(gauges is not None)})
+        if gauges is not None:
+            self._measured.take_in(gauges.counters)
+            yield from _of_database(gauges)
+        yield self._executions()
+        yield from self._counted()
+        yield from self._times()
+
+    def _executions(self) -> Metric:
+        family = CounterMetricFamily(
+            "ostinato_executions", "Executions that have ended, in all processes.", labels=["task", "outcome"]
+        )
+        for (task, outcome), count in sorted(self._measured.executions.snapshot().items()):
+            family.add_metric([task, outcome], count)
+        return family
+
+    def _counted(self) -> Iterator[Metric]:
+        counts = self._measured.counts.snapshot()
+        for what, name, label, about in COUNTED:
+            family = CounterMetricFamily(name, about, labels=[label] if label else [])
+            found = {which: count for (kind, which), count in counts.items() if kind == what}
+            for which, count in sorted((found if label or found else {"": 0}).items()):
+                family.add_metric([which] if label else [], count)
+            yield family
+
+    def _times(self) -> Iterator[Metric]:
+        durations = HistogramMetricFamily(
+            "ostinato_execution_duration_seconds", "How long runs of this process took.", labels=["task"]
+        )
+        lateness = HistogramMetricFamily(
+            "ostinato_execution_lateness_seconds",
+            "How long after they might have begun runs of this process did begin.",
+            labels=["task"],
+        )
+        for task, (took, late) in sorted(self._measured.run_times.snapshot().items()):
+            _add(durations, [task], took)
+            _add(lateness, [task], late)
+        store = HistogramMetricFamily(
+            "ostinato_store_seconds", "How long calls of the engine to the store took.", labels=[]
+        )
+        _add(store, [], self._measured.store_times.snapshot())
+        yield from (durations, lateness, store)
+
+
+def _of_database(gauges: Gauges) -> Iterator[Metric]:
+    yield _gauge("ostinato_jobs", "Jobs by what they are doing.", "status", gauges.jobs.items())
+    queues = gauges.queues
+    yield _gauge(
+        "ostinato_queue_waiting", "Executions that wait.", "queue", ((q.name, q.queued) for q in queues)
+    )
+    yield _gauge(
+        "ostinato_queue_running", "Executions that run.", "queue", ((q.name, q.running) for q in queues)
+    )
+    paused = ((q.name, int(q.paused_at is not None)) for q in queues)
+    yield _gauge("ostinato_queue_paused", "Whether a queue is paused.", "queue", paused)
+    at_work = gauges.at_work
+    yield _gauge("ostinato_workers", "Workers that are alive.", "", {"": at_work.workers})
+    yield _gauge("ostinato_worker_slots", "How much they could run at once.", "", {"": at_work.concurrency})
+    yield _gauge("ostinato_worker_running", "How much they do run.", "", {"": at_work.running})
+
+
+def _gauge(
+    name: str, about: str, label: str, values: "dict[str, int] | Iterable[tuple[str, int]]"
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, about, labels=[label] if label else [])
+    for which, value in values.items() if isinstance(values, dict) else values:
+        family.add_metric([which] if label else [], value)
+    return family
+
+
+def _add(family: HistogramMetricFamily, labels: list[str], snapshot: Snapshot) -> None:
+    buckets = [("+Inf" if bound == inf else repr(bound), count) for bound, count in snapshot.buckets]
+    family.add_metric(labels, buckets, snapshot.sum)
+
+
+def router(desk: Scheduler, measured: Measured, version: str) -> APIRouter:
+    """`/metrics` of one process."""
+    routes, registry = APIRouter(tags=["metrics"]), CollectorRegistry()
+    collectors: tuple[Callable[..., object], ...] = (ProcessCollector, PlatformCollector, GCCollector)
+    for collector in collectors:
+        collector(registry=registry)
+    registry.register(Exporter(desk, measured, version))
+
+    @routes.get("/metrics", response_class=Response, responses=TEXT)
+    def metrics(by: Viewer, accept: Annotated[str, Header()] = "") -> Response:
+        """Everything that a monitor watches, as Prometheus reads it."""
+        encode, content_type = choose_encoder(accept)
+        return Response(encode(registry), media_type=content_type, headers={"Cache-Control": "no-store"})
+
+    return routes
+
+
+TEXT: Final[dict[int | str, dict[str, object]]] = {
+    200: {"description": "Prometheus text", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}

@@ -1,0 +1,127 @@
+"""Measuring: how long things took, counted into buckets; and totals that never fall.
+
+Nothing is measured before somebody can read it (`ostinato serve`): elsewhere a run pays one look at None.
+"""
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Mapping
+from datetime import datetime
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+DURATIONS: Final = (
+    0.01,
+    0.05,
+    0.1,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    900.0,
+    3600.0,
+    14400.0,
+)  # seconds
+LATENESS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
+STORE: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+MOST_TASKS: Final = 500  # that are told apart; the others are one
+OTHERS: Final = "(others)"
+
+K = TypeVar("K", bound=Hashable)
+Run = tuple[str, datetime | None, datetime, datetime]  # task, started, might have started, ended
+
+
+class Histogram:
+    """How many values were up to each bound. Not for several threads at once."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """(bound, how many are not beyond it), the last with the bound infinity."""
+        found, total = [], 0
+        for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
+            total += count
+            found.append((bound, total))
+        return found
+
+
+class Snapshot:
+    """A histogram as it was."""
+
+    __slots__ = ("buckets", "sum")
+
+    def __init__(self, histogram: Histogram) -> None:
+        self.buckets, self.sum = histogram.cumulative(), histogram.sum
+
+
+class StoreTimes:
+    """How long calls to the store took."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._histogram = Histogram(STORE)
+
+    def add(self, seconds: float) -> None:
+        with self._lock:
+            self._histogram.add(seconds)
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            return Snapshot(self._histogram)
+
+
+class RunTimes:
+    """How long runs took and how late they began, by task."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._by_task: dict[str, tuple[Histogram, Histogram]] = {}
+
+    def add(self, runs: Iterable[Run]) -> None:
+        """A batch of runs that have ended. One that never started is left out; a clock set back made none negative."""
+        with self._lock:
+            for task, started, might, ended in runs:
+                if started is not None:
+                    durations, lateness = self._by_task.get(task) or self._new(task)
+                    durations.add(max((ended - started).total_seconds(), 0.0))
+                    lateness.add(max((started - might).total_seconds(), 0.0))
+
+    def snapshot(self) -> dict[str, tuple[Snapshot, Snapshot]]:
+        """Durations and lateness by task."""
+        with self._lock:
+            return {task: (Snapshot(one), Snapshot(two)) for task, (one, two) in self._by_task.items()}
+
+    def _new(self, task: str) -> tuple[Histogram, Histogram]:
+        name = task if len(self._by_task) < MOST_TASKS else OTHERS
+        return self._by_task.setdefault(name, (Histogram(DURATIONS), Histogram(LATENESS)))
+
+
+class Totals(Generic[K]):
+    """Sums that never fall, of counters that may: a job that is removed takes its counters with it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._seen: dict[K, int] = {}
+        self._sums: dict[K, int] = {}
+
+    def sample(self, counters: Mapping[K, int]) -> None:
+        """Take in what the counters have risen by since the last look."""
+        with self._lock:
+            for key, count in counters.items():
+                risen = max(count - self._seen.get(key, 0), 0)
+                self._sums[key] = self._sums.get(key, 0) + risen
+            self._seen = dict(counters)
+
+    def snapshot(self) -> dict[K, int]:
+        with self._lock:
+            return dict(self._sums)
