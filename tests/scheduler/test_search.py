@@ -229,6 +229,13 @@ def test_a_list_is_a_page_of_the_app(world, desk):
     assert desk.jobs.list(status="running") == []
 
 
+@pytest.mark.parametrize("ref", ["a\0b", "\ud800", "", "nobody", "0" * 33])
+def test_what_is_no_job_is_not_found(desk, ref):
+    for ask in (desk.jobs.get, desk.jobs.stats, desk.jobs.pause, desk.executions.search, desk.feed):
+        with pytest.raises(NotFound):
+            ask(ref)
+
+
 # -- edits of what was read
 
 

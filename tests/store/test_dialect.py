@@ -48,6 +48,34 @@ def test_parameters_and_tables_are_written_as_each_database_wants_them():
     assert p.parameters == s.parameters == ("name", "id")
 
 
+PARTS = """\
+-- part: chosen
+-- Which of them.
+name = :name AND {position}(task, :text) > 0
+
+-- name: page
+SELECT id FROM {jobs} WHERE {part chosen} LIMIT :limit
+
+-- name: total
+SELECT count(*) FROM {jobs} WHERE {part chosen}
+"""
+
+
+def test_a_part_stands_in_every_statement_that_names_it():
+    page, total = POSTGRES.statements(PARTS).values()
+    assert page.sql == (
+        '/* page */ SELECT id FROM "ostinato".jobs WHERE name = $1 AND strpos(task, $2) > 0 LIMIT $3'
+    )
+    assert total.parameters == ("name", "text")
+    assert "instr(task, :text) > 0" in SQLITE.statements(PARTS)["total"].sql
+
+
+@BOTH
+def test_a_part_that_is_not_in_the_file_is_refused(dialect):
+    with pytest.raises(StoreError, match="There is no part chosen"):
+        dialect.statements("-- name: page\nSELECT 1 WHERE {part chosen}")
+
+
 @BOTH
 def test_quotes_comments_and_casts_are_left_alone(dialect):
     statement = dialect.statement("SELECT 'it''s :a {b} 100%', \"c:d\", 1::bigint -- :e {f}\nWHERE 2 % 2 = 0")

@@ -13,7 +13,7 @@ from ostinato.core import lifecycle
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Asked, Change, Definition, Ending, Facts, Skip, SkipReason, WaitsFor
 from ostinato.store import rows
-from ostinato.store.dialect import Dialect, Kind, to_uuid
+from ostinato.store.dialect import Dialect, Kind, from_micros, to_uuid
 from ostinato.store.store import QUERIES
 from tests.build import HOUR, NOW, a_definition, a_job, a_live, an_execution
 
@@ -157,14 +157,34 @@ def test_the_view_says_the_same_as_the_rule_in_every_state(world):
             own = tuple(rows.LIVE.of([*_moved(live, job)]) for live in lives)
             changes.append(Change(job, add=own))
     world.store.jobs.add(changes)
-    said = {to_uuid(job_id): status for job_id, status in world.sql("SELECT id, status FROM {job_status}")}
+    found = world.sql("SELECT id, status, next_run_at FROM {job_status}")
+    said = {to_uuid(job_id): (status, at and from_micros(at)) for job_id, status, at in found}
     assert len(said) == len(changes) > 3000
     wrong = [
         (change.job, change.add, said[change.job.id])
         for change in changes
-        if lifecycle.status(change.job, change.add) != said[change.job.id]
+        if (lifecycle.status(change.job, change.add), lifecycle.next_run_at(change.job, change.add))
+        != said[change.job.id]
     ]
     assert wrong == []
+
+
+def test_the_view_knows_the_earlier_of_the_next_due_time_and_a_waiting_attempt(world):
+    due = [None, NOW + HOUR]
+    waiting = [(), ({"run_at": NOW},), ({"run_at": NOW + 2 * HOUR},), ({"run_at": NOW, "running": True},)]
+    waiting += [
+        ({"run_at": NOW, "waits_for": WaitsFor.STEPS}, {"run_at": NOW + 2 * HOUR, "number": 2, "slot": -1})
+    ]
+    changes = []
+    for next_due_at, lives in product(due, waiting):
+        job = a_job(every=HOUR, next_due_at=next_due_at)
+        changes.append(Change(job, add=tuple(a_live(job, **live) for live in lives)))
+    world.store.jobs.add(changes)
+    found = world.sql("SELECT id, next_run_at FROM {job_status}")
+    said = {to_uuid(job_id): at and from_micros(at) for job_id, at in found}
+    rule = {change.job.id: lifecycle.next_run_at(change.job, change.add) for change in changes}
+    assert said == rule
+    assert set(rule.values()) == {None, NOW, NOW + HOUR, NOW + 2 * HOUR}
 
 
 def _moved(live, job):

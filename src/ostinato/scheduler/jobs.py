@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core import lifecycle, schedule
-from ostinato.core.checks import check_definition
+from ostinato.core.checks import check_definition, is_storable
 from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, Stale
 from ostinato.core.model import (
     Change,
@@ -292,6 +292,8 @@ class JobDesk:
             return UUID(ref)
         except ValueError:
             pass
+        if not is_storable(ref):
+            raise NotFound(f"There is no job with the key {ref!r}{self._in_app()}.")
         ids = self._store.jobs.ids_by_key(self._app, ref)
         if ids:
             return self._store.jobs.holder(self._app, ref) or ids[0]
