@@ -89,6 +89,12 @@ def test_the_words_of_a_source_are_its_args(api):
     assert picked(job, "source_id", "source_name", "url") == {"source_id": "news", **A_CRAWL}
 
 
+def test_the_url_of_another_task_may_be_any_arg_of_its_own(api):
+    job = api.make(task="fine", args={"url": "s3://bucket"}, schedule="manual")
+    assert job["url"] == "s3://bucket"
+    assert api.put(f"/jobs/{job['id']}", job | {"name": "Named"})["args"] == {"url": "s3://bucket"}
+
+
 def test_their_words_bring_their_defaults_and_ours_bring_ours(api):
     theirs = api.make(task="fine", interval_minutes=5)
     assert picked(theirs, "max_retries", "when_exhausted") == {"max_retries": 3, "when_exhausted": "fail"}
@@ -149,6 +155,10 @@ def test_the_same_thing_said_twice_and_differently_is_refused(api, body, field):
         ({"task": "fine", "schedule": "0.1s"}, "shortest interval"),
         ({"task": "fine", "schedule": 30}, "schedule"),
         ({"url": "ftp://example.com"}, "http:// or https://"),
+        ({"task": "fine", "url": "ftp://example.com"}, "http:// or https://"),
+        ({"task": "crawl"}, "A crawl needs a url"),
+        ({"task": "crawl", "args": {"url": "ftp://example.com"}}, "http:// or https://"),
+        ({"task": "crawl", "args": {"url": 3}}, "http:// or https://"),
         ({"url": "https://"}, "http:// or https://"),
         ({"url": "example.com"}, "http:// or https://"),
         ({"url": "https://exa mple.com"}, "http:// or https://"),
@@ -337,6 +347,7 @@ def test_switching_the_schedule_off_leaves_a_job_to_be_run_by_hand(api):
         ({"args": {"url": "https://a.example"}, "url": "https://b.example"}, "say different things"),
         ({"timezone": "Europe/Paris"}, "Only a cron schedule has a time zone"),
         ({"url": "nowhere"}, "http:// or https://"),
+        ({"task": "crawl"}, "A crawl needs a url"),
         ({"priority": 0}, "priority"),
         ({"task": "fnie"}, "Did you mean 'fine'?"),
     ],

@@ -7,7 +7,6 @@ then the job has failed.
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -83,23 +82,33 @@ def check_source(said: Mapping[str, Any]) -> None:
     """The address and the names of a source, as far as one can tell without asking it."""
     if "url" in said:
         _check_url(said["url"])
-    for name in ("source_name", "source_id"):
-        text = said.get(name)
-        if text is None:
-            continue
-        if not text.strip() or len(text) > LONGEST_NAME or not text.isprintable():
-            raise WrongField(name, f"{name} is a printable text of 1 to {LONGEST_NAME} characters.")
+    for name in said.keys() & {"source_name", "source_id"}:
+        _check_name(name, said[name])
 
 
-def _check_url(url: str) -> None:
+def check_crawl(args: Mapping[str, Any]) -> None:
+    """The args of a crawl, however they were said."""
+    if "url" not in args:
+        raise WrongField("url", "A crawl needs a url.")
+    check_source(args)
+
+
+def _check_name(name: str, text: object) -> None:
+    good = isinstance(text, str) and text.strip() and len(text) <= LONGEST_NAME and text.isprintable()
+    if not good:
+        raise WrongField(name, f"{name} is a printable text of 1 to {LONGEST_NAME} characters.")
+
+
+def _check_url(url: object) -> None:
+    if not isinstance(url, str) or not _is_web_address(url):
+        raise WrongField("url", f"{str(url)[:100]!r} cannot be used: write http:// or https:// and a host.")
+
+
+def _is_web_address(url: str) -> bool:
+    if len(url) > LONGEST_URL or not url.isprintable() or " " in url:
+        return False
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        good = False
-    if not good or len(url) > LONGEST_URL or not url.isprintable() or " " in url:
-        raise WrongField("url", f"{url[:100]!r} cannot be used: write http:// or https:// and a host.")
-
-
-def with_backoff(policies: Policies, seconds: int) -> Policies:
-    return replace(policies, backoff=replace(policies.backoff, base=timedelta(seconds=seconds)))
+        return False

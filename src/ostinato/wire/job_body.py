@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict
 
+from ostinato.core.duration import SECOND
 from ostinato.core.errors import Stale
 from ostinato.core.model import Definition
 from ostinato.core.payload import decode
@@ -64,9 +65,9 @@ def new_definition(body: JobBody, here: Here) -> Definition:
     """The job that a body describes."""
     said = body.said()
     schedule = one_schedule(said, here) or Once(here.now)
-    intervals.check_source(said)
     ours = {name: value for name, value in said.items() if name not in ONLY_HERE | SCHEDULE_WORDS}
-    ours |= {"task": _task(said), "args": _args({}, said, said)}
+    ours["task"] = _task(said)
+    ours["args"] = _args(ours["task"], {}, said)
     if "retry_backoff_seconds" in said:
         ours["backoff"] = _backoff(said)
     policies = _defaults(said, schedule)
@@ -81,7 +82,6 @@ def edit(body: JobEdit, answer: JobAnswer, here: Here) -> Callable[[Definition],
     said = {name: getattr(body, name) for name in JobBody.model_fields if name in body.model_fields_set}
     new = {name: value for name, value in said.items() if value != getattr(before, name)}
     _refuse_missing(new)
-    intervals.check_source(new)
     ours = {name: value for name, value in new.items() if name not in ONLY_HERE | SCHEDULE_WORDS}
     if "retry_backoff_seconds" in new:
         ours["backoff"] = _backoff(new)
@@ -90,8 +90,8 @@ def edit(body: JobEdit, answer: JobAnswer, here: Here) -> Callable[[Definition],
         given = dict(ours)
         if new.keys() & SCHEDULE_WORDS:
             given["schedule"] = _other_schedule(definition.schedule, new, said, here)
-        if new.keys() & {"args", *SOURCE}:
-            given["args"] = _args(decode(definition.args), new, new)
+        if new.keys() & {"task", "args", *SOURCE}:
+            given["args"] = _args(given.get("task", definition.task), decode(definition.args), new)
         return changed(definition, given)
 
     return change
@@ -110,15 +110,17 @@ def _task(said: Mapping[str, Any]) -> str:
     return str(task)
 
 
-def _args(current: Mapping[str, Any], said: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
+def _args(task: str, current: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """The args, with what was said about the source among them."""
     args = dict(said.get("args", current))
-    for name in SOURCE:
-        if name not in source:
-            continue
-        if "args" in said and args.get(name, source[name]) != source[name]:
+    source = {name: said[name] for name in SOURCE if name in said}
+    for name, value in source.items():
+        if "args" in said and args.get(name, value) != value:
             raise _twice(name, f"args.{name}")
-        args[name] = source[name]
+    intervals.check_source({name: value for name, value in source.items() if args.get(name) != value})
+    args |= source
+    if task == CRAWL:
+        intervals.check_crawl(args)
     return args
 
 
@@ -128,7 +130,7 @@ def _backoff(said: Mapping[str, Any]) -> BackoffWords:
     ours: BackoffWords | None = said.get("backoff")
     if ours is None:
         return BackoffWords(base=timedelta(seconds=seconds))
-    if ours.base != timedelta(seconds=seconds):
+    if ours.base is None or ours.base // SECOND != seconds:  # what goes out in seconds is rounded down
         raise _twice("retry_backoff_seconds", "backoff")
     return ours
 
