@@ -56,6 +56,16 @@ def test_the_document_says_what_may_be_answered(web):
     assert "HTTPValidationError" not in document["components"]["schemas"]
 
 
+def test_the_document_tells_of_credentials_and_repeats(web):
+    document = web.get("/openapi.json").json()
+    assert document["components"]["securitySchemes"].keys() == {"token", "key"}
+    posts = [each["post"] for each in document["paths"].values() if "post" in each]
+    for operation in posts:
+        assert "Idempotency-Key" in [each["name"] for each in operation["parameters"]], operation[
+            "operationId"
+        ]
+
+
 def test_every_route_is_documented_with_its_role_and_no_other(web):
     page = (ROOT / "docs" / "reference" / "rest.md").read_text()
     documented = set(re.findall(r"^\| `([A-Z]+ /[^`]+)` \| (?:viewer|operator|admin) \|", page, re.M))

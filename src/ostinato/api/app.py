@@ -7,6 +7,7 @@ from fastapi import APIRouter, FastAPI
 
 from ostinato.api import control, docs, executions, hooks, jobs, keys, live, statistics, workers
 from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
+from ostinato.api.document import Api
 from ostinato.api.failures import RESPONSES, answer_errors
 from ostinato.api.reading import Reading
 from ostinato.api.repeating import Repeating
@@ -36,7 +37,7 @@ def create_app(
     version: str = "",
 ) -> FastAPI:
     """The whole API around a front desk. `routers` are added to ours, as they are."""
-    app = FastAPI(
+    app = Api(
         title="Ostinato",
         version=version or "0",
         docs_url=None,
