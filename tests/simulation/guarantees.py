@@ -234,3 +234,18 @@ def _promises(world: World, there: dict[UUID, Rows]) -> Iterator[str]:
         if ended.job_id in there and kept.get(ended.id) != ended:
             there_is = kept.get(ended.id)
             yield f"G3: {short(ended.job_id)} n{ended.number} was settled as {ended.result}, there is {there_is}"
+    for done in world.ledger.completed.values():
+        live, found = done.live, kept.get(done.live.id)
+        told = (
+            None
+            if found is None
+            else (found.result, found.finished_at, found.fence, found.number, found.attempt)
+        )
+        if live.job_id in there and told != (
+            Result.COMPLETED,
+            done.at,
+            live.fence,
+            live.number,
+            live.attempt,
+        ):
+            yield f"G3: {short(live.job_id)} n{live.number} has completed, there is {found}"

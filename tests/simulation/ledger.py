@@ -40,6 +40,7 @@ class Ledger:
         self.jobs: dict[UUID, Known] = {}
         self.claims: dict[UUID, Live] = {}  # the newest claim of each execution
         self.settled: dict[UUID, Any] = {}  # acknowledged ends
+        self.completed: dict[UUID, Any] = {}  # those that were plain successes
         self.paused_queues: set[str] = set()
         self.clock_was_wrong = False  # then a due time that it named may lie ahead
 
@@ -73,6 +74,7 @@ class Ledger:
         def witnessed_in(tx: Any, finished: Any) -> Settled:
             settled = settle_in(tx, finished)
             ended = {each.id for change in settled.changes for each in (*change.ended, *change.alter)}
+            ended |= {each.live.id for each in settled.plain}
             for each in finished:
                 claim = self.claims.get(each.live.id)
                 if each.live.id in ended and each not in settled.refused and each not in settled.left:
@@ -84,6 +86,8 @@ class Ledger:
             for change in settled.changes:
                 for each in change.ended:
                     self.settled[each.id] = each
+            for each in settled.plain:
+                self.completed[each.live.id] = each
             return settled
 
         store.queue.settle_in, store.queue.settle = witnessed_in, witnessed  # type: ignore[method-assign]

@@ -10,6 +10,7 @@ from typing import Any
 from ostinato.core.errors import StoreUnavailable
 from ostinato.core.model import Live
 from ostinato.store import rows
+from ostinato.store.claiming import WIDTH
 from ostinato.store.database import Database
 
 
@@ -82,5 +83,7 @@ class Witness:
     def rows(self, statement: Any, /, batch: Any = None, **params: Any) -> Any:
         found = self._tx.rows(statement, batch, **params)
         if statement == "claim":
-            self.claimed += [rows.LIVE.of(row) for row in found]
+            self.claimed += [
+                rows.STARTED.of(row[:WIDTH], None, params["worker"], params["now"], None) for row in found
+            ]
         return found

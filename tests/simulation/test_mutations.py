@@ -4,7 +4,7 @@ import pytest
 
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.engine import sweeper
-from ostinato.store import locking, rows, settling
+from ostinato.store import locking, plainly, rows, settling
 from ostinato.store.claiming import Claiming
 from ostinato.store.settling import Settling
 from tests.simulation.test_simulation import CI_SEEDS, on_sqlite
@@ -28,6 +28,7 @@ def without_a_fence(monkeypatch):
         return next((live for live in lives.get(each.live.job_id, ()) if live.id == each.live.id), None)
 
     monkeypatch.setattr(settling, "_still_held", anybody)
+    monkeypatch.setattr(plainly, "_still_held", lambda live, live_id, *_: live_id == live.id.bytes)
 
 
 def settle_in_two_transactions(monkeypatch):
@@ -58,7 +59,7 @@ def a_lease_that_nobody_looks_at(monkeypatch):
 
 def a_claim_that_looks_at_no_pause(monkeypatch):
     """A queue is served, whatever an operator says."""
-    monkeypatch.setattr(Claiming, "_open_queues", lambda self, tx, wanted: dict.fromkeys(("default", "bulk")))
+    monkeypatch.setattr(Claiming, "_open_queues", lambda self, *_: dict.fromkeys(("default", "bulk")))
 
 
 MUTATIONS = [

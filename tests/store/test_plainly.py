@@ -106,6 +106,16 @@ def test_g2_a_stale_fence_is_refused(world):
     assert told(world, job_id) == before
 
 
+def test_g2_the_result_of_an_older_claim_in_the_same_batch_is_refused(world):
+    worker = world.worker()
+    job_id, older = one_running(world, worker, every=HOUR)
+    world.command(job_id, "release", older.live)
+    (newer,) = world.claim(worker)
+    finished = [Finished(each.live, DONE, world.now, each.definition) for each in (older, newer)]
+    settled = world.store.queue.settle(finished)
+    assert (settled.plain, settled.refused) == ((finished[1],), (finished[0],))
+
+
 def test_g2_a_released_run_is_refused(world):
     job_id, claimed = one_running(world, world.worker(), every=HOUR)
     world.sql("UPDATE {live} SET worker_id = NULL WHERE id = :id RETURNING id", id=claimed.live.id)

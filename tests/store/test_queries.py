@@ -200,7 +200,7 @@ FILLED = 20_000
 HOT = {
     "lock_due", "next_due", "startable", "claim", "lock_facts", "lock_live", "lock_running", "definitions",
     "update_facts", "update_usual_facts", "update_live", "delete_live", "time_has_come", "next_waiting",
-    "next_startable", "marks", "already_settled", "save_progress", "save_checkpoint", "unpark", "park",
+    "outlook", "marks", "already_settled", "save_progress", "save_checkpoint", "unpark", "park",
     "holders", "live_of", "facts", "last_failure", "dealt_ranges", "executions_of", "list_executions",
     "list_skips", "extend_skips", "nth_newest", "prunable", "job_by_held_key", "jobs_by_key", "deleted_jobs",
     "jobs_after", "live_by_id", "status_of", "search_executions_of", "occurrences_until",

@@ -46,6 +46,7 @@ CANCEL_GRACE: Final = 2.0  # seconds that cancelled tasks have to end before a s
 LONGEST_GOODBYE: Final = 5.0  # seconds for handing back what runs
 SHORTEST_GOODBYE: Final = 1.0  # when asked to stop at once
 PATIENCE: Final = timedelta(seconds=15)  # beyond three polls, before a dispatcher counts as stuck
+AFTER_YOU: Final = 0.003  # seconds that a dispatcher lets the worker go first when both are called
 HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go first
 NOTIFY_EVERY: Final = 1.0  # seconds
 BEAT_EVERY: Final = 60.0
@@ -312,8 +313,9 @@ class Engine:
                 self._telemetry.store_back()
 
     def _ring(self) -> None:
-        self._due.set()
+        """Somebody left a note. The worker looks first: most often it is something to start."""
         self.worker.bell.set()
+        asyncio.get_running_loop().call_later(AFTER_YOU, self._due.set)
 
     def _pause(self, step: Step) -> float:
         """How long there is nothing to do: until a time, and never longer than the poll interval."""

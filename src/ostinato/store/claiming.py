@@ -11,20 +11,28 @@ from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
-from ostinato.core.model import Claimed, Live
+from ostinato.core.model import Claimed
 from ostinato.store import rows
 from ostinato.store.database import Tx
-from ostinato.store.dialect import from_micros, to_bytes
+from ostinato.store.dialect import from_micros
 from ostinato.store.locking import Duty
 
 ROUNDS: Final = 20  # how often a claim looks again
-STRANGERS: Final = 300  # rows of tasks that nobody here knows that one claim sets apart: a few milliseconds' worth
+STRANGERS: Final = (
+    300  # rows of tasks that nobody here knows that one claim sets apart: a few milliseconds' worth
+)
 UNREADABLE: Final = timedelta(
     minutes=1
 )  # an execution whose definition cannot be read here is put off by this
 UNPARKING: Final = timedelta(
     seconds=1
 )  # a worker that is never idle looks this often for what others set apart
+
+
+COLUMNS: Final = [
+    name for name in rows.STARTED.columns if name not in rows.GIVEN
+]  # of a row that was claimed
+WIDTH, JOB_ID, VERSION = len(COLUMNS), COLUMNS.index("job_id"), COLUMNS.index("version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +65,13 @@ class Claiming(Duty):
     ) -> Claim:
         """Take and start up to `limit` executions. A worker that was closed takes nothing."""
         with self._database.write() as tx:
-            if tx.row("working", id=worker) is None:
-                return Claim()
-            served = self._open_queues(tx, queues)
+            served = self._open_queues(tx, worker, queues)
             if not served:
                 return Claim()
             search = Search(worker, tasks, list(served), now, limit)
-            taken, parked = self._take(tx, search)
-            next_at = None if len(taken) == limit else self._next_startable(tx, search)
-            claimed = self._with_definitions(tx, taken, now)
-            if any(served[live.queue] is not None for live in taken):
+            taken, parked, next_at = self._take(tx, search)
+            claimed = self._with_definitions(tx, taken, search)
+            if any(served[each.live.queue] is not None for each in claimed):
                 tx.ring()  # the schedule may fire into a bounded queue again
         return Claim(claimed, parked or None, next_at)
 
@@ -77,12 +82,14 @@ class Claiming(Duty):
 
     # -- within
 
-    def _open_queues(self, tx: Tx, wanted: Sequence[str]) -> dict[str, int | None]:
-        """The queues to serve, with their bounds."""
-        return {name: most for name, most in tx.rows("open_queues") if not wanted or name in wanted}
+    def _open_queues(self, tx: Tx, worker: UUID, wanted: Sequence[str]) -> dict[str, int | None]:
+        """The queues to serve, with their bounds; none for a worker that was closed."""
+        found = tx.rows("open_queues", worker=worker)
+        return {name: most for name, most in found if not wanted or name in wanted}
 
-    def _take(self, tx: Tx, search: Search) -> tuple[list[Live], dict[str, int]]:
-        known, parked, taken = frozenset(search.tasks), dict[str, int](), list[Live]()
+    def _take(self, tx: Tx, search: Search) -> tuple[list[rows.Row], dict[str, int], datetime | None]:
+        """What was started, what was set apart, and when there may be more."""
+        known, parked, taken, next_at = frozenset(search.tasks), dict[str, int](), list[rows.Row](), None
         self._unpark_now_and_then(tx, search)
         for _ in range(ROUNDS):
             room = search.limit - len(taken)
@@ -90,16 +97,15 @@ class Claiming(Duty):
             found = tx.rows("startable", [(name,) for name in search.queues], now=search.now, limit=look)
             good = self._keep_known(tx, found, known, parked)[:room]
             if good:
-                taken += self._start(tx, good, search)
-            if len(taken) == search.limit or (len(found) < look and not self._unpark(tx, search)):
-                break
+                taken += tx.rows("claim", ids=good, worker=search.worker, now=search.now)
+            if len(taken) == search.limit:
+                return taken, parked, None
+            next_at, set_apart = self._outlook(tx, search)
             if sum(parked.values()) >= STRANGERS:
                 break  # the next claim goes on from here
-        return sorted(taken, key=attrgetter("priority", "run_at")), parked
-
-    def _start(self, tx: Tx, ids: Sequence[bytes], search: Search) -> list[Live]:
-        started = tx.rows("claim", ids=ids, worker=search.worker, now=search.now)
-        return [rows.STARTED.of(row, None, search.worker, search.now, None) for row in started]
+            if len(found) < look and not (set_apart and self._unpark(tx, search)):
+                break
+        return taken, parked, next_at
 
     def _keep_known(
         self, tx: Tx, found: Sequence[rows.Row], known: frozenset[str], parked: dict[str, int]
@@ -123,16 +129,25 @@ class Claiming(Duty):
             return 0
         return tx.run("unpark", tasks=list(search.tasks), queues=list(search.queues), limit=search.limit)
 
-    def _next_startable(self, tx: Tx, search: Search) -> datetime | None:
-        row = tx.row("next_startable", [(name,) for name in search.queues])
-        return None if row is None or row[0] is None else from_micros(row[0])
+    def _outlook(self, tx: Tx, search: Search) -> tuple[datetime | None, bool]:
+        """When the next may start, and whether others have set apart what this worker knows."""
+        queues, tasks = [(name,) for name in search.queues], list(search.tasks)
+        ((at, set_apart),) = tx.rows("outlook", queues, tasks=tasks)
+        return None if at is None else from_micros(at), bool(set_apart)
 
-    def _with_definitions(self, tx: Tx, lives: Sequence[Live], now: datetime) -> tuple[Claimed, ...]:
-        jobs = [to_bytes(live.job_id) for live in lives]
-        versions = {job_id: live.version or 0 for job_id, live in zip(jobs, lives, strict=True)}
-        found = self._definitions.of(tx, versions) if lives else {}
-        unreadable = [live.id for job_id, live in zip(jobs, lives, strict=True) if job_id not in found]
+    def _with_definitions(self, tx: Tx, taken: Sequence[rows.Row], search: Search) -> tuple[Claimed, ...]:
+        """In the order in which they are to start."""
+        versions = {row[JOB_ID]: row[VERSION] for row in taken}
+        at_hand = {
+            row[JOB_ID]: row[WIDTH:] for row in taken if len(row) > WIDTH
+        }  # SQLite has to ask for them
+        found = self._definitions.of(tx, versions, at_hand) if taken else {}
+        unreadable = [row[0] for row in taken if row[JOB_ID] not in found]
         if unreadable:
-            tx.run("put_off", ids=unreadable, until=now + UNREADABLE)
-        with_theirs = zip(lives, map(found.get, jobs), strict=True)
-        return tuple(Claimed(live, definition) for live, definition in with_theirs if definition is not None)
+            tx.run("put_off", ids=unreadable, until=search.now + UNREADABLE)
+        claimed = [
+            Claimed(rows.STARTED.of(row[:WIDTH], None, search.worker, search.now, None), found[row[JOB_ID]])
+            for row in taken
+            if row[JOB_ID] in found
+        ]
+        return tuple(sorted(claimed, key=attrgetter("live.priority", "live.run_at")))

@@ -22,6 +22,9 @@ from ostinato.store.notices import Notices
 log = logging.getLogger("ostinato.store")
 
 
+NO_ROWS: Mapping[bytes, rows.Row] = {}
+
+
 class Definitions:
     """Parsed definitions by job and version: that of a job that recurs is read once, however often it runs."""
 
@@ -30,8 +33,13 @@ class Definitions:
         self._known: OrderedDict[bytes, tuple[int, Definition]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, tx: Tx, versions: Mapping[bytes, int]) -> dict[bytes, Definition]:
-        """The definitions of jobs at these versions, by id. One that cannot be read is left out."""
+    def of(
+        self, tx: Tx, versions: Mapping[bytes, int], at_hand: Mapping[bytes, rows.Row] = NO_ROWS
+    ) -> dict[bytes, Definition]:
+        """The definitions of jobs at these versions, by id. One that cannot be read is left out.
+
+        `at_hand`: rows as `definitions` would bring them, of all of these jobs or of none.
+        """
         found: dict[bytes, Definition] = {}
         missing: list[bytes] = []
         with self._lock:
@@ -41,11 +49,14 @@ class Definitions:
                     found[job_id] = known[1]
                 else:
                     missing.append(job_id)
-        return found | self._read(tx, missing) if missing else found
+        if not missing:
+            return found
+        new = [at_hand[job_id] for job_id in missing] if at_hand else tx.rows("definitions", ids=missing)
+        return found | self._read(new)
 
-    def _read(self, tx: Tx, ids: Sequence[bytes]) -> dict[bytes, Definition]:
+    def _read(self, new: Sequence[rows.Row]) -> dict[bytes, Definition]:
         read: dict[bytes, Definition] = {}
-        for row in tx.rows("definitions", ids=ids):
+        for row in new:
             try:
                 job_id, version, definition = rows.definition_of(row)
             except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:

@@ -6,10 +6,9 @@ takes; such a run is left to it.
 
 from collections.abc import Iterator, Sequence
 from typing import Final
-from uuid import UUID
 
 from ostinato.core.lifecycle import Plain, may_be_plain, plain
-from ostinato.core.model import Asked, Finished
+from ostinato.core.model import Asked, Finished, Live
 from ostinato.store.database import Row, Tx
 from ostinato.store.dialect import Kind, from_micros, to_bytes
 
@@ -18,12 +17,12 @@ ENDS: Final = Plain.ENDS
 UNTOUCHED: Final = (None,) * 6  # paused, cancelled, ended, deleted, waiting for a reset, asked to stop
 
 
-def settle_plainly(tx: Tx, kind: Kind, finished: Sequence[Finished]) -> set[UUID]:
-    """Settle what is a plain success, and say which executions those were; all jobs are locked then."""
+def settle_plainly(tx: Tx, kind: Kind, finished: Sequence[Finished]) -> list[Finished]:
+    """Settle what is a plain success, and say which those were; all jobs are locked then."""
     candidates = {to_bytes(each.live.job_id): each for each in finished if may_be_plain(each)}
     if not candidates:
-        return set()
-    ending, going_on, moving, settled = list[Row](), list[Row](), list[Row](), set[UUID]()
+        return []
+    ending, going_on, moving, settled = list[Row](), list[Row](), list[Row](), list[Finished]()
     for job_id, row in _alone(tx.rows("lock_glance", ids=_jobs_of(finished))):
         each = candidates.get(job_id)
         what = None if each is None else _judged(each, row)
@@ -35,7 +34,7 @@ def settle_plainly(tx: Tx, kind: Kind, finished: Sequence[Finished]) -> set[UUID
         else:
             going_on.append((job_id, repeats))
         moving.append((row[0], each.at, each.outcome.result, each.account))  # type: ignore[union-attr]
-        settled.add(each.live.id)
+        settled.append(each)
     _write(tx, kind, ending, going_on, moving)
     return settled
 
@@ -55,11 +54,17 @@ def _alone(found: Sequence[Row]) -> Iterator[tuple[bytes, Row]]:
 def _judged(each: Finished, row: Row) -> Plain | None:
     live_id, fence, version, last_due_at, next_due_at, worker_id, *touched, _ = row
     live = each.live
-    still_held = fence == live.fence and worker_id is not None and live_id == to_bytes(live.id)
-    if not still_held or version != live.version or tuple(touched) != UNTOUCHED or each.definition is None:
+    if not _still_held(live, live_id, fence, worker_id) or version != live.version:
+        return None
+    if tuple(touched) != UNTOUCHED or each.definition is None:
         return None
     last = None if last_due_at is None else from_micros(last_due_at)
     return plain(each.definition, last, names_next=next_due_at is not None)
+
+
+def _still_held(live: Live, live_id: bytes, fence: int, worker_id: bytes | None) -> bool:
+    """The fence."""
+    return fence == live.fence and worker_id is not None and live_id == to_bytes(live.id)
 
 
 def _write(tx: Tx, kind: Kind, ending: Sequence[Row], going_on: Sequence[Row], moving: Sequence[Row]) -> None:

@@ -73,9 +73,8 @@ def _reader(hint: Any) -> Reader | None:
 
 FACTS: Final = Shape(Facts)
 LIVE: Final = Shape(Live)
-STARTED: Final = Shape(
-    Live, given=("waits_for", "worker_id", "started_at", "progress")
-)  # known to whom claims
+GIVEN: Final = ("waits_for", "worker_id", "started_at", "progress")  # known to whom claims
+STARTED: Final = Shape(Live, given=GIVEN)
 EXECUTION: Final = Shape(Execution)
 EVENT: Final = Shape(Event)
 SKIP: Final = Shape(Skip, [field.name for field in fields(Skip) if field.name != "follows"])

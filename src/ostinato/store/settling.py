@@ -81,9 +81,11 @@ class Settling(Duty):
     def settle_in(self, tx: Tx, finished: Sequence[Finished]) -> Settled:
         """The heart of settle, for a transaction that is open already. Here `refused` is all that was stale."""
         shortcut = not self._notices.of_successes
-        done = settle_plainly(tx, self._database.dialect.kind, finished) if shortcut else frozenset()
-        plain = tuple(each for each in finished if each.live.id in done) if done else ()
-        rest = [each for each in finished if each.live.id not in done] if done else finished
+        plain = tuple(settle_plainly(tx, self._database.dialect.kind, finished)) if shortcut else ()
+        done = set(
+            map(id, plain)
+        )  # not by execution: the late result of an older claim may be in the same batch
+        rest = [each for each in finished if id(each) not in done]
         return replace(self._settle_fully(tx, rest), plain=plain) if rest else Settled(plain=plain)
 
     def _settle_fully(self, tx: Tx, finished: Sequence[Finished]) -> Settled:

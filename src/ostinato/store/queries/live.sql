@@ -70,10 +70,6 @@ UPDATE {live} SET waits_for = NULL WHERE id IN (
 -- When the next of those may start.
 SELECT min(run_at) FROM {live} WHERE waits_for = 'time'
 
--- name: open_queues
--- The queues that are not paused. The share lock makes a pause wait for a claim under way, and a claim for a pause.
-SELECT name, max_queued FROM {queues} WHERE paused_at IS NULL {for_share}
-
 -- name: startable [postgres]
 -- What may start now in these queues: strictly by priority, then the oldest. One range of the index per queue and
 -- priority, so that rows of the near future are never walked over.
@@ -94,8 +90,17 @@ WHERE l.id IN (SELECT x.id FROM {live} AS x
     ORDER BY x.priority, x.run_at LIMIT :limit)
 ORDER BY l.priority, l.run_at LIMIT :limit
 
--- name: claim
--- Take and start what `startable` has locked.
+-- name: claim [postgres]
+-- Take and start what `startable` has locked; with the definitions, which costs less than asking for them.
+UPDATE {live} AS l SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL, version = j.version
+FROM {jobs} AS j WHERE l.id {in: ids uuid} AND j.id = l.job_id
+RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
+    l.priority, l.task, l.step, l.slot, l.fence, l.version, l.args, l.failures, l.losses, l.releases, l.checkpoint,
+    l.cancel_asked_at, l.cancel_by,
+    j.id, j.version, j.app, j.key, j.name, j.description, j.task, j.args, j.queue, j.priority, j.schedule, j.policies,
+    j.tags, j.metadata, j.owner, j.declared
+
+-- name: claim [sqlite]
 UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL,
     version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
 WHERE id {in: ids uuid}
@@ -126,11 +131,11 @@ UPDATE {live} SET waits_for = NULL WHERE id IN (
 -- Tasks that nobody could run when their time came.
 SELECT task, count(*), min(run_at) FROM {live} WHERE waits_for = 'task' GROUP BY task ORDER BY task
 
--- name: next_startable
+-- name: outlook
 -- When the next row of these queues may start: the first of each range of the claim index. A time that has come means
--- a row that another claim has locked.
+-- a row that another claim has locked. And whether others have set apart what this worker knows.
 WITH p(priority) AS (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10))
-SELECT min(t.at) FROM (
+SELECT min(t.at), EXISTS (SELECT 1 FROM {live} WHERE waits_for = 'task' AND task {in: tasks text}) FROM (
     SELECT (SELECT l.run_at FROM {live} AS l
             WHERE l.queue = u.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.worker_id IS NULL
             ORDER BY l.run_at LIMIT 1) AS at

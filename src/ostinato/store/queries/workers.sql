@@ -18,12 +18,16 @@ UPDATE {workers} SET closed_at = :now, closed_as = :closed_as, running = 0 WHERE
 -- Alone with a worker: no claim of it is under way.
 SELECT id, renewed_at, lease_until, closed_at FROM {workers} WHERE id = :id {for_update}
 
--- name: working [postgres]
--- Whether a worker may claim. Its row cannot be closed before the claim has ended; renewals do not wait.
-SELECT id FROM {workers} WHERE id = :id AND closed_at IS NULL FOR KEY SHARE
+-- name: open_queues [postgres]
+-- The queues that are not paused, for a worker that is not closed. Its row cannot be closed before the claim has ended
+-- (renewals do not wait); the share lock makes a pause wait for a claim under way, and a claim for a pause.
+WITH me AS MATERIALIZED (SELECT id FROM {workers} WHERE id = :worker AND closed_at IS NULL FOR KEY SHARE),
+    open AS MATERIALIZED (SELECT name, max_queued FROM {queues} WHERE paused_at IS NULL FOR SHARE)
+SELECT open.name, open.max_queued FROM me CROSS JOIN open
 
--- name: working [sqlite]
-SELECT id FROM {workers} WHERE id = :id AND closed_at IS NULL
+-- name: open_queues [sqlite]
+SELECT q.name, q.max_queued FROM {workers} AS w CROSS JOIN {queues} AS q
+WHERE w.id = :worker AND w.closed_at IS NULL AND q.paused_at IS NULL
 
 -- name: open_leases
 -- Who says to be alive.
