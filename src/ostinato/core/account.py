@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Self
 
 
@@ -26,8 +27,7 @@ class Account:
 
     def to_json(self) -> str | None:
         """As text, and None when there is nothing to tell."""
-        told = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
-        return json.dumps(told, separators=(",", ":")) if told else None
+        return account_text(self.cpu_ms, self.memory_mb, self.stopped, self.exit_code)
 
     @classmethod
     def from_json(cls, text: str | None) -> Self:
@@ -41,3 +41,16 @@ class Account:
             None if stopped is None else Stopped(stopped),
             raw.get("exit_code"),
         )
+
+
+@lru_cache(1024)
+def account_text(
+    cpu_ms: int | None,
+    memory_mb: float | None = None,
+    stopped: Stopped | None = None,
+    exit_code: int | None = None,
+) -> str | None:
+    """An Account as text; most are alike, so that they are looked up rather than written."""
+    known = {"cpu_ms": cpu_ms, "memory_mb": memory_mb, "stopped": stopped, "exit_code": exit_code}
+    told = {name: value for name, value in known.items() if value is not None}
+    return json.dumps(told, separators=(",", ":")) if told else None

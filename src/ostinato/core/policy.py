@@ -47,6 +47,14 @@ class FirstRun(StrEnum):
     NOW = "now"
 
 
+class Isolation(StrEnum):
+    """Where a task's code runs."""
+
+    ASYNC = "async"  # on the worker's loop
+    THREAD = "thread"
+    PROCESS = "process"
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """How a job behaves: the table of policies, with our defaults."""
@@ -72,3 +80,7 @@ class Policies:
     timeout: timedelta | None = None
     keep_executions: int | None = None
     keep_days: int | None = None
+    cpu_limit: timedelta | None = None  # this and the next three: of a run in a process of its own
+    memory_limit_mb: int | None = None  # of any one of its processes
+    open_files_limit: int | None = None
+    output_limit_mb: int | None = None

@@ -1,7 +1,8 @@
 """Where running becomes a value: a task is started, and what comes of it is an Outcome.
 
-`async def` tasks run on the loop, `def` tasks on threads. Both end in one place, `Running._finish`, on the
-loop's thread, exactly once. Who wins when a run is asked to stop (timeout, cancel, lost lease, worker stopping):
+`async def` tasks run on the loop, `def` tasks on threads, either in a process if that is asked for. All end in one
+place, `Running._finish`, on the loop's thread, exactly once. Who wins when a run is asked to stop (timeout, cancel,
+lost lease, worker stopping):
 
   on the loop   The task gets a CancelledError at its next step, and again every second if it goes on all the
                 same. Once asked, it ends as what was asked for, whatever it returns or raises: a task that
@@ -10,47 +11,50 @@ loop's thread, exactly once. Who wins when a run is asked to stop (timeout, canc
                 ends as what was asked for; its late result changes nothing. Only when its worker is stopping
                 does a result stand: the grace is there to let it finish. When it is lost it is not for us to
                 say: the fence refuses the result, and counts it.
+  in a process  It is told to, and killed after a grace, with all that it started; it ends as what was asked for when
+                its processes are gone, and not before. A result that was there before it was told stands.
 
 Asked twice, the weightier wish counts: lost, then cancelled, then timed out, then interrupted.
 """
 
 import asyncio
-import inspect
-import traceback
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.errors import Invalid
+from ostinato.core.account import Stopped, account_text
+from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.core.model import Json
 from ostinato.core.outcome import (
     Cancelled,
-    Completed,
-    Deferred,
-    Error,
     Failed,
     Interrupted,
     Lost,
     Outcome,
     TimedOut,
 )
-from ostinato.core.payload import cut, encode_result
+from ostinato.core.payload import encode
+from ostinato.core.policy import Isolation
 from ostinato.engine.threads import Threads
-from ostinato.task import Context, Defer, GiveUp, RetryLater, Signal, Task
+from ostinato.isolation.orders import Order, Reference
+from ostinato.isolation.plan import Plan
+from ostinato.isolation.pool import Pool
+from ostinato.isolation.reports import Report
+from ostinato.task import Context, Task
+from ostinato.task.outcomes import COMPLETED, described, hide_frames_of, of_error, of_value
 
 INSIST_EVERY = 1.0  # seconds
-MESSAGE_LIMIT = 8 * 1024  # characters
-TRACEBACK_LIMIT = 64 * 1024
+INTERRUPT_GRACE = 1.0  # at most: its worker is stopping
 
 Wish = Interrupted | TimedOut | Cancelled | Lost
 WEIGHT: dict[type[Wish], int] = {Interrupted: 1, TimedOut: 2, Cancelled: 3, Lost: 4}
 
-COMPLETED = Completed()
-NOT_AWAITED = "The task returned a coroutine that nobody awaits; make it an `async def` that awaits it."
-OURS = {Task.call.__code__.co_filename, __file__}  # their frames tell nobody anything
+hide_frames_of(__file__)
 
 OnFinished = Callable[["Running", Outcome], None]
 
@@ -61,10 +65,12 @@ class Running:
     __slots__ = (
         "_arguments",
         "_begun",
+        "_cpu",
         "_over",
         "_runner",
         "_timer",
         "_wish",
+        "account",
         "context",
         "started",
         "stopping_since",
@@ -76,10 +82,12 @@ class Running:
         self.context = context
         self.started = runner.loop.time()
         self.stopping_since: float | None = None  # loop.time(), like `started`
+        self.account: Json | None = None  # once it has finished
         self._runner = runner
         self._arguments: dict[str, Any] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._wish: Wish | None = None
+        self._cpu: float | None = None  # seconds
         self._begun = False  # on the loop: its first step
         self._over = False  # on a thread: also while the outcome is still on its way to the loop
 
@@ -96,7 +104,7 @@ class Running:
         try:
             self._arguments = self.task.arguments(self.context.args)
         except Invalid as error:
-            self._runner.loop.call_soon(self._finish, Failed(_described(error), final=True))
+            self._runner.loop.call_soon(self._finish, Failed(described(error), final=True))
             return
         if timeout is not None:
             seconds = timeout.total_seconds()
@@ -125,11 +133,16 @@ class Running:
     def _decided(self, outcome: Outcome) -> Outcome:
         raise NotImplementedError
 
+    def _accounted(self, *, stopped: bool) -> Json | None:
+        raise NotImplementedError
+
     def _finish(self, outcome: Outcome) -> None:
         self._over = True
         self._stop_timer()
         self.context.flush_progress()
-        self._runner.on_finished(self, self._decided(outcome))
+        decided = self._decided(outcome)
+        self.account = self._accounted(stopped=decided is self._wish)
+        self._runner.on_finished(self, decided)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -137,10 +150,10 @@ class Running:
             self._timer = None
 
     def _returned(self, value: object) -> Outcome:
-        return COMPLETED if value is None else _of_value(value, self.context, self._runner.clock)
+        return COMPLETED if value is None else of_value(value, self.context, self._runner.clock.now)
 
     def _raised(self, error: BaseException) -> Outcome:
-        return _of_error(error, self._runner.clock)
+        return of_error(error, self._runner.clock.now)
 
 
 class OnLoop(Running):
@@ -174,6 +187,9 @@ class OnLoop(Running):
     def _decided(self, outcome: Outcome) -> Outcome:
         return self._wish or outcome
 
+    def _accounted(self, *, stopped: bool) -> Json | None:
+        return account_text(None, None, Stopped.ASYNC) if stopped else None
+
     def _insist(self) -> None:
         self._coroutine.cancel()
         self._timer = self._runner.loop.call_later(INSIST_EVERY, self._insist)
@@ -188,7 +204,9 @@ class OnThread(Running):
         self._runner.threads.submit(self._run)
 
     def _run(self) -> None:
+        before = time.thread_time()
         outcome = self._wish or self._outcome()
+        self._cpu = time.thread_time() - before
         self._over = True
         self._runner.hand_back(self, outcome)
 
@@ -215,13 +233,93 @@ class OnThread(Running):
             case wish:
                 return wish
 
+    def _accounted(self, *, stopped: bool) -> Json | None:
+        cpu = None if self._cpu is None else round(1000 * self._cpu)
+        return account_text(cpu, None, Stopped.COOPERATIVE if stopped else None)
+
+
+class OnProcess(Running):
+    """A run in a process of its own."""
+
+    __slots__ = ("_report", "_run")
+
+    def __init__(self, runner: "Runner", task: Task[..., Any], context: Context) -> None:
+        super().__init__(runner, task, context)
+        self._report: Report | None = None
+        self._run = 0
+
+    def _begin(self) -> None:
+        context, runner = self.context, self._runner
+        try:
+            order = Order(
+                Reference.to(self.task), context.live, context.definition, encode(context.args),
+                context.worker, runner.clock.now(),
+            )  # fmt: skip
+            self._run = runner.pool.begin(order, self)
+        except (Invalid, OSError) as error:
+            failed = Failed(described(error), final=isinstance(error, Invalid))
+            runner.loop.call_soon(self._finish, failed)
+            self._over = True
+
+    def _stop(self) -> None:
+        grace = self._runner.pool.plan.grace.total_seconds()
+        interrupted = isinstance(self._wish, Interrupted)
+        self._runner.pool.stop(self._run, min(grace, INTERRUPT_GRACE) if interrupted else grace)
+
+    def _decided(self, outcome: Outcome) -> Outcome:
+        stopped = self._report is not None and self._report.account.stopped is not None
+        return self._wish if stopped and self._wish is not None else outcome
+
+    def _accounted(self, *, stopped: bool) -> Json | None:
+        return None if self._report is None else self._report.account.to_json()
+
+    # -- what the pool tells
+
+    def ended(self, report: Report) -> None:
+        self._report = report
+        self._finish(report.outcome)
+
+    def progressed(self, progress: Json) -> None:
+        self.context.pass_on_progress(progress)
+
+    def checkpointed(self, checkpoint: Json) -> None:
+        """The store is waited for on a thread, and the task in its process."""
+
+        def save() -> None:
+            error = None
+            try:
+                self.context.pass_on_checkpoint(checkpoint)
+            except OstinatoError as refused:
+                error = str(refused)
+            with suppress(RuntimeError):  # the loop is closed
+                self._runner.loop.call_soon_threadsafe(self._runner.pool.answer, self._run, error)
+
+        self._runner.threads.submit(save)
+
+
+RUNNING: Final[dict[Isolation, type[Running]]] = {
+    Isolation.ASYNC: OnLoop,
+    Isolation.THREAD: OnThread,
+    Isolation.PROCESS: OnProcess,
+}
+
 
 class Runner:
     """Starts runs on this loop, and hands each one's outcome to `on_finished`, on the loop's thread, once."""
 
-    def __init__(self, threads: Threads, clock: Clock, on_finished: OnFinished) -> None:
+    def __init__(
+        self,
+        threads: Threads,
+        clock: Clock,
+        on_finished: OnFinished,
+        pool: Pool | None = None,
+        functions: Isolation = Isolation.THREAD,
+    ) -> None:
+        """`functions`: where `def` tasks run that do not say it themselves."""
         self.loop = asyncio.get_running_loop()
         self.threads = threads
+        self.pool = pool or Pool(Plan())
+        self._functions = RUNNING[functions]
         self.clock = clock
         self.on_finished = on_finished
         self._arrivals: deque[tuple[OnThread, Outcome]] = deque()
@@ -229,9 +327,14 @@ class Runner:
 
     def start(self, task: Task[..., Any], context: Context, timeout: timedelta | None) -> Running:
         """Start a run. Hold on to what you get until it has finished: the loop itself does not."""
-        running = OnLoop(self, task, context) if task.is_async else OnThread(self, task, context)
+        running = self._kind(task)(self, task, context)
         running.start(timeout)
         return running
+
+    def _kind(self, task: Task[..., Any]) -> type[Running]:
+        if task.isolation is None:
+            return OnLoop if task.is_async else self._functions
+        return RUNNING[task.isolation]
 
     def hand_back(self, running: OnThread, outcome: Outcome) -> None:
         """Called on a thread that is done. Many that are done at once wake the loop once.
@@ -264,55 +367,6 @@ async def run_to_outcome(
     outcome = await finished
     del running  # held until here
     return outcome
-
-
-def _of_value(value: object, context: Context, clock: Clock) -> Outcome:
-    if isinstance(value, Signal):
-        return _of_error(value, clock)
-    if inspect.iscoroutine(value):
-        value.close()
-        return Failed(Error("TypeError", NOT_AWAITED), final=True)
-    kept = encode_result(value)
-    if kept.warning is not None:
-        context.log.warning(kept.warning)
-    return Completed(kept.text)
-
-
-def _of_error(error: BaseException, clock: Clock) -> Outcome:
-    match error:
-        case Defer():
-            return Deferred(error.until_from(clock.now()))
-        case RetryLater():
-            return Failed(_described(error), retry_in=error.delay)
-        case GiveUp():
-            return Failed(_described(error), final=True)
-        case _:
-            return Failed(_described(error))
-
-
-def _described(error: BaseException) -> Error:
-    return Error(type(error).__name__, cut(_message(error), MESSAGE_LIMIT), _traceback(error))
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as second:  # noqa: BLE001  whatever a stranger's __str__ raises
-        return f"(its message cannot be shown: {type(second).__name__})"
-
-
-def _traceback(error: BaseException) -> str | None:
-    """The stack as text, from the task's first line on; None where only we would be in it."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename in OURS:
-        frames = frames.tb_next
-    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if frames is None and before is None:
-        return None
-    try:
-        return cut("".join(traceback.format_exception(type(error), error, frames)), TRACEBACK_LIMIT)
-    except Exception:  # noqa: BLE001  it formats what strangers wrote
-        return None
 
 
 def _is_plain_failure(outcome: Outcome) -> bool:

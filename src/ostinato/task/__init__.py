@@ -5,7 +5,7 @@ It knows neither the database nor the loop: the worker hands a Context its Desk,
 
 from ostinato.task.context import Context, Desk, Progress
 from ostinato.task.registry import Registry
-from ostinato.task.signals import Defer, GiveUp, RetryLater, Signal
+from ostinato.task.signals import Defer, GiveUp, RetryLater, Signal, Terminated
 from ostinato.task.task import Call, Task
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "RetryLater",
     "Signal",
     "Task",
+    "Terminated",
 ]

@@ -216,6 +216,13 @@ class Context:
             told = {name: value for name, value in self._progress._asdict().items() if value is not None}
             self._desk.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
 
+    def pass_on_progress(self, progress: Json) -> None:
+        """For the runner: what the same run tells in another process."""
+        self._desk.report_progress(self.live.id, self.live.fence, progress)
+
+    def pass_on_checkpoint(self, checkpoint: Json) -> None:
+        self._desk.save_checkpoint(self.live.id, self.live.fence, checkpoint)
+
     @property
     def checkpoint(self) -> Any:
         """What an earlier attempt, or this one, saved last; None if nothing was."""

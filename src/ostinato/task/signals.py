@@ -13,6 +13,10 @@ from ostinato.core.errors import Invalid
 Delay = str | float | timedelta
 
 
+class Terminated(BaseException):
+    """Raised inside a task in a process of its own that is asked to stop. Clean up, and let it pass."""
+
+
 class Signal(Exception):
     """The root of what a task may say instead of a result."""
 

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Json
 from ostinato.core.payload import encode
+from ostinato.core.policy import Isolation
 from ostinato.task.context import Context
 from ostinato.task.parameters import Parameters
 
@@ -38,13 +39,25 @@ class Task(Generic[P, R]):
     """Code that can be run, by name. `P` are the parameters without the Context, `R` what a plain call returns."""
 
     @overload
-    def __init__(self, function: Callable[Concatenate[Context, P], R], name: str = "") -> None: ...
+    def __init__(
+        self,
+        function: Callable[Concatenate[Context, P], R],
+        name: str = "",
+        isolation: Isolation | None = None,
+    ) -> None: ...
     @overload
-    def __init__(self, function: Callable[P, R], name: str = "") -> None: ...
-    def __init__(self, function: Callable[..., R], name: str = "") -> None:
+    def __init__(
+        self, function: Callable[P, R], name: str = "", isolation: Isolation | None = None
+    ) -> None: ...
+    def __init__(
+        self, function: Callable[..., R], name: str = "", isolation: Isolation | None = None
+    ) -> None:
+        """`isolation` None: an `async def` on the loop, a `def` as its worker is set."""
         self.function = function
         self.name = _checked(name or getattr(function, "__name__", ""), function)
         self.is_async = _is_async(function)
+        self.isolation = isolation
+        self._check_isolation()
         self._parameters = Parameters(function)
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self._parameters.signature
@@ -72,6 +85,18 @@ class Task(Generic[P, R]):
     @property
     def wants_context(self) -> bool:
         return self._parameters.wants_context
+
+    def _check_isolation(self) -> None:
+        match self.isolation:
+            case Isolation.ASYNC if not self.is_async:
+                raise Invalid(f"{self.where} cannot run on the loop: make it an `async def`.")
+            case Isolation.THREAD if self.is_async:
+                raise Invalid(f"{self.where} cannot run on a thread: make it a `def`.")
+            case Isolation.PROCESS if "<" in getattr(self.function, "__qualname__", "<"):
+                raise Invalid(
+                    f"{self.where} cannot run in a process of its own, which has to import it: make it a "
+                    "function of a module."
+                )
 
     @property
     def where(self) -> str:

@@ -1,0 +1,310 @@
+"""Inside a child: import the user's code once, then run one task at a time, until the supervisor hangs up.
+
+SIGTERM means that the run is to stop, if the supervisor has said so in the byte that both share: a service manager that
+signals every process of a service means the worker, which then decides itself. The task gets `Terminated` (an `async
+def` task its CancelledError), once. What it does then is its own affair, until SIGKILL.
+"""
+
+import asyncio
+import faulthandler
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import lru_cache
+from mmap import mmap
+from types import FrameType
+from typing import Any, Final, TextIO
+from uuid import UUID
+
+from ostinato.clock import SystemClock
+from ostinato.core.errors import LeaseLost
+from ostinato.core.model import Json
+from ostinato.core.outcome import Error, Failed, Outcome
+from ostinato.core.payload import decode
+from ostinato.isolation import limits, system
+from ostinato.isolation.frames import AT_ONCE, Frame, Head, Unpacking, packed
+from ostinato.isolation.orders import Order, Reference, outcome_text
+from ostinato.isolation.preparing import Surroundings
+from ostinato.task import Context, Task, Terminated
+from ostinato.task.outcomes import hide_frames_of, of_error, of_value
+
+hide_frames_of(__file__)
+
+GROWN: Final = 1.25  # a peak of its children so much above its own rest hides those of later runs
+
+
+class Child:
+    """One process for runs. `connection` leads to the supervisor, `stop_asked` is the byte that both share."""
+
+    def __init__(self, connection: socket.socket, stop_asked: mmap, surroundings: Surroundings) -> None:
+        self._connection = connection
+        self._stop_asked = stop_asked
+        self._surroundings = surroundings
+        self._unpacking = Unpacking()
+        self._sending = threading.Lock()
+        self._broken = dict[str, Error]()
+        self._stop: Callable[[], None] | None = None  # how to stop what runs
+        self._in_send = False  # on the main thread: a frame must not be torn by an exception
+        self._stop_later = False
+
+    def work(self) -> None:
+        """Until there is nobody to work for."""
+        signal.signal(signal.SIGTERM, self._on_sigterm)
+        faulthandler.enable()  # a crash in C says on stderr where
+        self._surroundings.enter()
+        logging.basicConfig(handlers=[Telling(self)], level=self._surroundings.log_level)
+        self._broken = self._surroundings.import_all()
+        self.send({"ev": "ready", "total": Spent.now().total})
+        while (frame := self._next()) is not None:
+            self._run(frame)
+
+    # -- talking to the supervisor
+
+    def send(self, head: Head, body: bytes = b"") -> None:
+        """Send a frame, whole, from any thread."""
+        ours = threading.current_thread() is threading.main_thread()
+        if ours:
+            self._in_send = True
+        try:
+            with self._sending:
+                self._connection.sendall(packed(head, body))
+        finally:
+            if ours:
+                self._in_send = False
+        if ours and self._stop_later:
+            self._stop_later = False
+            self._stop_now()
+
+    def ask(self, head: Head, body: bytes) -> Head:
+        """Send a frame and wait for the answer; it is the only thing that comes while a task runs."""
+        self.send(head, body)
+        answer = self._next()
+        return {} if answer is None else answer.head
+
+    def _next(self) -> Frame | None:
+        data = b""
+        while True:
+            for frame in self._unpacking.feed(data):
+                return frame
+            data = self._connection.recv(AT_ONCE)
+            if not data:
+                return None
+
+    # -- one run
+
+    def _run(self, frame: Frame) -> None:
+        system.forget_peak()
+        before, resting = Spent.now(), system.memory_now()
+        try:
+            outcome = self._outcome(frame)
+        except Terminated as error:  # it came late: the task was done already
+            outcome = of_error(error, SystemClock().now)
+        self._stop = None
+        _flush()
+        left, after = _left_behind(), Spent.now()
+        head: Head = {
+            "ev": "ended",
+            "cpu": after.total - before.total,
+            "total": after.total,
+            "peak": after.peak_since(before),
+            "memory": system.memory_now(),
+            "left": left,
+            "tired": after.of_children > max(before.of_children, GROWN * resting),
+        }
+        self.send(head, outcome_text(outcome))
+
+    def _outcome(self, frame: Frame) -> Outcome:
+        order = Order.from_json(frame.body)
+        offset = order.now - SystemClock().now()
+        broken = self._broken.get(order.reference.module)
+        if broken is not None:
+            return Failed(broken)
+        context = Context(
+            order.live, order.definition, decode(order.args), order.worker, ChildDesk(self), time.monotonic
+        )
+        policies = order.definition.policies
+        try:
+            with limits.kept(policies):
+                outcome = self._called(order.reference, context, offset)
+        except BaseException as error:  # noqa: BLE001  whatever a task raises is its outcome
+            outcome = limits.named(error, policies) or of_error(error, lambda: SystemClock().now() + offset)
+        with suppress(OSError):
+            context.flush_progress()
+        return outcome
+
+    def _called(self, reference: Reference, context: Context, offset: timedelta) -> Outcome:
+        if reference.module not in sys.modules:
+            self._surroundings.load(reference.module)
+        task = _task(reference)
+        arguments = task.arguments(context.args)
+        context.become_current()
+        if task.is_async:
+            value = asyncio.run(self._awaited(task, context, arguments))
+        else:
+            self._begin(context, _raise)
+            value = task.call(context, arguments)
+        self._stop = None
+        return of_value(value, context, lambda: SystemClock().now() + offset)
+
+    async def _awaited(self, task: Task[..., Any], context: Context, arguments: dict[str, Any]) -> Any:
+        running, loop = asyncio.current_task(), asyncio.get_running_loop()
+
+        def stop() -> None:
+            if running is not None:
+                running.cancel()
+            loop.call_soon_threadsafe(lambda: None)  # wake it up
+
+        self._begin(context, stop)
+        return await task.call(context, arguments)
+
+    # -- being stopped
+
+    def _begin(self, context: Context, stop: Callable[[], None]) -> None:
+        def mark_and_stop() -> None:
+            context.cancelled = True
+            stop()
+
+        self._stop = mark_and_stop
+        if self._stop_asked[0]:  # it came while the run was being prepared
+            self._stop_now()
+
+    def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._stop_asked[0]:
+            return
+        if self._in_send:
+            self._stop_later = True
+        else:
+            self._stop_now()
+
+    def _stop_now(self) -> None:
+        stop, self._stop = self._stop, None  # once: whoever goes on all the same is killed
+        if stop is not None:
+            stop()
+
+
+class ChildDesk:
+    """Hands what a task tells to the worker."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+
+    def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
+        self._child.send({"ev": "progress"}, progress.encode())
+
+    def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
+        if error := self._child.ask({"ev": "checkpoint"}, checkpoint.encode()).get("error"):
+            raise LeaseLost(error)
+
+
+class Telling(logging.Handler):
+    """Hands log records to the worker, whose logging knows what to do with them."""
+
+    def __init__(self, child: Child) -> None:
+        super().__init__()
+        self._child = child
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            head: Head = {"ev": "log", "level": record.levelno, "logger": record.name, "at": record.created}
+            self._child.send(head, self.format(record).encode("utf-8", "replace"))
+        except OSError:
+            self.handleError(record)
+
+
+class Spent:
+    """What this process and those that it has waited for have used: microseconds of CPU, bytes of memory."""
+
+    __slots__ = ("of_children", "own_peak", "total")
+
+    def __init__(self, total: int, own_peak: int, of_children: int) -> None:
+        self.total, self.own_peak, self.of_children = total, own_peak, of_children
+
+    @classmethod
+    def now(cls) -> "Spent":
+        own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+        unit = 1 if sys.platform == "darwin" else 1024
+        return cls(round(seconds * 1e6), own.ru_maxrss * unit, children.ru_maxrss * unit)
+
+    def peak_since(self, before: "Spent") -> int:
+        """The highest of any one process; that of the children is known only when it is a new one."""
+        return max(self.own_peak, self.of_children if self.of_children > before.of_children else 0)
+
+
+@lru_cache(1024)
+def _task(reference: Reference) -> Task[..., Any]:
+    return reference.resolve()
+
+
+def _raise() -> None:
+    raise Terminated("The run was asked to stop.")
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+def _left_behind() -> bool:
+    """Whether something that the run started goes on; what has ended is waited for, and so counted."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def be_child(
+    connection: socket.socket, output: tuple[int, int], stop_asked: mmap, surroundings: Surroundings
+) -> None:
+    """The life of a process that was just forked. It does not return."""
+    code = 1
+    try:
+        _leave_the_supervisor_behind(connection, output)
+        Child(connection, stop_asked, surroundings).work()
+        code = 0
+    finally:
+        with suppress(Exception):
+            _say_goodbye()
+        os._exit(code)
+
+
+def _leave_the_supervisor_behind(connection: socket.socket, output: tuple[int, int]) -> None:
+    os.setsid()
+    system.adopt_orphans()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output[0], 1)
+    os.dup2(output[1], 2)
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2 and int(name) != connection.fileno():
+            with suppress(OSError):
+                os.close(int(name))
+    connection.setblocking(True)
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout, sys.stderr = _lines_to(1), _lines_to(2)
+
+
+def _lines_to(descriptor: int) -> TextIO:
+    """Each line goes out at once: a crash must not take it along."""
+    return os.fdopen(descriptor, "w", 1, "utf-8", "backslashreplace", closefd=False)
+
+
+def _say_goodbye() -> None:
+    import atexit
+
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    _flush()

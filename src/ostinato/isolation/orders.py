@@ -1,0 +1,174 @@
+"""A run as text for the process that runs it, and its outcome as text on the way back."""
+
+import json
+import sys
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache, reduce
+from typing import Any, Final, get_args, get_type_hints
+from uuid import UUID
+
+from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Definition, Json, Live
+from ostinato.core.outcome import Completed, Deferred, Error, Failed, Outcome
+from ostinato.task import Task
+
+REMEMBERED: Final = 256
+PLAIN: Final = (
+    "task",
+    "app",
+    "key",
+    "name",
+    "description",
+    "queue",
+    "priority",
+    "metadata",
+    "owner",
+    "declared",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where another process finds a task's function: by import."""
+
+    name: str
+    module: str
+    path: str
+
+    @classmethod
+    def to(cls, task: Task[..., Any]) -> "Reference":
+        """Invalid for a function that nobody can import."""
+        function: Any = task.function
+        reference = cls(
+            task.name, getattr(function, "__module__", ""), getattr(function, "__qualname__", "<?>")
+        )
+        if _plain_function(_at(sys.modules.get(reference.module), reference.path)) is not function:
+            raise Invalid(
+                f"The task {task.name!r} cannot run in a process of its own: another process cannot import "
+                f"{task.where}. Make it a function of a module, under its own name."
+            )
+        return reference
+
+    def resolve(self) -> Task[..., Any]:
+        """The task, in a process that has imported the module."""
+        found = _at(sys.modules.get(self.module), self.path)
+        if found is None:
+            raise Invalid(f"There is no {self.path} in the module {self.module}.")
+        return Task(_plain_function(found), self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What there is to run, and by whose clock."""
+
+    reference: Reference
+    live: Live
+    definition: Definition
+    args: Json
+    worker: str
+    now: datetime
+
+    @property
+    def key(self) -> str:
+        """The execution's name."""
+        return f"sched-{self.live.job_id}-n{self.live.number}-rc{self.live.attempt}"
+
+    def to_json(self) -> bytes:
+        order = {
+            "task": [self.reference.name, self.reference.module, self.reference.path],
+            "live": [_plain(getattr(self.live, name)) for name in LIVE],
+            "definition": _definition_text(self.definition),
+            "args": self.args,
+            "worker": self.worker,
+            "now": self.now.isoformat(),
+        }
+        return json.dumps(order, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "Order":
+        raw = json.loads(text)
+        live = Live(
+            **{name: _read(kind, each) for (name, kind), each in zip(LIVE.items(), raw["live"], strict=True)}
+        )
+        now = datetime.fromisoformat(raw["now"])
+        definition = _definition_of(raw["definition"])
+        return cls(Reference(*raw["task"]), live, definition, raw["args"], raw["worker"], now)
+
+
+def outcome_text(outcome: Outcome) -> bytes:
+    """What a call came to, as JSON."""
+    told: dict[str, Any]
+    match outcome:
+        case Completed(result):
+            told = {"is": "completed", "result": result}
+        case Failed(error, retry_in, final):
+            wait = None if retry_in is None else retry_in.total_seconds()
+            parts = [error.kind, error.message, error.traceback]
+            told = {"is": "failed", "error": parts, "retry_in": wait, "final": final}
+        case Deferred(until):
+            told = {"is": "deferred", "until": until.isoformat()}
+        case _:
+            raise AssertionError(f"No call of a task comes to {outcome}.")
+    return json.dumps(told).encode()
+
+
+def outcome_of(text: bytes) -> Outcome:
+    """The outcome that a text holds."""
+    raw = json.loads(text)
+    match raw["is"]:
+        case "completed":
+            return Completed(raw["result"])
+        case "failed":
+            wait = None if raw["retry_in"] is None else timedelta(seconds=raw["retry_in"])
+            return Failed(Error(*raw["error"]), wait, raw["final"])
+        case _:
+            return Deferred(datetime.fromisoformat(raw["until"]))
+
+
+def _kind_of(hint: Any) -> type[UUID | datetime | StrEnum] | None:
+    kinds = [kind for kind in (*get_args(hint), hint) if isinstance(kind, type)]
+    return next((kind for kind in kinds if issubclass(kind, UUID | datetime | StrEnum)), None)
+
+
+_HINTS = get_type_hints(Live)
+LIVE: Final = {field.name: _kind_of(_HINTS[field.name]) for field in fields(Live)}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case UUID():
+            return value.hex
+        case datetime():
+            return value.isoformat()
+        case _:
+            return value
+
+
+def _read(kind: type[Any] | None, value: Any) -> Any:
+    if value is None or kind is None:
+        return value
+    return datetime.fromisoformat(value) if kind is datetime else kind(value)
+
+
+def _definition_text(definition: Definition) -> str:
+    told = {name: getattr(definition, name) for name in PLAIN}
+    told |= {"schedule": schedule_text(definition.schedule), "policies": policies_text(definition.policies)}
+    return json.dumps(told | {"args": definition.args, "tags": definition.tags})
+
+
+@lru_cache(REMEMBERED)
+def _definition_of(text: str) -> Definition:
+    raw = json.loads(text)
+    schedule, policies = schedule_of(raw.pop("schedule")), policies_of(raw.pop("policies"))
+    return Definition(schedule=schedule, policies=policies, tags=tuple(raw.pop("tags")), **raw)
+
+
+def _at(module: object, path: str) -> Any:
+    return reduce(lambda found, name: getattr(found, name, None), path.split("."), module)
+
+
+def _plain_function(found: Any) -> Any:
+    return found.function if isinstance(found, Task) else found

@@ -1,0 +1,84 @@
+"""What the processes of a run write to stdout and stderr, as lines, up to a size."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from ostinato.isolation.frames import AT_ONCE
+
+KEPT: Final = 10 * 1024 * 1024  # bytes of one run that are passed on
+LONGEST_LINE: Final = 32 * 1024
+STREAMS: Final = ("stdout", "stderr")
+
+PassOn = Callable[[str, bytes], None]  # the stream, and whole lines of it
+
+
+class Output:
+    """The two pipes of a child. What a run writes beyond KEPT is read and counted, and thrown away."""
+
+    def __init__(self, pipes: tuple[int, int], pass_on: PassOn) -> None:
+        for pipe in pipes:
+            os.set_blocking(pipe, False)
+        self.pipes = pipes
+        self._open = set(pipes)
+        self._pass_on = pass_on
+        self._begun = {pipe: bytearray() for pipe in pipes}  # lines that have no end yet
+        self.written = 0  # bytes of this run
+
+    def read(self, pipe: int) -> bool:
+        """Take what is there, at most AT_ONCE; False when there is nothing now."""
+        if pipe not in self._open:
+            return False
+        try:
+            data = os.read(pipe, AT_ONCE)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._open.discard(pipe)
+            return False
+        room = max(KEPT - self.written, 0)
+        self.written += len(data)
+        self._take(pipe, data[:room])
+        return True
+
+    def drain(self) -> int:
+        """Take all that was written until now and end the run's last lines; how many bytes it wrote."""
+        for pipe in self.pipes:
+            while self.read(pipe):
+                pass
+            self._end_line(pipe)
+        if self.written > KEPT:
+            self._pass_on("stderr", f"… [{self.written - KEPT:,} bytes of output cut] …".encode())
+        written, self.written = self.written, 0
+        return written
+
+    def is_open(self, pipe: int) -> bool:
+        return pipe in self._open
+
+    def close(self) -> None:
+        for pipe in self.pipes:
+            with suppress(OSError):
+                os.close(pipe)
+        self._open.clear()
+
+    def _take(self, pipe: int, data: bytes) -> None:
+        whole, newline, rest = data.rpartition(b"\n")
+        begun = self._begun[pipe]
+        if newline:
+            self._pass_on(self._name(pipe), bytes(begun) + whole)
+            begun.clear()
+        begun += rest
+        if len(begun) > LONGEST_LINE:
+            self._end_line(pipe)
+
+    def _end_line(self, pipe: int) -> None:
+        begun = self._begun[pipe]
+        if begun:
+            self._pass_on(self._name(pipe), bytes(begun))
+            begun.clear()
+
+    def _name(self, pipe: int) -> str:
+        return STREAMS[self.pipes.index(pipe)]

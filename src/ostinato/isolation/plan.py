@@ -1,0 +1,49 @@
+"""How a worker's processes are kept, and what is told about their runs."""
+
+import json
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple, Self
+from uuid import UUID
+
+from ostinato.core.payload import Line
+
+OUTPUT: Final = logging.getLogger("ostinato.task")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many children there may be, when one has done enough, and how long a run may take to stop."""
+
+    size: int = 1
+    recycle_runs: int = 1000
+    recycle_memory_mb: int = 256  # grown by so much since its first run
+    grace: timedelta = timedelta(seconds=5)
+
+    def to_json(self) -> str:
+        return json.dumps([self.size, self.recycle_runs, self.recycle_memory_mb])
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls(*json.loads(text))
+
+
+class Written(NamedTuple):
+    """A line that a run wrote: to stdout or stderr, or as a log record."""
+
+    execution_id: UUID | None  # None: written while nothing ran
+    execution_key: str
+    at: datetime
+    stream: str  # stdout, stderr, log
+    level: int
+    logger: str  # of a record
+    text: str
+
+
+def to_logging(line: Written) -> None:
+    """Where lines go today: a record stays one, what was printed becomes one."""
+    if line.stream == "log":
+        logging.getLogger(line.logger).log(line.level, "%s", line.text)
+    elif OUTPUT.isEnabledFor(line.level):
+        OUTPUT.log(line.level, Line(line.text, {"stream": line.stream, "execution_key": line.execution_key}))

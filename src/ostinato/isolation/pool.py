@@ -1,0 +1,215 @@
+"""The worker's side: a supervisor, started when it is first needed, and the runs that are with it.
+
+All of it belongs to the worker's loop. When the supervisor dies its children die too; their groups are killed once more
+from here, and then the runs are lost. The next run gets a new supervisor.
+"""
+
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple, Protocol
+
+from ostinato.isolation import limits, system
+from ostinato.isolation.frames import Frame, Wire
+from ostinato.isolation.orders import Order
+from ostinato.isolation.plan import Plan, Written, to_logging
+from ostinato.isolation.preparing import Surroundings
+from ostinato.isolation.reports import SUPERVISOR_LOST, Report
+
+LOOK_EVERY: Final = 0.02  # seconds
+LONGEST_LOOK: Final = 5.0
+
+log = logging.getLogger("ostinato.isolation")
+
+
+class Listener(Protocol):
+    """Who hears of a run. Called on the loop."""
+
+    def progressed(self, progress: str) -> None: ...
+    def checkpointed(self, checkpoint: str) -> None: ...
+    def ended(self, report: Report) -> None: ...
+
+
+class Given(NamedTuple):
+    """A run that is with the supervisor."""
+
+    order: Order
+    listener: Listener
+
+
+class Pool:
+    """Processes for runs."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        modules: Callable[[], Sequence[str]] = tuple,
+        sink: Callable[[Written], None] = to_logging,
+    ) -> None:
+        """`modules` are what children import before their first run; every line of a run goes to `sink`."""
+        self.plan = plan
+        self._modules, self._sink = modules, sink
+        self._wire: Wire | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._runs = dict[int, Given]()
+        self._children = set[int]()
+        self._last = 0
+        self._writing = False
+
+    @property
+    def supervisor_pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
+    def running(self) -> int:
+        return len(self._runs)
+
+    def begin(self, order: Order, listener: Listener) -> int:
+        """Run something; what becomes of it is told to the listener."""
+        body = order.to_json()
+        wire = self._wire or self._start()
+        self._last += 1
+        self._runs[self._last] = Given(order, listener)
+        head: dict[str, object] = {"do": "run", "run": self._last}
+        if watched := limits.watched(order.definition.policies):
+            head["limits"] = watched
+        wire.send(head, body)
+        self._write_later()
+        return self._last
+
+    def stop(self, run: int, grace: float) -> None:
+        """Stop a run: SIGTERM now, SIGKILL after the grace. It has ended when its listener hears so."""
+        self._send({"do": "stop", "run": run, "grace": grace})
+
+    def answer(self, run: int, error: str | None) -> None:
+        """A checkpoint is kept, or is refused."""
+        self._send({"do": "answer", "run": run, "error": error})
+
+    async def end_all(self, seconds: float) -> None:
+        """Kill what runs, and wait until it is gone."""
+        for run in self._runs:
+            self.stop(run, 0)
+        until = asyncio.get_running_loop().time() + seconds
+        while self._runs and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(LOOK_EVERY)
+
+    def close(self) -> None:
+        """Hang up: the supervisor kills what is left, and ends."""
+        if self._wire is not None:
+            self._hang_up()
+
+    # -- the supervisor
+
+    def _start(self) -> Wire:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-P", "-m", "ostinato.isolation.supervisor"]
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [*command, str(theirs.fileno()), self.plan.to_json()],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    start_new_session=True,  # a Ctrl-C in the terminal is for the worker
+                )
+            except OSError:
+                ours.close()
+                raise
+        wire = self._wire = Wire(ours)
+        surroundings = Surroundings.here(list(self._modules()), logging.getLogger().level)
+        wire.send({"do": "prepare"}, surroundings.to_json())
+        asyncio.get_running_loop().add_reader(wire, self._read)
+        return wire
+
+    def _send(self, head: dict[str, object]) -> None:
+        if self._wire is not None:
+            self._wire.send(head)
+            self._write_later()
+
+    def _write_later(self) -> None:
+        if self._wire is not None and self._wire.unsent and not self._writing:
+            self._writing = True
+            asyncio.get_running_loop().add_writer(self._wire, self._write)
+
+    def _write(self) -> None:
+        if self._wire is not None:
+            self._wire.flush()
+            if not self._wire.unsent:
+                asyncio.get_running_loop().remove_writer(self._wire)
+                self._writing = False
+
+    def _read(self) -> None:
+        if (wire := self._wire) is None:
+            return
+        for frame in wire.receive():
+            self._heard(frame)
+        if wire.closed and self._wire is wire:
+            self._lost()
+
+    def _heard(self, frame: Frame) -> None:
+        head, text = frame.head, frame.body.decode("utf-8", "replace")
+        given = self._runs.get(head.get("run") or 0)
+        match head["ev"]:
+            case "ended":
+                if given is not None:
+                    del self._runs[head["run"]]
+                    given.listener.ended(Report.of(frame, given.order.definition.policies))
+            case "progress" if given is not None:
+                given.listener.progressed(text)
+            case "checkpoint" if given is not None:
+                given.listener.checkpointed(text)
+            case "out" | "log":
+                self._write_down(frame, None if given is None else given.order)
+            case "born":
+                self._children.add(head["pid"])
+            case "gone":
+                self._children.discard(head["pid"])
+
+    def _write_down(self, frame: Frame, order: Order | None) -> None:
+        head, text = frame.head, frame.body.decode("utf-8", "replace")
+        stream = head.get("stream", "log")
+        at = datetime.fromtimestamp(head["at"], UTC)
+        key = "" if order is None else order.key
+        execution_id = None if order is None else order.live.id
+        level, logger = head.get("level", logging.INFO), head.get("logger", "")
+        for line in [text] if stream == "log" else text.split("\n"):
+            self._sink(Written(execution_id, key, at, stream, level, logger, line))
+
+    # -- its end
+
+    def _hang_up(self) -> None:
+        wire, process = self._wire, self._process
+        self._wire = self._process = None
+        if wire is not None:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(wire)
+            if self._writing:
+                loop.remove_writer(wire)
+            self._writing = False
+            wire.close()
+        if process is not None:  # nobody waits for it, and it must not stay a zombie
+            threading.Thread(target=process.wait, name="ostinato-supervisor", daemon=True).start()
+
+    def _lost(self) -> None:
+        log.warning("The supervisor of processes died: runs=%d", len(self._runs))
+        self._hang_up()
+        lost, children = list(self._runs.values()), set(self._children)
+        self._runs.clear()
+        self._children.clear()
+        self._tell_when_gone(lost, children, asyncio.get_running_loop().time() + LONGEST_LOOK)
+
+    def _tell_when_gone(self, lost: Sequence[Given], groups: set[int], until: float) -> None:
+        for group in groups:
+            system.kill(group)
+        loop = asyncio.get_running_loop()
+        left = {group for group in groups if system.group_lives(group)}
+        if left and loop.time() < until:
+            loop.call_later(LOOK_EVERY, self._tell_when_gone, lost, left, until)
+            return
+        for each in lost:
+            each.listener.ended(Report(SUPERVISOR_LOST))

@@ -1,0 +1,91 @@
+"""How a new process becomes like the worker: the same folder, path and arguments, and the user's modules.
+
+The module that the worker was started as is run again under the name `__mp_main__`, as multiprocessing does it:
+`if __name__ == "__main__":` keeps it from starting another worker.
+"""
+
+import importlib
+import json
+import os
+import runpy
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from types import ModuleType
+from typing import Self
+
+from ostinato.core.outcome import Error
+from ostinato.task.outcomes import described
+
+MAIN = "__main__"
+MAIN_AGAIN = "__mp_main__"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the worker's code finds around it."""
+
+    path: list[str]
+    argv: list[str]
+    folder: str
+    modules: list[str]
+    main_module: str | None  # how it was started: `python -m this`
+    main_path: str | None  # or `python this`
+    log_level: int
+
+    @classmethod
+    def here(cls, modules: list[str], log_level: int) -> Self:
+        """Those of this process."""
+        main = sys.modules[MAIN]
+        name = getattr(getattr(main, "__spec__", None), "name", None)
+        file = getattr(main, "__file__", None)
+        return cls(
+            path=[each or os.getcwd() for each in sys.path],
+            argv=list(sys.argv),
+            folder=os.getcwd(),
+            modules=modules,
+            main_module=name,
+            main_path=None if file is None else os.path.abspath(file),
+            log_level=log_level,
+        )
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Self:
+        return cls(**json.loads(text))
+
+    def enter(self) -> None:
+        """Make them those of this process."""
+        sys.path[:] = self.path
+        sys.argv[:] = self.argv
+        with suppress(OSError):  # it may be gone
+            os.chdir(self.folder)
+
+    def import_all(self) -> dict[str, Error]:
+        """Import what is needed; what cannot be imported is told to the runs that need it."""
+        broken = dict[str, Error]()
+        for name in self.modules:
+            try:
+                self.load(name)
+            except BaseException as error:  # noqa: BLE001  whatever a module raises, SystemExit too
+                broken[name] = described(error)
+        return broken
+
+    def load(self, name: str) -> None:
+        if name != MAIN:
+            importlib.import_module(name)
+        elif MAIN_AGAIN not in sys.modules:
+            self._run_main_again()
+
+    def _run_main_again(self) -> None:
+        if self.main_module is not None:
+            found = runpy.run_module(self.main_module, run_name=MAIN_AGAIN, alter_sys=True)
+        elif self.main_path is not None:
+            found = runpy.run_path(self.main_path, run_name=MAIN_AGAIN)
+        else:
+            raise ImportError("The program was typed in or piped in: a task in a process needs a file.")
+        module = ModuleType(MAIN_AGAIN)
+        module.__dict__.update(found)
+        sys.modules[MAIN] = sys.modules[MAIN_AGAIN] = module

@@ -1,0 +1,377 @@
+"""The process between a worker and its children: it forks them, hands them runs, and ends them.
+
+    python -m ostinato.isolation.supervisor FD PLAN
+
+FD is a socket to the worker; when that breaks, everything here is killed. It has one thread and no code of users, so
+that it may fork. A run is reported as ended when its result is there and nothing that it started goes on, or when its
+child and all its descendants are known to be gone.
+"""
+
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from functools import partial
+from resource import struct_rusage
+from typing import Final
+
+from ostinato.isolation import system
+from ostinato.isolation.family import Family, Run, State, fork
+from ostinato.isolation.frames import Frame, Head, Wire
+from ostinato.isolation.plan import Plan
+from ostinato.isolation.switchboard import Switchboard
+
+LOOK_EVERY: Final = 0.1  # seconds; at what a run with limits uses, and whether what it started has ended
+ORPHANS_EVERY: Final = 0.01
+IDLE_FOR: Final = 60.0  # so long a child beyond the first may have nothing to do
+PREPARES_FOR: Final = 60.0  # so long an import may take
+LEAVES_FOR: Final = 5.0
+LAST_EFFORT: Final = 10.0
+MOST_UNSENT: Final = 1024 * 1024  # bytes for the worker, above which output is left in the pipes
+
+
+class Supervisor:
+    """Serves one worker. Everything happens in `step`."""
+
+    def __init__(self, worker: Wire, plan: Plan) -> None:
+        self._worker, self._plan = worker, plan
+        self._prepared = b""
+        self._waiting = deque[Run]()
+        self._families = dict[int, Family]()  # by the pid of the child
+        self._idle = list[Family]()  # the one that was used last at the end
+        self._ending = list[Family]()  # dead; their orphans may still go on
+        self._board = Switchboard(self._reap_all)
+        self._board.listen(worker, self._on_worker)
+        self._look_at = 0.0  # when to look at deadlines and limits
+        self._output_waits = False
+
+    def run(self) -> None:
+        """Until the worker is gone."""
+        while not self._worker.closed:
+            self.step()
+        self._end_all()
+
+    def step(self) -> None:
+        wait = ORPHANS_EVERY if self._ending else max(self._look_at - time.monotonic(), 0)
+        self._board.wait(wait if self._families else None)
+        if time.monotonic() >= self._look_at:
+            self._look()
+        if self._ending:
+            self._finish_endings()
+        self._assign()
+        self._hold_output()
+
+    # -- the worker
+
+    def _on_worker(self) -> None:
+        for head, body in self._worker.receive():
+            match head["do"]:
+                case "prepare":
+                    self._prepared = body
+                case "run":
+                    self._waiting.append(Run(head["run"], body, head.get("limits", {})))
+                case "stop":
+                    self._stop(head["run"], head["grace"])
+                case "answer":
+                    self._answer(head)
+
+    def _tell(self, head: Head, body: bytes = b"") -> None:
+        self._worker.send(head, body)
+        self._board.send_later(self._worker)
+
+    def _stop(self, run_id: int, grace: float) -> None:
+        """Stop a run: a second time, perhaps sooner. One that has ended already is reported already."""
+        waiting = next((run for run in self._waiting if run.id == run_id), None)
+        if waiting is not None:
+            self._waiting.remove(waiting)
+            self._tell({"ev": "ended", "run": run_id, "stopped": "terminated"})
+            return
+        family = self._with(run_id)
+        if family is None or family.run is None or family.state is not State.BUSY:
+            return
+        first, until = family.run.kill_at is None, time.monotonic() + grace
+        family.run.kill_at = until if family.run.kill_at is None else min(until, family.run.kill_at)
+        if first and family.run.limit is None:
+            family.terminate()
+        self._look_by(min(until, time.monotonic() + LOOK_EVERY))
+
+    def _answer(self, head: Head) -> None:
+        family = self._with(head["run"])
+        if family is not None and family.state is State.BUSY:
+            family.wire.send(head)
+            self._board.send_later(family.wire)
+
+    def _with(self, run_id: int) -> Family | None:
+        return next((each for each in self._families.values() if each.run and each.run.id == run_id), None)
+
+    # -- children
+
+    def _assign(self) -> None:
+        while self._waiting and self._idle:
+            family = self._idle.pop()
+            self._reap(family.pid)  # it may have been killed meanwhile
+            if family.state is State.IDLE:
+                run = self._waiting.popleft()
+                family.begin(run)
+                self._board.send_later(family.wire)
+                if run.limits:
+                    self._look_by(time.monotonic() + LOOK_EVERY)
+        preparing = (
+            sum(each.state is State.PREPARING for each in self._families.values()) if self._waiting else 0
+        )
+        while len(self._waiting) > preparing and self._staff < self._plan.size:
+            if not self._fork():
+                return
+            preparing += 1
+
+    @property
+    def _staff(self) -> int:
+        return sum(each.state not in (State.LEAVING, State.DEAD) for each in self._families.values())
+
+    def _fork(self) -> bool:
+        now = time.monotonic()
+        try:
+            family = fork(self._prepared, self._pass_on, now)
+        except OSError as error:
+            if not self._staff:
+                self._fail_waiting({"why": f"no process could be started: {error.strerror}"})
+            return False
+        self._families[family.pid] = family
+        self._board.listen(family.wire, partial(self._on_child, family))
+        for pipe in family.output.pipes:
+            self._board.listen(pipe, partial(self._on_output, family, pipe))
+        self._tell({"ev": "born", "pid": family.pid})
+        self._look_by(now + PREPARES_FOR)
+        return True
+
+    def _on_output(self, family: Family, pipe: int) -> None:
+        family.output.read(pipe)
+        if not family.output.is_open(pipe):
+            self._board.forget(pipe)
+        if family.run and family.output.written > family.run.limits.get("output", float("inf")):
+            self._exceed(family, "OutputLimit")
+
+    def _on_child(self, family: Family) -> None:
+        for frame in family.wire.receive():
+            self._heard(family, frame)
+        if family.wire.closed:
+            self._board.forget(family.wire)
+
+    def _heard(self, family: Family, frame: Frame) -> None:
+        match frame.head["ev"]:
+            case "ready":
+                family.total = frame.head["total"]
+                self._rest(family)
+            case "ended" if family.run is not None:
+                self._returned(family, family.run, frame)
+            case _:
+                run_id = None if family.run is None else family.run.id
+                self._tell(frame.head | {"run": run_id}, frame.body)
+
+    def _returned(self, family: Family, run: Run, frame: Frame) -> None:
+        run.ended, run.outcome = frame.head, frame.body
+        family.total = frame.head["total"]
+        if run.kill_at is not None:
+            run.stopped = run.stopped or "terminated"
+            self._look_by(time.monotonic())
+        elif frame.head["left"]:
+            family.kill()  # what it started ends with it; then it is reported
+        else:
+            self._report(family, run)
+            family.run = None
+            self._retire_or_rest(family, frame.head)
+
+    def _report(self, family: Family, run: Run) -> None:
+        if family.output.drain() > run.limits.get("output", float("inf")):
+            run.limit = run.limit or "OutputLimit"
+        self._tell(family.report(), run.outcome)
+
+    def _retire_or_rest(self, family: Family, ended: Head) -> None:
+        family.runs += 1
+        family.first_memory = family.first_memory or ended["memory"]
+        grown = ended["memory"] - family.first_memory > self._plan.recycle_memory_mb * system.MB
+        if grown or ended["tired"] or family.runs >= self._plan.recycle_runs:
+            self._dismiss(family)
+        else:
+            self._rest(family)
+
+    def _rest(self, family: Family) -> None:
+        family.state, family.since = State.IDLE, time.monotonic()
+        self._idle.append(family)
+
+    def _dismiss(self, family: Family) -> None:
+        """Let a child go: it has nothing to do."""
+        family.state, family.since = State.LEAVING, time.monotonic()
+        if family in self._idle:
+            self._idle.remove(family)
+        self._board.forget(family.wire)
+        family.wire.close()
+        self._look_by(family.since + LEAVES_FOR)
+
+    def _pass_on(self, pid: int, stream: str, lines: bytes) -> None:
+        family = self._families.get(pid)
+        run_id = None if family is None or family.run is None else family.run.id
+        self._tell({"ev": "out", "run": run_id, "stream": stream, "at": time.time()}, lines)
+
+    # -- the end of processes
+
+    def _reap_all(self) -> None:
+        while self._reap(-1):
+            pass
+
+    def _reap(self, pid: int) -> bool:
+        try:
+            gone, status, used = os.wait4(pid, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if gone == 0:
+            return False
+        family = self._families.get(gone)
+        if family is None:
+            self._orphan_died(gone, used)
+        else:
+            self._died(family, status, used)
+        return True
+
+    def _died(self, family: Family, status: int, used: struct_rusage) -> None:
+        if not family.wire.closed:
+            self._on_child(family)  # its last words
+        was = family.state
+        family.died(status, used)
+        if family in self._idle:
+            self._idle.remove(family)
+        if was is State.PREPARING:
+            self._fail_waiting(_how(status) | {"why": "while its code was imported"})
+        self._ending.append(family)
+
+    def _orphan_died(self, pid: int, used: struct_rusage) -> None:
+        """What a dead child left: it belongs to the run that was seen to have it, or to the only one in question."""
+        owners = [each for each in self._ending if pid in each.relatives] or self._ending
+        if len(owners) == 1:
+            owners[0].count(used)
+
+    def _finish_endings(self) -> None:
+        """Kill what dead children left behind; when there is nothing left, their runs have ended."""
+        if system.HAS_PROC:
+            orphans = set(system.children_of(os.getpid())) - {
+                pid for pid, each in self._families.items() if each.state is not State.DEAD
+            }
+            for pid in orphans:
+                system.kill(pid)
+            if orphans:
+                return
+        ended, self._ending = self._ending, []
+        for family in ended:
+            if not system.HAS_PROC and system.group_lives(family.pid):
+                system.kill(family.pid)
+                self._ending.append(family)
+            else:
+                self._bury(family)
+
+    def _bury(self, family: Family) -> None:
+        if family.run is not None:
+            self._report(family, family.run)
+        family.output.drain()
+        for each in (family.wire, *family.output.pipes):
+            self._board.forget(each)
+        family.wire.close()
+        family.output.close()
+        del self._families[family.pid]
+        self._tell({"ev": "gone", "pid": family.pid})
+
+    def _fail_waiting(self, how: Head) -> None:
+        """A child could not be had: without this the same would be tried for ever."""
+        if self._waiting:
+            self._tell({"ev": "ended", "run": self._waiting.popleft().id} | how)
+
+    def _end_all(self) -> None:
+        """The worker is gone: nothing that it started may go on."""
+        until = time.monotonic() + LAST_EFFORT
+        while time.monotonic() < until:
+            for pid in [*system.descendants(os.getpid()), *self._families]:
+                system.kill(pid)
+            try:
+                while os.wait4(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                return
+            time.sleep(ORPHANS_EVERY)
+
+    # -- deadlines and limits
+
+    def _look_by(self, at: float) -> None:
+        self._look_at = min(self._look_at, at)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        self._look_at = now + IDLE_FOR
+        for family in list(self._families.values()):
+            self._look_after(family, now)
+
+    def _look_after(self, family: Family, now: float) -> None:
+        run = family.run
+        match family.state:
+            case State.BUSY if run is not None and run.kill_at is not None:
+                self._press(family, run, run.kill_at, now)
+            case State.BUSY if run is not None and run.limits and run.limit is None:
+                if (limit := family.exceeded()) is not None:
+                    self._exceed(family, limit)
+                self._look_by(now + LOOK_EVERY)
+            case State.PREPARING | State.LEAVING:
+                until = family.since + (PREPARES_FOR if family.state is State.PREPARING else LEAVES_FOR)
+                if now >= until:
+                    family.kill()
+                else:
+                    self._look_by(until)
+            case State.IDLE if now >= family.since + IDLE_FOR and len(self._idle) > 1:
+                self._dismiss(family)
+
+    def _press(self, family: Family, run: Run, kill_at: float, now: float) -> None:
+        """A run was asked to stop: wait until all of it has, and not for longer than its grace."""
+        if now >= kill_at:
+            run.stopped = "killed"
+            family.kill()
+        elif run.ended is not None and not family.has_descendants:
+            family.kill()
+        else:
+            self._look_by(min(kill_at, now + LOOK_EVERY))
+
+    def _exceed(self, family: Family, limit: str) -> None:
+        if family.run is not None and family.run.limit is None:
+            family.run.limit = limit
+            family.kill()
+
+    def _hold_output(self) -> None:
+        """Leave output in the pipes while the worker does not keep up: who writes waits then."""
+        waits = self._worker.unsent > MOST_UNSENT
+        if waits == self._output_waits:
+            return
+        self._output_waits = waits
+        for family in self._families.values():
+            for pipe in family.output.pipes:
+                self._board.forget(pipe)
+                if not waits and family.output.is_open(pipe):
+                    self._board.listen(pipe, partial(self._on_output, family, pipe))
+
+
+def _how(status: int) -> Head:
+    code = os.waitstatus_to_exitcode(status)
+    return {"signal": -code} if code < 0 else {"exit": code}
+
+
+def main() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the worker decides
+        signal.signal(number, signal.SIG_IGN)
+    worker = socket.socket(fileno=int(sys.argv[1]))
+    plan = Plan.from_json(sys.argv[2])
+    system.adopt_orphans()
+    gc.collect()
+    gc.freeze()  # children share these pages as long as nobody writes to them
+    Supervisor(Wire(worker), plan).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What we ask of the operating system. Where it cannot do a thing (macOS), the nearest is done, or nothing."""
+
+import ctypes
+import errno
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PR_SET_PDEATHSIG: Final = 1
+PR_SET_CHILD_SUBREAPER: Final = 36
+PROC: Final = Path("/proc")
+HAS_PROC: Final = (PROC / "self/stat").exists()
+PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+MB: Final = 1024 * 1024
+
+
+def adopt_orphans() -> None:
+    """From now on, what descends from this process and loses its parent becomes its child."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with(parent: int) -> None:
+    """Be killed when the process that forked this one ends, however it ends."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
+
+
+def descendants(pid: int) -> list[int]:
+    """All that descends from a process, the nearest first, but for what has ended."""
+    found, look_at = list[int](), [pid]
+    while look_at:
+        children = [child for each in look_at for child in children_of(each) if not _has_ended(child)]
+        found += children
+        look_at = children
+    return found
+
+
+def children_of(pid: int) -> list[int]:
+    """The children of a process, also those that have ended and that nobody has waited for."""
+    children = list[int]()
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError):
+                children += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+    return children
+
+
+def kill(pid: int) -> None:
+    """Kill a process, and its group if it leads one."""
+    with suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
+    with suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def group_lives(group: int) -> bool:
+    """Whether a process of that group goes on."""
+    try:
+        os.killpg(group, 0)
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return not HAS_PROC or any(_group_of(int(each)) == group for each in os.listdir(PROC) if each.isdigit())
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process uses: CPU seconds, of its own and of the children it has waited for, and bytes of memory."""
+
+    cpu: float
+    memory: int
+
+
+def usage_of(pid: int) -> Usage | None:
+    """What a process uses now; None when it is gone, or nobody can say."""
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return None
+    user, system, of_children, system_of_children = map(int, fields[11:15])
+    ticks = user + system + of_children + system_of_children
+    return Usage(ticks / TICKS, int(fields[21]) * PAGE)
+
+
+def memory_now() -> int:
+    """The bytes of memory of this process; 0 where nobody can say."""
+    with suppress(OSError):
+        return int(_read("/proc/self/statm").split()[1]) * PAGE
+    return 0
+
+
+def reserved_now() -> int:
+    """The bytes that this process may write to (RLIMIT_DATA counts them), used or not."""
+    with suppress(OSError):
+        return int(_read("/proc/self/statm").split()[5]) * PAGE
+    return 0
+
+
+def forget_peak() -> None:
+    """Let the peak of this process's memory be what it uses now."""
+    with suppress(OSError), open("/proc/self/clear_refs", "wb", buffering=0) as refs:
+        refs.write(b"5")
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return _stat(pid)[0] in "ZX"
+    except OSError:
+        return True
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[2])
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/pid/stat from the state on: the name before them may contain anything."""
+    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+
+
+def _read(path: str) -> str:
+    with open(path, "rb", buffering=0) as file:
+        return file.read(65536).decode("utf-8", "replace")
+
+
+def _prctl(option: int, value: int) -> None:
+    with suppress(AttributeError, OSError):  # not Linux: the groups must do
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

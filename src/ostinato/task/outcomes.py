@@ -1,0 +1,81 @@
+"""What a call of a task came to, as an Outcome: the same on the loop, on a thread and in a process."""
+
+import inspect
+import traceback
+from collections.abc import Callable
+from datetime import datetime
+
+from ostinato.core.outcome import Completed, Deferred, Error, Failed, Outcome
+from ostinato.core.payload import cut, encode_result
+from ostinato.task.context import Context
+from ostinato.task.signals import Defer, GiveUp, RetryLater, Signal
+from ostinato.task.task import Task
+
+MESSAGE_LIMIT = 8 * 1024  # characters
+TRACEBACK_LIMIT = 64 * 1024
+
+COMPLETED = Completed()
+NOT_AWAITED = "The task returned a coroutine that nobody awaits; make it an `async def` that awaits it."
+
+Now = Callable[[], datetime]
+
+_ours = {Task.call.__code__.co_filename}  # their frames tell nobody anything
+
+
+def hide_frames_of(file: str) -> None:
+    """Leave a file that calls tasks out of the beginning of tracebacks."""
+    _ours.add(file)
+
+
+def of_value(value: object, context: Context, now: Now) -> Outcome:
+    """The task returned this."""
+    if value is None:
+        return COMPLETED
+    if isinstance(value, Signal):
+        return of_error(value, now)
+    if inspect.iscoroutine(value):
+        value.close()
+        return Failed(Error("TypeError", NOT_AWAITED), final=True)
+    kept = encode_result(value)
+    if kept.warning is not None:
+        context.log.warning(kept.warning)
+    return Completed(kept.text)
+
+
+def of_error(error: BaseException, now: Now) -> Outcome:
+    """The task raised this."""
+    match error:
+        case Defer():
+            return Deferred(error.until_from(now()))
+        case RetryLater():
+            return Failed(described(error), retry_in=error.delay)
+        case GiveUp():
+            return Failed(described(error), final=True)
+        case _:
+            return Failed(described(error))
+
+
+def described(error: BaseException) -> Error:
+    """An exception, as people read it."""
+    return Error(type(error).__name__, cut(_message(error), MESSAGE_LIMIT), _traceback(error))
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as second:  # noqa: BLE001  whatever a stranger's __str__ raises
+        return f"(its message cannot be shown: {type(second).__name__})"
+
+
+def _traceback(error: BaseException) -> str | None:
+    """The stack as text, from the task's first line on; None where only we would be in it."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename in _ours:
+        frames = frames.tb_next
+    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if frames is None and before is None:
+        return None
+    try:
+        return cut("".join(traceback.format_exception(type(error), error, frames)), TRACEBACK_LIMIT)
+    except Exception:  # noqa: BLE001  it formats what strangers wrote
+        return None
