@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ostinato.clock import Clock, MeasuredClock, SystemClock
 from ostinato.config import Settings
 from ostinato.core.model import Luck
-from ostinato.engine.engine import Engine
 from ostinato.luck import RandomLuck
 from ostinato.store import migrate
 from ostinato.store.database import Database, open_database
@@ -19,6 +18,7 @@ from ostinato.telemetry import Hooks, Telemetry
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from ostinato.engine.engine import Engine
     from ostinato.scheduler import Scheduler
 
 
@@ -54,8 +54,10 @@ def clock_of(database: Database) -> Clock:
     return MeasuredClock(database.now) if database.dialect.kind is Kind.POSTGRES else SystemClock()
 
 
-def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> Engine:
+def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "Engine":
     """Dispatcher, worker and sweeper of this process."""
+    from ostinato.engine.engine import Engine  # a verb of the command line needs none
+
     telemetry = Telemetry(parts.settings, hooks)
     return Engine(
         parts.store,
@@ -69,7 +71,7 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> En
     )
 
 
-def build_api(parts: Parts, desk: "Scheduler", engine: Engine, *, insecure: bool = False) -> "FastAPI":
+def build_api(parts: Parts, desk: "Scheduler", engine: "Engine", *, insecure: bool = False) -> "FastAPI":
     """The HTTP API around a front desk, beside an engine."""
     from ostinato.api import health, metrics  # half a second of imports that only a server needs
     from ostinato.api.app import create_app

@@ -1,14 +1,13 @@
 """The door without a server: the API in this process, over the database of the settings."""
 
-import asyncio
 import getpass
 from collections.abc import MutableMapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from ostinato.api.app import create_app
 from ostinato.cli.door import Reply, Request
+from ostinato.cli.quick import answer_quickly
 from ostinato.config import Settings
 from ostinato.core.access import Caller, Role
 from ostinato.scheduler import Scheduler
@@ -18,24 +17,49 @@ Message = MutableMapping[str, Any]
 
 
 class DirectDoor:
-    """Hands requests to the application as a server would, one at a time."""
+    """Hands requests to the application as a server would, one at a time; what needs none is answered at once."""
 
     def __init__(self, database: str | None) -> None:
         self._parts = open_parts(Settings.load({"database_url": database}))
-        me = Caller(whoami(), Role.ADMIN)
-        desk = Scheduler(self._parts.store, self._parts.clock, self._parts.luck)
-        self._app = create_app(desk, self._parts.settings, recognise=lambda _: me, version=our_version())
-        self._loop = asyncio.Runner()
+        self._me = Caller(whoami(), Role.ADMIN)
+        self._desk = Scheduler(self._parts.store, self._parts.clock, self._parts.luck)
+        self._application: Application | None = None
 
     def now(self) -> datetime:
         return self._parts.clock.now()
+
+    def send(self, request: Request) -> Reply:
+        return answer_quickly(self._desk, self._me.name, request) or self.application.send(request)
+
+    @property
+    def application(self) -> "Application":
+        """The HTTP application, made when it is needed."""
+        if self._application is None:
+            self._application = Application(self._desk, self._parts.settings, self._me)
+        return self._application
+
+    def close(self) -> None:
+        if self._application is not None:
+            self._application.close()
+        self._parts.store.close()
+
+
+class Application:
+    """The API, called as a server calls it."""
+
+    def __init__(self, desk: Scheduler, settings: Settings, me: Caller) -> None:
+        from asyncio import Runner
+
+        from ostinato.api.app import create_app
+
+        self._app = create_app(desk, settings, recognise=lambda _: me, version=our_version())
+        self._loop = Runner()
 
     def send(self, request: Request) -> Reply:
         return self._loop.run(self._answered(request))
 
     def close(self) -> None:
         self._loop.close()
-        self._parts.store.close()
 
     async def _answered(self, request: Request) -> Reply:
         sent: list[Message] = []

@@ -1,0 +1,165 @@
+"""What people ask all day, answered without the HTTP application.
+
+Importing FastAPI and making its routes takes longer than all the rest of a verb, twice over. So the questions and the
+plain controls below are answered from the same parts as their endpoints, wire and front desk, in a line or two each.
+Everything else, and whatever is refused here for its form, goes to the application. A test holds each of these to the
+answer of the application.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from ostinato.cli.door import Reply, Request
+from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.scheduler import JobView, Scheduler
+from ostinato.wire.errors import answer_of, status_of
+from ostinato.wire.executions import ExecutionAnswer, ExecutionList
+from ostinato.wire.job_answer import JobAnswer, JobList
+from ostinato.wire.previews import TimesAnswer
+from ostinato.wire.questions import AllExecutionsQuery, ExecutionQuery, JobQuery, NextQuery, refuse_both
+from ostinato.wire.statistics import JobStatsAnswer, MetricsAnswer
+from ostinato.wire.workers import QueueAnswer, QueueList, WorkerAnswer, WorkerList
+
+Asked = Mapping[str, Any]
+Question = Callable[[Scheduler, str, Asked], BaseModel]
+
+CONTROLS: Final = {"pause": 200, "resume": 200, "cancel": 200, "retry": 200, "run": 202, "restart": 200}
+CONTROL: Final = re.compile(rf"/jobs/([^/]+)/({'|'.join(CONTROLS)})")
+
+
+def answer_quickly(desk: Scheduler, by: str, request: Request) -> Reply | None:
+    """The answer, if this is one of the requests that need no application."""
+    if request.headers or request.body is not None:
+        return None
+    asked = {name: value for name, value in request.query.items() if value is not None}
+    if request.method == "POST" and not asked and (found := CONTROL.fullmatch(request.path)):
+        return _steered(desk, by, _plain(found[1]), found[2])
+    for pattern, question in QUESTIONS.items() if request.method == "GET" else ():
+        if found := re.fullmatch(pattern, request.path):
+            try:
+                return _reply(200, question(desk, _plain(found[1]) if found.groups() else "", asked))
+            except (ValidationError, OstinatoError):
+                return None  # nothing has happened yet: the application knows how to say it
+    return None
+
+
+def _steered(desk: Scheduler, by: str, ref: str, action: str) -> Reply:
+    """A refusal is answered here: to ask again could do it twice."""
+    try:
+        view = getattr(desk.jobs, action)(ref, by=by)
+        return _reply(CONTROLS[action], _jobs(desk, [view])[0])
+    except OstinatoError as error:
+        return _reply(status_of(error), answer_of(error))
+
+
+def _list_jobs(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+    asked = JobQuery.model_validate(query)
+    refuse_both(asked)
+    page = desk.jobs.search(
+        asked.filter(), sort=asked.sort, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
+    )
+    jobs = _jobs(desk, page.items)
+    return JobList(jobs=jobs, total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor)
+
+
+def _get_job(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
+    _nothing_else(query)
+    return _jobs(desk, [desk.jobs.get(ref)])[0]
+
+
+def _next_times(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
+    asked, view = NextQuery.model_validate(query), desk.jobs.get(ref)
+    return TimesAnswer.of(view.definition.schedule, list(desk.jobs.next_times(view.id, asked.n)))
+
+
+def _job_stats(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
+    _nothing_else(query)
+    return JobStatsAnswer.of(desk.jobs.stats(ref))
+
+
+def _list_executions_of(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
+    return _executions(desk, ref, ExecutionQuery.model_validate(query))
+
+
+def _list_executions(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+    asked = AllExecutionsQuery.model_validate(query)
+    return _executions(desk, asked.job, asked)
+
+
+def _executions(desk: Scheduler, job: str | None, asked: ExecutionQuery) -> BaseModel:
+    refuse_both(asked)
+    page = desk.executions.search(
+        job, states=asked.status, task=asked.task, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
+    )
+    runs = [ExecutionAnswer.of(view) for view in page.items]
+    return ExecutionList(
+        executions=runs, total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor
+    )
+
+
+def _get_execution(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
+    _nothing_else(query)
+    return ExecutionAnswer.of(desk.executions.get(_id(ref)))
+
+
+def _list_workers(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+    _nothing_else(query)
+    now = desk.now()
+    found = [WorkerAnswer.of(row, now) for row in desk.workers()]
+    return WorkerList(workers=found, total=len(found))
+
+
+def _list_queues(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+    _nothing_else(query)
+    found = [QueueAnswer.of(row) for row in desk.queues()]
+    return QueueList(queues=found, total=len(found))
+
+
+def _metrics(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+    _nothing_else(query)
+    return MetricsAnswer.of(desk.metrics())
+
+
+QUESTIONS: Final[Mapping[str, Question]] = {
+    "/jobs": _list_jobs,
+    "/jobs/([^/]+)": _get_job,
+    "/jobs/([^/]+)/next": _next_times,
+    "/jobs/([^/]+)/stats": _job_stats,
+    "/jobs/([^/]+)/executions": _list_executions_of,
+    "/executions": _list_executions,
+    "/executions/([^/]+)": _get_execution,
+    "/workers": _list_workers,
+    "/queues": _list_queues,
+    "/scheduler/metrics": _metrics,
+}
+
+
+def _jobs(desk: Scheduler, views: Iterable[JobView]) -> list[JobAnswer]:
+    views = list(views)
+    last = desk.jobs.last_runs(views) if views else {}
+    return [JobAnswer.of(view, last.get(view.id)) for view in views]
+
+
+def _reply(status: int, answer: BaseModel) -> Reply:
+    return Reply(status, answer.model_dump_json(exclude_none=status >= 400).encode(), {})
+
+
+def _plain(part: str) -> str:
+    return unquote(part)
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Invalid("An id is a UUID.") from None
+
+
+def _nothing_else(query: Asked) -> None:
+    if query:
+        raise Invalid("There is nothing to ask for here.")
