@@ -10,7 +10,7 @@ from ostinato.store.database import Database
 from ostinato.store.dialect import from_micros
 from ostinato.store.kept import Kept
 
-NEWEST: Final = 5_000  # runs that speak for all of them
+NEWEST: Final = 2_000  # runs that speak for all of them
 NEWEST_OF_A_JOB: Final = 1_000
 NOTHING: Final = timedelta(0)
 
