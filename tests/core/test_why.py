@@ -290,6 +290,8 @@ NOT_RUN = {
     "somebody there": ({"job": DUE_NOW}, [Because.MISSED], "Nothing has queued it yet, though a process is running."),
     "a run before it": ({"job": DUE_NOW, "in_the_way": BLOCKER}, [Because.PREVIOUS_RUN],
                         "It comes when the run before it (number 7) has ended."),
+    "a full queue": ({"job": DUE_NOW, "queue_bound": 3}, [Because.QUEUE_FULL],
+                     "The queue 'default' is full: the schedule may put 3 into it."),
     "any moment now": ({"job": DUE_NOW, "now": DUE + SECOND}, [], "about to be queued"),
 }  # fmt: skip
 
@@ -312,6 +314,8 @@ def test_the_record_of_an_earlier_time_does_not_answer_for_a_later_one():
 CANCELLED = a_job(JOB.id, every=HOUR, cancelled_at=NOW + MINUTE)
 OVER = a_job(JOB.id, every=HOUR, ended_at=NOW + MINUTE, ended_as=Ending.COMPLETED)
 FAILED = a_job(JOB.id, every=HOUR, ended_at=NOW + MINUTE, ended_as=Ending.FAILED)
+LONG = a_job(JOB.id, every=HOUR, last_due_at=DUE + 9 * HOUR)
+ANEW = a_job(JOB.id, every=HOUR, anchor=DUE, last_due_at=DUE + 9 * HOUR)
 NOTHING = {
     "before creation": ({"at": NOW - SECOND}, Verdict.BEFORE_CREATION, "was created at 2026-11-16 12:00:00 UTC"),
     "cancelled": ({"job": CANCELLED, "events": (an_event("job.cancelled"),)}, Verdict.AFTER_THE_END,
@@ -320,7 +324,9 @@ NOTHING = {
     "failed": ({"job": FAILED}, Verdict.AFTER_THE_END, "The job had failed at 2026-11-16 12:01:00 UTC."),
     "manual": ({"job": a_job(manual=True)}, Verdict.NOTHING_DUE, "only when somebody asks for it"),
     "the first is to come": ({"job": a_job(every=DAY)}, Verdict.NOTHING_DUE, "Nothing was due yet."),
-    "long ago": ({"at": NOW + MINUTE}, Verdict.FORGOTTEN, "no longer kept"),
+    "before the first": ({"at": NOW + MINUTE}, Verdict.NOTHING_DUE, "Nothing was due yet."),
+    "long ago": ({"job": LONG, "at": DUE + MINUTE}, Verdict.FORGOTTEN, "no longer kept"),
+    "before it began anew": ({"job": ANEW, "at": NOW + MINUTE}, Verdict.FORGOTTEN, "has begun anew"),
 }  # fmt: skip
 
 

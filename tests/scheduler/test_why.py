@@ -1,12 +1,14 @@
 """The desk finds in the database what the sentences are made of."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.policy import CatchUp, Overlap
 from ostinato.core.why import Because, Verdict
+from ostinato.store.history import Keep
 from tests.build import HOUR, MINUTE, SECOND
 from tests.store.conftest import FAILURE, LEASE
 
@@ -46,7 +48,7 @@ def test_of_many_occurrences_the_one_at_or_before_the_instant(world, desk, worke
     assert desk.jobs.why(job_id, first + 5 * HOUR).number == 6
     assert desk.jobs.why(job_id, first + 5 * HOUR - SECOND).number == 5
     assert desk.jobs.why(job_id, world.now + 100 * HOUR).number == 30
-    assert desk.jobs.why(job_id, first - SECOND).verdict is Verdict.FORGOTTEN
+    assert desk.jobs.why(job_id, first - SECOND).verdict is Verdict.NOTHING_DUE
     assert desk.jobs.why(job_id, first - HOUR - SECOND).verdict is Verdict.BEFORE_CREATION
 
 
@@ -237,6 +239,30 @@ def test_runs_side_by_side_do_not_wait_for_each_other(world, desk, worker):
     world.advance(MINUTE)
     keep_alive(world, worker)
     assert because(desk.jobs.why(job_id)) == [Because.WORKERS_BUSY]
+
+
+def test_a_bounded_queue_is_full(world, desk, worker):
+    desk.bound_queue("default", 1)
+    jobs = world.add(2)
+    world.advance(HOUR)
+    keep_alive(world, worker)
+    world.fire()
+    world.advance(MINUTE)
+    keep_alive(world, worker)
+    told = {because(desk.jobs.why(job_id))[0] for job_id in jobs}
+    assert told == {Because.WORKERS_BUSY, Because.QUEUE_FULL}
+
+
+def test_what_retention_took_away_is_forgotten(world, desk, worker):
+    job_id = world.add_one(keep_executions=1, keep_days=0)
+    first = world.now + HOUR
+    for _ in range(3):
+        world.advance(HOUR)
+        world.run_all(worker)
+    world.advance(MINUTE)
+    world.store.history.prune(UUID(int=0), world.now, Keep())
+    assert desk.jobs.why(job_id, first + MINUTE).verdict is Verdict.FORGOTTEN
+    assert desk.jobs.why(job_id).number == 3
 
 
 def test_the_end_of_a_job(world, desk, worker):

@@ -73,6 +73,7 @@ class Inquiry:
             in_the_way=lives[-1] if lives else None,
             events=tuple(self._traces.steering(evidence.job.id, evidence.now)),
             present=self._present(due, evidence.now),
+            queue_bound=self._traces.full_queue(evidence.job.definition.queue),
         )
 
     def _present(self, due: datetime, now: datetime) -> tuple[Presence, ...]:

@@ -55,6 +55,12 @@ class Traces:
             found = tx.rows("queue_events_until", before=before, limit=SEARCHED)
         return [rows.EVENT.of(row) for row in found]
 
+    def full_queue(self, name: str) -> int | None:
+        """How much the schedule may put into a queue, if that much may start in it now."""
+        with self._database.read() as tx:
+            found = tx.rows("bounded_queues")
+        return next((most for queue, most, there in found if queue == name and there >= most), None)
+
     def workers(self, since: datetime) -> list[WorkerRow]:
         """Who was seen since an instant, and the last one before it."""
         with self._database.read() as tx:

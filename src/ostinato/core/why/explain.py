@@ -164,6 +164,12 @@ def _not_run(evidence: Evidence, due: datetime) -> Iterator[Told]:
         other = evidence.in_the_way
         cause = Cause(Because.PREVIOUS_RUN, other.started_at, execution_id=other.id)
         yield cause, f"It comes when the run before it (number {other.number}) has ended."
+    elif evidence.queue_bound is not None:
+        queue, most = evidence.job.definition.queue, evidence.queue_bound
+        yield (
+            Cause(Because.QUEUE_FULL, due),
+            f"The queue {queue!r} is full: the schedule may put {most} into it.",
+        )
     else:
         yield Cause(Because.MISSED, due), "Nothing has queued it yet, though a process is running."
 
@@ -187,10 +193,18 @@ def _nothing(evidence: Evidence) -> Why:
         return _why(
             evidence, Verdict.NOTHING_DUE, None, [(None, "The job runs only when somebody asks for it.")]
         )
-    if facts.last_due_at is not None and facts.last_due_at > evidence.at:
-        told = "What happened then is no longer kept, or nothing was due."
+    if facts.last_due_at is not None and facts.last_due_at > evidence.at and not _before_the_first(evidence):
+        told = "What happened then is no longer kept, or the schedule has begun anew since."
         return _why(evidence, Verdict.FORGOTTEN, None, [(None, told)])
     return _why(evidence, Verdict.NOTHING_DUE, None, [(None, "Nothing was due yet.")])
+
+
+def _before_the_first(evidence: Evidence) -> bool:
+    """Whether nothing was due between the beginning of this schedule and the instant."""
+    job, anchor = evidence.job, evidence.job.facts.anchor
+    return (
+        anchor <= evidence.at and timeline.newest_due(job.definition, job.facts, evidence.at, anchor) is None
+    )
 
 
 def _why(evidence: Evidence, verdict: Verdict, due: datetime | None, told: Iterable[Told]) -> Why:

@@ -34,6 +34,7 @@ class Because(StrEnum):
     UNKNOWN_TASK = "unknown_task"
     QUEUE_NOT_SERVED = "queue_not_served"
     QUEUE_PAUSED = "queue_paused"
+    QUEUE_FULL = "queue_full"
     PREVIOUS_RUN = "previous_run"
     PAUSED = "paused"
     CANCELLED = "cancelled"
@@ -89,6 +90,7 @@ class Evidence:
     present: tuple[Presence, ...] = ()  # who worked around that time
     queue_paused: Event | None = None  # that its queue was paused while it waited, and by whom
     queue_resumed_at: datetime | None = None
+    queue_bound: int | None = None  # its queue takes no more than this from the schedule, and has as many now
 
 
 @dataclass(frozen=True, slots=True)
