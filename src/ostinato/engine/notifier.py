@@ -32,7 +32,8 @@ MOST_ATTEMPTS: Final = 15  # over about eight hours
 GONE: Final = 410  # whoever answers this wants no more
 KEPT: Final = timedelta(days=30)  # what was delivered or given up
 
-LATE_EVERY: Final = 5.0  # seconds
+REFRESH_EVERY: Final = 2.0  # seconds
+LATE_EVERY: Final = 5.0
 LATE_SINCE: Final = timedelta(days=1)  # of what is older nobody is told who has just come
 THRESHOLDS_EVERY: Final = 30.0
 PRUNE_EVERY: Final = 600.0
@@ -70,12 +71,13 @@ class Notifier:
 
     def _look(self) -> list[ToSend]:
         outbox, now = self._store.outbox, self._clock.now()
-        outbox.refresh()
-        self._hooks = outbox.hooks()
-        if self._hooks:
-            self._find(now)
+        if self._time_for("refresh", REFRESH_EVERY):
+            self._hooks = outbox.refresh()
         if self._time_for("prune", PRUNE_EVERY):
             outbox.prune(now - KEPT)
+        if not self._hooks:
+            return []
+        self._find(now)
         due = outbox.next_due()
         if due is None or due > now:
             return []

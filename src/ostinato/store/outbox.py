@@ -124,9 +124,11 @@ class Outbox:
         with self._database.read() as tx:
             return {to_uuid(row[0]): Tally(*map(int, row[1:])) for row in tx.rows("count_deliveries")}
 
-    def refresh(self) -> None:
+    def refresh(self) -> list[Hook]:
         """Look up who wants to be told: changes that are saved here from now on are held against these."""
-        self._notices.use(self.hooks())
+        hooks = self.hooks()
+        self._notices.use(hooks)
+        return hooks
 
     # -- finding what no change tells
 

@@ -25,7 +25,7 @@ WHERE true ON CONFLICT (hook_id, topic) DO NOTHING
 SELECT topic FROM {outbox} WHERE hook_id = :id AND topic {in: topics text} AND created_at > :since
 
 -- name: next_notice
-SELECT min(due_at) FROM {outbox} WHERE due_at IS NOT NULL
+SELECT min(o.due_at) FROM {outbox} AS o WHERE o.due_at IS NOT NULL AND o.hook_id IN (SELECT h.id FROM {hooks} AS h)
 
 -- name: claim_notices
 -- Whoever claims one has until then to send it.
