@@ -1,5 +1,6 @@
 """`ostinato db upgrade` and `db check`."""
 
+import json
 import sqlite3
 
 import pytest
@@ -123,3 +124,19 @@ def test_a_backup_of_nothing(ostinato, sqlite_url, tmp_path):
     assert (answer.code, answer.out) == (3, "")
     assert not (tmp_path / "ostinato.db").exists()
     assert ostinato("db", "restore", "copy.db", "--database", sqlite_url).code == 3
+
+
+def test_everything_as_json(ostinato, database_url, tmp_path):
+    def answer(*arguments):
+        return json.loads(ostinato("db", *arguments, "--database", database_url, "--json").out)
+
+    upgraded = answer("upgrade")
+    assert upgraded["applied"][0] == "0001_heart"
+    assert answer("check") == {
+        "database": upgraded["database"],
+        "version": upgraded["version"],
+        "problems": [],
+    }
+    copy = tmp_path / "copy.db"
+    assert answer("backup", str(copy)) == {"file": str(copy), "bytes": copy.stat().st_size}
+    assert answer("restore", str(copy)) == {"database": upgraded["database"], "file": str(copy)}

@@ -1,5 +1,6 @@
 """What all commands have in common: help, version, exit codes, and how `--app` is found."""
 
+import os
 import subprocess
 import sys
 
@@ -19,7 +20,8 @@ number = 7
 def test_help_names_every_command(ostinato, arguments):
     answer = ostinato(*arguments)
     assert answer.code == 0
-    for command in ("serve", "worker", "preview", "db"):
+    for command in ("serve", "worker", "preview", "db", "job", "execution", "workers", "queue", "stats", "top", "token",
+                    "key", "config", "doctor", "export", "import"):  # fmt: skip
         assert f"\n  {command} " in answer.out
 
 
@@ -134,3 +136,24 @@ def test_a_closed_pipe_is_no_error(monkeypatch, tmp_path):
     with (tmp_path / "out").open("w") as out:
         monkeypatch.setattr("sys.stdout", out)
         assert run(["preview", "30m"]) == 0
+
+
+def complete(words: str, place: int) -> list[str]:
+    """What a shell would offer."""
+    code = "from ostinato.cli import main; main()"
+    asked = {"_OSTINATO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | asked
+    )
+    return done.stdout.split()
+
+
+def test_shells_complete_commands_and_flags():
+    assert complete("ostinato jo", 1) == ["job"]
+    assert complete("ostinato job pa", 2) == ["pause"]
+    assert complete("ostinato job list --wa", 3) == ["--watch"]
+
+
+def test_completion_can_be_installed(ostinato):
+    answer = ostinato("--help")
+    assert "--install-completion" in answer.out

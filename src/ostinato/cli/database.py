@@ -1,13 +1,14 @@
 """The commands that look after the database."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
+from ostinato.cli.show import Sentences, print_json, show
 from ostinato.config import Settings
 from ostinato.core.errors import NotFound
 from ostinato.luck import RandomLuck
@@ -18,37 +19,54 @@ from ostinato.store.sqlite import SqliteDatabase
 from ostinato.store.store import Store
 
 
-def upgrade(url: str | None) -> None:
+def upgrade(url: str | None, as_json: bool) -> None:
     """Make the schema, or bring it up to date."""
     with closing(_open(url)) as database:
         applied = migrate.upgrade(database)
-        typer.echo(f"{database.name} is at version {migrate.schema_version(database)}.")
-    typer.echo(f"Applied {', '.join(applied)}." if applied else "There was nothing to do.")
+        version = migrate.schema_version(database)
+    told = f"Applied {', '.join(applied)}." if applied else "There was nothing to do."
+    _tell(
+        {"database": database.name, "version": version, "applied": applied},
+        [f"{database.name} is at version {version}.", told],
+        as_json,
+    )
 
 
-def check(url: str | None) -> None:
+def check(url: str | None, as_json: bool) -> None:
     """Look for what does not add up."""
     with closing(opened(url)) as database:
         problems = _problems(database)
-        typer.echo(f"{database.name} is at version {migrate.schema_version(database)}.")
-    for problem in problems or ["Everything adds up."]:
-        typer.echo(problem)
+        version = migrate.schema_version(database)
+    _tell(
+        {"database": database.name, "version": version, "problems": problems},
+        [f"{database.name} is at version {version}.", *(problems or ["Everything adds up."])],
+        as_json,
+    )
     if problems:
         raise typer.Exit(FOUND_SOMETHING)
 
 
-def backup(file: Path, url: str | None) -> None:
+def backup(file: Path, url: str | None, as_json: bool) -> None:
     """Copy everything into a file, while everything runs."""
     with closing(opened(url, patience=copying.LIFETIME)) as database, _progress("Copying") as told:
         copying.backup(database, file, told)
-    typer.echo(f"{file} has everything, {file.stat().st_size:,} bytes.")
+    size = file.stat().st_size
+    _tell({"file": str(file), "bytes": size}, [f"{file} has everything, {size:,} bytes."], as_json)
 
 
-def restore(file: Path, url: str | None) -> None:
+def restore(file: Path, url: str | None, as_json: bool) -> None:
     """Bring a backup into a database that is empty."""
     with closing(_open(url, copying.LIFETIME)) as database, _progress("Restoring") as told:
         copying.restore(file, database, told)
-        typer.echo(f"{database.name} has everything that {file} has.")
+    said = f"{database.name} has everything that {file} has."
+    _tell({"database": database.name, "file": str(file)}, [said], as_json)
+
+
+def _tell(answer: object, sentences: Sequence[str], as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        show(Sentences(sentences))
 
 
 def opened(url: str | None, patience: float = 30.0) -> Database:

@@ -42,6 +42,7 @@ QueuesOption = Annotated[
 ConcurrencyOption = Annotated[
     int | None, typer.Option("--concurrency", metavar="N", help="Run so many at once.")
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, and nothing else.")]
 MigrateOption = Annotated[
     bool, typer.Option("--migrate", help="First bring the schema of PostgreSQL up to date.")
 ]
@@ -133,44 +134,44 @@ def preview(
 
 
 @database.command()
-def upgrade(database: DatabaseOption = None) -> None:
+def upgrade(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Make the schema, or bring it up to date."""
     from ostinato.cli.database import upgrade
 
-    upgrade(database)
+    upgrade(database, as_json)
 
 
 @database.command()
-def check(database: DatabaseOption = None) -> None:
+def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Look for what does not add up (then: exit code 1)."""
     from ostinato.cli.database import check
 
-    check(database)
+    check(database, as_json)
 
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file.")]
 
 
 @database.command()
-def backup(file: FileArgument, database: DatabaseOption = None) -> None:
+def backup(file: FileArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Copy everything into a new SQLite file, while everything runs."""
     from ostinato.cli.database import backup
 
-    backup(file, database)
+    backup(file, database, as_json)
 
 
 @database.command()
-def restore(file: FileArgument, database: DatabaseOption = None) -> None:
+def restore(file: FileArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Bring a backup into a database that is empty, of either kind."""
     from ostinato.cli.database import restore
 
-    restore(file, database)
+    restore(file, database, as_json)
 
 
 @cli.command()
 def doctor(
     database: DatabaseOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Is everything well? If not: what to do (and exit code 1)."""
     from ostinato.cli.doctor import doctor
