@@ -15,13 +15,6 @@ from ostinato.cli.show import Answer, Sentences, note
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid, NotFound
 
-# What people write about a job. The rest of an answer is what has become of it.
-WRITTEN: Final = (
-    "key", "name", "description", "owner", "task", "args", "queue", "priority", "tags", "metadata", "schedule",
-    "first_run", "start_at", "end_at", "fixed_delay", "total_repeats", "window", "jitter", "catch_up", "late_after",
-    "catch_up_limit", "catch_up_within", "overlap", "max_overlap", "max_retries", "backoff", "retry_reset_period",
-    "when_exhausted", "on_lost", "timeout", "keep_executions", "keep_days",
-)  # fmt: skip
 PAUSED: Final = "is_paused"
 GOING_ON: Final = ("pending", "scheduled", "queued", "running", "paused")
 STDIO: Final = "-"
@@ -64,12 +57,19 @@ def export(
 
 def body_of(job: Answer) -> dict[str, Any]:
     """What makes this job again. An interval goes on where it is: its next time is the new one's first."""
-    body = {name: job[name] for name in WRITTEN if job[name] not in (None, "", [], {})}
+    body = {name: job[name] for name in _written() if job.get(name) not in (None, "", [], {})}
     if "every" in job["schedule"] and job["start_at"] is None and job["status"] == "scheduled":
         body["start_at"] = job["next_run_at"]
     if job[PAUSED]:
         body[PAUSED] = True
     return body
+
+
+def _written() -> list[str]:
+    """What people write about a job, in our words; a schedule names its zone itself."""
+    from ostinato.wire.ours import OurWords
+
+    return [name for name in OurWords.model_fields if name != "timezone"]
 
 
 @contextmanager
