@@ -17,13 +17,18 @@ from uuid import UUID
 
 from ostinato.app.handle import Handle
 from ostinato.app.options import (
+    ISOLATION,
     JOB_OPTIONS,
+    LIMITS,
     POLICY_OPTIONS,
     SCHEDULED_RETRIES,
+    TASK_OPTIONS,
     JobOptions,
+    TaskOptions,
     check_names,
     define,
     has_schedule,
+    isolation_from,
     schedule_from,
 )
 from ostinato.app.tasks import AppTask, run_once, without_schedule
@@ -31,6 +36,7 @@ from ostinato.config import Settings
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
+from ostinato.core.policy import Isolation
 from ostinato.logs import configure_logging
 from ostinato.task import Call, Context, Registry, Task
 from ostinato.telemetry import Hook, Hooks
@@ -99,10 +105,10 @@ class Ostinato:
     @overload
     def task(self, function: Callable[P, R], /) -> AppTask[P, R]: ...
     @overload
-    def task(self, /, **options: Unpack[JobOptions]) -> Decorator: ...
-    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]) -> Any:
+    def task(self, /, **options: Unpack[TaskOptions]) -> Decorator: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]) -> Any:
         """Make a function a task, called `name=` or as the function is. With `every=` or `cron=` also declare a job."""
-        check_names(options, JOB_OPTIONS)
+        check_names(options, TASK_OPTIONS)
         name = options.pop("name", "")
         if function is not None:
             return self._add(function, name, options)
@@ -112,14 +118,22 @@ class Ostinato:
         """Make a function a task at run time, by name."""
         return self._add(function, name, {})
 
-    def _add(self, function: Callable[..., Any], name: str, options: JobOptions) -> AppTask[..., Any]:
-        task = AppTask(self, function, name, options)
+    def _add(self, function: Callable[..., Any], name: str, said: TaskOptions) -> AppTask[..., Any]:
+        options = cast(JobOptions, {option: value for option, value in said.items() if option != ISOLATION})
+        task = AppTask(self, function, name, options, isolation_from(said))
+        self._check_limits(task)
         self.registry.add(task)
         if has_schedule(options):
             self.schedule(task.bind(), **options)
         elif strange := next((option for option in options if option not in POLICY_OPTIONS), None):
             raise Invalid(f"{strange}= needs a schedule: say every= or cron= too.")
         return task
+
+    def _check_limits(self, task: AppTask[..., Any]) -> None:
+        by_default = Isolation.ASYNC if task.is_async else self.settings.isolation
+        if (task.isolation or by_default) is not Isolation.PROCESS:
+            for limit in task.options.keys() & set(LIMITS):
+                raise Invalid(f'{limit}= needs a process of its own: say isolation="process" too.')
 
     def call(self, task: str, /, **args: Any) -> Call:
         """A task by its name, with its arguments: also one that only other processes know."""

@@ -9,7 +9,7 @@ from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid, InvalidSchedule
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
-from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
+from ostinato.core.policy import CatchUp, FirstRun, Isolation, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.retry import Backoff, BackoffKind
 from ostinato.core.schedule import Cron, Every, Manual, Schedule
 from ostinato.core.window import Window
@@ -32,6 +32,10 @@ class Policy(TypedDict, total=False):
     queue: str
     keep_executions: int
     keep_days: int
+    cpu_limit: Duration | None
+    memory_limit_mb: int
+    open_files_limit: int
+    output_limit_mb: int
     name: str
     description: str
     tags: Sequence[str]
@@ -66,12 +70,23 @@ class JobOptions(Policy, Timing, total=False):
     key: str
 
 
+class TaskOptions(JobOptions, total=False):
+    """What can be said about a task: where it runs, and what its jobs are like."""
+
+    isolation: Literal["async", "thread", "process"]
+
+
 POLICY_OPTIONS: Final = frozenset(Policy.__annotations__)
 JOB_OPTIONS: Final = frozenset(JobOptions.__annotations__)
+TASK_OPTIONS: Final = frozenset(TaskOptions.__annotations__)
+LIMITS: Final = ("cpu_limit", "memory_limit_mb", "open_files_limit", "output_limit_mb")
 SCHEDULED_RETRIES: Final = 3
-NUMBERS: Final = ("total_repeats", "catch_up_limit", "max_overlap", "keep_executions", "keep_days")
+NUMBERS: Final = (
+    "total_repeats", "catch_up_limit", "max_overlap", "keep_executions", "keep_days", "memory_limit_mb",
+    "open_files_limit", "output_limit_mb",
+)  # fmt: skip
 DURATIONS: Final = ("jitter", "late_after", "catch_up_within")
-DURATIONS_OR_NONE: Final = ("retry_reset_period", "timeout")
+DURATIONS_OR_NONE: Final = ("retry_reset_period", "timeout", "cpu_limit")
 CHOICES: Final[dict[str, Any]] = {
     "first_run": FirstRun,
     "catch_up": CatchUp,
@@ -79,6 +94,7 @@ CHOICES: Final[dict[str, Any]] = {
     "when_exhausted": WhenExhausted,
     "on_lost": OnLost,
 }
+ISOLATION: Final = "isolation"
 
 
 def has_schedule(options: Mapping[str, Any]) -> bool:
@@ -149,8 +165,16 @@ def instant(value: datetime, what: str = "The time") -> datetime:
     return value.astimezone(UTC)
 
 
+def isolation_from(options: TaskOptions) -> Isolation | None:
+    """Where a task asked to run; None when it leaves that to its kind and to the worker."""
+    return None if ISOLATION not in options else _one_of(Isolation, ISOLATION, options["isolation"])
+
+
 def _choice(name: str, value: str) -> Any:
-    kind = CHOICES[name]
+    return _one_of(CHOICES[name], name, value)
+
+
+def _one_of(kind: Any, name: str, value: object) -> Any:
     try:
         return kind(value)
     except ValueError:

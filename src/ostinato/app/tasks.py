@@ -20,6 +20,7 @@ from ostinato.app.handle import Handle
 from ostinato.app.options import POLICY_OPTIONS, Duration, JobOptions, Policy, check_names, define, instant
 from ostinato.core.duration import parse_duration
 from ostinato.core.model import Definition
+from ostinato.core.policy import Isolation
 from ostinato.core.schedule import Once
 from ostinato.task import Call, Context, Task
 
@@ -83,12 +84,31 @@ class AppTask(Task[P, R]):
 
     @overload
     def __init__(
-        self, app: "Ostinato", function: Callable[Concatenate[Context, P], R], name: str, options: JobOptions
+        self,
+        app: "Ostinato",
+        function: Callable[Concatenate[Context, P], R],
+        name: str,
+        options: JobOptions,
+        isolation: Isolation | None = None,
     ) -> None: ...
     @overload
-    def __init__(self, app: "Ostinato", function: Callable[P, R], name: str, options: JobOptions) -> None: ...
-    def __init__(self, app: "Ostinato", function: Callable[..., R], name: str, options: JobOptions) -> None:
-        super().__init__(function, name)
+    def __init__(
+        self,
+        app: "Ostinato",
+        function: Callable[P, R],
+        name: str,
+        options: JobOptions,
+        isolation: Isolation | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        app: "Ostinato",
+        function: Callable[..., R],
+        name: str,
+        options: JobOptions,
+        isolation: Isolation | None = None,
+    ) -> None:
+        super().__init__(function, name, isolation)
         self._app = app
         self.options = options
         self._plain = Enqueueing(app, self, Manner(without_schedule(options)))

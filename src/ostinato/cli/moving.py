@@ -200,9 +200,15 @@ def import_crontab(
             "Say which crontab: a file, or - for standard input (crontab -l | ostinato import crontab -)."
         )
     zone_name = zone(timezone or Settings.load().timezone).key
-    crontab.import_crontab(
-        desk,
-        crontab.Wish(
-            file, task, queue, zone_name, system=system, keep_cron=keep_cron, yes=yes, verify=verify
-        ),
+    wish = crontab.Wish(
+        file,
+        task,
+        queue,
+        zone_name,
+        timezone is not None,
+        system=system,
+        keep_cron=keep_cron,
+        yes=yes,
+        verify=verify,
     )
+    crontab.import_crontab(desk, wish)

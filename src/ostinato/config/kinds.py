@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from ostinato.config.secret import Secret
 from ostinato.core.duration import format_duration, parse_duration
+from ostinato.core.policy import Isolation
 from ostinato.core.zones import zone
 
 T = TypeVar("T")
@@ -87,6 +88,16 @@ def switch() -> Kind[bool]:
 
 def one_of(choices: type[E]) -> Kind[E]:
     return Kind("one of " + ", ".join(choices), lambda value: choices(str(value).strip().lower()))
+
+
+def def_isolation() -> Kind[Isolation]:
+    def parse(value: object) -> Isolation:
+        wanted = Isolation(str(value).strip().lower())
+        if wanted is Isolation.ASYNC:
+            raise ValueError
+        return wanted
+
+    return Kind("thread or process", parse)
 
 
 def names() -> Kind[tuple[str, ...]]:

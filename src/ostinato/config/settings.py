@@ -27,6 +27,7 @@ from ostinato.config.kinds import (
     Kind,
     LogFormat,
     LogLevel,
+    def_isolation,
     duration,
     masked,
     names,
@@ -40,6 +41,7 @@ from ostinato.config.kinds import (
 from ostinato.config.secret import Secret
 from ostinato.core.duration import DAY, SECOND
 from ostinato.core.errors import Invalid, InvalidSetting
+from ostinato.core.policy import Isolation
 
 PREFIX = "OSTINATO_"
 HANDED_TO_COMMANDS = frozenset(
@@ -107,6 +109,27 @@ class Settings:
         "OSTINATO_SHUTDOWN_GRACE",
         duration("0s"),
         "How long running tasks may go on once their worker is told to stop.",
+    )
+    isolation: Isolation = setting(
+        Isolation.THREAD,
+        "OSTINATO_ISOLATION",
+        def_isolation(),
+        "Where `def` tasks run that do not say it themselves.",
+    )
+    stop_grace: timedelta = setting(
+        5 * SECOND,
+        "OSTINATO_STOP_GRACE",
+        duration("0s"),
+        "How long a process that is told to stop (SIGTERM) has before it is killed.",
+    )
+    recycle_runs: int = setting(
+        1000, "OSTINATO_RECYCLE_RUNS", number(1, 1_000_000_000), "After how many runs a process is replaced."
+    )
+    recycle_memory_mb: int = setting(
+        256,
+        "OSTINATO_RECYCLE_MEMORY_MB",
+        number(0, 100_000_000),
+        "By how much a process may grow before it is replaced.",
     )
     keep_executions: int = setting(
         100,

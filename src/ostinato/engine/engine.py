@@ -27,6 +27,7 @@ from ostinato.engine.notifier import Notifier
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import NOTHING, Identity, Worker
+from ostinato.isolation.plan import Plan
 from ostinato.measures import RunTimes, StoreTimes, Totals
 from ostinato.outgoing import Outgoing
 from ostinato.store.history import Keep
@@ -88,7 +89,14 @@ class Engine:
     ) -> None:
         self._store, self._clock, self._telemetry, self._settings = store, clock, telemetry, settings
         self._executor = StoreThreads(STORE_THREADS)
-        identity = Identity(app, version, settings.queues, settings.concurrency, settings.lease)
+        processes = Plan(
+            recycle_runs=settings.recycle_runs,
+            recycle_memory_mb=settings.recycle_memory_mb,
+            grace=settings.stop_grace,
+        )
+        identity = Identity(
+            app, version, settings.queues, settings.concurrency, settings.lease, processes, settings.isolation
+        )
         self.worker = Worker(store, registry, clock, luck, telemetry, identity, self._executor)
         self.dispatcher = Dispatcher(store, clock, luck, telemetry)
         keep = Keep(settings.keep_executions, settings.keep_days)

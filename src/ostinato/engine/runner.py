@@ -331,6 +331,9 @@ class Runner:
         running.start(timeout)
         return running
 
+    def runs_in_process(self, task: Task[..., Any]) -> bool:
+        return self._kind(task) is OnProcess
+
     def _kind(self, task: Task[..., Any]) -> type[Running]:
         if task.isolation is None:
             return OnLoop if task.is_async else self._functions

@@ -20,11 +20,14 @@ from ostinato.core.errors import Invalid, LeaseLost, StoreError
 from ostinato.core.model import Claimed, Finished, Json, Luck
 from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
+from ostinato.core.policy import Isolation
 from ostinato.engine.dispatcher import Step
 from ostinato.engine.lease import Lease
 from ostinato.engine.overlong import LEAST, Overlong, Run
 from ostinato.engine.runner import Runner, Running
 from ostinato.engine.threads import Threads
+from ostinato.isolation.plan import Plan
+from ostinato.isolation.pool import Pool
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 from ostinato.task import Context, Registry
@@ -41,6 +44,7 @@ MOST_AT_ONCE: Final = 500  # claimed or settled in one transaction
 MOST_UNSETTLED: Final = 2000  # so many, and
 LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
 LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
+PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
 NOTHING: Final = Step(0, None)
 
 
@@ -53,6 +57,8 @@ class Identity:
     queues: tuple[str, ...]
     concurrency: int
     lease: timedelta
+    processes: Plan = Plan()
+    functions: Isolation = Isolation.THREAD  # where `def` tasks run that do not say it themselves
 
 
 class Worker:
@@ -73,7 +79,10 @@ class Worker:
         self.lease = Lease(store, clock, identity.lease)
         self.bell = asyncio.Event()  # something to claim, or room for it
         self.ended = asyncio.Event()  # something to settle
-        self._runner = Runner(Threads(identity.concurrency), clock, self._on_finished)
+        self._pool = Pool(replace(identity.processes, size=identity.concurrency), self._modules)
+        self._runner = Runner(
+            Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions
+        )
         self._running: dict[Running, Claimed] = {}
         self._finished: list[Finished] = []
         self._full = False  # the last claim brought as much as there was room for
@@ -191,10 +200,10 @@ class Worker:
         if self._progress:
             self._progress.pop((running.execution_id, running.fence), None)
         self._reported_stuck.discard(running)
-        self._end(self._running.pop(running), outcome)
+        self._end(self._running.pop(running), outcome, running.account)
 
-    def _end(self, claimed: Claimed, outcome: Outcome) -> None:
-        self._finished.append(Finished(claimed.live, outcome, self._clock.now(), claimed.definition))
+    def _end(self, claimed: Claimed, outcome: Outcome, account: Json | None = None) -> None:
+        self._finished.append(Finished(claimed.live, outcome, self._clock.now(), claimed.definition, account))
         self.ended.set()
         self.bell.set()
 
@@ -298,6 +307,7 @@ class Worker:
 
     async def leave(self) -> None:
         """Settle what has ended, hand back what has not, close the row."""
+        await self._pool.end_all(PROCESSES_HAVE)  # nobody else may begin what still runs here
         while self._finished:
             await self.flush()
         if self.lease.worker_id is not None and not self.lease.closed:
@@ -305,8 +315,15 @@ class Worker:
             self._telemetry.changed(changes)
 
     def close(self) -> None:
-        """Let its threads go, each when it is done."""
+        """Let its threads go, each when it is done, and its processes now."""
         self._runner.threads.stop()
+        self._pool.close()
+
+    def _modules(self) -> list[str]:
+        """What has to be imported to run the tasks that run in processes."""
+        tasks = [self._registry.get(name) for name in self._registry.names()]
+        of_process = {each.function.__module__ for each in tasks if self._runner.runs_in_process(each)}
+        return sorted(of_process)
 
 
 def _not_in_the_future(finished: Sequence[Finished], now: datetime) -> list[Finished]:

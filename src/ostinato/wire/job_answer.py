@@ -130,6 +130,10 @@ class JobAnswer(BaseModel):
     timeout: str | None
     keep_executions: int | None
     keep_days: int | None
+    cpu_limit: str | None
+    memory_limit_mb: int | None
+    open_files_limit: int | None
+    output_limit_mb: int | None
 
     @classmethod
     def of(cls, view: JobView, last: LastRun | None) -> "JobAnswer":
@@ -232,4 +236,8 @@ def _policies(policies: Policies) -> dict[str, Any]:
         "timeout": span_or_none(policies.timeout),
         "keep_executions": policies.keep_executions,
         "keep_days": policies.keep_days,
+        "cpu_limit": span_or_none(policies.cpu_limit),
+        "memory_limit_mb": policies.memory_limit_mb,
+        "open_files_limit": policies.open_files_limit,
+        "output_limit_mb": policies.output_limit_mb,
     }

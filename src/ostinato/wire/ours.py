@@ -18,6 +18,7 @@ from ostinato.core.window import Window
 from ostinato.wire.words import Instant, Span, Switch, Text, Whole, Words, WrongField
 
 Count = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
+Limit = Annotated[Whole, Field(ge=1, le=100_000_000)]
 
 
 class BackoffWords(Words):
@@ -85,12 +86,16 @@ class OurWords(Words):
     timeout: Span | None = None
     keep_executions: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
     keep_days: Annotated[Whole, Field(ge=0, le=36_500)] | None = None
+    cpu_limit: Span | None = None
+    memory_limit_mb: Limit | None = None
+    open_files_limit: Limit | None = None
+    output_limit_mb: Limit | None = None
 
 
 POLICIES: Final = frozenset(field.name for field in fields(Policies))
 MAY_BE_NONE: Final = frozenset(
     {"key", "start_at", "end_at", "window", "catch_up_within", "retry_reset_period", "timeout", "keep_executions",
-     "keep_days"}
+     "keep_days", "cpu_limit", "memory_limit_mb", "open_files_limit", "output_limit_mb"}
 )  # fmt: skip
 TEXTS: Final = ("task", "key", "name", "description", "queue", "priority", "owner", "app")
 
@@ -119,10 +124,10 @@ def schedule_of(words: Mapping[str, Any] | str, timezone: str, now: datetime) ->
 
 def zoned(schedule: Schedule, timezone: str) -> Schedule:
     """The same wall times in another zone."""
+    if not isinstance(schedule, Cron):
+        raise WrongField("timezone", "Only a cron schedule has a time zone; intervals count real time.")
     with about("timezone"):
-        if isinstance(schedule, Cron):
-            return Cron(schedule.expression, timezone)
-    raise WrongField("timezone", "Only a cron schedule has a time zone; intervals count real time.")
+        return Cron(schedule.expression, timezone)
 
 
 @contextmanager
@@ -153,6 +158,6 @@ def _backoff(backoff: Backoff, words: BackoffWords) -> Backoff:
         given["spread"] = given.pop("jitter")
     for name in given.keys() & {"steps", "never_retry"}:
         given[name] = tuple(given[name])
-    if given.get("steps") and "kind" not in given:
-        given = {"kind": BackoffKind.STEPS, "cap": max(given["steps"])} | given
+    if "steps" in given and "kind" not in given:
+        given = {"kind": BackoffKind.STEPS, "cap": max(given["steps"], default=backoff.cap)} | given
     return replace(backoff, **given)
