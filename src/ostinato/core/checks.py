@@ -16,6 +16,7 @@ LONGEST: Final = {"task": 200, "key": 200, "name": 200, "owner": 200, "app": 100
 MOST_TAGS: Final = 50
 LONGEST_TAG: Final = 100
 LONGEST_WAIT: Final = timedelta(days=3660)
+MOST_OF_ANYTHING: Final = 100_000_000  # that a run may be allowed: a hundred terabytes, in megabytes
 
 
 def check_definition(definition: Definition) -> None:
@@ -68,6 +69,9 @@ def _policy_flaws(policies: Policies, recurring: bool) -> Iterator[str]:
         yield f"keep_executions must be between 1 and 10,000, not {policies.keep_executions}."
     if policies.keep_days is not None and not 0 <= policies.keep_days <= 36_500:
         yield f"keep_days must be between 0 and 36,500, not {policies.keep_days}."
+    for name in ("memory_limit_mb", "open_files_limit", "output_limit_mb"):
+        if (limit := getattr(policies, name)) is not None and not 1 <= limit <= MOST_OF_ANYTHING:
+            yield f"{name} must be between 1 and {MOST_OF_ANYTHING:,}, not {limit}."
     yield from _wait_flaws(policies)
     yield from _bound_flaws(policies)
     if policies.when_exhausted is WhenExhausted.WAIT_RESET and policies.retry_reset_period is None:
@@ -77,7 +81,11 @@ def _policy_flaws(policies: Policies, recurring: bool) -> Iterator[str]:
 
 
 def _wait_flaws(policies: Policies) -> Iterator[str]:
-    positive = {"timeout": policies.timeout, "retry_reset_period": policies.retry_reset_period}
+    positive = {
+        "timeout": policies.timeout,
+        "retry_reset_period": policies.retry_reset_period,
+        "cpu_limit": policies.cpu_limit,
+    }
     for name, value in positive.items():
         if value is not None and not timedelta(0) < value <= LONGEST_WAIT:
             yield f"{name} must be more than nothing and at most ten years."
