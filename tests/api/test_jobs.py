@@ -150,6 +150,20 @@ def test_the_same_thing_said_twice_and_differently_is_refused(api, body, field):
         ({"task": "fine", "interval_minutes": 100_000_000, "interval_type": "days"}, "calendar"),
         ({"task": "fine", "schedule_time": "every noon"}, "cron"),
         ({"task": "fine", "schedule_time": "0 9 * * *", "timezone": "Mars/Base"}, "Mars/Base"),
+        ({"task": "fine", "interval_minutes": 30, "schedule_time": "nonsense"}, "cron"),
+        (
+            {"task": "fine", "schedule": "1h", "timezone": "Europe/Paris"},
+            "Only a cron schedule has a time zone",
+        ),
+        ({"task": "fine", "timezone": "Europe/Paris"}, "Only a cron schedule has a time zone"),
+        (
+            {"task": "fine", "schedule": {"cron": "@daily", "timezone": "UTC"}, "timezone": "Asia/Tokyo"},
+            "different things",
+        ),
+        ({"task": "fine", "schedule": {"at": "0001-01-01T00:00:00Z"}}, "before 1900"),
+        ({"task": "fine", "schedule": "1h", "start_at": "0001-01-01T00:00:00Z"}, "before 1900"),
+        ({"task": "fine", "schedule": "1h", "end_at": "0001-01-01T00:00:00+14:00"}, "beyond the calendar"),
+        ({"task": "fine", "backoff": []}, "at least one step"),
         ({"task": "fine", "schedule": {"evry": "6h"}}, "A schedule is one of"),
         ({"task": "fine", "schedule": {"every": "6h", "at": "2026-01-01"}}, "A schedule is one of"),
         ({"task": "fine", "schedule": "0.1s"}, "shortest interval"),
@@ -314,6 +328,15 @@ def test_get_edit_put(api):
     assert api.put(f"/jobs/{job['id']}", edited | {"timeout": None})["timeout"] is None
 
 
+def test_the_zone_of_a_cron_schedule_can_be_said_beside_it(api):
+    job = api.make(task="fine", schedule="0 9 * * *", timezone="Asia/Tokyo")
+    assert job["schedule"] == {"cron": "0 9 * * *", "timezone": "Asia/Tokyo"}
+    edited = api.put(f"/jobs/{job['id']}", {"timezone": "Europe/Paris", "name": "In Paris"})
+    assert edited["schedule"] == {"cron": "0 9 * * *", "timezone": "Europe/Paris"}
+    edited = api.put(f"/jobs/{job['id']}", {"schedule_time": "0 10 * * *"})
+    assert edited["schedule"] == {"cron": "0 10 * * *", "timezone": "Europe/Paris"}
+
+
 def test_an_interval_in_an_edit_is_minutes_unless_it_says_otherwise(api):
     job = api.make(task="fine", schedule="6h")
     assert api.put(f"/jobs/{job['id']}", {"interval_minutes": 45})["schedule"] == {"every": "45m"}
@@ -346,6 +369,7 @@ def test_switching_the_schedule_off_leaves_a_job_to_be_run_by_hand(api):
         ({"schedule": {"every": "1h"}, "interval_minutes": 7}, "say different things"),
         ({"args": {"url": "https://a.example"}, "url": "https://b.example"}, "say different things"),
         ({"timezone": "Europe/Paris"}, "Only a cron schedule has a time zone"),
+        ({"timezone": "Europe/Paris", "interval_minutes": 7}, "Only a cron schedule has a time zone"),
         ({"url": "nowhere"}, "http:// or https://"),
         ({"task": "crawl"}, "A crawl needs a url"),
         ({"priority": 0}, "priority"),

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.policy import Policies, WhenExhausted
 from ostinato.core.retry import Backoff
-from ostinato.core.schedule import is_recurring
+from ostinato.core.schedule import Once, is_recurring
 
 QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 LONGEST: Final = {"task": 200, "key": 200, "name": 200, "owner": 200, "app": 100, "description": 10_000}
@@ -17,6 +17,9 @@ MOST_TAGS: Final = 50
 LONGEST_TAG: Final = 100
 LONGEST_WAIT: Final = timedelta(days=3660)
 MOST_OF_ANYTHING: Final = 100_000_000  # that a run may be allowed: a hundred terabytes, in megabytes
+EARLIEST: Final = datetime(
+    1900, 1, 1, tzinfo=UTC
+)  # what is earlier would push some wall time off the calendar
 
 
 def check_definition(definition: Definition) -> None:
@@ -40,6 +43,8 @@ def _flaws(definition: Definition) -> Iterator[str]:
         yield f"A priority is a number from 1 (first) to 10, not {definition.priority}."
     if len(definition.tags) > MOST_TAGS or any(not 0 < len(tag) <= LONGEST_TAG for tag in definition.tags):
         yield f"At most {MOST_TAGS} tags, each of 1 to {LONGEST_TAG} characters."
+    if isinstance(definition.schedule, Once) and definition.schedule.at < EARLIEST:
+        yield "A job cannot be due before 1900."
     yield from _policy_flaws(definition.policies, is_recurring(definition.schedule))
 
 
@@ -111,6 +116,8 @@ def _bound_flaws(policies: Policies) -> Iterator[str]:
         if value is not None and value.tzinfo is None:
             yield f"{name} has no time zone; say which one is meant, for example 2026-11-16T09:00:00Z."
             return
+        if value is not None and value < EARLIEST:
+            yield f"{name} lies before 1900, where no schedule begins or ends."
     if policies.start_at is not None and policies.end_at is not None and policies.end_at < policies.start_at:
         yield "end_at lies before start_at: this schedule would never run."
 

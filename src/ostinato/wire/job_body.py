@@ -144,24 +144,34 @@ def one_schedule(said: Mapping[str, Any], here: Here) -> Schedule | None:
     theirs = _in_their_words(said, said, zone)
     if "schedule" in said:
         ours = schedule_of(said["schedule"], zone, here.now)
-        return _agreed(ours, None if enabled is False else theirs, enabled)
+        return _in_zone(_agreed(ours, None if enabled is False else theirs, enabled), said)
     if enabled and theirs is None:
         raise WrongField(
             "schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule."
         )
-    return None if enabled is False else theirs
+    return _in_zone(None if enabled is False else theirs, said)
+
+
+def _in_zone(schedule: Schedule | None, said: Mapping[str, Any]) -> Schedule | None:
+    """Make sure that a zone which was said is that of the schedule; one that an interval outvoted may be idle."""
+    if (
+        "timezone" in said
+        and "schedule_time" not in said
+        and zoned(schedule or Manual(), said["timezone"]) != schedule
+    ):
+        raise _twice("timezone", "schedule")
+    return schedule
 
 
 def _in_their_words(new: Mapping[str, Any], said: Mapping[str, Any], zone: str) -> Schedule | None:
+    cron = intervals.cron(new["schedule_time"], zone) if "schedule_time" in new else None
     if "interval_minutes" in new:
         return intervals.every(new["interval_minutes"], said.get("interval_type") or "minutes")
     if "interval_type" in new and said.get("interval_minutes") is None:
         raise WrongField("interval_type", "interval_type needs interval_minutes: how many of them?")
     if "interval_type" in new:
         return intervals.every(said["interval_minutes"], new["interval_type"])
-    if "schedule_time" in new:
-        return intervals.cron(new["schedule_time"], zone)
-    return None
+    return cron
 
 
 def _agreed(ours: Schedule, theirs: Schedule | None, enabled: bool | None) -> Schedule:
@@ -176,22 +186,20 @@ def _other_schedule(
     current: Schedule, new: Mapping[str, Any], said: Mapping[str, Any], here: Here
 ) -> Schedule:
     zone = new.get("timezone") or (current.timezone if isinstance(current, Cron) else here.timezone)
+    if new.keys() & SCHEDULE_WORDS == {"timezone"}:
+        return zoned(current, zone)
+    if new.get("schedule_enabled") is False and "schedule" not in new:
+        return Manual()
     interval = intervals.interval_of(current)
     known = {"interval_minutes": None if interval is None else interval[0]} | dict(said)
     theirs = _in_their_words(new, known, zone)
-    ours = schedule_of(new["schedule"], zone, here.now) if "schedule" in new else None
-    enabled = new.get("schedule_enabled")
-    if ours is not None:
-        return _agreed(ours, theirs, enabled)
-    if enabled is False:
-        return Manual()
-    if theirs is not None:
-        return theirs
-    if enabled:
+    ours = schedule_of(new["schedule"], zone, here.now) if "schedule" in new else theirs
+    if ours is None:
         raise WrongField(
             "schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule."
         )
-    return zoned(current, zone)
+    _in_zone(ours, new)
+    return _agreed(ours, theirs, new.get("schedule_enabled"))
 
 
 # -- what cannot be

@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from ostinato.core.checks import EARLIEST
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Invalid
 
@@ -87,9 +88,12 @@ def _instant(value: object) -> datetime:
     if at.utcoffset() is None:
         raise ValueError(f"{value[:60]} has no time zone; end it with Z (UTC) or an offset like +02:00.")
     try:
-        return at.astimezone(UTC)
+        found = at.astimezone(UTC)
     except OverflowError:
         raise ValueError(f"{value[:60]} goes beyond the calendar.") from None
+    if found < EARLIEST:
+        raise ValueError(f"{value[:60]} lies before 1900; say a later one.")
+    return found
 
 
 def _span(value: object) -> timedelta:
