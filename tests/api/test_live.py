@@ -11,8 +11,10 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.api import streams
+from ostinato.store.feed import Item
 from ostinato.wiring import build_api
 from tests.api.test_auth_http import NoEngine
+from tests.build import NOW
 
 
 class Stream:
@@ -293,3 +295,60 @@ def test_who_asks_for_json_gets_a_list(app):
         assert [event["kind"] for event in since["events"]] == ["job.resumed"]
 
     run(story())
+
+
+# -- what one listener is told, reading by reading
+
+
+def an_item(name: str):
+    return Item(name, "job.paused", NOW, None, None, None, "", {})
+
+
+class OwnFeed:
+    """Gives these readings, one after the other."""
+
+    def __init__(self, *readings) -> None:
+        self.readings, self.asked = list(readings), []
+
+    def since(self, cursor, _kinds=()):
+        self.asked.append(cursor)
+        return self.readings.pop(0)
+
+
+async def told(own, first, *readings, since=None) -> str:
+    queue = asyncio.Queue()
+    for reading in (*readings, None):
+        queue.put_nowait(reading)
+    return "".join([text async for text in streams._told(own, since, first, queue, ())])
+
+
+def lines(text: str, start: str) -> list[str]:
+    return [line.removeprefix(start) for line in text.splitlines() if line.startswith(start)]
+
+
+def ids(text: str) -> list[str]:
+    return [json.loads(line)["id"] for line in lines(text, "data: ")]
+
+
+def test_what_was_read_twice_is_told_once():
+    first, second = ([an_item("a")], "1"), ([an_item("a"), an_item("b")], "2")
+    text = asyncio.run(told(OwnFeed(), first, second))
+    assert ids(text) == ["a", "b"]
+
+
+def test_only_the_last_of_a_reading_moves_on_the_place():
+    """Who is cut off in the middle hears the whole reading again."""
+    text = asyncio.run(
+        told(OwnFeed(), ([], "1"), ([an_item(name) for name in "abc"], "2"), ([an_item("d")], "3"))
+    )
+    assert lines(text, "id: ") == ["1", "1", "1", "2", "3"]
+    text = asyncio.run(told(OwnFeed(), ([an_item(name) for name in "abc"], "1"), since="0"))
+    assert lines(text, "id: ") == ["0", "0", "1"]
+
+
+def test_much_that_was_missed_is_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(streams, "MOST", 2)
+    own = OwnFeed(([an_item("c"), an_item("d")], "2"), ([an_item("e")], "3"))
+    text = asyncio.run(told(own, ([an_item("a"), an_item("b")], "1"), ([an_item("f")], "4")))
+    assert ids(text) == ["a", "b", "c", "d", "e", "f"]
+    assert own.asked == ["1", "2"]

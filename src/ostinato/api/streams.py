@@ -118,7 +118,7 @@ class Streams:
         except BaseException:
             self._leave(job_id, channel, readings)
             raise
-        told = _told(own, first, readings, kinds)
+        told = _told(own, since, first, readings, kinds)
         return EventStream(told, lambda: self._leave(job_id, channel, readings))
 
     def _leave(self, job_id: UUID | None, channel: Channel, readings: Readings) -> None:
@@ -160,15 +160,18 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _told(own: Feed, first: Reading, readings: Readings, kinds: Collection[str]) -> AsyncIterator[str]:
+async def _told(
+    own: Feed, since: str | None, first: Reading, readings: Readings, kinds: Collection[str]
+) -> AsyncIterator[str]:
     """What a listener is told, as text."""
     yield f"retry: {RETRY}\n\n"
-    (items, cursor), told = first, set[str]()
+    (items, cursor), before, told = first, since, set[str]()
     while True:  # what was missed; if that is much, in parts
         told |= {item.id for item in items}
-        yield _events(_wanted(items, kinds), cursor, cursor) or _comment(cursor)
+        yield _events(_wanted(items, kinds), before or cursor, cursor) or _comment(cursor)
         if len(items) < MOST:
             break
+        before = cursor
         items, cursor = await run_in_threadpool(own.since, cursor)
     end, spoken = _now() + LONGEST, _now()
     while _now() < end:
