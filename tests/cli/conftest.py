@@ -36,15 +36,20 @@ def ostinato(capsys, tmp_path, monkeypatch) -> Command:
     return command
 
 
-PLACES = [
-    "direct-sqlite",
-    "server-sqlite",
-    pytest.param("direct-postgres", marks=pytest.mark.postgres),
-    pytest.param("server-postgres", marks=pytest.mark.postgres),
-]
+PLACES = ("direct-sqlite", "server-sqlite", "direct-postgres", "server-postgres")
 
 
-@pytest.fixture(scope="module", params=PLACES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test at a place is one at each, or at those that its module names."""
+    if "place" in metafunc.fixturenames:
+        places = [
+            pytest.param(name, marks=[pytest.mark.postgres] if name.endswith("postgres") else [])
+            for name in getattr(metafunc.module, "PLACES", PLACES)
+        ]
+        metafunc.parametrize("place", places, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A real server with a worker; commands ask it, or the database beside it. Tests of a module share it."""
     mode, _, kind = request.param.partition("-")

@@ -2,11 +2,14 @@
 
 import io
 import json
+import time
 from uuid import uuid4
 
 import pytest
 
 from tests.cli.places import the_json
+
+PLACES = ("direct-sqlite", "server-postgres")  # each way and each database once: they are only clients
 
 A_CRONTAB = """
 SHELL=/bin/bash
@@ -158,6 +161,20 @@ def test_lines_that_cannot_be_are_told_and_the_rest_goes_on(at, tmp_path):
     assert "Line 1 is left out: it runs when the machine starts" in answer.out
     assert "Line 2 is left out: The cron expression" in answer.out
     assert "1 jobs were made" in answer.out
+
+
+def test_a_machine_in_another_zone_is_told(at, crontab, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        said = at("import", "crontab", crontab).out
+        assert (
+            "This machine is in JST (UTC+0900); lines above CRON_TZ are read in UTC: see --timezone." in said
+        )
+        assert "This machine" not in at("import", "crontab", crontab, "--timezone", "UTC").out
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_standard_input_and_system_crontabs(at, monkeypatch):

@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.places import the_json
 
+PLACES = ("direct-sqlite", "server-postgres")  # each way and each database once: they are only clients
+
 
 @pytest.fixture
 def tag():

@@ -18,6 +18,7 @@ from ostinato.cli.verbs import Desk
 from ostinato.core.crontab import Crontab, Entry, Plan, read_crontab
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.schedule import to_json
+from ostinato.core.zones import zone
 
 TAG: Final = "crontab"
 LARGEST: Final = 1024 * 1024  # bytes
@@ -33,6 +34,7 @@ class Wish:
     task: str
     queue: str | None
     timezone: str
+    zone_chosen: bool  # by whoever imports, rather than by the settings
     system: bool
     keep_cron: bool
     yes: bool
@@ -54,7 +56,7 @@ class Line:
 
 def import_crontab(desk: Desk, wish: Wish) -> None:
     """Show what each line becomes, write it if that is wanted, and compare if asked to."""
-    crontab = read_crontab(_text(wish.file), wish.timezone, system=wish.system)
+    crontab = _read(wish, desk.now())
     name = _import_name(desk.now())
     lines = [_with_job(desk, line) for line in _lines(crontab, wish.keep_cron, desk.now())]
     if not desk.as_json:
@@ -68,6 +70,16 @@ def import_crontab(desk: Desk, wish: Wish) -> None:
     wrong = any(line.compared is not None and line.compared.differences for line in lines)
     if crontab.unread or wrong:
         raise typer.Exit(FOUND_SOMETHING)
+
+
+def _read(wish: Wish, now: datetime) -> Crontab:
+    """The crontab; cron went by the clock of its machine, and that may be another than ours."""
+    crontab = read_crontab(_text(wish.file), wish.timezone, system=wish.system)
+    here, there = now.astimezone(), now.astimezone(zone(wish.timezone))
+    if wish.zone_chosen or here.utcoffset() == there.utcoffset():
+        return crontab
+    told = f"This machine is in {here:%Z (UTC%z)}; lines above CRON_TZ are read in {wish.timezone}: see --timezone."
+    return replace(crontab, notes=(told, *crontab.notes))
 
 
 def _text(file: str) -> str:
