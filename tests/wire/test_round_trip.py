@@ -1,5 +1,6 @@
 """What goes out can come back: an answer sent back changes nothing, and makes the same job anew."""
 
+from dataclasses import fields
 from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
 
@@ -63,7 +64,9 @@ policies = st.builds(
     overlap=st.sampled_from(Overlap), max_overlap=st.integers(1, 9), max_retries=st.integers(0, 9), backoff=backoffs,
     retry_reset_period=st.none() | spans, when_exhausted=st.sampled_from(WhenExhausted),
     on_lost=st.sampled_from(OnLost), timeout=st.none() | spans, keep_executions=st.none() | st.integers(1, 9),
-    keep_days=st.none() | st.integers(0, 9),
+    keep_days=st.none() | st.integers(0, 9), cpu_limit=st.none() | spans,
+    memory_limit_mb=st.none() | st.integers(1, 99), open_files_limit=st.none() | st.integers(1, 99),
+    output_limit_mb=st.none() | st.integers(1, 99),
 )  # fmt: skip
 definitions = st.builds(
     Definition, task=texts.filter(bool), schedule=schedules, policies=policies, app=st.just("shop"),
@@ -76,6 +79,16 @@ definitions = st.builds(
 def answer_of(definition: Definition) -> JobAnswer:
     job = Job(UUID(int=1), definition, Facts(created_at=NOW, updated_at=NOW, anchor=NOW))
     return JobAnswer.of(JobView(job, (), Status.SCHEDULED, None), None)
+
+
+def test_whatever_a_job_has_can_be_said_and_is_told():
+    names = {field.name for kind in (Definition, Policies) for field in fields(kind)} - {
+        "policies",
+        "declared",
+    }
+    assert names <= JobBody.model_fields.keys()
+    assert names <= JobAnswer.model_fields.keys()
+    assert JobBody.model_fields.keys() <= JobAnswer.model_fields.keys()
 
 
 @given(definitions)
