@@ -1,6 +1,7 @@
 """`ostinato job …`, directly and by a server, on both databases."""
 
 import getpass
+import io
 import json
 from uuid import uuid4
 
@@ -178,14 +179,26 @@ def test_a_failed_job_is_retried_and_restarted(at):
     assert "Failed" in at("job", "stats", job["id"]).out
 
 
+class Keyboard(io.StringIO):
+    """Somebody at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def test_delete_asks_first(at, monkeypatch):
     job = make(at, "--every", "6h")
-    monkeypatch.setattr("sys.stdin", __import__("io").StringIO("n\n"))
+    monkeypatch.setattr("sys.stdin", Keyboard("n\n"))
     assert at("job", "delete", job["id"]).code == 130
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    nobody = at("job", "delete", job["id"])
+    assert (nobody.code, nobody.out, "say --yes" in nobody.err) == (2, "", True)
     assert at("job", "show", job["id"]).code == 0
-    gone = at("job", "delete", job["id"], "--yes")
+    monkeypatch.setattr("sys.stdin", Keyboard("y\n"))
+    gone = at("job", "delete", job["id"])
     assert (gone.code, job["id"] in gone.out) == (0, True)
     assert at("job", "show", job["id"]).code == 3
+    assert at("job", "delete", make(at)["id"], "--yes").code == 0
 
 
 def test_history_and_next_and_why(at):

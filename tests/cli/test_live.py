@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -107,3 +108,12 @@ def test_top(some_jobs):
     terminal.interrupt()
     assert terminal.end() == 0
     assert "Traceback" not in terminal.said
+
+
+def test_a_pipe_that_is_closed_early_is_no_error(some_jobs):
+    command = [*COMMAND, "job", "list", "--database", some_jobs]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(PATIENCE) == 0

@@ -1,13 +1,13 @@
 """The commands that look after the database."""
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
+from ostinato.cli.progress import progress
 from ostinato.cli.show import Sentences, print_json, show
 from ostinato.config import Settings
 from ostinato.core.errors import NotFound
@@ -48,7 +48,7 @@ def check(url: str | None, as_json: bool) -> None:
 
 def backup(file: Path, url: str | None, as_json: bool) -> None:
     """Copy everything into a file, while everything runs."""
-    with closing(opened(url, patience=copying.LIFETIME)) as database, _progress("Copying") as told:
+    with closing(opened(url, patience=copying.LIFETIME)) as database, progress("Copying") as told:
         copying.backup(database, file, told)
     size = file.stat().st_size
     _tell({"file": str(file), "bytes": size}, [f"{file} has everything, {size:,} bytes."], as_json)
@@ -56,7 +56,7 @@ def backup(file: Path, url: str | None, as_json: bool) -> None:
 
 def restore(file: Path, url: str | None, as_json: bool) -> None:
     """Bring a backup into a database that is empty."""
-    with closing(_open(url, copying.LIFETIME)) as database, _progress("Restoring") as told:
+    with closing(_open(url, copying.LIFETIME)) as database, progress("Restoring") as told:
         copying.restore(file, database, told)
     said = f"{database.name} has everything that {file} has."
     _tell({"database": database.name, "file": str(file)}, [said], as_json)
@@ -90,17 +90,3 @@ def _problems(database: Database) -> list[str]:
 def _open(url: str | None, patience: float = 30.0) -> Database:
     settings = Settings.load({"database_url": url})
     return open_database(settings.database_url, schema=settings.schema, deadline=patience)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr, where somebody looks."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,5 +1,6 @@
 """`ostinato job …`: make, look at and steer jobs."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -176,6 +177,8 @@ def delete(
 ) -> None:
     """Gone for good, with its history; what runs is told to stop."""
     if not yes:
+        if not sys.stdin.isatty():
+            raise Invalid("Whoever deletes a job deletes its history: say --yes.")
         typer.confirm(f"Delete {', '.join(jobs)} with all history?", abort=True, err=True)
     desk.each(jobs, lambda ref: desk.ask("DELETE", desk.job(ref)), lambda gone: Sentences([gone["message"]]))
 

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from ostinato.cli.codes import BAD_INPUT
+from ostinato.cli.progress import progress
 from ostinato.cli.show import Answer, Sentences, note
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid, NotFound
@@ -46,11 +47,11 @@ def export(
 ) -> None:
     """Write jobs as lines of JSON, for `ostinato import`. History is not in it: see `db backup`."""
     chosen: dict[str, object] = {"tag": tag, "app": app, "status": [] if ended else list(GOING_ON)}
-    count = 0
-    with _writing(file) as out:
-        for job in desk.pages("/jobs", "jobs", sort="created_at", **chosen):
+    total, count = desk.get("/jobs", **chosen, limit=1)["total"], 0
+    with _writing(file) as out, progress("Exporting") as told:
+        for count, job in enumerate(desk.pages("/jobs", "jobs", sort="created_at", **chosen), 1):
             out.write(json.dumps(body_of(job), ensure_ascii=False) + "\n")
-            count += 1
+            told(count, total)
     if file != STDIO:
         note(f"{count} jobs were written to {file}.")
 
@@ -97,12 +98,15 @@ def import_jobs(
 ) -> None:
     """Make a job of each line. A job whose key is there already stays as it is."""
     counts = {"made": 0, "updated": 0, "there": 0, "refused": 0}
-    for number, line in _lines(file):
-        try:
-            counts[_take_in(desk, _object(line), update)] += 1
-        except (Invalid, NotFound) as error:
-            counts["refused"] += 1
-            note(f"Line {number}: {error}")
+    lines = list(_lines(file))
+    with progress("Importing") as told:
+        for count, (number, line) in enumerate(lines, 1):
+            try:
+                counts[_take_in(desk, _object(line), update)] += 1
+            except (Invalid, NotFound) as error:
+                counts["refused"] += 1
+                note(f"Line {number}: {error}")
+            told(count, len(lines))
     desk.tell(counts, _summary)
     if counts["refused"]:
         raise typer.Exit(BAD_INPUT)

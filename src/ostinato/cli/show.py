@@ -146,8 +146,12 @@ def console() -> "Console":
     """Standard output, as wide as the terminal; into a pipe as wide as it takes."""
     from rich.console import Console
 
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # as `typer.echo` does; Rich would end the program with an error
+
     edge = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, markup=False, emoji=False, width=None if edge else ENDLESS)
+    return Screen(highlight=False, markup=False, emoji=False, width=None if edge else ENDLESS)
 
 
 def show(shown: Shown) -> None:
