@@ -154,7 +154,7 @@ class Engine:
         duties = [
             self._dispatch,
             self._work,
-            self._settle,
+            *([self._settle] if self._store.database.elsewhere else []),
             self._watch,
             self._sweep,
             self._tidy,
@@ -226,13 +226,20 @@ class Engine:
             await self._sleep(self._due, self._pause(step))
 
     async def _work(self) -> None:
+        here = not self._store.database.elsewhere
         while True:
             self.worker.bell.clear()
+            if here and not self.worker.claims_first:
+                await self._until_done(self.worker.flush)
             step = await self._until_done(self._take_up_work)
-            await self._sleep(self.worker.bell, self._pause(step))
+            await self._sleep(self.worker.bell, 0 if here and self.worker.unsettled else self._pause(step))
 
     async def _settle(self) -> None:
-        """Beside the claiming: what was claimed runs while what has ended is settled."""
+        """Beside the claiming, where the database is another process: what was claimed runs meanwhile.
+
+        With SQLite both would only wait for each other's turn at the interpreter (13,800 instead of 16,200 jobs a
+        second): there `_work` does one after the other.
+        """
         while True:
             self.worker.ended.clear()
             while self.worker.claims_first:

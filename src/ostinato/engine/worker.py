@@ -204,8 +204,10 @@ class Worker:
 
     def _end(self, claimed: Claimed, outcome: Outcome, account: Json | None = None) -> None:
         self._finished.append(Finished(claimed.live, outcome, self._clock.now(), claimed.definition, account))
-        self.ended.set()
-        self.bell.set()
+        if not self.ended.is_set():
+            self.ended.set()
+        if not self.bell.is_set():
+            self.bell.set()
 
     async def flush(self) -> int:
         """Settle what has ended. What cannot be settled now is kept for the next flush."""

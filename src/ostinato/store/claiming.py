@@ -7,7 +7,7 @@ rows that another claim has locked are passed over. What nobody here knows is se
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from operator import attrgetter
+from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
@@ -33,6 +33,7 @@ COLUMNS: Final = [
     name for name in rows.STARTED.columns if name not in rows.GIVEN
 ]  # of a row that was claimed
 WIDTH, JOB_ID, VERSION = len(COLUMNS), COLUMNS.index("job_id"), COLUMNS.index("version")
+IN_ORDER: Final = itemgetter(COLUMNS.index("priority"), COLUMNS.index("run_at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class Claiming(Duty):
             tx.run("put_off", ids=unreadable, until=search.now + UNREADABLE)
         claimed = [
             Claimed(rows.STARTED.of(row[:WIDTH], None, search.worker, search.now, None), found[row[JOB_ID]])
-            for row in taken
+            for row in sorted(taken, key=IN_ORDER)
             if row[JOB_ID] in found
         ]
-        return tuple(sorted(claimed, key=attrgetter("live.priority", "live.run_at")))
+        return tuple(claimed)

@@ -105,6 +105,7 @@ class Listener(Protocol):
 class Database(ABC):
     """A place to keep rows. Threads may share it; after a fork the child has connections of its own."""
 
+    elsewhere: bool  # it works in another process, and this one can do something else meanwhile
     name: str  # for people: the absolute path, or the URL without its password
 
     def __init__(self, dialect: Dialect) -> None:

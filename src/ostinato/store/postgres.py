@@ -150,6 +150,8 @@ class Session:
 
 
 class PostgresDatabase(Database):
+    elsewhere = True
+
     def __init__(
         self, url: str, dialect: Dialect, *, deadline: float = 30.0, max_connections: int = 10
     ) -> None:

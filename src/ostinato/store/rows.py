@@ -53,7 +53,7 @@ def _compiled(
             cell = f"{earlier} if {name} == cell_{earlier} else {cell}" if earlier else cell
             earlier = name
         lines.append(f"{name} = {cell}")
-    lines.append(f"return _make({', '.join(f'{name}={name}' for name in columns)})")
+    lines.append(f"return _make({', '.join(columns)})")
     given = [name for name in columns if name not in readers]
     exec(f"def of({', '.join(['row', *given])}):\n    " + "\n    ".join(lines), known)
     return known["of"]  # type: ignore[no-any-return]
@@ -163,9 +163,8 @@ def definition_of(row: Row) -> tuple[bytes, int, Definition]:
     job_id, version, app, key, name, description, task, args, queue, priority, *rest = row
     schedule, policies, tags, metadata, owner, declared = rest
     definition = Definition(
-        task=task, schedule=schedule_of(schedule), args=args, policies=policies_of(policies), app=app, key=key,
-        name=name, description=description, queue=queue, priority=priority,
-        tags=() if tags == NO_TAGS else tuple(json.loads(tags)), metadata=metadata, owner=owner, declared=declared,
+        task, schedule_of(schedule), args, policies_of(policies), app, key, name, description, queue, priority,
+        () if tags == NO_TAGS else tuple(json.loads(tags)), metadata, owner, declared,
     )  # fmt: skip
     return job_id, version, definition
 

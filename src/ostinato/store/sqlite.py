@@ -27,7 +27,7 @@ AWAY: Final = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
     | {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT}
 )
-WIDE: Final = 4  # from so many columns on it is quicker to bind the rows of a batch one by one
+WIDE: Final = 5  # from so many columns on it is quicker to bind the rows of a batch one by one
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
@@ -138,6 +138,8 @@ def translated(error: sqlite3.Error, name: str) -> StoreError:
 
 
 class SqliteDatabase(Database):
+    elsewhere = False
+
     def __init__(self, file: Path, *, deadline: float = 30.0, durable: bool = True) -> None:
         super().__init__(Dialect(Kind.SQLITE))
         if sqlite3.sqlite_version_info < OLDEST:
