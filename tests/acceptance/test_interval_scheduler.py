@@ -376,7 +376,7 @@ def test_a_job_survives_its_server_and_its_stale_lock_is_cleared(server, start):
     job = make(doomed, body)
     until(doomed, job, "running")
     doomed.kill()
-    eventually(lambda: get(server, "/scheduler/metrics")["stale_locks_cleared"] == before + 1)
+    eventually(lambda: get(server, "/scheduler/metrics")["stale_locks_cleared"] > before)
     (doomed.folder / "stuck.go").touch()
     start("--queues", "doomed")
     until(server, job, "completed")
