@@ -60,7 +60,9 @@ class Child:
         signal.signal(signal.SIGTERM, self._on_sigterm)
         faulthandler.enable()  # a crash in C says on stderr where
         self._surroundings.enter()
-        logging.basicConfig(handlers=[Telling(self)], level=self._surroundings.log_level)
+        logging.basicConfig(
+            handlers=[Telling(self)], level=self._surroundings.log_level, format="%(message)s"
+        )
         self._broken = self._surroundings.import_all()
         self.send({"ev": "ready", "total": Spent.now().total})
         while (frame := self._next()) is not None:
