@@ -1,8 +1,9 @@
 """`ostinato job …`, directly and by a server, on both databases."""
 
-import getpass
 import io
 import json
+import os
+import pwd
 from uuid import uuid4
 
 import pytest
@@ -216,8 +217,11 @@ def test_history_and_next_and_why(at):
     assert told.out
 
 
-def test_who_did_it_is_recorded(at, place):
+def test_who_did_it_is_recorded(at, place, monkeypatch):
     """Directly it is the user of the operating system, at a server whoever it recognises."""
+    me = pwd.getpwuid(os.getuid()).pw_name
+    monkeypatch.setenv("USER", "somebody-else")
+    monkeypatch.setenv("LOGNAME", "somebody-else")
     job = make(at, "--every", "6h")
     at("job", "pause", job["id"])
     from ostinato import Ostinato
@@ -227,7 +231,7 @@ def test_who_did_it_is_recorded(at, place):
     )
     by = {event.by for event in app.jobs.events(job["id"])}
     app.close()
-    assert by == {getpass.getuser() if place.mode == "direct" else "anonymous"}
+    assert by == {me if place.mode == "direct" else "anonymous"}
 
 
 @pytest.mark.parametrize(

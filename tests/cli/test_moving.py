@@ -35,6 +35,7 @@ def test_a_job_goes_out_and_comes_in_as_it_was(at, tag, tmp_path):
     file = tmp_path / "jobs.jsonl"
     out = at("export", str(file), "--tag", tag)
     assert (out.code, out.out, out.err) == (0, "", f"1 jobs were written to {file}.\n")
+    assert file.stat().st_mode & 0o777 == 0o600, "arguments may be nobody else's business"
     at("job", "delete", made["id"], "--yes")
     assert the_json(at("import", str(file), "--json")) == {"made": 1, "updated": 0, "there": 0, "refused": 0}
     again = the_json(at("job", "show", tag, "--json"))

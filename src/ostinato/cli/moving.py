@@ -1,6 +1,7 @@
 """`ostinato export` and `ostinato import`: jobs as lines of JSON, each a body that makes the job again."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -79,12 +80,17 @@ def _writing(file: str) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     try:
-        with Path(file).open("x", encoding="utf-8") as out:
+        with open(file, "x", encoding="utf-8", opener=_private) as out:
             yield out
     except FileExistsError:
         raise Invalid(f"{file} is there already: choose another name, or move it away.") from None
     except OSError as error:
         raise Invalid(f"{file} cannot be written: {error.strerror}.") from None
+
+
+def _private(file: str, flags: int) -> int:
+    """Arguments may be nobody else's business."""
+    return os.open(file, flags, 0o600)
 
 
 @incoming.command("jobs")
