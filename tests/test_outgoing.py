@@ -84,7 +84,7 @@ def names(monkeypatch, loop, **known: list[str]) -> list[str]:
 
 
 def run(story) -> None:
-    asyncio.run(asyncio.wait_for(story, 30))
+    asyncio.run(asyncio.wait_for(story, 100))
 
 
 def test_a_call_arrives_as_it_was_sent_and_its_answer_comes_back():

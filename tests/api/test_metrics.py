@@ -66,7 +66,7 @@ def test_a_process_that_works_tells_what_it_did(new_app):
         working = asyncio.create_task(engine.run())
         try:
             handles = await asyncio.to_thread(lambda: [work.enqueue(), work.enqueue(), fails.enqueue()])
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(100):
                 while True:
                     found = await asyncio.to_thread(Scrape, client)
                     ended = (

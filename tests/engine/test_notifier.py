@@ -77,7 +77,7 @@ def story(rig):
                     hook = replace(hook, **given)
                     rig.store.outbox.add_hook(hook)
                     notifier = Notifier(rig.store, rig.clock, rig.telemetry, out, in_store)
-                    await asyncio.wait_for(tale(notifier, listener, hook), 30)
+                    await asyncio.wait_for(tale(notifier, listener, hook), 100)
             finally:
                 await out.close()
 

@@ -97,6 +97,7 @@ def test_told_that_it_is_meant_it_does(start):
     port = server.address.rpartition(":")[2]
     server.address = f"http://127.0.0.1:{port}"
     assert server("GET", "/api/v1/jobs").code == 200
+    assert "  auth      NONE, and others can reach this" in server.log
 
 
 def test_with_auth_a_credential_opens_the_door(start):
@@ -111,6 +112,7 @@ def test_with_auth_a_credential_opens_the_door(start):
     )
     with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         assert b"ostinato_jobs" in answer.read()
+    assert "  auth      tokens and API keys" in server.log
     assert SECRET not in server.log
     assert token not in server.log
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from ostinato.config import LogFormat
+from ostinato.config import LogFormat, Settings
 from ostinato.core.describe import describe
 from ostinato.core.model import Status
 from ostinato.core.payload import Line
@@ -47,6 +47,7 @@ def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | Non
     yield f"  worker    {_worker(app) if worker else 'none here: jobs come due, and run elsewhere'}"
     if bound is not None:
         yield f"  http      {_url(bound)}  (docs at /docs)"
+        yield f"  auth      {_auth(app.settings, bound)}"
     yield f"  jobs      {_summary(applied)}"
     views = [app.jobs.get(definition.key) for definition in app.declared if definition.key is not None]
     keys = [str(view.key) for view in views]
@@ -63,6 +64,18 @@ def _url(bound: "socket") -> str:
     from ostinato.app.serving import url_of
 
     return url_of(bound)
+
+
+def _auth(settings: Settings, bound: "socket") -> str:
+    from ostinato.api.credentials import is_loopback
+
+    if settings.auth_secret or settings.auth_public_key:
+        return "tokens and API keys"
+    if settings.auth_required:
+        return "API keys"
+    return (
+        "none: this host alone" if is_loopback(bound.getsockname()[0]) else "NONE, and others can reach this"
+    )
 
 
 def _worker(app: "Ostinato") -> str:
