@@ -144,6 +144,14 @@ def test_both_formats_of_prometheus_are_spoken(new_app):
     openmetrics = client.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
     assert openmetrics.headers["content-type"].startswith("application/openmetrics-text")
     assert openmetrics.text.endswith("# EOF\n")
+    for odd in (
+        "application/openmetrics-text; version=x",
+        "text/plain;version=1.0.0;escaping=zz",
+        ";;;",
+        "",
+        "é",
+    ):
+        assert client.get("/metrics", headers={"Accept": odd.encode()}).status_code == 200
 
 
 def test_every_metric_is_on_the_page_and_no_other(new_app):

@@ -10,8 +10,9 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Response
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from ostinato.api.caller import Viewer
@@ -20,6 +21,11 @@ from ostinato.engine.engine import Measured
 from ostinato.measures import Snapshot
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.metrics import Gauges
+
+# Not the library's choose_encoder: an odd Accept header is too much for it.
+PLAIN: Final = (generate_latest, CONTENT_TYPE_PLAIN_0_0_4)
+OPEN_METRICS: Final = (openmetrics.generate_latest, openmetrics.CONTENT_TYPE_LATEST)
+OPEN_METRICS_TYPE: Final = "application/openmetrics-text"
 
 # What is counted, the name it goes by, its label, and what it is.
 COUNTED: Final = (
@@ -135,7 +141,7 @@ def router(desk: Scheduler, measured: Measured, version: str) -> APIRouter:
     @routes.get("/metrics", response_class=Response, responses=TEXT)
     def metrics(by: Viewer, accept: Annotated[str, Header()] = "") -> Response:
         """Everything that a monitor watches, as Prometheus reads it."""
-        encode, content_type = choose_encoder(accept)
+        encode, content_type = OPEN_METRICS if OPEN_METRICS_TYPE in accept else PLAIN
         return Response(encode(registry), media_type=content_type, headers={"Cache-Control": "no-store"})
 
     return routes
