@@ -388,6 +388,19 @@ def test_what_moves_by_itself_may_be_old_in_an_edit(api):
     assert api.put(f"/jobs/{job['id']}", old)["name"] == "New"
 
 
+def test_an_answer_may_be_sent_back_though_the_job_has_moved_since(api):
+    job = api.make(task="fine", interval_minutes=5)
+    api.post(f"/jobs/{job['id']}/pause")
+    edited = api.put(f"/jobs/{job['id']}", job | {"name": "New"})
+    assert picked(edited, "name", "status", "is_paused") == {
+        "name": "New",
+        "status": "paused",
+        "is_paused": True,
+    }
+    assert "status is read-only" in api.refused("PUT", f"/jobs/{job['id']}", edited | {"status": "scheduled"})
+    assert "id is read-only" in api.refused("PUT", f"/jobs/{job['id']}", job | {"version": 2, "id": NOBODY})
+
+
 def test_a_stale_edit_is_412(api):
     job = api.make(task="fine", interval_minutes=5)
     path = f"/jobs/{job['id']}"
