@@ -5,6 +5,8 @@ import threading
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from ostinato.core.ids import uuid_of
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 VERSION_7 = 7 << 76
@@ -37,7 +39,7 @@ class RandomLuck:
                 self._tail += 1 + self._random.getrandbits(STEP)
             else:
                 self._now, self._head, self._tail = now, _head(now), self._random.getrandbits(ROOM_TO_RISE)
-            return UUID(int=self._head | self._tail)
+            return uuid_of(self._head | self._tail)
 
 
 def _head(now: datetime) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from ostinato.core.errors import Conflict, NotFound, StoreError, StoreUnavailable
@@ -26,8 +27,7 @@ class JobRow:
     lives: tuple[Live, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(NamedTuple):
     """What a copy of a job has of its own."""
 
     job_id: UUID
