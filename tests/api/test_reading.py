@@ -48,7 +48,7 @@ def nested(depth):
         (b"null", "body"),
         (b"3", "JSON object"),
     ],
-    ids=repr,
+    ids=lambda value: repr(value)[:40],
 )
 def test_what_is_not_plain_json_is_422(web, body, sentence):
     answer = web.post(JOBS, content=body, headers=JSON)
