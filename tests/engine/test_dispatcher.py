@@ -194,3 +194,16 @@ async def work() -> None:
 
 async def fails() -> None:
     raise ValueError("no")
+
+
+def test_how_long_ago_it_stepped_can_be_asked(rig, monkeypatch):
+    dispatcher = rig.dispatcher()
+    rig.clock.advance(HOUR)
+    assert dispatcher.idle_for() == 3600
+    dispatcher.step()
+    assert dispatcher.idle_for() == 0
+    rig.clock.advance(HOUR)
+    monkeypatch.setattr(rig.store.queue, "next_wake", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        dispatcher.step()
+    assert dispatcher.idle_for() == 3600  # a step that does not come to its end is none
