@@ -163,6 +163,17 @@ def test_lines_that_cannot_be_are_told_and_the_rest_goes_on(at, tmp_path):
     assert "1 jobs were made" in answer.out
 
 
+def test_a_line_that_the_api_refuses_does_not_keep_the_others_from_it(at, tmp_path):
+    file = tmp_path / "long"
+    file.write_text(f"@daily echo {'x' * 300_000}\n@daily short-{uuid4()}\n")
+    answer = at("import", "crontab", str(file), "--yes", "--json")
+    assert answer.code == 1
+    long, short = json.loads(answer.out)["lines"]
+    assert (long["job"], long["made"], "bytes of JSON" in long["refused"]) == (None, False, True)
+    assert short["made"]
+    assert "Line 1 is refused: args is" in at("import", "crontab", str(file), "--yes").err
+
+
 def test_a_machine_in_another_zone_is_told(at, crontab, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()

@@ -120,6 +120,15 @@ def test_edit_changes_what_it_says_and_nothing_else(at):
     assert (edited["name"], edited["args"], edited["version"]) == ("Six", {"n": 3}, 2)
 
 
+def test_an_argument_is_changed_alone_or_with_all_others(at):
+    job = make(at, "--every", "6h", "--args", '{"n": 3, "who": "me"}')
+    assert the_json(at("job", "edit", job["id"], "--arg", "n=4", "--json"))["args"] == {"n": 4, "who": "me"}
+    assert the_json(at("job", "edit", job["id"], "--args", '{"x": 1}', "--arg", "y=2", "--json"))["args"] == {
+        "x": 1,
+        "y": 2,
+    }
+
+
 def test_an_edit_of_an_old_version_is_a_conflict(at):
     job = make(at, "--every", "6h")
     assert at("job", "edit", job["id"], "--queue", "a", "--if-version", "1").code == 0

@@ -51,6 +51,7 @@ class Line:
     times: tuple[datetime, ...]
     job: Answer | None = None
     made: bool = False
+    refused: str | None = None  # why it could not be made
     compared: Compared | None = None
 
 
@@ -67,9 +68,12 @@ def import_crontab(desk: Desk, wish: Wish) -> None:
     if wish.verify:
         lines = [replace(line, compared=_compared(desk, line)) for line in lines]
     _report(desk, crontab, lines, name, written)
-    wrong = any(line.compared is not None and line.compared.differences for line in lines)
-    if crontab.unread or wrong:
+    if crontab.unread or any(_is_wrong(line) for line in lines):
         raise typer.Exit(FOUND_SOMETHING)
+
+
+def _is_wrong(line: Line) -> bool:
+    return line.refused is not None or (line.compared is not None and bool(line.compared.differences))
 
 
 def _read(wish: Wish, now: datetime) -> Crontab:
@@ -133,8 +137,12 @@ def _wanted(desk: Desk, wish: Wish, lines: Sequence[Line]) -> bool:
 
 
 def _written(desk: Desk, line: Line, wish: Wish, name: str) -> Line:
-    body = _body(line, wish, name)
-    return replace(line, job=desk.post("/jobs", body, allow_unknown=True), made=True)
+    """The line with its job; one that is refused does not keep the others from it."""
+    try:
+        job = desk.post("/jobs", _body(line, wish, name), allow_unknown=True)
+    except Invalid as error:
+        return replace(line, refused=str(error))
+    return replace(line, job=job, made=True)
 
 
 def _body(line: Line, wish: Wish, name: str) -> dict[str, Any]:
@@ -210,6 +218,8 @@ def _report(desk: Desk, crontab: Crontab, lines: Sequence[Line], name: str, writ
         print_json(_as_json(crontab, lines, name, written))
         return
     for line in lines:
+        if line.refused is not None:
+            note(f"Line {line.entry.line} is refused: {line.refused}")
         for difference in line.compared.sentences() if line.compared else ():
             show(Sentences([f"Line {line.entry.line}: {difference}."]))
     if lines and all(line.compared is not None and not line.compared.differences for line in lines):
@@ -237,6 +247,7 @@ def _as_json(crontab: Crontab, lines: Sequence[Line], name: str, written: bool) 
                 "why": line.plan.why,
                 "next": [at.isoformat() for at in line.times],
                 "made": line.made,
+                "refused": line.refused,
                 "job": None if line.job is None else line.job["id"],
                 "differences": None if line.compared is None else line.compared.as_json(),
             }

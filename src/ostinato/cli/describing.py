@@ -1,7 +1,8 @@
 """The flags that describe a job, for `job add` and `job edit`: they become a body of the API."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
@@ -16,13 +17,13 @@ SCHEDULES: Final = ("every", "cron", "at", "now", "manual")
 
 
 def describing(
-    command: Callable[Concatenate[Desk, dict[str, Any], P], None],
+    command: Callable[Concatenate[Desk, "Said", P], None],
 ) -> Callable[Concatenate[Desk, P], None]:
     """A verb that takes what the flags say about a job as its second argument."""
 
     def run(desk: Desk, **given: Any) -> None:
         words = {name: given.pop(name) for name in _FLAGS}
-        command(desk, body_of(words), **given)  # type: ignore[call-arg]
+        command(desk, said(words), **given)  # type: ignore[call-arg]
 
     return with_flags(run, command, _describing, hidden=2)
 
@@ -76,35 +77,54 @@ PLAIN: Final = (
 )  # fmt: skip
 
 
-def body_of(words: dict[str, Any]) -> dict[str, Any]:
-    """What the flags say, as a body of the API; what was not said is not in it."""
-    body = {name: words[name] for name in PLAIN if words[name] is not None}
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the flags say about a job; what was not said is not in it."""
+
+    fields: Mapping[str, Any]
+    args: Mapping[str, Any] | None  # all of them
+    some_args: Mapping[str, Any]  # and some, one by one
+
+    @property
+    def nothing(self) -> bool:
+        return not self.fields and self.args is None and not self.some_args
+
+    def body(self, task: str | None, current: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """A body of the API. `current` are the arguments of the job, of which some are changed."""
+        body = dict(self.fields) if task is None else {"task": task, **self.fields}
+        if self.args is not None or self.some_args:
+            whole = current or {} if self.args is None else self.args
+            body["args"] = {**whole, **self.some_args}
+        return body
+
+
+def said(words: Mapping[str, Any]) -> Said:
+    """What these flags say."""
+    fields = {name: words[name] for name in PLAIN if words[name] is not None}
     if (schedule := _schedule(words)) is not None:
-        body["schedule"] = schedule
-    if (args := arguments(words["args"], words["arg"])) is not None:
-        body["args"] = args
+        fields["schedule"] = schedule
     if words["tag"]:
-        body["tags"] = words["tag"]
-    for text in words["set_"]:
-        field, value = _assigned("--set", text)
-        body[field] = value
-    return body
+        fields["tags"] = words["tag"]
+    fields |= dict(_assigned("--set", text) for text in words["set_"])
+    return Said(fields, *arguments(words["args"], words["arg"]))
 
 
-def _schedule(words: dict[str, Any]) -> dict[str, str] | str | None:
-    said = [name for name in SCHEDULES if words[name]]
-    if len(said) > 1:
-        raise Invalid(f"--{said[0]} and --{said[1]} exclude each other: say one of them.")
-    if not said:
-        return None
-    return said[0] if said[0] in ("now", "manual") else {said[0]: words[said[0]]}
+def _schedule(words: Mapping[str, Any]) -> dict[str, str] | str | None:
+    match [name for name in SCHEDULES if words[name]]:
+        case []:
+            return None
+        case ["now" | "manual" as name]:
+            return name
+        case [name]:
+            return {name: words[name]}
+        case [name, other, *_]:
+            raise Invalid(f"--{name} and --{other} exclude each other: say one of them.")
+    return None
 
 
-def arguments(text: str | None, pairs: list[str]) -> dict[str, Any] | None:
-    if text is None and not pairs:
-        return None
-    args = {} if text is None else _object("--args", text)
-    return args | dict(_assigned("--arg", pair) for pair in pairs)
+def arguments(text: str | None, pairs: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """What `--args` and `--arg` say: all arguments, and some of them."""
+    return None if text is None else _object("--args", text), dict(_assigned("--arg", pair) for pair in pairs)
 
 
 def _object(flag: str, text: str) -> dict[str, Any]:

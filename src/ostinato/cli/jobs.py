@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ostinato.cli.describing import arguments, describing
+from ostinato.cli.describing import Said, arguments, describing
 from ostinato.cli.job_shown import called, due_times, job_facts, job_list, job_stats, reasons
 from ostinato.cli.live import live
 from ostinato.cli.run_shown import execution_list
@@ -25,15 +25,14 @@ LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Ho
 @describing
 def add(
     desk: Desk,
-    said: dict[str, Any],
+    said: Said,
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="The name of a task.")] = None,
     allow_unknown: Annotated[
         bool, typer.Option("--allow-unknown", help="Though no worker is known to have the task.")
     ] = False,
 ) -> None:
     """Make a job. Without a schedule it runs once, at once."""
-    body = said if task is None else {"task": task, **said}
-    answer = desk.post("/jobs", body, allow_unknown=allow_unknown or None)
+    answer = desk.post("/jobs", said.body(task), allow_unknown=allow_unknown or None)
     desk.tell(answer, lambda made: job_facts(made, desk.now()))
 
 
@@ -90,7 +89,7 @@ def show(desk: Desk, job: JobArgument) -> None:
 @describing
 def edit(
     desk: Desk,
-    said: dict[str, Any],
+    said: Said,
     job: JobArgument,
     task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Another task.")] = None,
     if_version: Annotated[
@@ -98,9 +97,12 @@ def edit(
     ] = None,
 ) -> None:
     """Change what the flags say, and nothing else. A run in progress is not touched."""
-    body = said if task is None else {"task": task, **said}
-    if not body:
+    if task is None and said.nothing:
         raise Invalid("Say what to change: --every 30m, --queue slow, --set max_retries=5 …")
+    current = desk.get(desk.job(job)) if said.some_args else None
+    if current is not None and if_version is None:
+        if_version = current["version"]  # some of its arguments go with the others, as they are now
+    body = said.body(task, None if current is None else current["args"])
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
     answer = desk.ask("PATCH", desk.job(job), body=body, headers=headers)
     desk.tell(answer, lambda edited: job_facts(edited, desk.now()))
@@ -160,8 +162,9 @@ def run(
     arg: Annotated[list[str], typer.Option("--arg", metavar="NAME=VALUE", help="One argument.")] = [],  # noqa: B006
 ) -> None:
     """Run it now, once more; its schedule does not move."""
-    given = arguments(args, arg)
-    answer = desk.post(desk.job(job, "run"), None if given is None else {"args": given})
+    whole, some = arguments(args, arg)
+    body = None if whole is None and not some else {"args": {**(whole or {}), **some}}
+    answer = desk.post(desk.job(job, "run"), body)
     desk.tell(
         answer,
         lambda asked: Sentences([f"{called(asked)} was asked to run, and is {asked['status']} now."]),

@@ -42,6 +42,7 @@ QueuesOption = Annotated[
 ConcurrencyOption = Annotated[
     int | None, typer.Option("--concurrency", metavar="N", help="Run so many at once.")
 ]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, and nothing else.")]
 MigrateOption = Annotated[
     bool, typer.Option("--migrate", help="First bring the schema of PostgreSQL up to date.")
@@ -56,6 +57,11 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _help_unless_told(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 @cli.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
@@ -66,17 +72,8 @@ def _root(
     _help_unless_told(context)
 
 
-def _group(context: typer.Context) -> None:
-    _help_unless_told(context)
-
-
 for group in GROUPS.values():
-    group.callback(invoke_without_command=True)(_group)
-
-
-def _help_unless_told(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    group.callback(invoke_without_command=True)(_help_unless_told)
 
 
 @cli.command()
@@ -147,9 +144,6 @@ def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     from ostinato.cli.database import check
 
     check(database, as_json)
-
-
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file.")]
 
 
 @database.command()

@@ -27,9 +27,8 @@ from ostinato.core.zones import CALM, offset_at, zone
 VERIFIED: Final = 10  # due times that are compared
 AHEAD: Final = 5 * 366 * DAY  # as far as zone data is worth believing
 
-_TWO_YEARS: Final = [
-    date(2024, 1, 1) + n * DAY for n in range(731)
-]  # a leap year and another: shows every day rule
+# A leap year and another: they show every rule about days.
+_TWO_YEARS: Final = [date(2024, 1, 1) + n * DAY for n in range(731)]
 _ENVIRONMENT: Final = re.compile(r"""("[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(.*)""")
 _PERCENT: Final = re.compile(r"(?<!\\)%")
 
@@ -102,7 +101,7 @@ def read_crontab(text: str, timezone: str, *, system: bool = False) -> Crontab:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
             yield number, stripped
