@@ -1,6 +1,7 @@
 """Steering jobs: pause, resume, cancel, retry, run, restart; one by one, or many at once."""
 
 from typing import Any
+from uuid import UUID
 
 from fastapi import APIRouter, Response
 
@@ -10,6 +11,7 @@ from ostinato.api.jobs import Ref, answer
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Forbidden, OstinatoError
 from ostinato.scheduler import Scheduler
+from ostinato.scheduler.pages import PAGE
 from ostinato.wire.bulk import MOST, BulkAnswer, BulkBody, BulkResult
 from ostinato.wire.errors import status_of
 from ostinato.wire.job_answer import JobAnswer
@@ -80,16 +82,16 @@ def _check_role(body: BulkBody, by: Caller) -> None:
         raise Forbidden(f"To delete needs the role admin; {by.name} is {by.role.value}.")
 
 
-def _found(body: BulkBody, desk: Scheduler) -> tuple[list[Any], int]:
+def _found(body: BulkBody, desk: Scheduler) -> tuple[list[UUID | str], int]:
     """The jobs that are meant, and how many more the filter finds."""
-    if body.ids is not None or body.filter is None:
-        return list(body.ids or ()), 0
-    found: list[Any] = []
-    page = desk.jobs.search(body.filter.filter(), limit=250)
+    if body.filter is None:
+        return [*(body.ids or ())], 0
+    chosen = body.filter.filter()
+    page = desk.jobs.search(chosen, limit=PAGE)
+    found: list[UUID | str] = [view.id for view in page.items]
     total = page.total
-    found += [view.id for view in page.items]
     while page.cursor is not None and len(found) < MOST:
-        page = desk.jobs.search(body.filter.filter(), limit=250, cursor=page.cursor)
+        page = desk.jobs.search(chosen, limit=PAGE, cursor=page.cursor)
         found += [view.id for view in page.items]
     return found, max(total - len(found), 0)
 
