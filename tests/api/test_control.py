@@ -129,6 +129,16 @@ def test_bulk_by_a_filter(api):
     assert api.get(f"/jobs/{other['id']}")["status"] == "scheduled"
 
 
+def test_bulk_does_so_many_at_once_and_tells_how_many_remain(api, monkeypatch):
+    monkeypatch.setattr("ostinato.api.control.MOST", 2)
+    monkeypatch.setattr("ostinato.api.control.PAGE", 1)
+    for _ in range(3):
+        api.make(task="fine", interval_minutes=5)
+    scheduled = {"action": "pause", "filter": {"status": "scheduled"}}
+    answers = [api.post("/jobs/bulk", scheduled) for _ in range(3)]
+    assert [(answer["succeeded"], answer["remaining"]) for answer in answers] == [(2, 1), (1, 0), (0, 0)]
+
+
 @pytest.mark.parametrize(
     "body",
     [
