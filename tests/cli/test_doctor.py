@@ -137,7 +137,7 @@ def test_jobs_that_nobody_works_on_are_exit_code_1(ostinato, database_url):
 def test_a_schema_that_is_behind_is_told_with_its_remedy(ostinato, postgres_url):
     answer = ostinato("doctor", "--database", postgres_url)
     assert answer.code == 1
-    assert "→ database: ostinato db upgrade" in answer.out
+    assert "→ schema: ostinato db upgrade" in answer.out
 
 
 def test_a_database_that_is_away_is_told(ostinato):

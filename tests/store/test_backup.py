@@ -11,6 +11,7 @@ import pytest
 from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
 from ostinato.luck import RandomLuck
 from ostinato.store import backup as copying
+from ostinato.store import migrate
 from ostinato.store.backup import backup, restore
 from ostinato.store.database import open_database
 from ostinato.store.dialect import to_uuid
@@ -148,6 +149,23 @@ def test_nobody_waits_for_a_backup(world, tmp_path):
 
     backup(world.store.database, tmp_path / "copy.db", while_it_stands_still)
     assert written.is_set()
+
+
+def test_a_backup_comes_before_an_upgrade_and_makes_none(database_url, tmp_path):
+    with opened(database_url) as old:
+        migrate.upgrade(old.database, until=1)
+        backup(old.database, tmp_path / "copy.db", silent)
+        assert migrate.schema_version(old.database) == 1
+    with opened(f"sqlite:///{tmp_path}/copy.db") as copy:
+        assert migrate.schema_version(copy.database) == 1
+    with opened(f"sqlite:///{tmp_path}/target.db") as target:
+        restore(tmp_path / "copy.db", target.database, silent)
+        assert migrate.schema_version(target.database) == migrate.latest_version()
+
+
+def test_there_must_be_something_to_back_up(database_url, tmp_path):
+    with opened(database_url) as empty, pytest.raises(NotFound, match="has nothing of ours to back up"):
+        backup(empty.database, tmp_path / "copy.db", silent)
 
 
 def test_a_file_that_is_there_is_left_as_it_is(busy, tmp_path):

@@ -77,11 +77,18 @@ def opened(url: str | None, patience: float = 30.0) -> Database:
     return database
 
 
+def behind(database: Database) -> str | None:
+    """What is to be done about its schema, if it is not the one we need; nothing is done about it here."""
+    version, latest = migrate.schema_version(database), migrate.latest_version()
+    if version >= latest:
+        return None
+    there = f"is version {version}" if version else "is not there yet"
+    return f"The schema {there}, this program needs version {latest}: run `ostinato db upgrade`."
+
+
 def _problems(database: Database) -> list[str]:
-    version, latest = migrate.schema_version(database), len(list(migrate.MIGRATIONS.glob("*.sql")))
-    if version < latest:
-        there = f"is version {version}" if version else "is not there yet"
-        return [f"The schema {there}, this program needs version {latest}: run `ostinato db upgrade`."]
+    if flaw := behind(database):
+        return [flaw]
     store = Store(database, RandomLuck())
     store.require_current()
     return store.history.problems()

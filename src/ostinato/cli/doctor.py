@@ -6,9 +6,9 @@ from dataclasses import asdict
 import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
-from ostinato.cli.database import opened
+from ostinato.cli.database import behind, opened
 from ostinato.cli.show import Column, Listing, print_json, show
-from ostinato.core.errors import StoreError
+from ostinato.core.errors import ForeignDatabase, StoreError
 from ostinato.luck import RandomLuck
 from ostinato.scheduler.checkup import Finding, State, check_up
 from ostinato.store.store import Store
@@ -36,6 +36,8 @@ def doctor(url: str | None, as_json: bool) -> None:
 def _findings(url: str | None) -> list[Finding]:
     with closing(opened(url)) as database:
         try:
+            if flaw := behind(database):
+                return [Finding("schema", State.WRONG, flaw, "ostinato db upgrade")]
             store = Store(database, RandomLuck())
             store.require_current()
             return check_up(store)
@@ -44,12 +46,6 @@ def _findings(url: str | None) -> list[Finding]:
 
 
 def _advice(error: StoreError) -> str:
-    from ostinato.core.errors import ForeignDatabase, SchemaBehind
-
-    match error:
-        case SchemaBehind():
-            return "ostinato db upgrade"
-        case ForeignDatabase():
-            return "Name another database, or use a newer Ostinato."
-        case _:
-            return "Is it running, and does the URL name it? ostinato config show --origin"
+    if isinstance(error, ForeignDatabase):
+        return "Name another database, or use a newer Ostinato."
+    return "Is it running, and does the URL name it? ostinato config show --origin"

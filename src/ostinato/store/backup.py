@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from ostinato.core.errors import Conflict, Invalid, NotFound, StoreError
+from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
 from ostinato.store import migrate
 from ostinato.store.database import Database, Row, Tx
 from ostinato.store.dialect import Dialect, Kind, Statement, to_uuid
@@ -47,14 +47,14 @@ def backup(source: Database, file: Path, told: Told) -> None:
     """Copy everything into a new SQLite file, which is there only once it is whole."""
     if file.exists():
         raise Conflict(f"{file} is there already: choose another name, or move it away.")
-    migrate.require_current(source)
+    version = _version(source)
     part = file.with_name(file.name + ".part")
     try:
         _make(part)
         if isinstance(source, SqliteDatabase):
             _copy_pages(source, part, told)
         else:
-            _copy_rows_to_file(source, part, told)
+            _copy_rows_to_file(source, version, part, told)
         _stand_alone(part)
         _flush(part)
         part.rename(file)
@@ -75,6 +75,16 @@ def restore(file: Path, target: Database, told: Told) -> None:
             _refuse_if_used(into, tables)
             _copy_rows(_Side(source, before), into, tables, told)
             after.ring()
+
+
+def _version(source: Database) -> int:
+    """The version of what is there: a backup comes before an upgrade, and makes none."""
+    version = migrate.schema_version(source)
+    if version == 0:
+        raise NotFound(f"{source.name} has nothing of ours to back up.")
+    if version > migrate.latest_version():
+        raise ForeignDatabase(f"{source.name} is at version {version}: use a newer Ostinato.")
+    return version
 
 
 def _make(part: Path) -> None:
@@ -104,9 +114,9 @@ def _copy_pages(source: SqliteDatabase, part: Path, told: Told) -> None:
         cursor.connection.close()
 
 
-def _copy_rows_to_file(source: Database, part: Path, told: Told) -> None:
+def _copy_rows_to_file(source: Database, version: int, part: Path, told: Told) -> None:
     with closing(SqliteDatabase(part, durable=False)) as copy:
-        migrate.upgrade(copy)
+        migrate.upgrade(copy, until=version)
         with source.read() as before, copy.write(LIFETIME) as after:
             _copy_rows(_Side(source, before), _Side(copy, after), _tables(after), told)
 

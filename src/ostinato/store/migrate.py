@@ -43,11 +43,11 @@ def latest_version(folder: Path = MIGRATIONS) -> int:
     return len(_migrations(folder))
 
 
-def upgrade(db: Database, folder: Path = MIGRATIONS) -> list[str]:
-    """Apply what is missing; the names of what was applied."""
+def upgrade(db: Database, folder: Path = MIGRATIONS, until: int | None = None) -> list[str]:
+    """Apply what is missing, up to a version if one is named; the names of what was applied."""
     migrations = _migrations(folder)
     _refuse_newer(db, schema_version(db), len(migrations))
-    return [path.stem for number, path in enumerate(migrations, 1) if _apply(db, number, path)]
+    return [path.stem for number, path in enumerate(migrations[:until], 1) if _apply(db, number, path)]
 
 
 def require_current(db: Database, folder: Path = MIGRATIONS) -> None:
