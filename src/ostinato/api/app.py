@@ -43,6 +43,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        strict_content_type=False,  # what is not JSON has not come so far
         responses=RESPONSES,
     )
     app.state.desk, app.state.settings, app.state.streams = desk, settings, Streams(desk)

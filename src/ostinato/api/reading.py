@@ -89,8 +89,9 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
 
 
 def _is_json(content_type: str) -> bool:
+    """Whether it says so, or says nothing, as the seed's example of a PUT."""
     kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+    return kind in ("", "application/json") or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def plain(body: bytes) -> bytes:
