@@ -33,6 +33,7 @@ from benchmarks.targets import as_json, verdicts
 MEASURES = {
     "T": "throughput", "H": "throughput with 100,000 jobs", "E": "enqueue", "L": "pickup latency", "F": "footprint",
     "D": "threads", "R": "recurring", "S": "scale", "G": "growth", "M": "many processes",
+    "P": "runs in processes",
 }  # fmt: skip
 TOO_LONG = ("H",)  # for --quick
 KEEP_SCHEDULES = ("pgqueuer", "apscheduler", "procrastinate")
@@ -108,6 +109,7 @@ class Bench:
         self.measures: dict[str, Callable[[], list[Row]]] = {
             "T": self.throughput, "H": self.much, "E": self.enqueue, "L": self.latency, "F": self.footprint,
             "D": self.threads, "R": self.recurring, "S": self.scale, "G": self.growth, "M": self.processes,
+            "P": self.isolation,
         }  # fmt: skip
 
     def _with_peers(self, ours: Sequence[Subject]) -> list[Subject]:
@@ -144,6 +146,11 @@ class Bench:
     def threads(self) -> list[Row]:
         subjects = [*catalogue.OURS, *catalogue.OURS_IN_THREADS]
         return in_rounds(subjects, self._jobs.throughput, self._rounds(5), "D")
+
+    def isolation(self) -> list[Row]:
+        peers = [each for each in self._peers if each in (catalogue.RQ_FORK, catalogue.CELERY_FORK)]
+        subjects = [*catalogue.OURS_IN_PROCESSES, *peers]
+        return in_rounds(subjects, self._jobs.throughput, self._rounds(3), "P")
 
     def recurring(self) -> list[Row]:
         ours = [replace(each, variables={**each.variables, **RECURRING}) for each in catalogue.OURS]

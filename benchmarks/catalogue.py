@@ -88,6 +88,10 @@ OURS_BY_DEFAULT = tuple(
     replace(ostinato(store, "defaults", rounds=3, **DEFAULTS), jobs=3000) for store in (SQLITE, POSTGRES)
 )
 OURS_IN_THREADS = tuple(ostinato(store, "def tasks", KIND="thread") for store in (SQLITE, POSTGRES))
+OURS_IN_PROCESSES = tuple(
+    replace(ostinato(store, "two processes", KIND="process", OSTINATO_CONCURRENCY="2"), jobs=2000)
+    for store in (SQLITE, POSTGRES)
+)
 LIMITS = (raw(SQLITE), raw(POSTGRES))
 
 PGQUEUER = Subject("PgQueuer", POSTGRES, "pgqueuer", "pgqueuer", "pgqueuer", rounds=5,

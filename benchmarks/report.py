@@ -59,6 +59,8 @@ SHAPES: dict[str, Shape] = {
     "F": Shape("Import", {"import ms": _number("import_ms")}, "import_ms", rising=True),
     "D": Shape("`def` and `async def` tasks at the same concurrency", {
         "jobs/s": _number("per_second"), "CPU µs/job": _number("cpu_us")}, "per_second"),
+    "P": Shape("Runs in processes of their own, two at once", {
+        "jobs/s": _number("per_second"), "CPU µs/job": _number("cpu_us")}, "per_second"),
     "R": Shape("Recurring: jobs of `every 1s`, all due at the same instants, one process", {
         "schedules": lambda row: f"{row['schedules']:,}", "fired %": _number("fired", ".1f"),
         "skipped": _number("skipped"), "early": _number("early"), "late p50 ms": _number("p50"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from benchmarks.catalogue import POSTGRES, SQLITE
+from benchmarks.catalogue import POSTGRES, REDIS, SQLITE
 from benchmarks.measures.rounds import Row, of_rounds, ratios
 
 Measured = Mapping[str, Sequence[Row]]
@@ -159,6 +159,15 @@ def _threads(rows: Sequence[Row]) -> Iterator[Verdict]:
         )
 
 
+def _isolation(rows: Sequence[Row]) -> Iterator[Verdict]:
+    for peer, setting in (("rq", "fork per job"), ("celery", "prefork")):
+        for store in (SQLITE, POSTGRES):
+            there = _pairs(find(rows, "ostinato", store, "two processes"), find(rows, peer, REDIS, setting))
+            figure = f"{median(there):.2f} ×" if there else "not measured"
+            what = f"runs in two processes on {store}, over {peer}"
+            yield Verdict("P", what, "≥ 1 ×", figure, median(there) >= 1 if there else None)
+
+
 def _pairs(over: Row | None, under: Row | None) -> list[float]:
     return ratios(over, under, "per_second") if over and under else []
 
@@ -170,6 +179,7 @@ def _footprint(rows: Sequence[Row]) -> Iterator[Verdict]:
 JUDGES: dict[str, Callable[[Sequence[Row]], Iterator[Verdict]]] = {
     "T": _throughput("T"), "H": _throughput("H"), "E": _enqueue, "L": _latency, "F": _footprint, "D": _threads,
     "R": _recurring, "S": _scale, "G": _growth, "M": _processes,
+    "P": _isolation,
 }  # fmt: skip
 
 

@@ -29,14 +29,22 @@ def noop_in_thread(number: int) -> None:
     mark(number)
 
 
+@app.task(isolation="process")
+def noop_in_process(number: int) -> None:
+    mark(number)
+
+
 @app.task
 async def tick(context: Context) -> None:
     """Its mark is how late it is, in microseconds."""
     mark(round((time.time() - context.due_at.timestamp()) * 1e6))
 
 
+KINDS = {"thread": noop_in_thread, "process": noop_in_process}
+
+
 class Ours(Subject):
-    task = noop_in_thread if os.environ.get("KIND") == "thread" else noop
+    task = KINDS.get(os.environ.get("KIND", ""), noop)
 
     async def setup(self) -> None:
         app.open(upgrade=True)
