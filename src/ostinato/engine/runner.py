@@ -40,6 +40,7 @@ from ostinato.core.outcome import (
 )
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
+from ostinato.engine.steps import charged
 from ostinato.engine.threads import Threads
 from ostinato.isolation.orders import Order, Reference
 from ostinato.isolation.plan import Plan
@@ -55,6 +56,7 @@ Wish = Interrupted | TimedOut | Cancelled | Lost
 WEIGHT: dict[type[Wish], int] = {Interrupted: 1, TimedOut: 2, Cancelled: 3, Lost: 4}
 
 hide_frames_of(__file__)
+hide_frames_of(charged.__code__.co_filename)
 
 OnFinished = Callable[["Running", Outcome], None]
 
@@ -65,13 +67,13 @@ class Running:
     __slots__ = (
         "_arguments",
         "_begun",
-        "_cpu",
         "_over",
         "_runner",
         "_timer",
         "_wish",
         "account",
         "context",
+        "cpu",
         "started",
         "stopping_since",
         "task",
@@ -83,11 +85,11 @@ class Running:
         self.started = runner.loop.time()
         self.stopping_since: float | None = None  # loop.time(), like `started`
         self.account: Json | None = None  # once it has finished
+        self.cpu = 0.0  # seconds: of the loop, for its steps; of its thread
         self._runner = runner
         self._arguments: dict[str, Any] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._wish: Wish | None = None
-        self._cpu: float | None = None  # seconds
         self._begun = False  # on the loop: its first step
         self._over = False  # on a thread: also while the outcome is still on its way to the loop
 
@@ -171,7 +173,8 @@ class OnLoop(Running):
             return
         self.context.become_current()
         try:
-            outcome = self._returned(await self.task.call(self.context, self._arguments))
+            coroutine = self.task.call(self.context, self._arguments)
+            outcome = self._returned(await charged(coroutine, self))
         except GeneratorExit as error:
             if asyncio.current_task(self._runner.loop) is not self._coroutine:
                 raise  # the loop is gone, and this is being thrown away
@@ -188,7 +191,7 @@ class OnLoop(Running):
         return self._wish or outcome
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        return account_text(None, None, Stopped.ASYNC) if stopped else None
+        return account_text(round(1000 * self.cpu), None, Stopped.ASYNC if stopped else None)
 
     def _insist(self) -> None:
         self._coroutine.cancel()
@@ -206,7 +209,7 @@ class OnThread(Running):
     def _run(self) -> None:
         before = time.thread_time()
         outcome = self._wish or self._outcome()
-        self._cpu = time.thread_time() - before
+        self.cpu = time.thread_time() - before
         self._over = True
         self._runner.hand_back(self, outcome)
 
@@ -234,8 +237,7 @@ class OnThread(Running):
                 return wish
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        cpu = None if self._cpu is None else round(1000 * self._cpu)
-        return account_text(cpu, None, Stopped.COOPERATIVE if stopped else None)
+        return account_text(round(1000 * self.cpu), None, Stopped.COOPERATIVE if stopped else None)
 
 
 class OnProcess(Running):

@@ -1,6 +1,6 @@
 """Inside a child: import the user's code once, then run one task at a time, until the supervisor hangs up.
 
-SIGTERM means that the run is to stop, if the supervisor has said so in the byte that both share: a service manager that
+SIGTERM means that the run is to stop, if the supervisor has said so in a byte that both share: a service manager that
 signals every process of a service means the worker, which then decides itself. The task gets `Terminated` (an `async
 def` task its CancelledError), once. What it does then is its own affair, until SIGKILL.
 """
@@ -38,15 +38,17 @@ from ostinato.task.outcomes import hide_frames_of, of_error, of_value
 
 hide_frames_of(__file__)
 
+STOP_ASKED: Final = 0  # the bytes that are shared: set by the supervisor,
+BEGUN: Final = 1  # set by the child: an order that was not read can be given to another
 GROWN: Final = 1.25  # a peak of its children so much above its own rest hides those of later runs
 
 
 class Child:
-    """One process for runs. `connection` leads to the supervisor, `stop_asked` is the byte that both share."""
+    """One process for runs. `connection` leads to the supervisor, `shared` are two bytes that both know."""
 
-    def __init__(self, connection: socket.socket, stop_asked: mmap, surroundings: Surroundings) -> None:
+    def __init__(self, connection: socket.socket, shared: mmap, surroundings: Surroundings) -> None:
         self._connection = connection
-        self._stop_asked = stop_asked
+        self._shared = shared
         self._surroundings = surroundings
         self._unpacking = Unpacking()
         self._sending = threading.Lock()
@@ -103,6 +105,7 @@ class Child:
     # -- one run
 
     def _run(self, frame: Frame) -> None:
+        self._shared[BEGUN] = 1
         system.forget_peak()
         before, resting = Spent.now(), system.memory_now()
         try:
@@ -175,11 +178,11 @@ class Child:
             stop()
 
         self._stop = mark_and_stop
-        if self._stop_asked[0]:  # it came while the run was being prepared
+        if self._shared[STOP_ASKED]:  # it came while the run was being prepared
             self._stop_now()
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
-        if not self._stop_asked[0]:
+        if not self._shared[STOP_ASKED]:
             return
         if self._in_send:
             self._stop_later = True
@@ -267,13 +270,13 @@ def _left_behind() -> bool:
 
 
 def be_child(
-    connection: socket.socket, output: tuple[int, int], stop_asked: mmap, surroundings: Surroundings
+    connection: socket.socket, output: tuple[int, int], shared: mmap, surroundings: Surroundings
 ) -> None:
     """The life of a process that was just forked. It does not return."""
     code = 1
     try:
         _leave_the_supervisor_behind(connection, output)
-        Child(connection, stop_asked, surroundings).work()
+        Child(connection, shared, surroundings).work()
         code = 0
     finally:
         with suppress(Exception):

@@ -17,7 +17,7 @@ from resource import struct_rusage
 from typing import Final
 
 from ostinato.isolation import system
-from ostinato.isolation.child import be_child
+from ostinato.isolation.child import BEGUN, STOP_ASKED, be_child
 from ostinato.isolation.frames import Head, Wire
 from ostinato.isolation.output import Output
 from ostinato.isolation.preparing import Surroundings
@@ -57,7 +57,7 @@ class Family:
     pid: int
     wire: Wire
     output: Output
-    stop_asked: mmap
+    shared: mmap
     since: float  # when its state began
     state: State = State.PREPARING
     run: Run | None = None
@@ -69,11 +69,20 @@ class Family:
 
     def begin(self, run: Run) -> None:
         self.state, self.run = State.BUSY, run
+        self.shared[BEGUN] = 0
         self.wire.send({}, run.body)
+
+    def take_back(self) -> Run | None:
+        """The run of a dead child that had not even begun it: it was killed meanwhile."""
+        run = self.run
+        if run is None or self.shared[BEGUN] or run.kill_at is not None or run.limit is not None:
+            return None
+        self.run = None
+        return run
 
     def terminate(self) -> None:
         """Ask it and its group to stop."""
-        self.stop_asked[0] = 1
+        self.shared[STOP_ASKED] = 1
         with suppress(OSError):
             os.killpg(self.pid, signal.SIGTERM)
 
@@ -138,13 +147,13 @@ def fork(prepared: bytes, pass_on: Callable[[int, str, bytes], None], now: float
     """A new child. Only a process with one thread may do this."""
     ours, theirs = socket.socketpair()
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
-    stop_asked, parent = mmap(-1, 1), os.getpid()
+    shared, parent = mmap(-1, 2), os.getpid()
     pid = os.fork()
     if pid == 0:
         system.die_with(parent)
-        be_child(theirs, (out_end, err_end), stop_asked, Surroundings.from_json(prepared))
+        be_child(theirs, (out_end, err_end), shared, Surroundings.from_json(prepared))
     theirs.close()
     os.close(out_end)
     os.close(err_end)
     output = Output((out, err), lambda stream, lines: pass_on(pid, stream, lines))
-    return Family(pid, Wire(ours), output, stop_asked, now)
+    return Family(pid, Wire(ours), output, shared, now)

@@ -240,6 +240,8 @@ class Supervisor:
         if not family.wire.closed:
             self._on_child(family)  # its last words
         was = family.state
+        if (run := family.take_back()) is not None:
+            self._waiting.appendleft(run)
         family.died(status, used)
         if family in self._idle:
             self._idle.remove(family)
