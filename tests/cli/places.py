@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from urllib.request import urlopen
 
 T = TypeVar("T")
 
-PATIENCE = 60.0  # seconds; the machine may be busy
+PATIENCE = 90.0  # seconds; the machine may be busy
 
 AN_APP = """
 import threading
@@ -62,8 +63,12 @@ class Place:
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
         )  # fmt: skip
-        self.server = self._address()
-        eventually(self._at_work)
+        try:
+            self.server = self._address()
+            eventually(self._at_work)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -97,6 +102,13 @@ class Place:
             self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+
+class Keyboard(io.StringIO):
+    """Somebody at a terminal, who types this."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def the_json(answer: Any) -> Any:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cli.places import the_json
+from tests.cli.places import Keyboard, the_json
 
 PLACES = ("direct-sqlite", "server-postgres")  # each way and each database once: they are only clients
 
@@ -96,6 +96,17 @@ def test_everything_is_shown_and_nothing_written_without_yes(at, crontab):
     assert shown["import"] is None
     assert {line["job"] for line in shown["lines"]} == {None}
     assert len(shown["lines"][0]["next"]) == 3
+
+
+def test_whoever_sits_at_the_terminal_is_asked(at, crontab, monkeypatch):
+    def answering(words, *arguments):
+        monkeypatch.setattr("sys.stdin", Keyboard(words))
+        return at(*arguments)
+
+    assert "jobs were made" not in answering("n\n", "import", "crontab", crontab).out
+    assert "6 jobs were made" in answering("y\n", "import", "crontab", crontab).out
+    assert answering("n\n", "import", "crontab", crontab, "--undo").code == 130
+    assert "6 jobs of" in answering("y\n", "import", "crontab", crontab, "--undo").out
 
 
 def test_a_second_import_makes_nothing_again(at, crontab):
@@ -245,6 +256,13 @@ def test_convert_turns_plain_periods_into_intervals_and_back(at):
     job = the_json(at("job", "show", six, "--json"))
     assert (job["schedule_time"], job["metadata"], job["start_at"]) == ("30 */6 * * *", {}, None)
     assert "nothing to do" in at("job", "convert", "--undo", six).out
+
+
+def test_convert_asks_whoever_sits_at_the_terminal(at, monkeypatch):
+    job = a_job(at, "0 * * * *")
+    for words, told in (("n\n", False), ("y\n", True)):
+        monkeypatch.setattr("sys.stdin", Keyboard(words))
+        assert ("1 jobs were converted" in at("job", "convert", job).out) == told
 
 
 def test_convert_of_everything_takes_what_was_made_with_schedule_time(at):

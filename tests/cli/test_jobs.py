@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cli.places import eventually, the_json
+from tests.cli.places import Keyboard, eventually, the_json
 
 
 def make(at, *flags, task="fine"):
@@ -187,13 +187,6 @@ def test_a_failed_job_is_retried_and_restarted(at):
     )
     assert stats["success_rate"] == 0
     assert "Failed" in at("job", "stats", job["id"]).out
-
-
-class Keyboard(io.StringIO):
-    """Somebody at a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_delete_asks_first(at, monkeypatch):
