@@ -35,7 +35,7 @@ SCALARS = {
     "url": "https://example.org",
     "body": "", "caller": "ann", "code": 200, "fingerprint": "0", "forgotten": NOW, "headers": "{}", "stale": NOW,
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
-    "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "",
+    "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "", "after_number": 0,
 }  # fmt: skip
 BEFORE_AN_ID = {
     "list_live",
@@ -52,7 +52,7 @@ BEFORE_AN_ID = {
 CELLS = {"uuid": UUID(int=9), "instant": NOW, "bigint": 1, "double": 1.0, "text": "default", "json": "{}"}
 PARTICULAR = {  # what a check of the schema wants
     "kind": "every", "asked": "hand", "waits_for": None, "result": "lost", "reason": "missed", "ended_as": "failed",
-    "next_due_at": None,
+    "next_due_at": None, "stream": "log",
 }  # fmt: skip
 
 

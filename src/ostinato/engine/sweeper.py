@@ -40,7 +40,7 @@ class Sweeper:
         self._keep = keep
         self._seen: dict[UUID, Sighting] = {}
         self._looked_at = float("-inf")
-        self._pruned_to = FIRST_ID
+        self._pruned_to = self._logs_seen_to = FIRST_ID
         self.look_every = lease / 4
 
     def step(self) -> list[Change]:
@@ -58,6 +58,7 @@ class Sweeper:
         now, history = self._clock.now(), self._store.history
         history.remove_deleted()
         self._pruned_to = history.prune(self._pruned_to, now, self._keep) or FIRST_ID
+        self._logs_seen_to = self._store.logs.remove_orphans(self._logs_seen_to) or FIRST_ID
         oldest = now - timedelta(days=self._keep.days)
         history.prune_events(now, self._keep, self._luck.id(oldest))
 

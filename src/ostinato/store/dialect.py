@@ -27,14 +27,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from ostinato.core.errors import InvalidSetting, StoreError
 from ostinato.core.ids import uuid_of
 
 TABLES: Final = frozenset(
-    "jobs live executions skips events workers queues api_keys hooks outbox answers meta job_status".split()
+    "jobs live executions skips events workers queues api_keys hooks outbox answers logs log_sizes meta "
+    "job_status".split()
 )
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

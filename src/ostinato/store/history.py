@@ -12,6 +12,7 @@ from ostinato.core.model import Event, Execution, Live, Luck, Result, Skip
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_uuid
+from ostinato.store.logs import delete_logs_of
 from ostinato.store.notices import Notices
 from ostinato.store.rows import LastRun
 
@@ -165,6 +166,7 @@ class History:
                 return
             with self._database.write() as tx:
                 pruned = self._pruned(tx, job.id)
+                delete_logs_of(tx, gone)
                 for result, step in tx.rows("delete_executions", ids=gone):
                     pruned[result] = pruned.get(result, 0) + (step == "")
                 tx.run("note_pruned", id=job.id, pruned=json.dumps(pruned))
@@ -201,6 +203,7 @@ class History:
             with self._database.write() as tx:
                 some = [to_uuid(row[0]) for row in tx.rows("executions_of_jobs", ids=list(ids), limit=BATCH)]
                 if some:
+                    delete_logs_of(tx, some)
                     tx.rows("delete_executions", ids=some)
                     continue
                 tx.run("delete_skips_of", ids=list(ids))
@@ -218,6 +221,9 @@ class History:
             ]
             found += [
                 f"The execution {to_uuid(row[0])} is live and ended at once." for row in tx.rows("twice")
+            ]
+            found += [
+                f"The log of {to_uuid(row[0])} is of unknown size." for row in tx.rows("lines_without_size")
             ]
             found += [line for row in tx.rows("miscounted") for line in _miscounted(row)]
             found += [line for row in tx.rows("misskipped") for line in _misskipped(*row)]

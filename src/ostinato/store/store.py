@@ -11,6 +11,7 @@ from ostinato.store.idempotency import Answers
 from ostinato.store.jobs import Jobs
 from ostinato.store.keys import Keys
 from ostinato.store.locking import Definitions
+from ostinato.store.logs import Logs
 from ostinato.store.notices import Notices
 from ostinato.store.outbox import Outbox
 from ostinato.store.queue import Queue
@@ -43,6 +44,7 @@ class Store:
         self.search = Search(database, self.jobs)
         self.statistics = Statistics(database)
         self.traces = Traces(database)
+        self.logs = Logs(database)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

@@ -8,6 +8,11 @@ SELECT 'executions', e.id FROM {executions} AS e WHERE NOT EXISTS (SELECT 1 FROM
 UNION ALL
 SELECT 'skips', s.id FROM {skips} AS s WHERE NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.id = s.job_id)
 
+-- name: lines_without_size
+-- Executions that have lines, though nobody knows how many.
+SELECT DISTINCT t.execution_id FROM {logs} AS t
+WHERE NOT EXISTS (SELECT 1 FROM {log_sizes} AS s WHERE s.execution_id = t.execution_id)
+
 -- name: miscounted
 -- Jobs whose counters do not equal their history; what retention pruned is added by the caller.
 SELECT j.id, j.completed, j.failed, j.timed_out, j.cancelled, j.lost, j.pruned,

@@ -1,0 +1,137 @@
+"""What runs wrote: lines, in the order in which they came, up to a size for each execution.
+
+A worker writes many at once, of several executions. Lines are numbered from 1 in each execution; who has read up to a
+number reads on after it. They go when their execution goes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from ostinato.store.database import Database, Tx
+from ostinato.store.dialect import from_micros, to_uuid
+
+LEAST_COUNTED: Final = 16  # bytes: a row costs something, however short its line
+CHECKED: Final = 500  # executions, by one look for logs that belong to none
+
+
+class Stream(StrEnum):
+    """How a line was written."""
+
+    LOG = "log"
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+class Line(NamedTuple):
+    """One line, before it is kept."""
+
+    execution_id: UUID
+    at: datetime
+    level: int
+    stream: Stream
+    text: str
+    size: int  # bytes, as they are counted
+
+
+class KeptLine(NamedTuple):
+    """One line of an execution's log."""
+
+    number: int
+    at: datetime
+    level: int
+    stream: Stream
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Some lines of one execution."""
+
+    lines: tuple[KeptLine, ...]
+    next: int  # the number to read on after
+    cut: int  # bytes that the execution wrote and that were not kept
+
+
+def size_of(text: str) -> int:
+    """What a line counts, with its end."""
+    return max(len(text.encode("utf-8", "replace")) + 1, LEAST_COUNTED)
+
+
+@dataclass(slots=True)
+class _Size:
+    """How much there is of one log."""
+
+    lines: int
+    bytes: int
+    cut: int
+    new: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def take(self, line: Line, most: int) -> None:
+        """Number a line; once one did not fit, none does: a log with holes would mislead."""
+        if self.cut or self.bytes + line.size > most:
+            self.cut += line.size
+            return
+        self.lines += 1
+        self.bytes += line.size
+        self.new.append((line.execution_id, self.lines, line.at, line.level, line.stream.value, line.text))
+
+
+class Logs:
+    """The lines of all executions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, lines: Sequence[Line], cut: dict[UUID, int], most: int) -> None:
+        """Keep lines, as far as each log is shorter than `most` bytes, and count what was cut before."""
+        ids = sorted({line.execution_id for line in lines} | cut.keys())
+        with self._database.write() as tx:
+            found = tx.rows("lock_log_sizes", [(each,) for each in ids])
+            sizes = {to_uuid(row[0]): _Size(*row[1:]) for row in found}
+            for line in lines:
+                if (size := sizes.get(line.execution_id)) is not None:
+                    size.take(line, most)
+            for execution_id, bytes_ in cut.items():
+                if (size := sizes.get(execution_id)) is not None:
+                    size.cut += bytes_
+            self._save(tx, sizes)
+
+    def _save(self, tx: Tx, sizes: dict[UUID, _Size]) -> None:
+        if new := [row for size in sizes.values() for row in size.new]:
+            tx.run("insert_logs", new)
+        if sizes:
+            rows = [(each, size.lines, size.bytes, size.cut) for each, size in sizes.items()]
+            tx.run("save_log_sizes", rows)
+
+    def read(self, execution_id: UUID, after: int = 0, level: int = 0, limit: int = 1000) -> LogPage:
+        """Lines after a number that are at least so grave; of an execution without a log, none."""
+        with self._database.read() as tx:
+            size = tx.row("log_size", id=execution_id)
+            found = tx.rows("log_lines", id=execution_id, after_number=after, least=level, limit=limit)
+        lines = tuple(KeptLine(n, from_micros(at), grave, Stream(s), text) for n, at, grave, s, text in found)
+        last, cut = (0, 0) if size is None else (size[0], size[2])
+        if len(lines) == limit:
+            last = lines[-1].number
+        return LogPage(lines, max(after, last), cut)
+
+    def remove_orphans(self, after: UUID) -> UUID | None:
+        """Look at the next logs after an id; where to go on, None at the end."""
+        with self._database.read() as tx:
+            found = [
+                (to_uuid(i), there) for i, there in tx.rows("log_sizes_after", after=after, limit=CHECKED)
+            ]
+        if gone := [execution_id for execution_id, there in found if not there]:
+            with self._database.write() as tx:
+                delete_logs_of(tx, gone)
+        return found[-1][0] if len(found) == CHECKED else None
+
+
+def delete_logs_of(tx: Tx, ids: Iterable[UUID]) -> None:
+    """With the executions themselves, in their transaction."""
+    chosen = list(ids)
+    tx.run("delete_logs", ids=chosen)
+    tx.run("delete_log_sizes", ids=chosen)
