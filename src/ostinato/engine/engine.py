@@ -51,7 +51,6 @@ AFTER_YOU: Final = 0.003  # seconds that a dispatcher lets the worker go first w
 HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go first
 NOTIFY_EVERY: Final = 1.0  # seconds
 BEAT_EVERY: Final = 60.0
-FIRST_BEAT: Final = 1.0  # once it has been seen that all is well
 STORE_THREADS: Final = 9  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
@@ -283,9 +282,8 @@ class Engine:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(FIRST_BEAT)
             await self._until_done(self.heartbeat.step)
-            await asyncio.sleep(BEAT_EVERY - FIRST_BEAT)
+            await asyncio.sleep(BEAT_EVERY)
 
     async def _measure(self) -> None:
         """Now and then, though nobody may ask: what a job has counted would be gone with it."""

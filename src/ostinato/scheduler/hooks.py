@@ -22,7 +22,7 @@ MOST_THRESHOLDS: Final = 10
 LONGEST_DESCRIPTION: Final = 500
 WINDOWS: Final = (timedelta(minutes=1), timedelta(days=7))
 LATE: Final = (timedelta(seconds=1), timedelta(days=7))
-LIMITS: Final = {Measure.SUCCESS_RATE: (0.0, 100.0), Measure.DURATION: (1.0, 1e6), Measure.LOSSES: (1.0, 1e6)}
+LIMITS: Final = {Measure.SUCCESS_RATE: (0.0, 100.0), Measure.DURATION: (1.0, 1e6), Measure.LOSSES: (0.0, 1e6)}
 PAGE: Final = 250
 
 
@@ -86,7 +86,7 @@ class HookDesk:
     def test(self, hook_id: UUID, *, by: str = "") -> UUID:
         """Send it a notice of the kind `test`; the id of the delivery."""
         text = f"This is a test, asked for by {by}." if by else "This is a test."
-        return self._store.outbox.tell(self.get(hook_id).hook, text, self._clock.now())
+        return self._store.outbox.add_test(self.get(hook_id).hook, text, self._clock.now())
 
     def deliveries(
         self, hook_id: UUID, limit: int = 50, before: UUID | None = None, state: str = ""
@@ -106,9 +106,7 @@ def _check(new: NewHook) -> None:
             "secret must not be one of our own: choose a variable that does not begin with OSTINATO_."
         )
     _check_between("late_after", new.late_after, LATE)
-    if len(new.description) > LONGEST_DESCRIPTION or not (
-        new.description.isprintable() or not new.description
-    ):
+    if len(new.description) > LONGEST_DESCRIPTION or not new.description.isprintable():
         raise Invalid(f"description is at most {LONGEST_DESCRIPTION} printable characters.")
     if len(new.thresholds) > MOST_THRESHOLDS:
         raise Invalid(f"A hook has at most {MOST_THRESHOLDS} thresholds.")
@@ -117,11 +115,11 @@ def _check(new: NewHook) -> None:
 
 
 def _check_threshold(threshold: Threshold) -> None:
-    least, most = LIMITS[threshold.measure]
-    if not least < threshold.limit <= most and not (
-        threshold.measure is Measure.LOSSES and threshold.limit == least
-    ):
-        raise Invalid(f"The limit of {threshold.measure} must be above {least:g} and at most {most:g}.")
+    more_than, most = LIMITS[threshold.measure]
+    if not more_than < threshold.limit <= most:
+        raise Invalid(
+            f"The limit of {threshold.measure} must be more than {more_than:g} and at most {most:g}."
+        )
     _check_between("window", threshold.window, WINDOWS)
     if not 1 <= threshold.least <= 1_000_000:
         raise Invalid("least must be from 1 to 1000000.")

@@ -132,7 +132,7 @@ class Outbox:
 
     # -- finding what no change tells
 
-    def tell(self, hook: Hook, text: str, now: datetime) -> UUID:
+    def add_test(self, hook: Hook, text: str, now: datetime) -> UUID:
         """A notice to try a hook with."""
         notice = Notice(TEST, f"{TEST}:{self._luck.id(now)}", now, None, text, {})
         with self._database.write() as tx:
