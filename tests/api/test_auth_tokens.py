@@ -312,6 +312,9 @@ def test_no_token_is_made_that_would_be_refused(rsa):
     for lifetime in (timedelta(0), 31 * DAY):
         with pytest.raises(Invalid):
             tokens().issue("ann", Role.ADMIN, NOW, lifetime)
+    for name in ("", " ", "a\nb", "a" * 256):
+        with pytest.raises(Invalid, match="needs a name"):
+            tokens().issue(name, Role.ADMIN, NOW, HOUR)
     with pytest.raises(Invalid, match="signed elsewhere"):
         with_key(pem(rsa)).issue("ann", Role.ADMIN, NOW, HOUR)
 

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from ostinato.config import Settings
 from ostinato.core.access import Caller, Role
+from ostinato.core.duration import format_duration
 from ostinato.core.errors import Invalid, InvalidSetting, Unauthorized
 
 LONGEST_TOKEN: Final = 8192  # characters
@@ -68,12 +69,15 @@ class Tokens:
                 "Tokens are signed elsewhere: only a public key is set here, OSTINATO_AUTH_PUBLIC_KEY."
             )
         if not timedelta(seconds=1) <= lifetime <= self.longest:
+            longest = format_duration(self.longest)
             raise Invalid(
-                f"A token is good for at most {self.longest}: ask for less, or set OSTINATO_AUTH_LIFETIME."
+                f"A token is good for 1s to {longest}: ask for something between, or set OSTINATO_AUTH_LIFETIME."
             )
+        if not _is_name(name):
+            raise Invalid(f"A token needs a name, of at most {LONGEST_NAME} printable characters.")
         at = int(now.timestamp())
         claims = {
-            "sub": _name(name),
+            "sub": name,
             "role": role.value,
             "iat": at,
             "exp": at + int(lifetime.total_seconds()),
@@ -129,9 +133,13 @@ def _instant(claims: Claims, name: str) -> int | None:
 
 
 def _name(value: object) -> str:
-    if isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable() and value.strip():
+    if isinstance(value, str) and _is_name(value):
         return value
     raise Unauthorized("The token does not say who comes (sub).")
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= LONGEST_NAME and text.isprintable() and bool(text.strip())
 
 
 def _role(value: object) -> Role:
