@@ -412,3 +412,18 @@ def test_a_hook_comes_back_as_it_was_kept(world):
         late_after=5 * SECOND, description="for ops",
     )  # fmt: skip
     assert world.store.outbox.hooks() == [hook]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("kinds", '["of_tomorrow"]'), ("thresholds", '[{"measure": "speed"}]'), ("kinds", "{")],
+)
+def test_a_hook_of_a_newer_version_is_left_to_it(world, caplog, column, value):
+    strange, hook = hooked(world, Kind.FINISH), hooked(world, Kind.FINISH)
+    statement = world.store.database.dialect.statement(
+        f"UPDATE {{hooks}} SET {column} = :value WHERE id = :id"
+    )
+    with world.store.database.write() as tx:
+        tx.run(statement, value=value, id=strange.id)
+    assert world.store.outbox.refresh() == world.store.outbox.refresh() == [hook]
+    assert caplog.text.count("A hook cannot be read") == 1

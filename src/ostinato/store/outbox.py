@@ -5,6 +5,7 @@ an older number was too slow, and changes nothing. So each is delivered at least
 """
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +22,8 @@ from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.notices import Notices, definitions_of
+
+log = logging.getLogger("ostinato.store")
 
 BATCH: Final = 500
 MOST_LATE: Final = 1000
@@ -92,6 +95,7 @@ class Outbox:
 
     def __init__(self, database: Database, notices: Notices, luck: Luck) -> None:
         self._database, self._notices, self._luck = database, notices, luck
+        self._unreadable: set[UUID] = set()  # told of once
 
     # -- hooks
 
@@ -117,8 +121,20 @@ class Outbox:
         self.refresh()
 
     def hooks(self) -> list[Hook]:
+        """The oldest first. One that a newer version has written is left to it."""
         with self._database.read() as tx:
-            return _hooks(tx)
+            found = [self._read(row) for row in tx.rows("list_hooks")]
+        return [hook for hook in found if hook is not None]
+
+    def _read(self, row: rows.Row) -> Hook | None:
+        try:
+            return _hook(row)
+        except (ValueError, TypeError, LookupError) as error:
+            hook_id = to_uuid(row[0])
+            if hook_id not in self._unreadable:
+                self._unreadable.add(hook_id)
+                log.error("A hook cannot be read: hook=%s error=%s", hook_id, error)
+            return None
 
     def tallies(self) -> dict[UUID, Tally]:
         with self._database.read() as tx:
@@ -236,10 +252,6 @@ class Outbox:
     def _tell(self, tx: Tx, kind: str, hook_id: UUID, at: datetime, by: str, **data: Any) -> None:
         text = json.dumps({"hook": str(hook_id), **data})
         tx.run("insert_events", [rows.EVENT.row(Event(self._luck.id(at), at, kind, by=by, data=text))])
-
-
-def _hooks(tx: Tx) -> list[Hook]:
-    return [_hook(row) for row in tx.rows("list_hooks")]
 
 
 def _hook(row: rows.Row) -> Hook:
