@@ -41,7 +41,7 @@ Hold = tuple[UUID, int]
 
 STUCK_AFTER: Final = timedelta(seconds=5)
 MOST_AT_ONCE: Final = 500  # claimed or settled in one transaction
-MOST_UNSETTLED: Final = 2000  # so many, and
+MOST_UNSETTLED: Final = 5000  # so many, and
 LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
 LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
 PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
