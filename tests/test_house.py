@@ -37,8 +37,8 @@ def test_no_file_is_crowded():
 
 
 def test_no_test_sleeps_to_wait_for_time_to_pass():
-    """Real sleeps only where other threads are waited for, and in tasks whose time is simulated; they say so."""
-    sleep = re.compile(r"\b(time|asyncio)\.sleep\((?!.*# (simulated|for other threads))")
+    """Real sleeps only where others are waited for, and in tasks of theirs or whose time is simulated; they say so."""
+    sleep = re.compile(r"\b(time|asyncio)\.sleep\((?!.*# (simulated|for other threads|in another process))")
     others = [TESTS / "system", TESTS / "servers.py"]  # they wait for other processes
     awake = [t for t in sorted(TESTS.rglob("*.py")) if not any(t.is_relative_to(o) for o in others)]
     assert [shown(t) for t in awake if sleep.search(t.read_text())] == []

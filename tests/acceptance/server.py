@@ -32,7 +32,7 @@ def fails() -> None:
 async def holds(name: str) -> None:
     Path(f"{name}.started").touch()
     while not Path(f"{name}.go").exists():
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # in another process
 """
 
 

@@ -38,7 +38,7 @@ def fails() -> None:
 async def hang(ctx: Context) -> None:
     import asyncio
     ctx.progress(1, 3, "at it")
-    await asyncio.sleep(3600)
+    await asyncio.sleep(3600)  # in another process
 """
 
 
@@ -57,14 +57,18 @@ class Place:
     def __init__(self, folder: Path, mode: str, environment: dict[str, str]) -> None:
         self.mode, self.environment, self.folder = mode, environment, folder
         (folder / "shop.py").write_text(AN_APP)
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "shop:app", "--migrate",
-             "--port", "0"],
-            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
-        )  # fmt: skip
+        self._log = (
+            folder / "server.log"
+        )  # not a pipe: one that nobody reads fills up, and the server stands still
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "shop:app",
+                 "--migrate", "--port", "0"],
+                cwd=folder, stdout=log, stderr=subprocess.STDOUT,
+                env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
+            )  # fmt: skip
         try:
-            self.server = self._address()
+            self.server = eventually(self._address)
             eventually(self._at_work)
         except BaseException:
             self.close()
@@ -75,14 +79,11 @@ class Place:
         """What leads a command here."""
         return ("--server", self.server) if self.mode == "server" else ()
 
-    def _address(self) -> str:
-        said = ""
-        assert self._process.stdout is not None
-        while line := self._process.stdout.readline():
-            said += line
-            if found := re.search(r"http=(http://\S+)", line):
-                return found[1]
-        raise AssertionError(f"the server ended:\n{said}")
+    def _address(self) -> str | None:
+        """Where it listens, once it says so."""
+        assert self._process.poll() is None, f"the server ended:\n{self._log.read_text()}"
+        found = re.search(r"http=(http://\S+)", self._log.read_text())
+        return found and found[1]
 
     def _at_work(self) -> bool:
         """Whether its worker has come to work: before that, others do not know its tasks."""
@@ -100,8 +101,6 @@ class Place:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
 
 class Keyboard(io.StringIO):
