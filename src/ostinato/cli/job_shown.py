@@ -105,6 +105,8 @@ def job_stats(stats: Answer, now: datetime) -> Shown:
             "Takes": took(stats["average_duration_ms"]),
             "Duration": percentiles(stats["duration_ms"]),
             "Lateness": percentiles(stats["lateness_ms"]),
+            "CPU time": percentiles(stats["cpu_time_ms"]),
+            "Peak memory": megabytes(stats["memory_peak_mb"]),
             "Last run": at_length(stats["last_execution_at"], now),
             "Next run": at_length(stats["next_scheduled_at"], now),
         }
@@ -118,6 +120,11 @@ def percent(rate: float | None) -> str:
 def percentiles(found: Answer) -> str:
     """`p50 1.2 s, p90 4.0 s …`"""
     return ", ".join(f"{name} {took(value)}" for name, value in found.items() if value is not None)
+
+
+def megabytes(found: Answer) -> str:
+    """`p50 31.5 MB, p90 40.2 MB …`"""
+    return ", ".join(f"{name} {value} MB" for name, value in found.items())
 
 
 def due_times(answer: Answer, now: datetime) -> Shown:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from ostinato.cli.job_shown import percent, percentiles
+from ostinato.cli.job_shown import megabytes, percent, percentiles
 from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
 from ostinato.cli.times import at_length, instant, relative, took, when
 
@@ -49,6 +49,8 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Progress": run["progress"],
             "CPU time": took(run["cpu_time_ms"]),
             "Peak memory": None if run["memory_peak_mb"] is None else f"{run['memory_peak_mb']} MB",
+            "Stopped": run["stopped"],
+            "Exit code": run["exit_code"],
             "Items crawled": run["items_crawled"],
             "Items indexed": run["items_indexed"],
             "Result": run["result"],
@@ -107,6 +109,8 @@ def everything(metrics: Answer, now: datetime) -> Shown:
             "Takes": took(runs["average_duration_ms"]),
             "Duration": percentiles(runs["duration_ms"]),
             "Lateness": percentiles(runs["lateness_ms"]),
+            "CPU time": percentiles(runs["cpu_time_ms"]),
+            "Peak memory": megabytes(runs["memory_peak_mb"]),
             "Leases lost": metrics["stale_locks_cleared"],
             "Last check": at_length(metrics["last_check_at"], now),
         }

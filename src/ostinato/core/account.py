@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Final
 
 
 class Stopped(StrEnum):
@@ -29,18 +29,12 @@ class Account:
         """As text, and None when there is nothing to tell."""
         return account_text(self.cpu_ms, self.memory_mb, self.stopped, self.exit_code)
 
-    @classmethod
-    def from_json(cls, text: str | None) -> Self:
-        if text is None:
-            return cls()
-        raw: dict[str, Any] = json.loads(text)
-        stopped = raw.get("stopped")
-        return cls(
-            raw.get("cpu_ms"),
-            raw.get("memory_mb"),
-            None if stopped is None else Stopped(stopped),
-            raw.get("exit_code"),
-        )
+    @staticmethod
+    def from_json(text: str | None) -> "Account":
+        return NOTHING if text is None else _account_of(text)
+
+
+NOTHING: Final = Account()
 
 
 @lru_cache(1024)
@@ -54,3 +48,15 @@ def account_text(
     known = {"cpu_ms": cpu_ms, "memory_mb": memory_mb, "stopped": stopped, "exit_code": exit_code}
     told = {name: value for name, value in known.items() if value is not None}
     return json.dumps(told, separators=(",", ":")) if told else None
+
+
+@lru_cache(1024)
+def _account_of(text: str) -> Account:
+    raw: dict[str, Any] = json.loads(text)
+    stopped = raw.get("stopped")
+    return Account(
+        raw.get("cpu_ms"),
+        raw.get("memory_mb"),
+        None if stopped is None else Stopped(stopped),
+        raw.get("exit_code"),
+    )

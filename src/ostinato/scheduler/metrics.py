@@ -4,11 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from ostinato.core.model import Result, Status
 from ostinato.store.rows import QueueRow
 from ostinato.store.statistics import AtWork, Counters, Run
+
+Amount = TypeVar("Amount", timedelta, int, float)
 
 PERCENTILES: Final = (50, 90, 95, 99)
 FAILURES: Final = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
@@ -16,8 +18,9 @@ FAILURES: Final = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Runs in figures. Counts are of all time; durations (of completed runs) and lateness (how long after the time it
-    might have started a run did start) are of the newest runs. A cancelled run is neither a success nor a failure."""
+    """Runs in figures. Counts are of all time; durations (of completed runs), lateness (how long after the time it
+    might have started a run did start) and costs are of the newest runs. A cancelled run is neither a success nor a
+    failure."""
 
     total: int
     completed: int
@@ -28,6 +31,8 @@ class Figures:
     average_duration: timedelta | None
     durations: Mapping[int, timedelta]  # percentiles: 50, 90, 95, 99; empty when there is none
     lateness: Mapping[int, timedelta]
+    cpu_ms: Mapping[int, int]
+    memory_mb: Mapping[int, float]
 
     @classmethod
     def of(cls, counted: Iterable[Counters], runs: Sequence[Run]) -> "Figures":
@@ -49,6 +54,8 @@ class Figures:
             average_duration=average(durations),
             durations=percentiles(durations),
             lateness=percentiles([run.lateness for run in runs]),
+            cpu_ms=percentiles(run.account.cpu_ms for run in runs if run.account.cpu_ms is not None),
+            memory_mb=percentiles(run.account.memory_mb for run in runs if run.account.memory_mb is not None),
         )
 
 
@@ -97,7 +104,7 @@ def metrics(
     )
 
 
-def percentiles(values: Iterable[timedelta]) -> dict[int, timedelta]:
+def percentiles(values: Iterable[Amount]) -> dict[int, Amount]:
     """What so many per cent of the values do not exceed; of no values, nothing."""
     ordered = sorted(values)
     most = len(ordered) - 1

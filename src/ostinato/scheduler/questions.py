@@ -91,6 +91,8 @@ class JobQuestions:
             average_duration=figures.average_duration,
             percentiles=figures.durations,
             lateness=figures.lateness,
+            cpu_ms=figures.cpu_ms,
+            memory_mb=figures.memory_mb,
             last_execution_at=None if last is None else last.started_at or last.finished_at,
             next_scheduled_at=view.next_run_at,
             success_rate=figures.success_rate,

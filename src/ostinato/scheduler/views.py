@@ -141,7 +141,7 @@ def _live(row: Live) -> ExecutionView:
 class JobStats:
     """A job in figures. An attempt that was cancelled is neither a success nor a failure.
 
-    Durations (of completed runs) and lateness are those of its newest 1,000 runs.
+    Durations (of completed runs), lateness and costs are those of its newest 1,000 runs.
     """
 
     total_executions: int
@@ -151,7 +151,9 @@ class JobStats:
     skipped: int
     average_duration: timedelta | None
     percentiles: Mapping[int, timedelta]  # of the duration
-    lateness: Mapping[int, timedelta]  # percentiles too
+    lateness: Mapping[int, timedelta]  # percentiles too, and the next two
+    cpu_ms: Mapping[int, int]
+    memory_mb: Mapping[int, float]
     last_execution_at: datetime | None
     next_scheduled_at: datetime | None
     success_rate: float | None

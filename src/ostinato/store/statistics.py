@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from ostinato.core.account import Account
 from ostinato.core.model import Result
 from ostinato.store.database import Database
 from ostinato.store.dialect import from_micros
@@ -25,13 +26,14 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: how it ended, how long it took, and how late it started. A clock that was set back made none shorter
-    than nothing."""
+    """One run: how it ended, how long it took, how late it started, and what it cost. A clock that was set back made
+    none shorter than nothing."""
 
     task: str
     result: Result
     duration: timedelta
     lateness: timedelta
+    account: Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,10 @@ class Statistics:
                 found = tx.rows("newest_runs", limit=NEWEST)
             else:
                 found = tx.rows("newest_runs_of", job=job_id, limit=NEWEST_OF_A_JOB)
-        return [Run(task, Result(result), _time(took), _time(late)) for task, result, took, late in found]
+        return [
+            Run(task, Result(result), _time(took), _time(late), Account.from_json(account))
+            for task, result, took, late, account in found
+        ]
 
     def last_seen(self) -> datetime | None:
         """When anybody who works was seen last; None: never."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -11,6 +12,7 @@ from ostinato.scheduler.views import JobStats
 from ostinato.wire.executions import milliseconds
 
 Percentiles = dict[str, int | None]
+Amount = TypeVar("Amount")
 
 
 class JobStatsAnswer(BaseModel):
@@ -24,6 +26,8 @@ class JobStatsAnswer(BaseModel):
     average_duration_ms: int | None
     duration_ms: Percentiles
     lateness_ms: Percentiles
+    cpu_time_ms: Percentiles
+    memory_peak_mb: dict[str, float]
     last_execution_at: datetime | None
     next_scheduled_at: datetime | None
     success_rate: float | None
@@ -34,7 +38,8 @@ class JobStatsAnswer(BaseModel):
             total_executions=stats.total_executions, successful_runs=stats.successful_runs,
             failed_runs=stats.failed_runs, cancelled_runs=stats.cancelled_runs, skipped=stats.skipped,
             average_duration_ms=milliseconds(stats.average_duration), duration_ms=_percentiles(stats.percentiles),
-            lateness_ms=_percentiles(stats.lateness), last_execution_at=stats.last_execution_at,
+            lateness_ms=_percentiles(stats.lateness), cpu_time_ms=_named(stats.cpu_ms),
+            memory_peak_mb=_named(stats.memory_mb), last_execution_at=stats.last_execution_at,
             next_scheduled_at=stats.next_scheduled_at, success_rate=stats.success_rate,
         )  # fmt: skip
 
@@ -50,6 +55,8 @@ class FiguresAnswer(BaseModel):
     average_duration_ms: int | None
     duration_ms: Percentiles
     lateness_ms: Percentiles
+    cpu_time_ms: Percentiles
+    memory_peak_mb: dict[str, float]
     success_rate: float | None
 
     @classmethod
@@ -58,6 +65,7 @@ class FiguresAnswer(BaseModel):
             total=figures.total, completed=figures.completed, failed=figures.failed, cancelled=figures.cancelled,
             skipped=figures.skipped, average_duration_ms=milliseconds(figures.average_duration),
             duration_ms=_percentiles(figures.durations), lateness_ms=_percentiles(figures.lateness),
+            cpu_time_ms=_named(figures.cpu_ms), memory_peak_mb=_named(figures.memory_mb),
             success_rate=figures.success_rate,
         )  # fmt: skip
 
@@ -84,3 +92,7 @@ class MetricsAnswer(BaseModel):
 
 def _percentiles(found: Mapping[int, timedelta]) -> Percentiles:
     return {f"p{percent}": milliseconds(value) for percent, value in found.items()}
+
+
+def _named(found: Mapping[int, Amount]) -> dict[str, Amount]:
+    return {f"p{percent}": value for percent, value in found.items()}

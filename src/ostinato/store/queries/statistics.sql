@@ -7,15 +7,15 @@ SELECT task, CAST(sum(completed) AS {bigint}), CAST(sum(failed) AS {bigint}), CA
 FROM {jobs} WHERE deleted_at IS NULL GROUP BY task ORDER BY task
 
 -- name: newest_runs
--- The newest runs: task, how they ended, how long they took, how late they started (in microseconds).
-SELECT t.task, t.result, t.finished_at - t.started_at, t.started_at - t.run_at FROM (
-    SELECT task, result, run_at, started_at, finished_at FROM {executions} ORDER BY id DESC LIMIT :limit) AS t
+-- The newest runs: task, how they ended, how long they took, how late they started (in microseconds), their account.
+SELECT t.task, t.result, t.finished_at - t.started_at, t.started_at - t.run_at, t.account FROM (
+    SELECT task, result, run_at, started_at, finished_at, account FROM {executions} ORDER BY id DESC LIMIT :limit) AS t
 WHERE t.started_at IS NOT NULL
 
 -- name: newest_runs_of
 -- The same of one job.
-SELECT t.task, t.result, t.finished_at - t.started_at, t.started_at - t.run_at FROM (
-    SELECT task, result, run_at, started_at, finished_at FROM {executions} WHERE job_id = :job AND step = ''
+SELECT t.task, t.result, t.finished_at - t.started_at, t.started_at - t.run_at, t.account FROM (
+    SELECT task, result, run_at, started_at, finished_at, account FROM {executions} WHERE job_id = :job AND step = ''
     ORDER BY number DESC, step DESC, attempt DESC LIMIT :limit) AS t
 WHERE t.started_at IS NOT NULL
 
