@@ -47,6 +47,8 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "recycle_memory_mb": "256",
         "keep_executions": "100",
         "keep_days": "30",
+        "keep_log_mb": "10",
+        "capture_output": "on",
         "run_log": "on",
         "log_format": "text",
         "log_level": "info",

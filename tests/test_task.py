@@ -15,6 +15,7 @@ from ostinato.clock import ManualClock
 from ostinato.core.errors import Invalid, LeaseLost, UnknownTask
 from ostinato.core.payload import decode
 from ostinato.task import Call, Context, Defer, GiveUp, Progress, Registry, RetryLater, Task
+from ostinato.task.context import QuietDesk
 from tests.build import NOW, SECOND, a_definition, a_live
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import ostinato as only_for_type_checkers
 
 
-class RememberingDesk:
+class RememberingDesk(QuietDesk):
     """Writes down what a run tells it."""
 
     def __init__(self) -> None:

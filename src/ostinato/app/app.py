@@ -274,12 +274,16 @@ class Ostinato:
         program has done so.
         """
         from ostinato.app.running import run_to_the_end
+        from ostinato.engine.capture import captured
 
         configure_logging(self.settings)
         for warning in self.settings.warnings:
             LOGGER.warning(warning)
         try:
-            with nullcontext() if listening is None else listening.bind(self.settings) as bound:
+            with (
+                nullcontext() if listening is None else listening.bind(self.settings) as bound,
+                captured() if self.settings.capture_output else nullcontext(),
+            ):
                 insecure = listening is not None and listening.insecure
                 run_to_the_end(self._run(migrate, worker, bound, insecure))
         finally:

@@ -143,6 +143,18 @@ class Settings:
         number(0, 36_500),
         "For how many days a job's newest 10,000 executions are kept.",
     )
+    keep_log_mb: int = setting(
+        10,
+        "OSTINATO_KEEP_LOG_MB",
+        number(0, 1000),
+        "How many MiB of what an execution writes are kept; 0: nothing.",
+    )
+    capture_output: bool = setting(
+        True,
+        "OSTINATO_CAPTURE_OUTPUT",
+        switch(),
+        "Whether a process of ours also keeps what tasks on its loop and threads print and log.",
+    )
     run_log: bool = setting(
         True, "OSTINATO_RUN_LOG", switch(), "Whether each start and success is a log line."
     )

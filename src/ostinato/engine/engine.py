@@ -51,7 +51,8 @@ AFTER_YOU: Final = 0.003  # seconds that a dispatcher lets the worker go first w
 HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go first
 NOTIFY_EVERY: Final = 1.0  # seconds
 BEAT_EVERY: Final = 60.0
-STORE_THREADS: Final = 9  # one for each loop
+MIB: Final = 1024 * 1024
+STORE_THREADS: Final = 10  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
 
@@ -94,8 +95,9 @@ class Engine:
             grace=settings.stop_grace,
         )
         identity = Identity(
-            app, version, settings.queues, settings.concurrency, settings.lease, processes, settings.isolation
-        )
+            app, version, settings.queues, settings.concurrency, settings.lease, processes, settings.isolation,
+            settings.keep_log_mb * MIB,
+        )  # fmt: skip
         self.worker = Worker(store, registry, clock, luck, telemetry, identity, self._executor)
         self.dispatcher = Dispatcher(store, clock, luck, telemetry)
         keep = Keep(settings.keep_executions, settings.keep_days)
@@ -155,6 +157,7 @@ class Engine:
             self._work,
             *([self._settle] if self._store.database.elsewhere else []),
             self._watch,
+            self._write_logs,
             self._sweep,
             self._tidy,
             self._notify,
@@ -259,6 +262,11 @@ class Engine:
         while True:
             await asyncio.sleep(WATCH_EVERY)
             await self._until_done(self.worker.watch)
+
+    async def _write_logs(self) -> None:
+        while True:
+            await self.worker.logs.wait()
+            await self._until_done(self.worker.logs.flush)
 
     async def _sweep(self) -> None:
         every = min(self._settings.sweep, self.sweeper.look_every).total_seconds()

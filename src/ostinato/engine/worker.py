@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, ParamSpec, TypeVar
@@ -23,10 +24,11 @@ from ostinato.core.payload import decode
 from ostinato.core.policy import Isolation
 from ostinato.engine.dispatcher import Step
 from ostinato.engine.lease import Lease
+from ostinato.engine.logbook import LogBook
 from ostinato.engine.overlong import LEAST, Overlong, Run
 from ostinato.engine.runner import Runner, Running
 from ostinato.engine.threads import Threads
-from ostinato.isolation.plan import Plan
+from ostinato.isolation.plan import Plan, Written, to_logging
 from ostinato.isolation.pool import Pool
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
@@ -45,6 +47,7 @@ MOST_UNSETTLED: Final = 5000  # so many, and
 LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
 LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
 PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
+KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if nothing is kept
 NOTHING: Final = Step(0, None)
 
 
@@ -59,6 +62,7 @@ class Identity:
     lease: timedelta
     processes: Plan = Plan()
     functions: Isolation = Isolation.THREAD  # where `def` tasks run that do not say it themselves
+    keep_log: int = 10 * 1024 * 1024  # bytes of an execution's log
 
 
 class Worker:
@@ -79,7 +83,11 @@ class Worker:
         self.lease = Lease(store, clock, identity.lease)
         self.bell = asyncio.Event()  # something to claim, or room for it
         self.ended = asyncio.Event()  # something to settle
-        self._pool = Pool(replace(identity.processes, size=identity.concurrency), self._modules)
+        self.logs = LogBook(store, clock, self.in_store, identity.keep_log)
+        processes = replace(
+            identity.processes, size=identity.concurrency, keep_output=identity.keep_log or KEEP_SHOWN
+        )
+        self._pool = Pool(processes, self._modules, self._written)
         self._runner = Runner(
             Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions
         )
@@ -199,6 +207,8 @@ class Worker:
     def _on_finished(self, running: Running, outcome: Outcome) -> None:
         if self._progress:
             self._progress.pop((running.execution_id, running.fence), None)
+        if self.logs.pages:
+            self.logs.ended(running.execution_id)
         self._reported_stuck.discard(running)
         self._end(self._running.pop(running), outcome, running.account)
 
@@ -215,6 +225,9 @@ class Worker:
         if not ended:
             return 0
         batch = _not_in_the_future(ended, self._clock.now())
+        if not self.logs.is_empty:  # whoever sees that it has ended sees all that it wrote
+            with suppress(StoreError):
+                await self.logs.flush()
         try:
             settled = await self.in_store(self._store.queue.settle, batch)
         except BaseException:
@@ -300,6 +313,17 @@ class Worker:
         if not self.lease.trusted or not self._store.queue.save_checkpoint(execution_id, fence, checkpoint):
             raise LeaseLost("This run no longer holds its execution: nothing was saved.")
 
+    def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
+        self.logs.record(execution_id, level, said)
+        return True
+
+    def keep_printed(self, execution_id: UUID, stream: str, text: str) -> None:
+        self.logs.printed(execution_id, stream, text)
+
+    def _written(self, line: Written) -> None:
+        to_logging(line)
+        self.logs.written(line)
+
     # -- stopping
 
     def interrupt(self) -> None:
@@ -312,6 +336,7 @@ class Worker:
         await self._pool.end_all(PROCESSES_HAVE)  # nobody else may begin what still runs here
         while self._finished:
             await self.flush()
+        await self.logs.flush()
         if self.lease.worker_id is not None and not self.lease.closed:
             changes = await self.in_store(self._store.workers.leave, self.lease.worker_id, self._clock.now())
             self._telemetry.changed(changes)

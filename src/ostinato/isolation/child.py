@@ -32,8 +32,10 @@ from ostinato.core.payload import decode
 from ostinato.isolation import limits, system
 from ostinato.isolation.frames import AT_ONCE, Frame, Head, Unpacking, packed
 from ostinato.isolation.orders import Order, Reference, outcome_text
+from ostinato.isolation.plan import OUTPUT
 from ostinato.isolation.preparing import Surroundings
 from ostinato.task import Context, Task, Terminated
+from ostinato.task.context import KEPT
 from ostinato.task.outcomes import hide_frames_of, of_error, of_value
 
 hide_frames_of(__file__)
@@ -208,6 +210,15 @@ class ChildDesk:
         if error := self._child.ask({"ev": "checkpoint"}, checkpoint.encode()).get("error"):
             raise LeaseLost(error)
 
+    def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
+        head: Head = {"ev": "log", "level": level, "logger": OUTPUT.name, "at": time.time()}
+        with suppress(OSError):  # nobody hears us any more: the end is near
+            self._child.send(head, str(said).encode("utf-8", "backslashreplace"))
+        return True
+
+    def keep_printed(self, execution_id: UUID, stream: str, text: str) -> None:
+        """The pipes have it."""
+
 
 class Telling(logging.Handler):
     """Hands log records to the worker, whose logging knows what to do with them."""
@@ -217,9 +228,11 @@ class Telling(logging.Handler):
         self._child = child
 
     def emit(self, record: logging.LogRecord) -> None:
+        if hasattr(record, KEPT):
+            return
         try:
             head: Head = {"ev": "log", "level": record.levelno, "logger": record.name, "at": record.created}
-            self._child.send(head, self.format(record).encode("utf-8", "replace"))
+            self._child.send(head, self.format(record).encode("utf-8", "backslashreplace"))
         except OSError:
             self.handleError(record)
 

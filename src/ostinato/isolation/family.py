@@ -143,7 +143,7 @@ class Family:
         return head | {"stopped": run.stopped, "limit": run.limit}
 
 
-def fork(prepared: bytes, pass_on: Callable[[int, str, bytes], None], now: float) -> Family:
+def fork(prepared: bytes, pass_on: Callable[[int, str, bytes], None], keep: int, now: float) -> Family:
     """A new child. Only a process with one thread may do this."""
     ours, theirs = socket.socketpair()
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
@@ -155,5 +155,5 @@ def fork(prepared: bytes, pass_on: Callable[[int, str, bytes], None], now: float
     theirs.close()
     os.close(out_end)
     os.close(err_end)
-    output = Output((out, err), lambda stream, lines: pass_on(pid, stream, lines))
+    output = Output((out, err), lambda stream, lines: pass_on(pid, stream, lines), keep)
     return Family(pid, Wire(ours), output, shared, now)

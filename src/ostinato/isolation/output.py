@@ -6,23 +6,23 @@ from contextlib import suppress
 from typing import Final
 
 from ostinato.isolation.frames import AT_ONCE
+from ostinato.isolation.plan import CUT
 
-KEPT: Final = 10 * 1024 * 1024  # bytes of one run that are passed on
 LONGEST_LINE: Final = 32 * 1024
 STREAMS: Final = ("stdout", "stderr")
 
-PassOn = Callable[[str, bytes], None]  # the stream, and whole lines of it
+PassOn = Callable[[str, bytes], None]  # the stream, and whole lines of it; CUT, and how many bytes
 
 
 class Output:
-    """The two pipes of a child. What a run writes beyond KEPT is read and counted, and thrown away."""
+    """The two pipes of a child. What a run writes beyond `keep` bytes is read and counted, and thrown away."""
 
-    def __init__(self, pipes: tuple[int, int], pass_on: PassOn) -> None:
+    def __init__(self, pipes: tuple[int, int], pass_on: PassOn, keep: int) -> None:
         for pipe in pipes:
             os.set_blocking(pipe, False)
         self.pipes = pipes
         self._open = set(pipes)
-        self._pass_on = pass_on
+        self._pass_on, self._keep = pass_on, keep
         self._begun = {pipe: bytearray() for pipe in pipes}  # lines that have no end yet
         self.written = 0  # bytes of this run
 
@@ -39,7 +39,7 @@ class Output:
         if not data:
             self._open.discard(pipe)
             return False
-        room = max(KEPT - self.written, 0)
+        room = max(self._keep - self.written, 0)
         self.written += len(data)
         self._take(pipe, data[:room])
         return True
@@ -50,8 +50,8 @@ class Output:
             while self.read(pipe):
                 pass
             self._end_line(pipe)
-        if self.written > KEPT:
-            self._pass_on("stderr", f"… [{self.written - KEPT:,} bytes of output cut] …".encode())
+        if self.written > self._keep:
+            self._pass_on(CUT, str(self.written - self._keep).encode())
         written, self.written = self.written, 0
         return written
 

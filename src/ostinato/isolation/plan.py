@@ -10,6 +10,7 @@ from uuid import UUID
 from ostinato.core.payload import Line
 
 OUTPUT: Final = logging.getLogger("ostinato.task")
+CUT: Final = "cut"  # the stream of a line whose text says how many bytes were left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,15 @@ class Plan:
     recycle_runs: int = 1000
     recycle_memory_mb: int = 256  # grown by so much since its first run
     grace: timedelta = timedelta(seconds=5)
+    keep_output: int = 10 * 1024 * 1024  # bytes of one run that are passed on
 
     def to_json(self) -> str:
-        return json.dumps([self.size, self.recycle_runs, self.recycle_memory_mb])
+        return json.dumps([self.size, self.recycle_runs, self.recycle_memory_mb, self.keep_output])
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        return cls(*json.loads(text))
+        size, recycle_runs, recycle_memory_mb, keep_output = json.loads(text)
+        return cls(size, recycle_runs, recycle_memory_mb, keep_output=keep_output)
 
 
 class Written(NamedTuple):
@@ -35,15 +38,20 @@ class Written(NamedTuple):
     execution_id: UUID | None  # None: written while nothing ran
     execution_key: str
     at: datetime
-    stream: str  # stdout, stderr, log
+    stream: str  # stdout, stderr, log, cut
     level: int
     logger: str  # of a record
     text: str
 
 
 def to_logging(line: Written) -> None:
-    """Where lines go today: a record stays one, what was printed becomes one."""
-    if line.stream == "log":
+    """A record stays one, what was printed becomes one."""
+    if line.stream == CUT:
+        OUTPUT.warning(Line(f"{int(line.text):,} bytes of output cut", {"execution_key": line.execution_key}))
+    elif line.logger == OUTPUT.name:
+        if OUTPUT.isEnabledFor(line.level):
+            OUTPUT.log(line.level, Line(line.text, {"execution_key": line.execution_key}))
+    elif line.stream == "log":
         logging.getLogger(line.logger).log(line.level, "%s", line.text)
     elif OUTPUT.isEnabledFor(line.level):
         OUTPUT.log(line.level, Line(line.text, {"stream": line.stream, "execution_key": line.execution_key}))

@@ -134,7 +134,7 @@ class Supervisor:
     def _fork(self) -> bool:
         now = time.monotonic()
         try:
-            family = fork(self._prepared, self._pass_on, now)
+            family = fork(self._prepared, self._pass_on, self._plan.keep_output, now)
         except OSError as error:
             if not self._staff:
                 self._fail_waiting({"why": f"no process could be started: {error.strerror}"})

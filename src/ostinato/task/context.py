@@ -4,7 +4,7 @@ A worker hands every run a Context; a plain call outside a worker gets a quiet o
 and whose progress and checkpoint stay in memory. Code deep inside a task finds it by `Context.current()`.
 
 What a task tells (progress, checkpoint) goes over the worker's Desk, with the fence of the run: a run whose
-lease is lost can write nothing any more.
+lease is lost can write nothing any more. What it logs is kept all the same: it did happen.
 """
 
 import logging
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 from uuid import UUID, uuid4
 
 from ostinato.clock import SystemClock
@@ -24,6 +24,7 @@ from ostinato.core.schedule import Manual
 
 PROGRESS_EVERY = 0.25  # seconds
 MESSAGE_LIMIT = 1000
+KEPT: Final = "ostinato_kept"  # a log record has this when it is in the log of its execution already
 
 _LOGGER = logging.getLogger("ostinato.task")
 
@@ -37,6 +38,12 @@ class Desk(Protocol):
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         """Return when it is kept; LeaseLost when this run may write no more."""
 
+    def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
+        """Keep a line of the execution's log; whether anybody does. Called anywhere: it must not block, nor fail."""
+
+    def keep_printed(self, execution_id: UUID, stream: str, text: str) -> None:
+        """The same for a part of what it prints."""
+
 
 class QuietDesk:
     """Nobody to tell: outside a worker."""
@@ -45,6 +52,12 @@ class QuietDesk:
         pass
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
+        pass
+
+    def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
+        return False
+
+    def keep_printed(self, execution_id: UUID, stream: str, text: str) -> None:
         pass
 
 
@@ -59,10 +72,10 @@ class Progress(NamedTuple):
 class Log:
     """Log lines that say whose they are: `ctx.log.info("sending", to=to)`."""
 
-    __slots__ = ("_fields",)
+    __slots__ = ("_context", "_fields")
 
-    def __init__(self, fields: dict[str, object]) -> None:
-        self._fields = fields
+    def __init__(self, context: "Context", fields: dict[str, object]) -> None:
+        self._context, self._fields = context, fields
 
     def debug(self, event: str, /, **fields: object) -> None:
         self._tell(logging.DEBUG, event, fields)
@@ -77,8 +90,14 @@ class Log:
         self._tell(logging.ERROR, event, fields)
 
     def _tell(self, level: int, event: str, fields: dict[str, object]) -> None:
-        if _LOGGER.isEnabledFor(level):
-            _LOGGER.log(level, Line(event, fields | self._fields), stacklevel=3)
+        """Into the log of the execution, where its names would only be noise, and to `logging`."""
+        shown = _LOGGER.isEnabledFor(level)
+        if not shown and level < logging.INFO:
+            return
+        kept = self._context.keep_record(level, Line(event, fields))
+        if shown:
+            extra = {KEPT: True} if kept else None
+            _LOGGER.log(level, Line(event, fields | self._fields), stacklevel=3, extra=extra)
 
 
 class Context:
@@ -192,7 +211,14 @@ class Context:
     @property
     def log(self) -> Log:
         """Log lines that carry this run's names."""
-        return Log({"job_id": self.live.job_id, "execution_key": self.execution_key})
+        return Log(self, {"job_id": self.live.job_id, "execution_key": self.execution_key})
+
+    def keep_record(self, level: int, said: object) -> bool:
+        """For whoever captures: keep a line of this run's log; whether anybody does."""
+        return self._desk.keep_record(self.live.id, level, said)
+
+    def keep_printed(self, stream: str, text: str) -> None:
+        self._desk.keep_printed(self.live.id, stream, text)
 
     def progress(self, done: float, of: float | None = None, message: str | None = None) -> None:
         """Say how far it has come. As often as you like: a few a second are told, and always the last."""

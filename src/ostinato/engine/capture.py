@@ -1,0 +1,72 @@
+"""What runs print and log in this process, seen on its way: it still goes where it went.
+
+A record or a text belongs to the run whose context it is written in: that of an asyncio task, of a worker's thread, and
+of what copies the context (`asyncio.to_thread`). A bare `threading.Thread` has no context of a run, and what it prints
+belongs to nobody.
+"""
+
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TextIO, cast
+
+from ostinato.task import Context
+from ostinato.task.context import KEPT
+
+
+@contextmanager
+def captured() -> Iterator[None]:
+    """Let what runs print and log be kept, as long as this lasts. To be entered when logging is configured."""
+    with ExitStack() as undo:
+        handler = Records()
+        logging.getLogger().addHandler(handler)
+        undo.callback(logging.getLogger().removeHandler, handler)
+        for name in ("stdout", "stderr"):
+            undo.enter_context(_seen(name))
+        yield
+
+
+@contextmanager
+def _seen(name: str) -> Iterator[None]:
+    """Look at what goes to a stream of `sys`."""
+    stream: TextIO | None = getattr(sys, name)
+    if stream is None:  # a process without one
+        yield
+        return
+    between = Between(stream, name)
+    setattr(sys, name, cast(TextIO, between))
+    try:
+        yield
+    finally:
+        if getattr(sys, name) is between:
+            setattr(sys, name, stream)
+
+
+class Records(logging.Handler):
+    """Hands the records of a run to its log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        context = Context.current()
+        if context is not None and not hasattr(record, KEPT):
+            context.keep_record(record.levelno, self.format(record))
+
+
+class Between:
+    """A stream that shows the run what it prints, and passes it on. All else is that of the stream itself."""
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self._stream, self._name = stream, name
+
+    def write(self, text: str) -> int:
+        context = Context.current()
+        if context is not None:
+            context.keep_printed(self._name, text)
+        return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

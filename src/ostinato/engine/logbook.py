@@ -1,0 +1,229 @@
+"""The log book of a worker: lines of its runs on their way to the store.
+
+Whoever writes never waits: a line is put down here, on the loop or on a thread, and goes to the store with many others
+a few times a second, and before its execution is settled, so that the log of an ended execution is whole. What that
+costs in memory has bounds. Beyond them, lines are lost, and one line says how many. Of a run that has written as much
+as is kept of an execution, the rest is only counted.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import RLock, get_ident
+from typing import Final
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.isolation.plan import CUT, Written
+from ostinato.store.logs import Line, Stream, size_of
+from ostinato.store.store import Store
+
+FLUSH_EVERY: Final = 0.25  # seconds
+MUCH: Final = 64 * 1024  # bytes: they go at once
+AT_ONCE: Final = 5_000  # lines of one transaction
+LONGEST: Final = 32 * 1024  # characters: what is longer becomes several lines
+OVERHEAD: Final = 256  # bytes that a line takes in memory beside its text
+MOST_OF_ONE: Final = 64 * 1024 * 1024  # bytes in memory of one execution
+MOST: Final = 2 * MOST_OF_ONE
+MOST_PAGES: Final = 20_000  # executions: also threads that outlive their run may write
+GRAVEST: Final = 1000
+
+InStore = Callable[[Callable[[], None]], Awaitable[None]]
+Part = tuple[Stream, int]  # what a thread has begun to write to a stream
+
+
+@dataclass(slots=True)
+class _Page:
+    """What is remembered of one run: how much it has written, what waits, and lines without an end."""
+
+    taken: int = 0
+    waiting: int = 0
+    lost: int = 0
+    begun: dict[Part, str] = field(default_factory=dict)
+
+
+class LogBook:
+    """Takes lines from anywhere; `wait` and `flush` belong to the loop that it was made on."""
+
+    def __init__(self, store: Store, clock: Clock, in_store: InStore, keep: int) -> None:
+        """`keep`: so many bytes of one execution are kept; 0: none."""
+        self._store, self._clock, self._in_store, self._keep = store, clock, in_store, keep
+        self._loop = asyncio.get_running_loop()
+        self._lock = RLock()  # the collector may run here, and a finaliser may print
+        self._lines: deque[Line] = deque()
+        self._cut: dict[UUID, int] = {}
+        self._waiting = 0  # bytes in memory
+        self._rung = 0  # how many bells have been rung since the last flush
+        self._some, self._much = asyncio.Event(), asyncio.Event()
+        self._turn = asyncio.Lock()
+        self.pages: dict[UUID, _Page] = {}
+
+    # -- writing: on any thread
+
+    def record(self, execution_id: UUID, level: int, said: object) -> None:
+        """A log record of a run."""
+        if self._keep:
+            self._put(execution_id, level, Stream.LOG, str(said))
+
+    def printed(self, execution_id: UUID, stream: str, text: str) -> None:
+        """A part of what a run prints here. Lines are put together for each thread."""
+        if not self._keep:
+            return
+        with self._lock:
+            begun, part = self._page(execution_id).begun, (Stream(stream), get_ident())
+            *lines, rest = (begun.pop(part, "") + text).split("\n")
+            if len(rest) > LONGEST:
+                lines, rest = [*lines, rest], ""
+            if rest:
+                begun[part] = rest
+            for line in lines:
+                self._put(execution_id, logging.INFO, part[0], line.removesuffix("\r"))
+
+    def written(self, line: Written) -> None:
+        """What a run in a process wrote."""
+        if line.execution_id is None or not self._keep:
+            return
+        if line.stream == CUT:
+            with self._lock:
+                self._count_cut(line.execution_id, int(line.text))
+        else:
+            self._put(line.execution_id, line.level, Stream(line.stream), line.text)
+
+    def ended(self, execution_id: UUID) -> None:
+        """A run is over: its last lines have ended too."""
+        with self._lock:
+            page = self.pages.get(execution_id)
+            if page is None:
+                return
+            for (stream, _), text in page.begun.items():
+                self._put(execution_id, logging.INFO, stream, text)
+            self._tell_lost(execution_id, page)
+            del self.pages[execution_id]
+
+    def _page(self, execution_id: UUID) -> _Page:
+        page = self.pages.get(execution_id)
+        if page is None:
+            page = self.pages[execution_id] = _Page()
+            if len(self.pages) > MOST_PAGES:
+                del self.pages[next(iter(self.pages))]
+        return page
+
+    def _put(self, execution_id: UUID, level: int, stream: Stream, text: str) -> None:
+        at, grave, whole = self._clock.now(), max(0, min(level, GRAVEST)), _storable(text)
+        with self._lock:
+            for begin in range(0, len(whole) or 1, LONGEST):
+                piece = whole[begin : begin + LONGEST]
+                self._add(Line(execution_id, at, grave, stream, piece, size_of(piece)))
+
+    def _add(self, line: Line) -> None:
+        page, weight = self._page(line.execution_id), line.size + OVERHEAD
+        page.taken += line.size
+        if page.taken > self._keep:
+            self._count_cut(line.execution_id, line.size)
+        elif page.waiting + weight > MOST_OF_ONE or self._waiting + weight > MOST:
+            page.lost += 1
+        else:
+            self._tell_lost(line.execution_id, page)
+            self._take_down(line, page)
+
+    def _tell_lost(self, execution_id: UUID, page: _Page) -> None:
+        """In the place of what was lost."""
+        if page.lost:
+            said = f"… {page.lost:,} lines were lost here: they came faster than they could be kept …"
+            lost, page.lost = Line(execution_id, self._clock.now(), logging.WARNING, Stream.LOG, said, 0), 0
+            self._take_down(lost, page)
+
+    def _take_down(self, line: Line, page: _Page) -> None:
+        page.waiting += line.size + OVERHEAD
+        self._waiting += line.size + OVERHEAD
+        self._lines.append(line)
+        self._ring()
+
+    def _count_cut(self, execution_id: UUID, size: int) -> None:
+        self._cut[execution_id] = self._cut.get(execution_id, 0) + size
+        self._ring()
+
+    def _ring(self) -> None:
+        bells = [self._some, self._much][: 2 if self._waiting >= MUCH else 1]
+        while self._rung < len(bells):
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(bells[self._rung].set)
+            self._rung += 1
+
+    # -- keeping: on the loop
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits, and nothing is under way."""
+        return not self._lines and not self._cut and not self._turn.locked()
+
+    async def wait(self) -> None:
+        """Until something is to be flushed: a while after the first line, or when there is much."""
+        await self._some.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_EVERY):
+                await self._much.wait()
+        with self._lock:
+            self._rung = 0
+            self._some.clear()
+            self._much.clear()
+
+    async def flush(self) -> None:
+        """Keep what has been written until now. What cannot be kept now waits for the next flush."""
+        async with self._turn:
+            left = len(self._lines)
+            while left > 0 or self._cut:
+                lines, cut = self._take()
+                left -= len(lines)
+                await self._keep_in_store(lines, cut)
+
+    async def _keep_in_store(self, lines: list[Line], cut: dict[UUID, int]) -> None:
+        keeping = asyncio.ensure_future(
+            self._in_store(lambda: self._store.logs.append(lines, cut, self._keep))
+        )
+        try:
+            await asyncio.shield(keeping)
+        except asyncio.CancelledError:  # the store does not hear of it, and goes on
+            keeping.add_done_callback(lambda done: self._kept_late(done, lines, cut))
+            raise
+        except BaseException:
+            self._put_back(lines, cut)
+            raise
+
+    def _kept_late(self, done: asyncio.Future[None], lines: Sequence[Line], cut: dict[UUID, int]) -> None:
+        if not done.cancelled() and done.exception() is not None:
+            self._put_back(lines, cut)
+
+    def _take(self) -> tuple[list[Line], dict[UUID, int]]:
+        with self._lock:
+            lines = [self._lines.popleft() for _ in range(min(AT_ONCE, len(self._lines)))]
+            cut, self._cut = self._cut, {}
+            self._weigh(lines, -1)
+        return lines, cut
+
+    def _put_back(self, lines: Sequence[Line], cut: dict[UUID, int]) -> None:
+        with self._lock:
+            self._lines.extendleft(reversed(lines))
+            self._weigh(lines, 1)
+            for execution_id, size in cut.items():
+                self._count_cut(execution_id, size)
+            self._ring()
+
+    def _weigh(self, lines: Sequence[Line], sign: int) -> None:
+        for line in lines:
+            weight = sign * (line.size + OVERHEAD)
+            self._waiting += weight
+            if (page := self.pages.get(line.execution_id)) is not None:
+                page.waiting += weight
+
+
+def _storable(text: str) -> str:
+    """As a database takes it: no NUL, and no half of a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-8", "backslashreplace").decode()
+    return text.replace("\0", "\\x00")
