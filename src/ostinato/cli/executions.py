@@ -75,33 +75,44 @@ def log(
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it has ended.")] = False,
 ) -> None:
     """What it wrote."""
-    shown = 0
+    if desk.as_json and not follow:
+        print_json(_kept(desk, execution, 0))
+        return
+    read, cut = 0, 0
     while True:
-        ended = desk.get(path("executions", execution))["status"] not in LIVE
-        answer = _kept(desk, execution)
-        if desk.as_json and not follow:
-            print_json(answer)
-            return
-        for line in answer["lines"][shown:]:
-            _write(line, desk.as_json)
-        shown = len(answer["lines"])
+        ended = (
+            desk.get(path("executions", execution))["status"] not in LIVE
+        )  # asked first: then nothing is missed
+        while (answer := _kept(desk, execution, read))["lines"]:
+            for line in answer["lines"]:
+                _write(line, desk.as_json)
+            read, cut = answer["next"], answer.get("cut", 0)
         if ended or not follow:
             break
         time.sleep(FOLLOWING)
-    if not shown and not desk.as_json:
-        note("No log was kept.")
+    if not desk.as_json:
+        _remark(read, cut)
 
 
-def _kept(desk: Desk, execution: str) -> Any:
-    """What is kept of its log; of an execution that is there, none may be."""
+def _kept(desk: Desk, execution: str, after: int) -> Any:
+    """The lines after a number; of an execution that is there, none may have been kept."""
+    where = path("executions", execution)
     try:
-        return desk.get(path("executions", execution, "log"))
+        return desk.get(f"{where}/log", after=after or None)
     except NotFound:
-        return {"lines": []}
+        desk.get(where)
+        return {"lines": [], "next": after}
 
 
 def _write(line: Any, as_json: bool) -> None:
     if as_json:
         print_json(line, indent=None)
     else:
-        typer.echo(plain(line if isinstance(line, str) else line.get("text", "")))
+        typer.echo(plain(line["text"]))
+
+
+def _remark(read: int, cut: int) -> None:
+    if not read:
+        note("No log was kept.")
+    elif cut:
+        note(f"{cut:,} bytes more were written, and not kept.")

@@ -1,0 +1,67 @@
+"""`ostinato execution log`: page after page, and until the run has ended."""
+
+import json
+
+import pytest
+
+from ostinato.cli import executions, verbs
+from ostinato.cli.door import Reply
+
+
+class Scripted:
+    """A door behind which a run writes three lines while one looks on."""
+
+    def __init__(self) -> None:
+        self.lines = ["one", "two \x1b[31m", "three"]
+        self.looks = 0
+        self.asked: list[str] = []
+
+    def send(self, request):
+        self.asked.append(request.target)
+        if not request.path.endswith("/log"):
+            self.looks += 1
+            return self._reply({"status": "running" if self.looks < 3 else "completed"})
+        after = int(request.query.get("after") or 0)
+        shown = self.lines[: self.looks or 3][
+            after : after + 1
+        ]  # a page is one line; one more with each look
+        lines = [{"number": after + n, "text": text} for n, text in enumerate(shown, 1)]
+        return self._reply({"lines": lines, "next": after + len(lines), "cut": 1234})
+
+    def _reply(self, answer):
+        return Reply(200, json.dumps(answer).encode(), {})
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def door(monkeypatch):
+    scripted = Scripted()
+    monkeypatch.setattr(verbs, "_door", lambda _: (scripted, lambda: None))
+    monkeypatch.setattr(executions, "FOLLOWING", 0)
+    return scripted
+
+
+def test_all_that_is_there(ostinato, door):
+    door.looks = 9
+    answer = ostinato("execution", "log", "x")
+    assert (answer.code, answer.out) == (0, "one\ntwo \\x1b[31m\nthree\n")
+    assert answer.err == "1,234 bytes more were written, and not kept.\n"
+
+
+def test_following_ends_with_the_run_and_misses_nothing(ostinato, door):
+    answer = ostinato("execution", "log", "-f", "x")
+    assert answer.out.splitlines() == ["one", "two \\x1b[31m", "three"]
+    assert door.looks == 3
+
+
+def test_following_as_json_is_a_line_each(ostinato, door):
+    answer = ostinato("execution", "log", "-f", "x", "--json")
+    assert [json.loads(line)["text"] for line in answer.out.splitlines()] == door.lines
+    assert answer.err == ""
+
+
+def test_as_json_it_is_the_answer_of_the_api(ostinato, door):
+    answer = json.loads(ostinato("execution", "log", "x", "--json").out)
+    assert (answer["next"], answer["cut"]) == (1, 1234)
+    assert door.asked == ["/api/v1/executions/x/log"]
