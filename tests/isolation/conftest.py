@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ from tests.build import a_definition, a_live
 PATIENCE = 60.0  # seconds; the machine may be busy
 SHORT = timedelta(seconds=0.3)
 LONG = timedelta(seconds=PATIENCE)
+MODULES = ("tests.isolation.work",)
 
 
 def alive(pid: int) -> bool:
@@ -64,11 +65,9 @@ class Bench:
         self.threads = Threads(4)
         self.use()
 
-    def use(self, grace: timedelta = SHORT, **plan: Any) -> None:
+    def use(self, grace: timedelta = SHORT, modules: Sequence[str] = MODULES, **plan: Any) -> None:
         """Another pool from now on."""
-        self.pool = Pool(
-            Plan(**{"size": 2} | plan, grace=grace), lambda: ["tests.isolation.work"], self.lines.append
-        )
+        self.pool = Pool(Plan(**{"size": 2} | plan, grace=grace), lambda: modules, self.lines.append)
         self.pools.append(self.pool)
         self.runner = Runner(self.threads, SystemClock(), self._on_finished, self.pool)
 

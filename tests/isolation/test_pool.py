@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -98,6 +99,25 @@ async def test_a_flood_of_output_is_cut_and_fills_no_memory(bench: Bench):
     assert size < 11 * work.MB
     assert (bench.lines[0].stream, int(bench.lines[0].text)) == (CUT, 90 * work.MB)
     assert highest - before < 40 * work.MB
+
+
+async def test_a_worker_that_does_not_keep_up_makes_who_writes_wait(bench: Bench):
+    """Nothing is kept in the supervisor meanwhile: not what is printed, nor what is logged."""
+    await bench.run(work.nothing)
+    supervisor, loop = psutil.Process(bench.pool.supervisor_pid), bench.runner.loop
+    before = supervisor.memory_info().rss
+    loop.remove_reader(bench.pool._wire)
+    runs = [bench.start(work.logs_much, megabytes=60), bench.start(work.floods, megabytes=9)]
+    highest = 0
+    for _ in range(100):
+        await asyncio.sleep(0.01)  # for other threads: processes write, and nobody reads
+        highest = max(highest, supervisor.memory_info().rss)
+    assert highest - before < 20 * work.MB
+    assert bench.ended.keys().isdisjoint(runs)
+    loop.add_reader(bench.pool._wire, bench.pool._read)
+    for running in runs:
+        assert isinstance((await bench.end(running)).outcome, Completed)
+    assert len([line for line in bench.lines if line.stream == "log"]) == 60 * 1024
 
 
 async def test_nothing_is_started_before_it_is_needed(bench: Bench):

@@ -15,7 +15,7 @@ from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.core.outcome import Completed, Deferred, Failed
 from ostinato.core.policy import Isolation
 from ostinato.task import Task
-from tests.isolation import work
+from tests.isolation import broken, work
 from tests.isolation.conftest import Bench, alive
 
 
@@ -162,3 +162,15 @@ async def test_a_function_that_hides_under_anothers_name_fails_for_good(bench: B
 async def test_a_run_leaves_no_process_behind_but_the_warm_ones(bench: Bench):
     first = int((await bench.run(work.pid)).outcome.result)
     assert alive(first)
+
+
+async def test_a_module_that_cannot_be_imported_fails_its_runs_and_is_tried_again(bench: Bench, monkeypatch):
+    missing = bench.folder / "missing"
+    missing.touch()
+    monkeypatch.setenv("BROKEN_WHILE", str(missing))
+    bench.use(size=1, modules=["tests.isolation.broken"])
+    outcome = (await bench.run(broken.works)).outcome
+    assert (outcome.error.kind, outcome.error.message) == ("RuntimeError", "half of me is missing")
+    assert "broken.py" in outcome.error.traceback
+    missing.unlink()
+    assert (await bench.run(broken.works)).outcome == Completed('"mended"')

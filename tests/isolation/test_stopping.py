@@ -175,3 +175,12 @@ async def test_when_the_worker_hangs_up_nothing_goes_on(bench: Bench):
     bench.pool.close()
     await until(lambda: not any(alive(pid) for pid in pids), seconds=5 + BUSY)
     assert bench.ended.keys().isdisjoint(runs)
+
+
+async def test_a_process_that_ignored_signals_listens_again_in_its_next_run(bench: Bench):
+    bench.use(grace=LONG, size=1)
+    await bench.run(work.ignores_for_a_moment)
+    running = bench.start(work.cleans_up, path=bench.at)
+    await bench.reached()
+    running.cancel(Cancelled())
+    assert (await bench.end(running)).account.stopped is Stopped.TERMINATED

@@ -158,6 +158,15 @@ def ignores(path: str) -> None:
     forever()
 
 
+def ignores_for_a_moment() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def logs_much(megabytes: int) -> None:
+    for _ in range(megabytes * 1024):
+        logging.getLogger("shop").warning("x" * 1023)
+
+
 def spins_in_a_sum(path: str) -> None:
     write(f"{path}.pid", os.getpid())
     sum(range(10**12))

@@ -58,6 +58,15 @@ def crashes(number: int) -> None:
 
 
 @app.task
+def forks_the_worker(path: str) -> None:
+    """A copy of the worker, with all that it has open: it outlives it."""
+    if os.fork() == 0:
+        mark(path, "copy")
+        while True:
+            threading.Event().wait(1)
+
+
+@app.task
 def on_a_thread() -> int:
     return sum(range(1_000_000))
 

@@ -145,6 +145,23 @@ def test_when_a_worker_is_killed_nothing_of_its_runs_goes_on(isolated: Isolated)
     eventually(lambda: not any(alive(pid) for pid in pids), GONE_WITHIN + BUSY)
 
 
+def test_a_copy_of_the_worker_does_not_keep_its_runs_alive(isolated: Isolated):
+    """Who was forked by the worker has its end of the socket open too: that alone would tell the supervisor nothing."""
+    worker = isolated.start_one()
+    _, pids = isolated.hold(stubborn=True)
+    pids.append(supervisor_of(worker))
+    path = isolated.folder / "copy"
+    isolated.enqueue("forks_the_worker", path=str(path))
+    eventually(lambda: path.exists() and path.read_text().endswith("\n"))
+    copy = psutil.Process(int(path.read_text().split()[1]))
+    worker.kill()
+    try:
+        eventually(lambda: not any(alive(pid) for pid in pids), GONE_WITHIN + BUSY)
+        assert alive(copy.pid)
+    finally:
+        copy.kill()
+
+
 def test_when_a_supervisor_is_killed_its_runs_are_lost_and_run_again_under_a_new_one(isolated: Isolated):
     worker = isolated.start_one()
     job, pids = isolated.hold()

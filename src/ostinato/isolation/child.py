@@ -108,6 +108,7 @@ class Child:
 
     def _run(self, frame: Frame) -> None:
         self._shared[BEGUN] = 1
+        signal.signal(signal.SIGTERM, self._on_sigterm)  # an earlier run may have changed that
         system.forget_peak()
         before, resting = Spent.now(), system.memory_now()
         try:
@@ -124,7 +125,7 @@ class Child:
             "peak": after.peak_since(before),
             "memory": system.memory_now(),
             "left": left,
-            "tired": after.of_children > max(before.of_children, GROWN * resting),
+            "tired": bool(self._broken) or after.of_children > max(before.of_children, GROWN * resting),
         }
         self.send(head, outcome_text(outcome))
 
@@ -301,7 +302,7 @@ def _leave_the_supervisor_behind(connection: socket.socket, output: tuple[int, i
     os.setsid()
     system.adopt_orphans()
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output[0], 1)

@@ -138,9 +138,14 @@ class Family:
             "peak": max(told.get("peak", 0), run.peak),
         }
         if run.ended is None and self.status is not None:
-            code = os.waitstatus_to_exitcode(self.status)
-            head |= {"signal": -code} if code < 0 else {"exit": code}
+            head |= how_it_ended(self.status)
         return head | {"stopped": run.stopped, "limit": run.limit}
+
+
+def how_it_ended(status: int) -> Head:
+    """The signal or the exit code of a process that was waited for."""
+    code = os.waitstatus_to_exitcode(status)
+    return {"signal": -code} if code < 0 else {"exit": code}
 
 
 def fork(prepared: bytes, pass_on: Callable[[int, str, bytes], None], keep: int, now: float) -> Family:

@@ -57,6 +57,7 @@ class Wire:
         self._unpacking = Unpacking()
         self._out = bytearray()
         self.closed = False
+        self.idle = True  # the last look found nothing to read
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -85,9 +86,11 @@ class Wire:
         try:
             data = self._socket.recv(AT_ONCE)
         except (BlockingIOError, InterruptedError):
+            self.idle = True
             return
         except OSError:
             data = b""
+        self.idle = not data
         self.closed = self.closed or not data
         yield from self._unpacking.feed(data)
 

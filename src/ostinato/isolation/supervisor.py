@@ -19,7 +19,7 @@ from resource import struct_rusage
 from typing import Final
 
 from ostinato.isolation import system
-from ostinato.isolation.family import Family, Run, State, fork
+from ostinato.isolation.family import Family, Run, State, fork, how_it_ended
 from ostinato.isolation.frames import Frame, Head, Wire
 from ostinato.isolation.plan import Plan
 from ostinato.isolation.switchboard import Switchboard
@@ -140,9 +140,8 @@ class Supervisor:
                 self._fail_waiting({"why": f"no process could be started: {error.strerror}"})
             return False
         self._families[family.pid] = family
-        self._board.listen(family.wire, partial(self._on_child, family))
-        for pipe in family.output.pipes:
-            self._board.listen(pipe, partial(self._on_output, family, pipe))
+        if not self._output_waits:
+            self._listen_to(family)
         self._tell({"ev": "born", "pid": family.pid})
         self._look_by(now + PREPARES_FOR)
         return True
@@ -237,8 +236,7 @@ class Supervisor:
         return True
 
     def _died(self, family: Family, status: int, used: struct_rusage) -> None:
-        if not family.wire.closed:
-            self._on_child(family)  # its last words
+        self._hear_last_words(family)
         was = family.state
         if (run := family.take_back()) is not None:
             self._waiting.appendleft(run)
@@ -246,8 +244,13 @@ class Supervisor:
         if family in self._idle:
             self._idle.remove(family)
         if was is State.PREPARING:
-            self._fail_waiting(_how(status) | {"why": "while its code was imported"})
+            self._fail_waiting(how_it_ended(status) | {"why": "while its code was imported"})
         self._ending.append(family)
+
+    def _hear_last_words(self, family: Family) -> None:
+        family.wire.idle = family.wire.closed
+        while not family.wire.idle:
+            self._on_child(family)
 
     def _orphan_died(self, pid: int, used: struct_rusage) -> None:
         """What a dead child left: it belongs to the run that was seen to have it, or to the only one in question."""
@@ -347,32 +350,48 @@ class Supervisor:
             family.kill()
 
     def _hold_output(self) -> None:
-        """Leave output in the pipes while the worker does not keep up: who writes waits then."""
+        """Leave what children tell where it is while the worker does not keep up: who writes waits then."""
         waits = self._worker.unsent > MOST_UNSENT
         if waits == self._output_waits:
             return
         self._output_waits = waits
         for family in self._families.values():
+            self._board.forget(family.wire)
             for pipe in family.output.pipes:
                 self._board.forget(pipe)
-                if not waits and family.output.is_open(pipe):
-                    self._board.listen(pipe, partial(self._on_output, family, pipe))
+            if not waits:
+                self._listen_to(family)
+
+    def _listen_to(self, family: Family) -> None:
+        if not family.wire.closed:
+            self._board.listen(family.wire, partial(self._on_child, family))
+            self._board.send_later(family.wire)
+        for pipe in filter(family.output.is_open, family.output.pipes):
+            self._board.listen(pipe, partial(self._on_output, family, pipe))
 
 
-def _how(status: int) -> Head:
-    code = os.waitstatus_to_exitcode(status)
-    return {"signal": -code} if code < 0 else {"exit": code}
+def _notice_the_end_of_the_worker(wire: Wire) -> None:
+    """Also when somebody whom it has forked keeps its end of the socket open."""
+    parent = os.getppid()
+
+    def on_signal(*_: object) -> None:
+        wire.closed = wire.closed or os.getppid() != parent
+
+    signal.signal(signal.SIGHUP, on_signal)
+    system.tell_when_parent_ends(signal.SIGHUP)
 
 
 def main() -> None:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the worker decides
+    for number in (signal.SIGTERM, signal.SIGINT):  # the worker decides
         signal.signal(number, signal.SIG_IGN)
     worker = socket.socket(fileno=int(sys.argv[1]))
     plan = Plan.from_json(sys.argv[2])
     system.adopt_orphans()
+    wire = Wire(worker)
+    _notice_the_end_of_the_worker(wire)
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody writes to them
-    Supervisor(Wire(worker), plan).run()
+    Supervisor(wire, plan).run()
 
 
 if __name__ == "__main__":

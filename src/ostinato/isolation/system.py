@@ -30,6 +30,11 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def tell_when_parent_ends(number: int) -> None:
+    """Get this signal when the thread that started this process ends; a process ends with its last thread."""
+    _prctl(PR_SET_PDEATHSIG, number)
+
+
 def descendants(pid: int) -> list[int]:
     """All that descends from a process, the nearest first, but for what has ended."""
     found, look_at = list[int](), [pid]

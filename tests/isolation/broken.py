@@ -1,0 +1,11 @@
+"""A module that cannot be imported while a file is there: only another process finds that out."""
+
+import os
+from pathlib import Path
+
+if (place := os.environ.get("BROKEN_WHILE")) and Path(place).exists():
+    raise RuntimeError("half of me is missing")
+
+
+def works() -> str:
+    return "mended"
