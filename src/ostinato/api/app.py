@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
-from ostinato.api import control, docs, executions, hooks, jobs, keys, live, statistics, workers
+from ostinato.api import control, docs, executions, hooks, jobs, keys, live, logs, statistics, workers
 from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
 from ostinato.api.document import Api
 from ostinato.api.failures import RESPONSES, answer_errors
@@ -20,6 +20,7 @@ ROUTERS: Final = (
     jobs.router,
     control.router,
     executions.router,
+    logs.router,
     statistics.router,
     workers.router,
     keys.router,

@@ -35,7 +35,7 @@ def list_executions(asked: Annotated[AllExecutionsQuery, Query()], desk: Desk, b
 @router.get("/executions/{id}")
 def get_execution(execution: ExecutionId, desk: Desk, by: Viewer) -> ExecutionAnswer:
     """One execution, queued, running or ended."""
-    return ExecutionAnswer.of(desk.executions.get(_id(execution)))
+    return ExecutionAnswer.of(desk.executions.get(id_of(execution)))
 
 
 @router.post("/executions/{id}/cancel")
@@ -43,13 +43,13 @@ def cancel_execution(
     execution: ExecutionId, asked: Annotated[CancelQuery, Query()], desk: Desk, by: Operator
 ) -> ExecutionAnswer:
     """Ask a running one to stop, or take a queued one back. A recurring job goes on."""
-    return ExecutionAnswer.of(desk.executions.cancel(_id(execution), by=by.name, force=asked.force))
+    return ExecutionAnswer.of(desk.executions.cancel(id_of(execution), by=by.name, force=asked.force))
 
 
 @router.post("/executions/{id}/release")
 def release_execution(execution: ExecutionId, desk: Desk, by: Operator) -> ExecutionAnswer:
     """Take a running one from its worker and queue it again; the worker's late result is refused."""
-    return ExecutionAnswer.of(desk.executions.release(_id(execution), by=by.name))
+    return ExecutionAnswer.of(desk.executions.release(id_of(execution), by=by.name))
 
 
 def _page(desk: Scheduler, job: str | None, asked: ExecutionQuery) -> ExecutionList:
@@ -63,7 +63,8 @@ def _page(desk: Scheduler, job: str | None, asked: ExecutionQuery) -> ExecutionL
     )  # fmt: skip
 
 
-def _id(text: str) -> UUID:
+def id_of(text: str) -> UUID:
+    """The id in an address; anything else is nobody's."""
     try:
         return UUID(text)
     except ValueError:

@@ -94,6 +94,11 @@ class Streams:
         self._desk = desk
         self._channels: dict[UUID | None, Channel] = {}
         self._closed = False
+        self._admitted = 0
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def close(self) -> None:
         """End every stream: the server stops."""
@@ -103,8 +108,7 @@ class Streams:
 
     async def open(self, job_id: UUID | None, kinds: Collection[str], since: str | None) -> "EventStream":
         """A stream from a cursor on, or from now on; StoreUnavailable when there is no room."""
-        if self._closed or sum(map(len, self._channels.values())) >= MOST_LISTENERS:
-            raise StoreUnavailable("There are too many listeners here; come again later.")
+        self._require_room()
         own, shared = await run_in_threadpool(lambda: (self._desk.feed(job_id), self._desk.feed(job_id)))
         channel = self._channels.setdefault(job_id, Channel(shared))
         readings = channel.join()
@@ -120,6 +124,20 @@ class Streams:
             raise
         told = _told(own, since, first, readings, kinds)
         return EventStream(told, lambda: self._leave(job_id, channel, readings))
+
+    def admit(self, told: AsyncIterator[str]) -> "EventStream":
+        """A stream that reads for itself until it is `closed`; StoreUnavailable when there is no room."""
+        self._require_room()
+        self._admitted += 1
+        return EventStream(told, self._dismiss)
+
+    def _dismiss(self) -> None:
+        self._admitted -= 1
+
+    def _require_room(self) -> None:
+        listeners = self._admitted + sum(map(len, self._channels.values()))
+        if self._closed or listeners >= MOST_LISTENERS:
+            raise StoreUnavailable("There are too many listeners here; come again later.")
 
     def _leave(self, job_id: UUID | None, channel: Channel, readings: Readings) -> None:
         channel.leave(readings)

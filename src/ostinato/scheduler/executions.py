@@ -8,8 +8,10 @@ from ostinato.core import lifecycle
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import Change, Execution, Job, Live, Luck
 from ostinato.scheduler.jobs import JobDesk, Ref
+from ostinato.scheduler.logs import MOST_LINES, level_of
 from ostinato.scheduler.pages import PAGE, Page, check_page, check_words, execution_cursor, execution_key
 from ostinato.scheduler.views import ExecutionView
+from ostinato.store.logs import LogPage
 from ostinato.store.search import STATES, ExecutionKey
 from ostinato.store.store import Store
 
@@ -60,6 +62,18 @@ class ExecutionDesk:
         found = self._store.search.executions(job_id, states, task, limit, offset, before)
         items = tuple(ExecutionView.of(row) for row in found.rows)
         return Page(items, found.total, execution_cursor(found.last))
+
+    def log(
+        self, execution_id: UUID, *, after: int = 0, level: str | None = None, limit: int = 1000
+    ) -> LogPage:
+        """What it wrote, also while it runs: lines after a number that are at least so grave, the first first."""
+        if after < 0:
+            raise Invalid(f"Lines are numbered from 1: after= cannot be {after}.")
+        if not 1 <= limit <= MOST_LINES:
+            raise Invalid(f"limit must be from 1 to {MOST_LINES}, not {limit}.")
+        least = level_of(level)
+        self._find(execution_id)
+        return self._store.logs.read(execution_id, after, least, limit)
 
     def cancel(self, execution_id: UUID, *, by: str = "", force: bool = False) -> ExecutionView:
         """Ask a running one to stop, or take a queued one back. `force` ends the record of one that does not stop."""
