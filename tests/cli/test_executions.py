@@ -1,6 +1,5 @@
 """`ostinato execution …`, `workers`, `queue`, `stats`: directly and by a server, on both databases."""
 
-import json
 from uuid import uuid4
 
 import pytest
@@ -22,7 +21,7 @@ def test_list_show_cancel(at):
     assert execution in [each["id"] for each in listed["executions"]]
     shown = at("execution", "show", execution)
     assert execution in shown.out
-    assert "at it" in shown.out
+    assert "1 of 3 (33%): at it" in shown.out
     assert execution in at("execution", "list", "--status", "running").out
     assert at("execution", "cancel", execution).code == 0
     eventually(lambda: the_json(at("execution", "show", execution, "--json"))["status"] == "cancelled")
@@ -101,5 +100,11 @@ def test_the_log_of_a_run(at):
     for flags in ([], ["-f"]):
         answer = at("execution", "log", run["id"], *flags)
         assert answer.code == 0
-        assert "working" in answer.out or answer.err == "No log was kept.\n"
-    assert isinstance(json.loads(at("execution", "log", run["id"], "--json").out), dict)
+        assert [line.split()[2:] for line in answer.out.splitlines()] == [["stdout", "working"]]
+        assert answer.err == ""
+    (line,) = the_json(at("execution", "log", run["id"], "--json"))["lines"]
+    assert (line["number"], line["level"], line["stream"], line["text"]) == (1, "info", "stdout", "working")
+    grave = at("execution", "log", run["id"], "--level", "warning")
+    assert (grave.out, grave.err) == ("", "Nothing in the log is as grave as that.\n")
+    refused = at("execution", "log", run["id"], "--level", "loud")
+    assert (refused.code, "level" in refused.err) == (2, True)

@@ -1,11 +1,14 @@
 """`ostinato execution log`: page after page, and until the run has ended."""
 
 import json
+from datetime import datetime
 
 import pytest
 
 from ostinato.cli import executions, verbs
 from ostinato.cli.door import Reply
+
+AT = "2026-11-16T12:00:00.123456Z"
 
 
 class Scripted:
@@ -25,7 +28,10 @@ class Scripted:
         shown = self.lines[: self.looks or 3][
             after : after + 1
         ]  # a page is one line; one more with each look
-        lines = [{"number": after + n, "text": text} for n, text in enumerate(shown, 1)]
+        lines = [
+            {"number": after + n, "at": AT, "level": "info", "stream": "stdout", "text": text}
+            for n, text in enumerate(shown, 1)
+        ]
         return self._reply({"lines": lines, "next": after + len(lines), "cut": 1234})
 
     def _reply(self, answer):
@@ -42,16 +48,22 @@ def door(monkeypatch):
     return scripted
 
 
+def texts(out):
+    return [line.split("stdout", 1)[1].strip() for line in out.splitlines()]
+
+
 def test_all_that_is_there(ostinato, door):
     door.looks = 9
     answer = ostinato("execution", "log", "x")
-    assert (answer.code, answer.out) == (0, "one\ntwo \\x1b[31m\nthree\n")
-    assert answer.err == "1,234 bytes more were written, and not kept.\n"
+    assert (answer.code, texts(answer.out)) == (0, ["one", "two \\x1b[31m", "three"])
+    at = f"{datetime.fromisoformat(AT).astimezone():%Y-%m-%d %H:%M:%S}.123"
+    assert answer.out.splitlines()[0] == f"{at} stdout   one"
+    assert answer.err == "1,234 bytes more were written, and not kept: the log was full.\n"
 
 
 def test_following_ends_with_the_run_and_misses_nothing(ostinato, door):
     answer = ostinato("execution", "log", "-f", "x")
-    assert answer.out.splitlines() == ["one", "two \\x1b[31m", "three"]
+    assert texts(answer.out) == ["one", "two \\x1b[31m", "three"]
     assert door.looks == 3
 
 

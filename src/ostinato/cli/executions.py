@@ -9,8 +9,8 @@ from ostinato.cli.door import path
 from ostinato.cli.jobs import LimitOption
 from ostinato.cli.run_shown import execution_facts, execution_list
 from ostinato.cli.show import Sentences, note, plain, print_json
+from ostinato.cli.times import instant
 from ostinato.cli.verbs import Desk, verb
-from ostinato.core.errors import NotFound
 
 execution = typer.Typer(help="Look at executions, and stop them.", rich_markup_mode=None)
 
@@ -73,46 +73,52 @@ def log(
     desk: Desk,
     execution: ExecutionArgument,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it has ended.")] = False,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            "--level",
+            metavar="LEVEL",
+            help="Only what is at least as grave: debug, info, warning, error, critical.",
+        ),
+    ] = None,
 ) -> None:
-    """What it wrote."""
+    """What it wrote: its log, stdout and stderr."""
+    where = path("executions", execution)
     if desk.as_json and not follow:
-        print_json(_kept(desk, execution, 0))
+        print_json(desk.get(f"{where}/log", level=level))
         return
-    read, cut = 0, 0
+    read, cut, lines = 0, 0, 0
     while True:
-        ended = (
-            desk.get(path("executions", execution))["status"] not in LIVE
-        )  # asked first: then nothing is missed
-        while (answer := _kept(desk, execution, read))["lines"]:
+        ended = desk.get(where)["status"] not in LIVE  # asked first: then nothing is missed
+        while True:
+            answer = desk.get(f"{where}/log", after=read or None, level=level)
             for line in answer["lines"]:
                 _write(line, desk.as_json)
-            read, cut = answer["next"], answer.get("cut", 0)
+            read, cut, lines = answer["next"], answer["cut"], lines + len(answer["lines"])
+            if not answer["lines"]:
+                break
         if ended or not follow:
             break
         time.sleep(FOLLOWING)
     if not desk.as_json:
-        _remark(read, cut)
-
-
-def _kept(desk: Desk, execution: str, after: int) -> Any:
-    """The lines after a number; of an execution that is there, none may have been kept."""
-    where = path("executions", execution)
-    try:
-        return desk.get(f"{where}/log", after=after or None)
-    except NotFound:
-        desk.get(where)
-        return {"lines": [], "next": after}
+        _remark(read, lines, cut)
 
 
 def _write(line: Any, as_json: bool) -> None:
     if as_json:
         print_json(line, indent=None)
-    else:
-        typer.echo(plain(line["text"]))
+        return
+    word = line["level"].upper() if line["stream"] == "log" else line["stream"]
+    first, *more = line["text"].split("\n")  # a traceback is many
+    typer.echo(f"{instant(line['at']):%Y-%m-%d %H:%M:%S.%f}"[:-3] + f" {word:<8} {plain(first)}")
+    for each in more:
+        typer.echo(plain(each))
 
 
-def _remark(read: int, cut: int) -> None:
-    if not read:
+def _remark(read: int, lines: int, cut: int) -> None:
+    if cut:
+        note(f"{cut:,} bytes more were written, and not kept: the log was full.")
+    elif not read:
         note("No log was kept.")
-    elif cut:
-        note(f"{cut:,} bytes more were written, and not kept.")
+    elif not lines:
+        note("Nothing in the log is as grave as that.")

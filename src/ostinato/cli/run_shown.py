@@ -1,6 +1,7 @@
 """Executions, workers, queues and figures as people see them."""
 
 from datetime import datetime
+from typing import Any
 
 from ostinato.cli.job_shown import megabytes, percent, percentiles
 from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
@@ -46,7 +47,7 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Took": took(run["duration_ms"]),
             "Cancel asked": at_length(run["cancel_asked_at"], now),
             "Worker": run["worker"],
-            "Progress": run["progress"],
+            "Progress": _progress(run["progress"]),
             "CPU time": took(run["cpu_time_ms"]),
             "Peak memory": None if run["memory_peak_mb"] is None else f"{run['memory_peak_mb']} MB",
             "Stopped": run["stopped"],
@@ -59,6 +60,15 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Metadata": run["metadata"],
         }
     )
+
+
+def _progress(told: Any) -> str | None:
+    """`30 of 120 (25%): orders`."""
+    if not isinstance(told, dict) or "done" not in told:
+        return None
+    done, total, message = told["done"], told.get("of"), told.get("message")
+    share = f" of {total:,} ({done / total:.0%})" if total else ""
+    return f"{done:,}{share}" + (f": {message}" if message else "")
 
 
 def _error(run: Answer) -> str | None:
