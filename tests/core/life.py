@@ -213,6 +213,11 @@ class Life:
 
     # -- the worker
 
+    def pass_gate(self) -> None:
+        """Whoever waits for a place of its limit gets one."""
+        waiting = [live for live in self.rows if live.waits_for is WaitsFor.LIMIT]
+        self._save(Change(self.job, alter=tuple(replace(live, waits_for=None) for live in waiting)))
+
     def claim(self) -> Live:
         """Start what may start first."""
         live = min(self.startable, key=lambda live: live.run_at)

@@ -303,3 +303,24 @@ def away(*_: object) -> None:
 
 def broken(*_: object) -> None:
     raise RuntimeError("a bug")
+
+
+# -- limits across workers
+
+
+async def test_no_more_run_at_once_than_the_limit_allows_and_all_come_to_their_turn(rig: Rig):
+    now, most = 0, 0
+
+    async def work() -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)  # for other threads
+        now -= 1
+
+    rig.registry.add(Task(work))
+    ids = rig.enqueue(12, max_concurrency=2)
+    async with running(rig, concurrency=8), running(rig, concurrency=8):
+        await until(lambda: all(rig.job(job_id).facts.completed == 1 for job_id in ids))
+    assert most <= 2
+    assert rig.store.history.problems() == []

@@ -22,7 +22,8 @@ STATEMENTS = {kind: Dialect(kind).statements(TEXT) for kind in Kind}
 NAMES = sorted(STATEMENTS[Kind.SQLITE])
 
 SCALARS = {
-    "after": UUID(int=0), "app": "shop", "args": "{}", "asked": "schedule", "attempt": 0, "by": "ops",
+    "after": UUID(int=0), "after_key": "", "recent": "[]",
+    "app": "shop", "args": "{}", "asked": "schedule", "attempt": 0, "by": "ops",
     "checkpoint": "{}", "closed_as": "lost", "concurrency": 5, "declared": None, "description": "",
     "fence": 1, "horizon": NOW, "host": "here", "id": UUID(int=1), "job": UUID(int=1), "kept": 1, "key": "k",
     "kind": "every", "lease_until": NOW, "limit": 10, "max_queued": 3, "metadata": "{}", "name": "default",

@@ -66,7 +66,8 @@ policies = st.builds(
     on_lost=st.sampled_from(OnLost), timeout=st.none() | spans, keep_executions=st.none() | st.integers(1, 9),
     keep_days=st.none() | st.integers(0, 9), cpu_limit=st.none() | spans,
     memory_limit_mb=st.none() | st.integers(1, 99), open_files_limit=st.none() | st.integers(1, 99),
-    output_limit_mb=st.none() | st.integers(1, 99),
+    output_limit_mb=st.none() | st.integers(1, 99), max_concurrency=st.integers(1, 9),
+    concurrency_key=st.none() | st.just("shared"), rate_limit=st.none() | st.just("10/m"),
 )  # fmt: skip
 definitions = st.builds(
     Definition, task=texts.filter(bool), schedule=schedules, policies=policies, app=st.just("shop"),

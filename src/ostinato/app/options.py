@@ -32,6 +32,9 @@ class Policy(TypedDict, total=False):
     queue: str
     keep_executions: int
     keep_days: int
+    max_concurrency: int
+    concurrency_key: str
+    rate_limit: str
     cpu_limit: Duration | None
     memory_limit_mb: int
     open_files_limit: int
@@ -83,8 +86,9 @@ LIMITS: Final = ("cpu_limit", "memory_limit_mb", "open_files_limit", "output_lim
 SCHEDULED_RETRIES: Final = 3
 NUMBERS: Final = (
     "total_repeats", "catch_up_limit", "max_overlap", "keep_executions", "keep_days", "memory_limit_mb",
-    "open_files_limit", "output_limit_mb",
+    "open_files_limit", "output_limit_mb", "max_concurrency",
 )  # fmt: skip
+TEXTS: Final = ("concurrency_key", "rate_limit")
 DURATIONS: Final = ("jitter", "late_after", "catch_up_within")
 DURATIONS_OR_NONE: Final = ("retry_reset_period", "timeout", "cpu_limit")
 CHOICES: Final[dict[str, Any]] = {
@@ -143,6 +147,7 @@ def define(
 def policies_from(options: JobOptions, default_retries: int) -> Policies:
     said: Mapping[str, Any] = options
     given: dict[str, Any] = {name: _number(name, said[name]) for name in NUMBERS if name in said}
+    given |= {name: _text(name, said[name]) for name in TEXTS if name in said}
     given |= {name: _choice(name, said[name]) for name in CHOICES if name in said}
     given |= {name: parse_duration(said[name]) for name in DURATIONS if name in said}
     given |= {name: _duration_or_none(said[name]) for name in DURATIONS_OR_NONE if name in said}

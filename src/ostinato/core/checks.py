@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from ostinato.core.errors import Invalid
+from ostinato.core.limits import is_limited, limit_key, parse_rate
 from ostinato.core.model import Definition
 from ostinato.core.policy import Policies, WhenExhausted
 from ostinato.core.retry import Backoff
@@ -46,6 +47,21 @@ def _flaws(definition: Definition) -> Iterator[str]:
     if isinstance(definition.schedule, Once) and definition.schedule.at < EARLIEST:
         yield "A job cannot be due before 1900."
     yield from _policy_flaws(definition.policies, is_recurring(definition.schedule))
+    yield from _limit_flaws(definition)
+
+
+def _limit_flaws(definition: Definition) -> Iterator[str]:
+    policies = definition.policies
+    if policies.max_concurrency is not None and not 1 <= policies.max_concurrency <= 1_000_000:
+        yield f"max_concurrency must be between 1 and 1,000,000, not {policies.max_concurrency}."
+    if policies.concurrency_key is not None and not is_limited(policies):
+        yield "concurrency_key says who shares a limit: say max_concurrency or rate_limit too."
+    try:
+        if policies.rate_limit is not None:
+            parse_rate(policies.rate_limit)
+        limit_key(definition)
+    except Invalid as error:
+        yield str(error)
 
 
 def _text_flaws(definition: Definition) -> Iterator[str]:

@@ -193,6 +193,7 @@ class Live:
     progress: Json | None = None
     cancel_asked_at: datetime | None = None
     cancel_by: str = ""
+    limit_key: str | None = None  # who shares its limit (core/limits.py)
 
     @property
     def running(self) -> bool:

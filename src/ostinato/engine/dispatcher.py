@@ -49,13 +49,19 @@ class Dispatcher:
         return self._clock.monotonic() - self._stepped_at
 
     def step(self) -> Step:
-        """Fire what is due and let in what waited for its time."""
+        """Fire what is due, let in what waited for its time, and what waited for a place of its limit."""
         done = self._step()
         self._stepped_at = self._clock.monotonic()
         return done
 
     def _step(self) -> Step:
         self._notice_jump()
+        fired = self._fire()
+        gate = self._store.queue.let_through(self._clock.now())
+        wakes = [at for at in (fired.wake_at, gate.next_at) if at is not None]
+        return Step(fired.moved + gate.passed, min(wakes, default=None))
+
+    def _fire(self) -> Step:
         queue, now = self._store.queue, self._clock.now()
         wake = queue.next_wake()
         if wake is None or wake > now + AHEAD:

@@ -9,6 +9,7 @@ from ostinato.clock import Clock
 from ostinato.core import lifecycle
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Invalid, OstinatoError, Stale
+from ostinato.core.limits import is_limited
 from ostinato.core.model import Change, Definition, Execution, Job, Json, Live, Luck
 from ostinato.core.payload import encode
 from ostinato.scheduler.known import KnownTasks
@@ -66,6 +67,9 @@ class JobDesk(JobQuestions):
         allow_unknown: bool = False,
     ) -> list[UUID]:
         """Make jobs that differ only in their args: one passes through the checks and the rules, the others copy it."""
+        if is_limited(definition.policies):  # their args may decide who shares the limit
+            each = [replace(definition, args=one) for one in args]
+            return self.create(each, connection=connection, allow_unknown=allow_unknown)
         check_definition(definition)
         if not allow_unknown:
             self._known.require({definition.task})

@@ -34,7 +34,7 @@ from ostinato.core.errors import InvalidSetting, StoreError
 from ostinato.core.ids import uuid_of
 
 TABLES: Final = frozenset(
-    "jobs live executions skips events workers queues api_keys hooks outbox answers logs log_sizes meta "
+    "jobs live limits executions skips events workers queues api_keys hooks outbox answers logs log_sizes meta "
     "job_status".split()
 )
 

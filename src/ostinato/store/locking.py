@@ -236,4 +236,6 @@ def _rewrite_skips(tx: Tx, skips: Sequence[Skip]) -> None:
 
 def wakes_somebody(changes: Iterable[Change]) -> bool:
     """Whether a worker or a dispatcher has something to do because of these."""
-    return any(change.add or change.alter or change.job.facts.next_due_at for change in changes)
+    return any(
+        change.add or change.alter or change.drop or change.job.facts.next_due_at for change in changes
+    )

@@ -106,6 +106,8 @@ class Settling(Duty):
             if several:
                 jobs[job.id], lives[job.id] = change.job, _after(lives[job.id], change)
         self._save(tx, _one_per_job(changes) if several else changes, facts)
+        if any(each.live.limit_key is not None for each in finished):
+            tx.ring()  # somebody may wait for its place
         return Settled(tuple(changes), (), tuple(stale), tuple(left))
 
     # -- while it runs

@@ -132,6 +132,9 @@ class JobAnswer(BaseModel):
     timeout: str | None
     keep_executions: int | None
     keep_days: int | None
+    max_concurrency: int | None
+    concurrency_key: str | None
+    rate_limit: str | None
     cpu_limit: str | None
     memory_limit_mb: int | None
     open_files_limit: int | None
@@ -239,6 +242,9 @@ def _policies(policies: Policies) -> Mapping[str, Any]:
         "timeout": span_or_none(policies.timeout),
         "keep_executions": policies.keep_executions,
         "keep_days": policies.keep_days,
+        "max_concurrency": policies.max_concurrency,
+        "concurrency_key": policies.concurrency_key,
+        "rate_limit": policies.rate_limit,
         "cpu_limit": span_or_none(policies.cpu_limit),
         "memory_limit_mb": policies.memory_limit_mb,
         "open_files_limit": policies.open_files_limit,

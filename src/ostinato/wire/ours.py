@@ -86,6 +86,9 @@ class OurWords(Words):
     timeout: Span | None = None
     keep_executions: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
     keep_days: Annotated[Whole, Field(ge=0, le=36_500)] | None = None
+    max_concurrency: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+    concurrency_key: Text | None = Field(None, description='Who shares the limits, such as "{args[tenant]}"')
+    rate_limit: Text | None = Field(None, description="10/m, 5/s, 20/30s")
     cpu_limit: Span | None = None
     memory_limit_mb: Limit | None = None
     open_files_limit: Limit | None = None
@@ -95,7 +98,8 @@ class OurWords(Words):
 POLICIES: Final = frozenset(field.name for field in fields(Policies))
 MAY_BE_NONE: Final = frozenset(
     {"key", "start_at", "end_at", "window", "catch_up_within", "retry_reset_period", "timeout", "keep_executions",
-     "keep_days", "cpu_limit", "memory_limit_mb", "open_files_limit", "output_limit_mb"}
+     "keep_days", "max_concurrency", "concurrency_key", "rate_limit",
+     "cpu_limit", "memory_limit_mb", "open_files_limit", "output_limit_mb"}
 )  # fmt: skip
 TEXTS: Final = ("task", "key", "name", "description", "queue", "priority", "owner", "app")
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from ostinato.core import schedule as when
 from ostinato.core.lifecycle import timeline
+from ostinato.core.limits import limit_key
 from ostinato.core.model import (
     RUN_SLOT,
     WAITING_PLACE,
@@ -180,6 +181,8 @@ class Draft:
         """Change a queued row, and what it waits for with it."""
         row = replace(live, **changed)  # type: ignore[arg-type]
         waits_for = WaitsFor.TURN if row.slot == WAITING_PLACE else self._wait(row, row.run_at)
+        if waits_for is None and row.limit_key is not None:
+            waits_for = WaitsFor.LIMIT
         self.alter(replace(row, waits_for=waits_for))
 
     def ask_to_stop(self, live: Live) -> None:
@@ -287,8 +290,11 @@ class Draft:
             return WaitsFor.RESUME
         return WaitsFor.TIME if run_at > self.now else None
 
-    def _queue(self, **row: object) -> None:
+    def _queue(self, *, args: str | None, waits_for: WaitsFor | None, **row: object) -> None:
         self.facts.last_execution_number += 1
+        key = limit_key(self.definition, args)
+        if waits_for is None and key is not None:
+            waits_for = WaitsFor.LIMIT
         live = Live(
             id=self.luck.id(self.now),
             job_id=self.id,
@@ -297,6 +303,9 @@ class Draft:
             queue=self.definition.queue,
             priority=self.definition.priority,
             task=self.definition.task,
+            args=args,
+            waits_for=waits_for,
+            limit_key=key,
             **row,  # type: ignore[arg-type]
         )
         self.lives[live.id] = self._add[live.id] = live

@@ -26,6 +26,8 @@ def may_be_plain(finished: Finished) -> bool:
     definition = finished.definition
     if definition is None or type(finished.outcome) is not Completed or finished.live.slot is None:
         return False
+    if finished.live.limit_key is not None:
+        return False  # somebody may wait for its place
     policies = definition.policies
     return not policies.total_repeats and not policies.fixed_delay and policies.catch_up is not CatchUp.ALL
 

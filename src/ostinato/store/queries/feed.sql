@@ -14,7 +14,7 @@ SELECT id FROM {live} WHERE (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job 
 -- What runs.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    cancel_asked_at, cancel_by, limit_key
 FROM {live} WHERE worker_id IS NOT NULL AND (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job AS {uuid}))
 ORDER BY started_at
 

@@ -31,10 +31,10 @@ FROM {rows: id uuid, args json} CROSS JOIN {jobs} AS j WHERE j.id = :original
 -- Their live rows.
 INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
     slot, waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint,
-    progress, cancel_asked_at, cancel_by)
+    progress, cancel_asked_at, cancel_by, limit_key)
 SELECT u.id, u.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
     l.priority, l.task, l.step, l.slot, l.waits_for, l.fence, l.worker_id, l.started_at, l.version, l.args,
-    l.failures, l.losses, l.releases, l.checkpoint, l.progress, l.cancel_asked_at, l.cancel_by
+    l.failures, l.losses, l.releases, l.checkpoint, l.progress, l.cancel_asked_at, l.cancel_by, l.limit_key
 FROM {rows: id uuid, job_id uuid} CROSS JOIN {live} AS l WHERE l.id = :original
 
 -- name: update_facts

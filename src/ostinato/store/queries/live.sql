@@ -4,11 +4,11 @@
 -- Executions that are queued from now on.
 INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task,
     step, slot, waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by)
+    cancel_asked_at, cancel_by, limit_key)
 SELECT u.id, u.job_id, u.number, u.attempt, u.execution_number, u.asked, u.due_at, u.run_at, u.queued_at, u.queue,
     u.priority, u.task, u.step, u.slot, u.waits_for, u.fence, u.worker_id, u.started_at, u.version, u.args, u.failures,
-    u.losses, u.releases, u.checkpoint, u.progress, u.cancel_asked_at, u.cancel_by
-FROM {rows: id uuid, job_id uuid, number bigint, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, step text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text}
+    u.losses, u.releases, u.checkpoint, u.progress, u.cancel_asked_at, u.cancel_by, u.limit_key
+FROM {rows: id uuid, job_id uuid, number bigint, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, step text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text, limit_key text}
 WHERE true
 
 -- name: update_live
@@ -17,8 +17,8 @@ UPDATE {live} AS l SET asked = u.asked, due_at = u.due_at, run_at = u.run_at, qu
     priority = u.priority, task = u.task, slot = u.slot, waits_for = u.waits_for, fence = u.fence, worker_id = u.worker_id,
     started_at = u.started_at, version = u.version, args = u.args, failures = u.failures, losses = u.losses,
     releases = u.releases, checkpoint = u.checkpoint, progress = u.progress, cancel_asked_at = u.cancel_asked_at,
-    cancel_by = u.cancel_by
-FROM {rows: id uuid, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text}
+    cancel_by = u.cancel_by, limit_key = u.limit_key
+FROM {rows: id uuid, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text, limit_key text}
 WHERE l.id = u.id
 
 -- name: delete_live
@@ -29,28 +29,28 @@ DELETE FROM {live} WHERE id IN (SELECT u.id FROM {rows: id uuid})
 -- All live rows of jobs that are locked by this transaction.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    cancel_asked_at, cancel_by, limit_key
 FROM {live} WHERE job_id {in: ids uuid} ORDER BY id {for_update}
 
 -- name: live_of
 -- All live rows of jobs, unlocked.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    cancel_asked_at, cancel_by, limit_key
 FROM {live} WHERE job_id {in: ids uuid} ORDER BY id
 
 -- name: live_by_id
 -- Live rows by their ids, unlocked.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    cancel_asked_at, cancel_by, limit_key
 FROM {live} WHERE id {in: ids uuid}
 
 -- name: list_live
 -- What is queued or running, newest first.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    cancel_asked_at, cancel_by, limit_key
 FROM {live}
 WHERE (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job AS {uuid}))
   AND (CAST(:before AS {uuid}) IS NULL OR id < CAST(:before AS {uuid}))
@@ -58,12 +58,12 @@ ORDER BY id DESC LIMIT :limit
 
 -- name: time_has_come [postgres]
 -- What waited for a time may start: backoff, deferrals, windows. (An array is looked up row by row, never joined.)
-UPDATE {live} SET waits_for = NULL WHERE id = ANY (ARRAY(
+UPDATE {live} SET waits_for = CASE WHEN limit_key IS NULL THEN NULL ELSE 'limit' END WHERE id = ANY (ARRAY(
     SELECT id FROM {live} WHERE waits_for = 'time' AND run_at <= :now
     ORDER BY run_at LIMIT :limit FOR UPDATE SKIP LOCKED))
 
 -- name: time_has_come [sqlite]
-UPDATE {live} SET waits_for = NULL WHERE id IN (
+UPDATE {live} SET waits_for = CASE WHEN limit_key IS NULL THEN NULL ELSE 'limit' END WHERE id IN (
     SELECT id FROM {live} WHERE waits_for = 'time' AND run_at <= :now ORDER BY run_at LIMIT :limit)
 
 -- name: next_waiting
@@ -96,7 +96,7 @@ UPDATE {live} AS l SET worker_id = :worker, started_at = :now, fence = fence + 1
 FROM {jobs} AS j WHERE l.id {in: ids uuid} AND j.id = l.job_id
 RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
     l.priority, l.task, l.step, l.slot, l.fence, l.version, l.args, l.failures, l.losses, l.releases, l.checkpoint,
-    l.cancel_asked_at, l.cancel_by,
+    l.cancel_asked_at, l.cancel_by, l.limit_key,
     j.id, j.version, j.app, j.key, j.name, j.description, j.task, j.args, j.queue, j.priority, j.schedule, j.policies,
     j.tags, j.metadata, j.owner, j.declared
 
@@ -105,7 +105,7 @@ UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, pro
     version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
 WHERE id {in: ids uuid}
 RETURNING id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
-    slot, fence, version, args, failures, losses, releases, checkpoint, cancel_asked_at, cancel_by
+    slot, fence, version, args, failures, losses, releases, checkpoint, cancel_asked_at, cancel_by, limit_key
 
 -- name: put_off
 -- Just claimed, but their definition cannot be read here: back, until later.
@@ -118,12 +118,12 @@ UPDATE {live} SET waits_for = 'task' WHERE id {in: ids uuid}
 
 -- name: unpark [postgres]
 -- Tasks that this worker knows may start again.
-UPDATE {live} SET waits_for = NULL WHERE id = ANY (ARRAY(
+UPDATE {live} SET waits_for = CASE WHEN limit_key IS NULL THEN NULL ELSE 'limit' END WHERE id = ANY (ARRAY(
     SELECT id FROM {live} WHERE waits_for = 'task' AND task {in: tasks text} AND queue {in: queues text}
     ORDER BY priority, run_at LIMIT :limit FOR UPDATE SKIP LOCKED))
 
 -- name: unpark [sqlite]
-UPDATE {live} SET waits_for = NULL WHERE id IN (
+UPDATE {live} SET waits_for = CASE WHEN limit_key IS NULL THEN NULL ELSE 'limit' END WHERE id IN (
     SELECT id FROM {live} WHERE waits_for = 'task' AND task {in: tasks text} AND queue {in: queues text}
     ORDER BY priority, run_at LIMIT :limit)
 
@@ -149,14 +149,14 @@ SELECT id, fence, cancel_asked_at, cancel_by FROM {live} WHERE id {in: ids uuid}
 -- What runs under a worker.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    cancel_asked_at, cancel_by, limit_key
 FROM {live} WHERE worker_id = :worker
 
 -- name: left_behind
 -- What runs under nobody: its worker is closed, or not there.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    cancel_asked_at, cancel_by, limit_key
 FROM {live} AS l
 WHERE worker_id IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = l.worker_id AND w.closed_at IS NULL)

@@ -71,7 +71,7 @@ FROM {rows: id uuid, job_id uuid, number bigint, attempt bigint}
 -- What should have begun between two instants, and has not, or began later than it may.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
-    cancel_asked_at, cancel_by
+    cancel_asked_at, cancel_by, limit_key
 FROM {live} WHERE run_at > :since AND run_at <= :until AND (waits_for IS NULL OR waits_for IN ('task', 'limit'))
   AND (started_at IS NULL OR started_at - run_at >= :late_after) AND (CAST(:job AS {uuid}) IS NULL OR job_id = CAST(:job AS {uuid}))
 ORDER BY run_at LIMIT :limit

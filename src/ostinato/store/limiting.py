@@ -1,0 +1,78 @@
+"""The gate of limits: who waits for a place of its key is let through when there is one."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from ostinato.core.limits import Passage, passage
+from ostinato.core.policy import Policies
+from ostinato.store.database import Tx
+from ostinato.store.dialect import from_micros, to_micros
+from ostinato.store.locking import Duty
+
+KEYS: Final = 100  # that one transaction looks at
+ROWS: Final = 100  # of one key
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """How many were let through, and when there may be more (None: when somebody rings)."""
+
+    passed: int = 0
+    next_at: datetime | None = None
+
+
+class Limiting(Duty):
+    """What the dispatcher asks of the queue for those who wait because of a limit."""
+
+    def let_through(self, now: datetime) -> Gate:
+        """Look at every key for which somebody waits. Nobody does: that costs one look."""
+        passed, after, times = 0, "", list[datetime]()
+        while keys := self._keys(after):
+            with self._database.write() as tx:
+                for key in keys:
+                    gone = self._through(tx, key, now)
+                    passed += gone.count
+                    times += [] if gone.next_at is None else [gone.next_at]
+                if passed:
+                    tx.ring()
+            after = keys[-1]
+        if after:
+            times += self._next_limited(now)
+        return Gate(passed, min(times, default=None))
+
+    def _keys(self, after: str) -> list[str]:
+        with self._database.read() as tx:
+            return [key for (key,) in tx.rows("limited_keys", after_key=after, limit=KEYS)]
+
+    def _through(self, tx: Tx, key: str, now: datetime) -> Passage:
+        tx.run("add_limit", key=key)
+        ((text,),) = tx.rows("lock_limit", key=key)
+        waiting = tx.rows("waiting_for_limit", key=key, now=now, limit=ROWS)
+        policies = self._policies(tx, waiting[0][1]) if waiting else None
+        if policies is None:
+            return Passage(0, ())
+        ((active,),) = tx.rows("active_of_limit", key=key)
+        gone = passage(policies, len(waiting), active, [from_micros(at) for at in json.loads(text)], now)
+        if gone.count:
+            tx.run("let_through", ids=[live_id for live_id, _ in waiting[: gone.count]])
+        recent = _text(gone.recent)
+        if recent != text:
+            tx.run("save_limit", key=key, recent=recent)
+        return gone
+
+    def _policies(self, tx: Tx, job_id: bytes) -> Policies | None:
+        """Those of the first who waits: all of a key have the same, unless one was edited."""
+        found = self._definitions.of(tx, {job_id: 0}).get(job_id)
+        return None if found is None else found.policies
+
+    def _next_limited(self, now: datetime) -> list[datetime]:
+        with self._database.read() as tx:
+            row = tx.row("next_limited", now=now)
+        return [] if row is None or row[0] is None else [from_micros(row[0])]
+
+
+def _text(recent: Sequence[datetime]) -> str:
+    return json.dumps([to_micros(at) for at in recent], separators=(",", ":"))

@@ -1,0 +1,36 @@
+-- Limits across all workers (core/limits.py).
+
+-- name: limited_keys
+-- Keys with rows that wait for a place, from one key on: by the index, from key to key.
+WITH RECURSIVE k(key) AS (
+    SELECT (SELECT min(limit_key) FROM {live} WHERE waits_for = 'limit' AND limit_key > :after_key)
+    UNION ALL
+    SELECT (SELECT min(l.limit_key) FROM {live} AS l WHERE l.waits_for = 'limit' AND l.limit_key > k.key)
+    FROM k WHERE k.key IS NOT NULL)
+SELECT key FROM k WHERE key IS NOT NULL LIMIT :limit
+
+-- name: add_limit
+INSERT INTO {limits} (key, recent) VALUES (:key, '[]') ON CONFLICT (key) DO NOTHING
+
+-- name: lock_limit
+-- Whoever lets rows of a key through is alone.
+SELECT recent FROM {limits} WHERE key = :key {for_update}
+
+-- name: save_limit
+UPDATE {limits} SET recent = :recent WHERE key = :key
+
+-- name: active_of_limit
+-- How many of a key may start, or run.
+SELECT count(*) FROM {live} WHERE limit_key = :key AND waits_for IS NULL
+
+-- name: waiting_for_limit
+-- Who is next.
+SELECT id, job_id FROM {live} WHERE limit_key = :key AND waits_for = 'limit' AND run_at <= :now
+ORDER BY priority, run_at LIMIT :limit {for_update_skip_locked}
+
+-- name: let_through
+UPDATE {live} SET waits_for = NULL WHERE id {in: ids uuid}
+
+-- name: next_limited
+-- When the next row comes that will then wait for a place.
+SELECT min(run_at) FROM {live} WHERE waits_for = 'limit' AND run_at > :now
