@@ -21,6 +21,7 @@ from rich.console import Console
 from benchmarks import catalogue, page
 from benchmarks.catalogue import Subject
 from benchmarks.environments import NotInstalled, version_of
+from benchmarks.measures.doors import Doors
 from benchmarks.measures.jobs import Jobs
 from benchmarks.measures.processes import Processes
 from benchmarks.measures.recurring import Recurring
@@ -33,7 +34,7 @@ from benchmarks.targets import as_json, verdicts
 MEASURES = {
     "T": "throughput", "H": "throughput with 100,000 jobs", "E": "enqueue", "L": "pickup latency", "F": "footprint",
     "D": "threads", "R": "recurring", "S": "scale", "G": "growth", "M": "many processes",
-    "P": "runs in processes",
+    "P": "runs in processes", "A": "the HTTP API",
 }  # fmt: skip
 TOO_LONG = ("H",)  # for --quick
 KEEP_SCHEDULES = ("pgqueuer", "apscheduler", "procrastinate")
@@ -109,7 +110,7 @@ class Bench:
         self.measures: dict[str, Callable[[], list[Row]]] = {
             "T": self.throughput, "H": self.much, "E": self.enqueue, "L": self.latency, "F": self.footprint,
             "D": self.threads, "R": self.recurring, "S": self.scale, "G": self.growth, "M": self.processes,
-            "P": self.isolation,
+            "P": self.isolation, "A": self.doors,
         }  # fmt: skip
 
     def _with_peers(self, ours: Sequence[Subject]) -> list[Subject]:
@@ -151,6 +152,10 @@ class Bench:
         peers = [each for each in self._peers if each in (catalogue.RQ_FORK, catalogue.CELERY_FORK)]
         subjects = [*catalogue.OURS_IN_PROCESSES, *peers]
         return in_rounds(subjects, self._jobs.throughput, self._rounds(3), "P")
+
+    def doors(self) -> list[Row]:
+        kept = Doors(self._servers, self._folder, int(10_000 * self._scale), 4 if self._quick else 10)
+        return in_rounds(catalogue.OURS, kept.measure, self._rounds(3), "A")
 
     def recurring(self) -> list[Row]:
         ours = [replace(each, variables={**each.variables, **RECURRING}) for each in catalogue.OURS]

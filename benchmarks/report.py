@@ -61,6 +61,10 @@ SHAPES: dict[str, Shape] = {
         "jobs/s": _number("per_second"), "CPU µs/job": _number("cpu_us")}, "per_second"),
     "P": Shape("Runs in processes of their own, two at once", {
         "jobs/s": _number("per_second"), "CPU µs/job": _number("cpu_us")}, "per_second"),
+    "A": Shape("The HTTP API beside 10,000 jobs, 200 readers at once (wrk)", {
+        "list, req/s": _number("list_rate"), "p50 ms": _number("list_p50"), "p99 ms": _number("list_p99"),
+        "filter, req/s": _number("filter_rate"), "filter p99 ms": _number("filter_p99"),
+        "counts, req/s": _number("counts_rate"), "counts p99 ms": _number("counts_p99")}, "list_rate"),
     "R": Shape("Recurring: jobs of `every 1s`, all due at the same instants, one process", {
         "schedules": lambda row: f"{row['schedules']:,}", "fired %": _number("fired", ".1f"),
         "skipped": _number("skipped"), "early": _number("early"), "late p50 ms": _number("p50"),

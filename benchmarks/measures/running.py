@@ -28,7 +28,7 @@ def run(stage: Stage, marks: Path, *words: str, **variables: str) -> Any:
     """Let a subject do a verb, and return its answer."""
     try:
         done = subprocess.run(
-            [*stage.subject.installed, *words], env=_environment(stage, marks, variables), cwd=ROOT,
+            [*stage.subject.installed, *words], env=environment(stage, marks, variables), cwd=ROOT,
             capture_output=True, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -43,7 +43,7 @@ def worker(stage: Stage, marks: Path, **variables: str) -> Iterator[psutil.Proce
     """A worker process, with whatever children it has, until the end of the block."""
     with marks.with_suffix(".log").open("w+") as log:
         process = subprocess.Popen(
-            [*stage.subject.installed, "work"], env=_environment(stage, marks, variables), cwd=ROOT,
+            [*stage.subject.installed, "work"], env=environment(stage, marks, variables), cwd=ROOT,
             stdout=subprocess.DEVNULL, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:
@@ -67,7 +67,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _environment(stage: Stage, marks: Path, variables: Mapping[str, str]) -> dict[str, str]:
+def environment(stage: Stage, marks: Path, variables: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OSTINATO_")}
     return {**kept, **stage.variables, **variables, "MARKS": str(marks), "PYTHONWARNINGS": "ignore"}
 
