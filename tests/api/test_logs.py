@@ -135,7 +135,7 @@ async def serving(app: Ostinato):
 async def running_id(app: Ostinato, job) -> str:
     async with asyncio.timeout(60):
         while not (found := [each for each in app.executions.list(job.id) if each.state == "running"]):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # for other threads
     return str(found[0].id)
 
 
@@ -184,7 +184,7 @@ def test_streams_end_when_the_server_stops_and_there_is_not_room_for_all(app: Os
     monkeypatch.setattr(streams, "MOST_LISTENERS", 1)
 
     async def holds() -> None:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     app.register("holds", holds)
 

@@ -125,7 +125,7 @@ async def test_the_lines_of_fifty_runs_at_once_do_not_mix(rig: Rig):
     async def on_loop(ctx: Context, run: int) -> None:
         for n in range(20):
             print(f"{run} printed", n)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # for other threads
             ctx.log.info(f"{run} said {n}")
             await asyncio.to_thread(LOGGER.info, "%d logged %d", run, n)
 
