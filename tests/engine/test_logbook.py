@@ -146,6 +146,28 @@ async def test_a_flush_that_is_cancelled_writes_nothing_twice(rig: Rig):
     assert shelf.texts(run) == ["once"]
 
 
+async def test_a_flush_that_is_cancelled_and_fails_loses_nothing(rig: Rig):
+    shelf = Shelf(rig)
+    run, fails = shelf.an_execution(), asyncio.Event()
+
+    async def in_store(_call):
+        shelf.calls += 1
+        await fails.wait()
+        raise StoreUnavailable("away")
+
+    shelf.book._in_store = in_store
+    shelf.book.record(run, logging.INFO, "kept after all")
+    flushing = asyncio.create_task(shelf.book.flush())
+    await until(lambda: shelf.calls == 1)
+    flushing.cancel()
+    await asyncio.gather(flushing, return_exceptions=True)
+    fails.set()
+    await until(lambda: not shelf.book.is_empty)
+    shelf.book._in_store = shelf._in_store
+    await shelf.book.flush()
+    assert shelf.texts(run) == ["kept after all"]
+
+
 async def test_of_a_run_that_has_written_enough_the_rest_is_only_counted(rig: Rig):
     shelf = Shelf(rig, keep=10_000)
     run = shelf.an_execution()

@@ -75,12 +75,12 @@ def test_only_grave_lines_are_read_and_the_others_passed_over(world):
 def test_a_log_ends_where_it_is_full_and_the_rest_is_counted(world):
     execution_id = an_execution_of(world)
     append(world, execution_id, *["x" * 99] * 8)
-    append(world, execution_id, *["y" * 99] * 8, "short")
+    append(world, execution_id, "y" * 149, "z" * 149, "short")  # that one would fit, and be out of place
     page = world.store.logs.read(execution_id)
-    assert texts(page) == ["x" * 99] * 8 + ["y" * 99] * 2
-    assert page.cut == 6 * 100 + LEAST_COUNTED
+    assert texts(page) == ["x" * 99] * 8 + ["y" * 149]
+    assert page.cut == 150 + LEAST_COUNTED
     append(world, execution_id, "late", cut=1_000_000)
-    assert world.store.logs.read(execution_id).cut == 6 * 100 + 2 * LEAST_COUNTED + 1_000_000
+    assert world.store.logs.read(execution_id).cut == 150 + 2 * LEAST_COUNTED + 1_000_000
 
 
 def test_empty_lines_cannot_fill_the_database(world):
