@@ -144,7 +144,8 @@ def test_a_hundred_megabytes_are_cut_to_ten_and_the_cut_is_told(server: Server, 
         page = server.app.executions.log(ended.id, after=page.next, limit=5000)
     assert kept == 10 * 1024
     assert page.cut == 90 * MIB
-    assert 0 < highest - before < 64 * MIB
+    assert highest > 0
+    assert highest - before < 64 * MIB
     answer = httpx2.get(
         f"{server.address}/api/v1/executions/{ended.id}/log", headers={"Accept": "text/plain"}, timeout=60
     )
