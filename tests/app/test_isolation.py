@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from ostinato import Invalid, Ostinato
-from ostinato.core.policy import Isolation
+from ostinato.core.model import Definition
+from ostinato.core.policy import Isolation, Policies
+from ostinato.core.schedule import Manual
 from tests.isolation import work
 
 
@@ -65,3 +70,12 @@ def test_limits_are_kept_with_the_job(app: Ostinato):
     policies = app.jobs.get(job.id).job.policies
     assert policies.cpu_limit.total_seconds() == 10
     assert (policies.memory_limit_mb, policies.open_files_limit, policies.output_limit_mb) == (512, 64, 1)
+
+
+def test_the_limits_of_a_task_hold_for_jobs_that_have_none():
+    task = Ostinato().task(isolation="process", timeout="3s", memory_limit_mb=200)(work.nothing)
+    strange = Definition(task.name, Manual())
+    limited = task.limited(strange).policies
+    assert (limited.timeout, limited.memory_limit_mb, limited.cpu_limit) == (timedelta(seconds=3), 200, None)
+    own = replace(strange, policies=Policies(timeout=timedelta(minutes=1), memory_limit_mb=100))
+    assert task.limited(own) is own

@@ -589,3 +589,18 @@ async def test_what_has_ended_is_settled_before_it_becomes_too_much(rig: Rig, mo
     assert worker.claims_first
     monkeypatch.setattr(worker_module, "MOST_UNSETTLED", CONCURRENCY)
     assert not worker.claims_first
+
+
+async def test_the_timeout_of_a_task_stops_a_job_that_has_none(rig: Rig):
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    task = Task(work)
+    task.limits = {"timeout": SECOND / 50}
+    rig.registry.add(task)
+    (job_id,) = rig.enqueue()
+    worker = await rig.worker()
+    await worker.step()
+    await until(lambda: not worker.running)
+    await worker.flush()
+    assert rig.results(job_id) == ["timed_out"]

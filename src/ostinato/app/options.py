@@ -161,6 +161,12 @@ def policies_from(options: JobOptions, default_retries: int) -> Policies:
     return Policies(**given)
 
 
+def limits_from(options: JobOptions) -> dict[str, Any]:
+    """The policies that hold for every run of a task, however its job was made."""
+    policies = policies_from(options, 0)
+    return {name: getattr(policies, name) for name in ("timeout", *LIMITS) if options.get(name) is not None}
+
+
 def instant(value: datetime, what: str = "The time") -> datetime:
     """An aware datetime, in UTC."""
     if not isinstance(value, datetime):

@@ -17,7 +17,16 @@ from typing import (
 )
 
 from ostinato.app.handle import Handle
-from ostinato.app.options import POLICY_OPTIONS, Duration, JobOptions, Policy, check_names, define, instant
+from ostinato.app.options import (
+    POLICY_OPTIONS,
+    Duration,
+    JobOptions,
+    Policy,
+    check_names,
+    define,
+    instant,
+    limits_from,
+)
 from ostinato.core.duration import parse_duration
 from ostinato.core.model import Definition
 from ostinato.core.policy import Isolation
@@ -111,6 +120,7 @@ class AppTask(Task[P, R]):
         super().__init__(function, name, isolation)
         self._app = app
         self.options = options
+        self.limits = limits_from(options)
         self._plain = Enqueueing(app, self, Manner(without_schedule(options)))
 
     def using(self, **how: Unpack[Using]) -> Enqueueing[P]:

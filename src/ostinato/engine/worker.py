@@ -18,7 +18,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.errors import Invalid, LeaseLost, StoreError
-from ostinato.core.model import Claimed, Finished, Json, Luck
+from ostinato.core.model import Claimed, Definition, Finished, Json, Luck
 from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
 from ostinato.core.policy import Isolation
@@ -189,18 +189,19 @@ class Worker:
             if not trusted:
                 self._end(each, Interrupted())  # the claim took so long that the lease is in doubt
                 continue
+            task = self._registry.get(each.live.task)
+            definition = task.limited(each.definition) if task.limits else each.definition
             try:
-                context = self._context(each, me)
+                context = self._context(each, definition, me)
             except Invalid as error:
                 self._end(each, Failed(Error("Invalid", str(error)), final=True))
                 continue
-            task = self._registry.get(each.live.task)
-            running = self._runner.start(task, context, each.definition.policies.timeout)
+            running = self._runner.start(task, context, definition.policies.timeout)
             self._running[running] = each
 
-    def _context(self, claimed: Claimed, me: str) -> Context:
+    def _context(self, claimed: Claimed, definition: Definition, me: str) -> Context:
         args: dict[str, Any] = decode(claimed.args)
-        return Context(claimed.live, claimed.definition, args, me, self, self._clock.monotonic)
+        return Context(claimed.live, definition, args, me, self, self._clock.monotonic)
 
     # -- settling
 

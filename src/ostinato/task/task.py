@@ -10,12 +10,12 @@ second parameter: `def send(payload, job): ...`.
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from ostinato.core.errors import Invalid
-from ostinato.core.model import Json
+from ostinato.core.model import Definition, Json
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
 from ostinato.task.context import Context
@@ -57,10 +57,19 @@ class Task(Generic[P, R]):
         self.name = _checked(name or getattr(function, "__name__", ""), function)
         self.is_async = _is_async(function)
         self.isolation = isolation
+        self.limits: Mapping[
+            str, Any
+        ] = {}  # policies that hold for every run of it, unless its job has its own
         self._check_isolation()
         self._parameters = Parameters(function)
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self._parameters.signature
+
+    def limited(self, definition: Definition) -> Definition:
+        """A definition with the limits of the task where the job, made by whom and where ever, has none."""
+        policies = definition.policies
+        own = {name: value for name, value in self.limits.items() if getattr(policies, name) is None}
+        return replace(definition, policies=replace(policies, **own)) if own else definition
 
     def __repr__(self) -> str:
         return f"<Task {self.name}{self.__signature__}>"
