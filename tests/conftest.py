@@ -6,6 +6,7 @@ test asks for it: one server for the whole run, one database per worker of pytes
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.postgres)
         if item.path.is_relative_to(TESTS / "system"):
             item.add_marker(pytest.mark.system)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """An app that runs in a test configures logging for its process, which is the tests' too."""
+    loggers = [logging.getLogger(), logging.getLogger("ostinato"), logging.getLogger("ostinato.task")]
+    before = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        for handler in [each for each in logger.handlers if each not in handlers]:
+            logger.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

@@ -104,10 +104,11 @@ async def test_debug_lines_are_kept_when_logging_wants_them(rig: Rig, caplog):
 
     rig.task(details)
     (quiet,) = rig.enqueue(task="details")
-    await worked(rig)
+    with caplog.at_level(logging.INFO, "ostinato.task"):
+        await worked(rig)
     assert log_of(rig, quiet) == []
     (loud,) = rig.enqueue(task="details")
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, "ostinato.task"):
         await worked(rig)
     assert log_of(rig, loud) == [("log", "DEBUG", "detail")]
 
