@@ -579,6 +579,17 @@ async def test_while_claims_come_back_full_what_has_ended_waits_a_moment(rig: Ri
     assert not worker.claims_first
 
 
+async def test_a_backlog_is_settled_as_it_is_worked_off(rig: Rig):
+    rig.registry.add(Task(done, "work"))
+    for _ in range(CONCURRENCY):
+        rig.enqueue()
+    rig.clock.advance(worker_module.BURST)
+    worker = await rig.worker()
+    await worker.step()
+    await until(lambda: not worker.running)
+    assert (worker.unsettled, worker.claims_first) == (CONCURRENCY, False)
+
+
 async def test_what_has_ended_is_settled_before_it_becomes_too_much(rig: Rig, monkeypatch):
     rig.registry.add(Task(done, "work"))
     for _ in range(CONCURRENCY):
