@@ -72,7 +72,10 @@ def test_a_process_that_works_tells_what_it_did(new_app):
                     ended = (
                         found.of("ostinato_executions_total", task, outcome) for task, outcome in EXPECTED
                     )
-                    if list(ended) == list(EXPECTED.values()) and measured(found):
+                    settled = (
+                        list(ended) == list(EXPECTED.values()) and found.of("ostinato_jobs", "failed") == 1
+                    )
+                    if settled and measured(found):
                         assert len(handles) == 3
                         return found
                     await asyncio.sleep(0.01)  # for other threads

@@ -103,7 +103,7 @@ def _text(file: str) -> str:
 
 def _import_name(now: datetime) -> str:
     """In the order of time, and different for two in the same second."""
-    return f"{TAG}-{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    return f"{TAG}-{now:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(2)}"
 
 
 def _lines(crontab: Crontab, keep_cron: bool, now: datetime) -> Iterator[Line]:
