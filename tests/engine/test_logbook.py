@@ -212,3 +212,15 @@ async def test_threads_that_outlive_their_runs_do_not_fill_the_memory(rig: Rig, 
     for _ in range(100):
         shelf.book.record(uuid4(), logging.INFO, "late")
     assert len(shelf.book.pages) == 10
+
+
+async def test_all_that_fits_is_kept_though_the_rest_was_cut_before_it_was_written(rig: Rig, monkeypatch):
+    monkeypatch.setattr(logbook, "AT_ONCE", 2)
+    shelf = Shelf(rig, keep=5 * 16)
+    run = shelf.an_execution()
+    for n in range(9):
+        shelf.book.record(run, logging.INFO, f"line {n}")
+    await shelf.book.flush()
+    assert shelf.texts(run) == [f"line {n}" for n in range(5)]
+    assert shelf.read(run).cut == 4 * 16
+    assert shelf.book.is_empty

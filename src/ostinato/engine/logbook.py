@@ -8,7 +8,7 @@ as is kept of an execution, the rest is only counted.
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -54,6 +54,7 @@ class LogBook:
         self._loop = asyncio.get_running_loop()
         self._lock = RLock()  # the collector may run here, and a finaliser may print
         self._lines: deque[Line] = deque()
+        self._queued: Counter[UUID] = Counter()  # lines that wait, by execution
         self._cut: dict[UUID, int] = {}
         self._waiting = 0  # bytes in memory
         self._rung = 0  # how many bells have been rung since the last flush
@@ -139,6 +140,7 @@ class LogBook:
     def _take_down(self, line: Line, page: _Page) -> None:
         page.waiting += line.size + OVERHEAD
         self._waiting += line.size + OVERHEAD
+        self._queued[line.execution_id] += 1
         self._lines.append(line)
         self._ring()
 
@@ -175,7 +177,7 @@ class LogBook:
         """Keep what has been written until now. What cannot be kept now waits for the next flush."""
         async with self._turn:
             left = len(self._lines)
-            while left > 0 or self._cut:
+            while left > 0 or self._cut.keys() - self._queued.keys():
                 lines, cut = self._take()
                 left -= len(lines)
                 await self._keep_in_store(lines, cut)
@@ -200,8 +202,9 @@ class LogBook:
     def _take(self) -> tuple[list[Line], dict[UUID, int]]:
         with self._lock:
             lines = [self._lines.popleft() for _ in range(min(AT_ONCE, len(self._lines)))]
-            cut, self._cut = self._cut, {}
             self._weigh(lines, -1)
+            # Never before the last line that fits: once something was cut, the store keeps nothing more.
+            cut = {each: self._cut.pop(each) for each in self._cut.keys() - self._queued.keys()}
         return lines, cut
 
     def _put_back(self, lines: Sequence[Line], cut: dict[UUID, int]) -> None:
@@ -216,6 +219,9 @@ class LogBook:
         for line in lines:
             weight = sign * (line.size + OVERHEAD)
             self._waiting += weight
+            self._queued[line.execution_id] += sign
+            if not self._queued[line.execution_id]:
+                del self._queued[line.execution_id]
             if (page := self.pages.get(line.execution_id)) is not None:
                 page.waiting += weight
 
