@@ -22,6 +22,7 @@ from ostinato.store.rows import WorkerRow
 from tests.system.workshop import make_app
 
 T = TypeVar("T")
+W = TypeVar("W", bound="Workshop")
 
 PATIENCE = 60.0  # seconds; the machine may be busy
 PROGRAM = Path(__file__).parent / "workshop.py"
@@ -183,17 +184,17 @@ class Workshop:
 
 @pytest.fixture
 def workshop(database_url: str, tmp_path: Path) -> Iterator[Workshop]:
-    yield from _open(database_url, tmp_path)
+    yield from opened(Workshop(database_url, tmp_path))
 
 
 @pytest.fixture
 def private_workshop(private_postgres: Any, tmp_path: Path) -> Iterator[Workshop]:
     """On a PostgreSQL that the test may mistreat."""
-    yield from _open(private_postgres.url(), tmp_path)
+    yield from opened(Workshop(private_postgres.url(), tmp_path))
 
 
-def _open(url: str, folder: Path) -> Iterator[Workshop]:
-    workshop = Workshop(url, folder)
+def opened(workshop: W) -> Iterator[W]:
+    """For a test, and looked over when it is done."""
     try:
         yield workshop
         for process in workshop.processes:

@@ -16,7 +16,7 @@ import pytest
 from ostinato import Handle, Ostinato
 from ostinato.app.tasks import AppTask
 from ostinato.scheduler.views import ExecutionView
-from tests.system.conftest import SHORT, Process, Workshop, eventually
+from tests.system.conftest import SHORT, Process, Workshop, eventually, opened
 
 PROGRAM = Path(__file__).parent / "isolated.py"
 GONE_WITHIN = 5.0  # seconds; promised
@@ -83,15 +83,7 @@ def supervisor_of(process: Process) -> int:
 
 @pytest.fixture
 def isolated(database_url: str, tmp_path: Path) -> Iterator[Isolated]:
-    workshop = Isolated(database_url, tmp_path)
-    try:
-        yield workshop
-        for process in workshop.processes:
-            if process.popen.poll() is None:
-                process.kill()
-        workshop.check()
-    finally:
-        workshop.close()
+    yield from opened(Isolated(database_url, tmp_path))
 
 
 def test_tasks_of_the_main_module_run_in_processes_and_are_accounted_for(isolated: Isolated):
