@@ -133,3 +133,16 @@ def test_keys_are_found_one_after_the_other(world):
     world.enqueue(1, max_concurrency=1, concurrency_key="b")
     assert world.store.queue._keys("") == ["/work", "/work:b"]
     assert through(world).passed == 2
+
+
+def test_a_key_is_forgotten_when_nothing_of_it_is_live_and_its_rate_is_long_past(world):
+    world.enqueue(1, max_concurrency=1)
+    world.enqueue(1, rate_limit="1/m", concurrency_key="b")
+    through(world)
+    world.advance(SECOND)
+    assert world.store.queue.forget_limits(world.now) == 0
+    world.settle(world.claim(world.worker()))
+    assert world.store.queue.forget_limits(world.now) == 1
+    world.advance(25 * HOUR)
+    assert world.store.queue.forget_limits(world.now) == 1
+    assert world.sql("SELECT count(*) FROM {limits}") == [(0,)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.limits import Passage, passage
+from ostinato.core.limits import LONGEST_WHILE, Passage, passage
 from ostinato.core.policy import Policies
 from ostinato.store.database import Tx
 from ostinato.store.dialect import from_micros, to_micros
@@ -43,13 +43,17 @@ class Limiting(Duty):
             times += self._next_limited(now)
         return Gate(passed, min(times, default=None))
 
+    def forget_limits(self, now: datetime) -> int:
+        """Forget keys that nobody needs any more."""
+        with self._database.write() as tx:
+            return tx.run("forget_limits", now=now)
+
     def _keys(self, after: str) -> list[str]:
         with self._database.read() as tx:
             return [key for (key,) in tx.rows("limited_keys", after_key=after, limit=KEYS)]
 
     def _through(self, tx: Tx, key: str, now: datetime) -> Passage:
-        tx.run("add_limit", key=key)
-        ((text,),) = tx.rows("lock_limit", key=key)
+        ((text,),) = tx.rows("lock_limit", key=key, now=now)
         waiting = tx.rows("waiting_for_limit", key=key, now=now, limit=ROWS)
         policies = self._policies(tx, waiting[0][1]) if waiting else None
         if policies is None:
@@ -60,7 +64,7 @@ class Limiting(Duty):
             tx.run("let_through", ids=[live_id for live_id, _ in waiting[: gone.count]])
         recent = _text(gone.recent)
         if recent != text:
-            tx.run("save_limit", key=key, recent=recent)
+            tx.run("save_limit", key=key, recent=recent, until=now + LONGEST_WHILE)
         return gone
 
     def _policies(self, tx: Tx, job_id: bytes) -> Policies | None:

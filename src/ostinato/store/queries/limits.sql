@@ -9,15 +9,17 @@ WITH RECURSIVE k(key) AS (
     FROM k WHERE k.key IS NOT NULL)
 SELECT key FROM k WHERE key IS NOT NULL LIMIT :limit
 
--- name: add_limit
-INSERT INTO {limits} (key, recent) VALUES (:key, '[]') ON CONFLICT (key) DO NOTHING
-
 -- name: lock_limit
 -- Whoever lets rows of a key through is alone.
-SELECT recent FROM {limits} WHERE key = :key {for_update}
+INSERT INTO {limits} (key, recent, until) VALUES (:key, '[]', :now)
+ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING recent
 
 -- name: save_limit
-UPDATE {limits} SET recent = :recent WHERE key = :key
+UPDATE {limits} SET recent = :recent, until = :until WHERE key = :key
+
+-- name: forget_limits
+-- Keys that nobody needs any more: there may be one for each tenant that ever was.
+DELETE FROM {limits} WHERE until < :now AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.limit_key = {limits}.key)
 
 -- name: active_of_limit
 -- How many of a key may start, or run.
