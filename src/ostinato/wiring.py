@@ -73,9 +73,9 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
 
 def build_api(parts: Parts, desk: "Scheduler", engine: "Engine", *, insecure: bool = False) -> "FastAPI":
     """The HTTP API around a front desk, beside an engine."""
+    from ostinato.access.credentials import recogniser
     from ostinato.api import health, metrics  # half a second of imports that only a server needs
     from ostinato.api.app import create_app
-    from ostinato.api.credentials import recogniser
 
     return create_app(
         desk,

@@ -6,9 +6,8 @@ import pytest
 from starlette.datastructures import Headers
 
 from ostinato import Ostinato
-from ostinato.api.auth import Tokens
-from ostinato.api.caller import anybody
-from ostinato.api.credentials import on_loopback, recogniser, require_safe_binding
+from ostinato.access.credentials import anybody, on_loopback, recogniser, require_safe_binding
+from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, Caller, Role
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized

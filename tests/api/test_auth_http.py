@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ostinato import Ostinato
-from ostinato.api.auth import Tokens
+from ostinato.access.tokens import Tokens
 from ostinato.core.access import Role
 from ostinato.engine.engine import Measured
 from ostinato.measures import RunTimes, StoreTimes, Totals

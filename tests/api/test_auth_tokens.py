@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.api.auth import Tokens
+from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Invalid, InvalidSetting, Unauthorized

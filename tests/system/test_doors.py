@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ostinato.api.auth import Tokens
+from ostinato.access.tokens import Tokens
 from ostinato.clock import SystemClock
 from ostinato.config import Settings
 from ostinato.core.access import Role

@@ -5,8 +5,9 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
+from ostinato.access.credentials import Recognise, anybody
 from ostinato.api import control, docs, executions, hooks, jobs, keys, live, logs, statistics, workers
-from ostinato.api.caller import OPEN, Doorkeeper, Recognise, anybody
+from ostinato.api.caller import OPEN, Doorkeeper
 from ostinato.api.document import Api
 from ostinato.api.failures import RESPONSES, answer_errors
 from ostinato.api.reading import Reading

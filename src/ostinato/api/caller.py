@@ -4,7 +4,6 @@ The doorkeeper recognises whoever comes before anything of the request is read; 
 needs: `by: Annotated[Caller, needs(Role.OPERATOR)]`.
 """
 
-from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -12,16 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ostinato.access.credentials import Recognise
 from ostinato.api.failures import refusal
-from ostinato.core.access import ANYBODY, Caller, Role
+from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Forbidden, OstinatoError
-
-Recognise = Callable[[Headers], Caller]
-
-
-def anybody(_: Headers) -> Caller:
-    """Where no credential is asked for."""
-    return ANYBODY
 
 
 class Doorkeeper:

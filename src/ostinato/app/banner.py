@@ -67,7 +67,7 @@ def _url(bound: "socket") -> str:
 
 
 def _auth(settings: Settings, bound: "socket") -> str:
-    from ostinato.api.credentials import is_loopback
+    from ostinato.access.credentials import is_loopback
 
     if settings.auth_secret or settings.auth_public_key:
         return "tokens and API keys"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from ostinato.api.credentials import require_safe_binding
+from ostinato.access.credentials import require_safe_binding
 from ostinato.config import Settings
 from ostinato.core.errors import InvalidSetting
 from ostinato.engine.engine import Engine

@@ -30,7 +30,7 @@ def create_token(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Sign a token. Nothing of it is kept: it is good until it expires."""
-    from ostinato.api.auth import Tokens
+    from ostinato.access.tokens import Tokens
     from ostinato.config import Settings
     from ostinato.core.duration import parse_duration
 

@@ -10,21 +10,28 @@ and a page from elsewhere that calls us says where it is from (`Origin`).
 
 import ipaddress
 import re
+from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers
 
-from ostinato.api.auth import Tokens
-from ostinato.api.caller import Recognise, anybody
+from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, Caller
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
 from ostinato.scheduler import Scheduler
 
+Recognise = Callable[[Headers], Caller]
+
 BEARER: Final = re.compile(r"bearer +(?P<credential>[!-~]+) *", re.IGNORECASE)
 AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?", re.IGNORECASE)
 ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)", re.IGNORECASE)
 WANTED: Final = "This needs a credential: Authorization: Bearer TOKEN, with a token or an API key."
+
+
+def anybody(_: Headers) -> Caller:
+    """Where no credential is asked for."""
+    return ANYBODY
 
 
 def recogniser(settings: Settings, desk: Scheduler, *, insecure: bool = False) -> Recognise:
