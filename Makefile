@@ -12,7 +12,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install lock demo test quick check lint bench soak format clean
+.PHONY: help install lock demo test quick check lint browser bench soak format clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -49,10 +49,13 @@ lint: install
 quick: lint  ## lint, then the tests without servers, processes and simulation, under 60 s: for each commit
 	$(PYTEST) $(PARALLEL) -m "not postgres and not system and not soak" --ignore=tests/simulation
 
-test: install  ## all tests, on SQLite and PostgreSQL
+browser: install
+	@$(PY) -m tests.browser.chromium
+
+test: browser  ## all tests, on SQLite and PostgreSQL
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
-check: lint  ## what CI runs: lint, then all tests
+check: lint browser  ## what CI runs: lint, then all tests
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
 soak: install  ## the long random tests

@@ -46,9 +46,11 @@ class Answer(NamedTuple):
 class Server:
     """A server process; `server("POST", "/api/v1/jobs", {…})` asks it."""
 
+    APP = AN_APP
+
     def __init__(self, folder: Path, url: str, *flags: str, **environment: str) -> None:
         self.folder = folder
-        (folder / "seed.py").write_text(AN_APP)
+        (folder / "seed.py").write_text(self.APP)
         self._log = folder / f"log-{len(list(folder.glob('log-*')))}"
         with self._log.open("wb") as out:
             self._process = subprocess.Popen(
