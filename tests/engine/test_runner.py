@@ -577,7 +577,7 @@ def test_a_run_that_is_thrown_away_with_its_loop_reports_nothing(threads):
 
     loop = asyncio.new_event_loop()
     bench = loop.run_until_complete(abandon())
-    bench.held._coroutine._log_destroy_pending = False
+    bench.held._lane._log_destroy_pending = False
     loop.close()
     del bench.held, loop, bench.loop, bench.runner
     gc.collect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextvars import copy_context
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.isolation.work import spins
 
 class Purse:
     cpu = 0.0
+    steps = 0
 
 
 async def test_only_its_own_steps_are_charged():
@@ -35,7 +37,7 @@ async def test_only_its_own_steps_are_charged():
 
 
 async def _await(coroutine, purse: Purse):
-    return await charged(coroutine, purse)
+    return await charged(coroutine, purse, copy_context().run)
 
 
 async def test_results_errors_and_cancels_pass_through():
@@ -44,7 +46,7 @@ async def test_results_errors_and_cancels_pass_through():
         raise ValueError("ours")
 
     with pytest.raises(ValueError, match="ours"):
-        await charged(raises(), Purse())
+        await charged(raises(), Purse(), copy_context().run)
 
     seen = []
 
@@ -72,7 +74,7 @@ def test_a_coroutine_that_is_thrown_away_is_closed():
             closed.append(True)
 
     async def outer() -> None:
-        await charged(waits(), Purse())
+        await charged(waits(), Purse(), copy_context().run)
 
     coroutine = outer()
     loop = asyncio.new_event_loop()

@@ -76,7 +76,10 @@ def decode(text: str, what: str = "args") -> Any:
     if text == "{}":
         return {}
     try:
-        return _DECODER.decode(text)
+        value, end = _SCAN(text, 0)  # `decode` looks for spaces first, twice, which costs as much again
+        return value if end == len(text) else _DECODER.decode(text)
+    except StopIteration:
+        raise Invalid(f"{what} cannot be read as JSON.") from None
     except (ValueError, RecursionError) as error:
         raise Invalid(f"{what} cannot be read as JSON: {error}.") from None
 
@@ -242,3 +245,4 @@ def _no_number(constant: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)  # `json.loads` would make one for each call
+_SCAN = _DECODER.scan_once

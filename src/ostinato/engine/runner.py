@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -40,6 +41,7 @@ from ostinato.core.outcome import (
 )
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
+from ostinato.engine.lanes import Lanes
 from ostinato.engine.steps import charged
 from ostinato.engine.threads import Threads
 from ostinato.isolation.orders import Order, Reference
@@ -161,27 +163,31 @@ class Running:
 class OnLoop(Running):
     """A run of an `async def` task."""
 
-    __slots__ = ("_coroutine",)
+    __slots__ = ("_lane", "steps")
 
     def _begin(self) -> None:
-        self._coroutine = self._runner.loop.create_task(self._run())
+        self.steps = 0
+        self._runner.lanes.start(self)
 
-    async def _run(self) -> None:
+    async def go(self, lane: asyncio.Task[Any]) -> bool:
+        self._lane = lane
         self._begun = True
         if self._wish is not None:
             self._finish(self._wish)
-            return
-        self.context.become_current()
+            return True
+        own = copy_context()
+        own.run(self.context.become_current)
         try:
-            coroutine = self.task.call(self.context, self._arguments)
-            outcome = self._returned(await charged(coroutine, self))
+            coroutine = own.run(self.task.call, self.context, self._arguments)
+            outcome = self._returned(await charged(coroutine, self, own.run))
         except GeneratorExit as error:
-            if asyncio.current_task(self._runner.loop) is not self._coroutine:
+            if asyncio.current_task(self._runner.loop) is not lane:
                 raise  # the loop is gone, and this is being thrown away
             outcome = self._raised(error)
         except BaseException as error:  # noqa: BLE001  whatever a task raises is its outcome, not the worker's end
             outcome = self._raised(error)
         self._finish(outcome)
+        return self.steps == 1
 
     def _stop(self) -> None:
         if self._begun:  # a coroutine that is cancelled before its first step never runs, nor finishes
@@ -194,7 +200,7 @@ class OnLoop(Running):
         return account_text(round(1000 * self.cpu), None, Stopped.ASYNC if stopped else None)
 
     def _insist(self) -> None:
-        self._coroutine.cancel()
+        self._lane.cancel()
         self._timer = self._runner.loop.call_later(INSIST_EVERY, self._insist)
 
 
@@ -319,6 +325,7 @@ class Runner:
     ) -> None:
         """`functions`: where `def` tasks run that do not say it themselves."""
         self.loop = asyncio.get_running_loop()
+        self.lanes = Lanes(self.loop)
         self.threads = threads
         self.pool = pool or Pool(Plan())
         self._functions = RUNNING[functions]

@@ -2,21 +2,25 @@
 
 import time
 import types
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
 CLOCK = time.perf_counter  # the CPU time of a thread would be truer, and costs ten times as much to ask for
 
 
 class Paying(Protocol):
-    """Who is charged, in seconds."""
+    """Who is charged, in seconds; and how many steps it took."""
 
     cpu: float
+    steps: int
+
+
+Within = Callable[[Callable[[Any], Any], Any], Any]  # contextvars.Context.run
 
 
 @types.coroutine
-def charged(coroutine: Any, who: Paying) -> Generator[Any, Any, Any]:
-    """Await a coroutine, and charge each of its steps: what happens between them is others' time.
+def charged(coroutine: Any, who: Paying, within: Within) -> Generator[Any, Any, Any]:
+    """Await a coroutine, `within` its own contextvars, and charge each of its steps: the time between is others'.
 
     This is `yield from` written out (PEP 380), with a clock around each step.
     """
@@ -24,11 +28,12 @@ def charged(coroutine: Any, who: Paying) -> Generator[Any, Any, Any]:
     while True:
         began = CLOCK()
         try:
-            awaited = step(sent)
+            awaited = within(step, sent)
         except StopIteration as end:
             return end.value
         finally:
             who.cpu += CLOCK() - began
+            who.steps += 1
         try:
             step, sent = coroutine.send, (yield awaited)
         except GeneratorExit:
