@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from json.scanner import make_scanner
 from typing import Any, NamedTuple
 
 from ostinato.core.errors import Invalid
@@ -245,4 +246,4 @@ def _no_number(constant: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)  # `json.loads` would make one for each call
-_SCAN = _DECODER.scan_once
+_SCAN = make_scanner(_DECODER)  # type: ignore[arg-type]  # what the stubs say is not so
