@@ -356,3 +356,25 @@ def test_a_log_line_says_whose_it_is(caplog):
         f'sending  to="a\\nb" job_id={ctx.job_id} execution_key={ctx.execution_key}'
     )
     assert record.filename == "test_task.py"
+
+
+def test_a_built_in_task_is_loaded_when_it_is_asked_for_and_only_once():
+    loaded: list[str] = []
+
+    def load() -> Task[[], None]:
+        loaded.append("fetch")
+        return Task(lambda: None, "fetch")
+
+    registry = Registry({"fetch": load})
+    assert (registry.names(), registry.is_built_in("fetch"), loaded) == (("fetch",), True, [])
+    assert registry.get("fetch") is registry.get("fetch")
+    assert loaded == ["fetch"]
+
+
+def test_a_task_of_the_user_goes_before_a_built_in_one_of_the_same_name():
+    def fetch() -> None: ...
+
+    registry = Registry({"fetch": lambda: Task(lambda: None, "fetch")})
+    registry.add(Task(fetch))
+    assert registry.get("fetch").function is fetch
+    assert not registry.is_built_in("fetch")

@@ -39,6 +39,7 @@ from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
 from ostinato.logs import configure_logging
 from ostinato.task import Call, Context, Registry, Task
+from ostinato.tasks import BUILT_IN
 from ostinato.telemetry import Hook, Hooks
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Ostinato:
         self.name = name
         self._chosen: dict[str, Any] = {**settings, "timezone": timezone}
         self.settings = Settings.load(self._chosen)
-        self.registry = Registry()
+        self.registry = Registry(BUILT_IN)
         self._hooks = Hooks()
         self._declared: dict[str, Definition] = {}
         self._parts: Parts | None = None

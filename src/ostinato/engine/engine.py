@@ -98,11 +98,13 @@ class Engine:
             app, version, settings.queues, settings.concurrency, settings.lease, processes, settings.isolation,
             settings.keep_log_mb * MIB,
         )  # fmt: skip
-        self.worker = Worker(store, registry, clock, luck, telemetry, identity, self._executor)
+        self._outgoing = Outgoing(allow_private=settings.allow_private_addresses)
+        self.worker = Worker(
+            store, registry, clock, luck, telemetry, identity, self._executor, self._outgoing
+        )
         self.dispatcher = Dispatcher(store, clock, luck, telemetry)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, luck, telemetry, settings.lease, keep)
-        self._outgoing = Outgoing(allow_private=settings.allow_private_addresses)
         self.notifier = Notifier(store, clock, telemetry, self._outgoing, self.worker.in_store)
         self.heartbeat = Heartbeat(
             settings.heartbeat_url, self._outgoing, telemetry, self._all_troubles, self.worker.in_store

@@ -30,6 +30,7 @@ from ostinato.engine.runner import Runner, Running
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import Plan, Written, to_logging
 from ostinato.isolation.pool import Pool
+from ostinato.outgoing import Outgoing
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 from ostinato.task import Context, Registry
@@ -79,9 +80,11 @@ class Worker:
         telemetry: Telemetry,
         identity: Identity,
         executor: Executor,
+        outgoing: Outgoing | None = None,
     ) -> None:
         self._store, self._registry, self._clock, self._luck = store, registry, clock, luck
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
+        self.outgoing = outgoing or Outgoing()
         self.lease = Lease(store, clock, identity.lease)
         self.bell = asyncio.Event()  # something to claim, or room for it
         self.ended = asyncio.Event()  # something to settle

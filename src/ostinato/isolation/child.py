@@ -21,11 +21,11 @@ from datetime import timedelta
 from functools import lru_cache
 from mmap import mmap
 from types import FrameType
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 from uuid import UUID
 
 from ostinato.clock import SystemClock
-from ostinato.core.errors import LeaseLost
+from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.core.model import Json
 from ostinato.core.outcome import Error, Failed, Outcome
 from ostinato.core.payload import decode
@@ -37,6 +37,9 @@ from ostinato.isolation.preparing import Surroundings
 from ostinato.task import Context, Task, Terminated
 from ostinato.task.context import KEPT
 from ostinato.task.outcomes import hide_frames_of, of_error, of_value
+
+if TYPE_CHECKING:
+    from ostinato.outgoing import Outgoing
 
 hide_frames_of(__file__)
 
@@ -203,6 +206,10 @@ class ChildDesk:
 
     def __init__(self, child: Child) -> None:
         self._child = child
+
+    @property
+    def outgoing(self) -> "Outgoing":
+        raise Invalid("A process of its own has no loop of the worker's to call others on.")
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         self._child.send({"ev": "progress"}, progress.encode())

@@ -6,8 +6,7 @@ from difflib import get_close_matches
 from ostinato.clock import Clock
 from ostinato.core.errors import UnknownTask
 from ostinato.store.store import Store
-
-BUILT_IN: frozenset[str] = frozenset()
+from ostinato.tasks import BUILT_IN
 
 
 class KnownTasks:
@@ -19,7 +18,7 @@ class KnownTasks:
 
     def require(self, names: Collection[str]) -> None:
         """Every one of these is known somewhere."""
-        strange = set(names) - set(self._here()) - BUILT_IN - self._elsewhere
+        strange = set(names) - set(self._here()) - BUILT_IN.keys() - self._elsewhere
         if strange:
             self._elsewhere = self._store.workers.known_tasks(self._clock.now())
             strange -= self._elsewhere

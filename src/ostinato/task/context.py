@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 from uuid import UUID, uuid4
 
 from ostinato.clock import SystemClock
@@ -21,6 +21,9 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Asked, Definition, Json, Live
 from ostinato.core.payload import Line, cut, decode, encode
 from ostinato.core.schedule import Manual
+
+if TYPE_CHECKING:
+    from ostinato.outgoing import Outgoing
 
 PROGRESS_EVERY = 0.25  # seconds
 MESSAGE_LIMIT = 1000
@@ -31,6 +34,10 @@ _LOGGER = logging.getLogger("ostinato.task")
 
 class Desk(Protocol):
     """Where a run leaves what it has to tell: the worker's side of a Context."""
+
+    @property
+    def outgoing(self) -> "Outgoing":
+        """The one safe way out, on the worker's loop."""
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         """Keep the latest progress. Called on the loop and on threads: it must not block, and never fails."""
@@ -47,6 +54,10 @@ class Desk(Protocol):
 
 class QuietDesk:
     """Nobody to tell: outside a worker."""
+
+    @property
+    def outgoing(self) -> "Outgoing":
+        raise Invalid("Only a task that runs in a worker, on its loop, can call others from here.")
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         pass
@@ -212,6 +223,11 @@ class Context:
     def log(self) -> Log:
         """Log lines that carry this run's names."""
         return Log(self, {"job_id": self.live.job_id, "execution_key": self.execution_key})
+
+    @property
+    def outgoing(self) -> "Outgoing":
+        """How to call others over HTTP, in an `async def` task: their addresses are checked first."""
+        return self._desk.outgoing
 
     def keep_record(self, level: int, said: object) -> bool:
         """For whoever captures: keep a line of this run's log; whether anybody does."""

@@ -1,5 +1,6 @@
 """The tasks that a process knows, by name."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ostinato.core.errors import Invalid, UnknownTask
@@ -9,8 +10,10 @@ from ostinato.task.task import Task
 class Registry:
     """Tasks by name; a name means one task."""
 
-    def __init__(self) -> None:
+    def __init__(self, built_in: Mapping[str, Callable[[], Task[..., Any]]] = {}) -> None:
+        """`built_in`: what is there unless somebody adds a task of that name; loaded when it is asked for."""
         self._tasks: dict[str, Task[..., Any]] = {}
+        self._built_in = dict(built_in)
 
     def add(self, task: Task[..., Any]) -> None:
         """Make a task known. The same function may be added twice, another under its name may not."""
@@ -20,20 +23,33 @@ class Registry:
                 f"There is already a task named {task.name!r} ({known.where}); give {task.where} another name."
             )
         self._tasks[task.name] = task
+        self._built_in.pop(task.name, None)
 
     def get(self, name: str) -> Task[..., Any]:
         """The task of that name."""
-        task = self._tasks.get(name)
+        task = self._tasks.get(name) or self._loaded(name)
         if task is None:
             raise UnknownTask(f"There is no task named {name!r}{self._did_you_mean(name)}")
         return task
 
     def names(self) -> tuple[str, ...]:
         """What is known here, sorted."""
-        return tuple(sorted(self._tasks))
+        return tuple(sorted({*self._tasks, *self._built_in}))
+
+    def is_built_in(self, name: str) -> bool:
+        """Whether this name means what we brought, and not a task of the user's."""
+        return name in self._built_in
+
+    def _loaded(self, name: str) -> Task[..., Any] | None:
+        load = self._built_in.get(name)
+        if load is None:
+            return None
+        self._built_in[name] = lambda: task
+        task = load()
+        return task
 
     def _did_you_mean(self, name: str) -> str:
         from difflib import get_close_matches  # only mistakes pay for it
 
-        close = get_close_matches(name, self._tasks, n=1)
+        close = get_close_matches(name, self.names(), n=1)
         return f"; did you mean {close[0]!r}?" if close else "; register it, or correct the name."
