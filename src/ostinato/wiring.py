@@ -72,21 +72,28 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
 
 
 def build_api(parts: Parts, desk: "Scheduler", engine: "Engine", *, insecure: bool = False) -> "FastAPI":
-    """The HTTP API around a front desk, beside an engine."""
+    """HTTP around a front desk, beside an engine: the API, and the dashboard before it."""
     from ostinato.access.credentials import recogniser
+    from ostinato.access.sessions import Visitors, session_recogniser
     from ostinato.api import health, metrics  # half a second of imports that only a server needs
     from ostinato.api.app import create_app
+    from ostinato.web.app import Pages, Site
 
-    return create_app(
+    recognise = recogniser(parts.settings, desk, insecure=insecure)
+    api = create_app(
         desk,
         parts.settings,
-        recognise=recogniser(parts.settings, desk, insecure=insecure),
+        recognise=recognise,
+        by_session=session_recogniser(recognise, desk),
         routers=[
             health.router(lambda: [*desk.unready(), *engine.troubles()]),
             metrics.router(desk, engine.measure(), our_version()),
         ],
         version=our_version(),
     )
+    site = Site(desk, parts.settings, Visitors(recognise, desk), our_version())
+    api.add_middleware(Pages, site=site, others=api.routes)
+    return api
 
 
 def our_version() -> str:

@@ -31,7 +31,7 @@ SCALARS = {
     "priority": 5, "pruned": "{}", "queue": "default", "queues": "[]", "running": 0, "schedule": "{}", "since": NOW,
     "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
     "version": "1", "worker": UUID(int=2), "before": NOW,
-    "prefix": "ost_a", "hash": "0", "role": "viewer", "expires_at": None,
+    "key_id": None, "prefix": "ost_a", "hash": "0", "role": "viewer", "expires_at": None,
     "from_id": UUID(int=1), "kinds": "[]", "late_after": 1, "least": 1, "secret": "", "state": "", "thresholds": "[]",
     "url": "https://example.org",
     "body": "", "caller": "ann", "code": 200, "fingerprint": "0", "forgotten": NOW, "headers": "{}", "stale": NOW,

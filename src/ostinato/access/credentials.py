@@ -11,7 +11,10 @@ and a page from elsewhere that calls us says where it is from (`Origin`).
 import ipaddress
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from starlette.datastructures import Headers
 
@@ -20,6 +23,7 @@ from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, Caller
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
 from ostinato.scheduler import Scheduler
+from ostinato.scheduler.keys import caller_of
 
 Recognise = Callable[[Headers], Caller]
 
@@ -50,6 +54,15 @@ def require_safe_binding(host: str, settings: Settings, *, insecure: bool) -> No
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who came with a credential, until when that is good (None: it does not expire), and which key it is."""
+
+    caller: Caller
+    until: datetime | None
+    key_id: UUID | None = None
+
+
 class ByCredential:
     """Knows people by their tokens and programs by their keys."""
 
@@ -57,12 +70,17 @@ class ByCredential:
         self._tokens, self._desk = tokens, desk
 
     def __call__(self, headers: Headers) -> Caller:
-        credential = _credential(headers)
+        return self.admit(_credential(headers)).caller
+
+    def admit(self, credential: str) -> Admission:
+        """Who comes with this token or key; Unauthorized if it is not good now."""
         if credential.count(".") == 1:
-            return self._desk.keys.recognise(credential)
+            key = self._desk.keys.find(credential)
+            return Admission(caller_of(key), key.expires_at, key.id)
         if self._tokens is None:
             raise Unauthorized("Tokens are not taken here: come with an API key.")
-        return self._tokens.read(credential, self._desk.now())
+        caller, until = self._tokens.admit(credential, self._desk.now())
+        return Admission(caller, until)
 
 
 def on_loopback(headers: Headers) -> Caller:

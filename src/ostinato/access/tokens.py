@@ -55,12 +55,17 @@ class Tokens:
 
     def read(self, token: str, now: datetime) -> Caller:
         """Who comes with this token; Unauthorized if it is not good now."""
+        return self.admit(token, now)[0]
+
+    def admit(self, token: str, now: datetime) -> tuple[Caller, datetime]:
+        """Who comes with this token, and until when it is good; Unauthorized if it is not good now."""
         if len(token) > LONGEST_TOKEN:
             raise Unauthorized("The token is too long.")
         claims = self._verified(token)
         self._check_times(claims, int(now.timestamp()))
         self._check_names(claims)
-        return Caller(_name(claims.get("sub")), _role(claims.get("role")))
+        caller = Caller(_name(claims.get("sub")), _role(claims.get("role")))
+        return caller, now + timedelta(seconds=int(claims["exp"]) - int(now.timestamp()))
 
     def issue(self, name: str, role: Role, now: datetime, lifetime: timedelta) -> str:
         """A token for somebody; only where tokens are signed by a secret."""

@@ -35,6 +35,7 @@ def create_app(
     settings: Settings,
     *,
     recognise: Recognise = anybody,
+    by_session: Recognise | None = None,
     routers: Sequence[APIRouter] = (),
     version: str = "",
 ) -> FastAPI:
@@ -57,5 +58,5 @@ def create_app(
     app.add_middleware(Repeating, repeats=desk.repeats)
     app.add_middleware(Reading)
     # The last one added is the first one asked.
-    app.add_middleware(Doorkeeper, recognise=recognise, open_paths=OPEN)
+    app.add_middleware(Doorkeeper, recognise=recognise, open_paths=OPEN, by_session=by_session)
     return app

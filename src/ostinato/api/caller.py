@@ -18,15 +18,28 @@ from ostinato.core.errors import Forbidden, OstinatoError
 
 
 class Doorkeeper:
-    """Lets in whom it recognises; the others get 401, whatever they wanted. Open paths ask nobody."""
+    """Lets in whom it recognises; the others get 401, whatever they wanted. Open paths ask nobody.
 
-    def __init__(self, app: ASGIApp, recognise: Recognise, open_paths: frozenset[str]) -> None:
+    Whoever has a session of the dashboard may read by it (`by_session`), and nothing else: what changes something
+    needs a credential, which no page from elsewhere can make a browser send.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        recognise: Recognise,
+        open_paths: frozenset[str],
+        by_session: Recognise | None = None,
+    ) -> None:
         self._app, self._recognise, self._open = app, recognise, open_paths
+        self._by_session = by_session or recognise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in self._open:
+            headers = Headers(scope=scope)
+            reads = scope["method"] in READING and not any(name in headers for name in CREDENTIALS)
             try:
-                who = await run_in_threadpool(self._recognise, Headers(scope=scope))
+                who = await run_in_threadpool(self._by_session if reads else self._recognise, headers)
             except OstinatoError as error:
                 await refusal(error)(scope, receive, send)
                 return
@@ -56,4 +69,6 @@ Viewer = Annotated[Caller, needs(Role.VIEWER)]
 Operator = Annotated[Caller, needs(Role.OPERATOR)]
 Admin = Annotated[Caller, needs(Role.ADMIN)]
 
+READING: Final = ("GET", "HEAD")
+CREDENTIALS: Final = ("authorization", "x-api-key")
 OPEN: Final = frozenset({"/healthz", "/readyz"})

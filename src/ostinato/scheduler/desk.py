@@ -18,6 +18,7 @@ from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.metrics import Gauges, Metrics, metrics
 from ostinato.scheduler.pages import PAGE
 from ostinato.scheduler.repeats import Repeats
+from ostinato.scheduler.sessions import SessionDesk
 from ostinato.store.feed import Feed, is_wanted
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
@@ -41,6 +42,7 @@ class Scheduler:
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.declarations = Declarations(store, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)
+        self.sessions = SessionDesk(store, clock)
         self.hooks = HookDesk(store, clock, luck, self.jobs)
         self.repeats = Repeats(store, clock)
 

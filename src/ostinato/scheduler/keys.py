@@ -67,6 +67,10 @@ class KeyDesk:
 
     def recognise(self, text: str) -> Caller:
         """Who comes with this key; Unauthorized if it is not good now."""
+        return caller_of(self.find(text))
+
+    def find(self, text: str) -> KeyRow:
+        """The key of this text; Unauthorized if it is not good now."""
         given, now = KEY.fullmatch(text), self._clock.now()
         row = None if given is None else self._store.keys.find(given["prefix"])
         if row is None or not hmac.compare_digest(row.hash, _hash(text)):
@@ -76,7 +80,7 @@ class KeyDesk:
         if row.expires_at is not None and row.expires_at <= now:
             raise Unauthorized("The API key has expired.")
         self._note_used(row, now)
-        return Caller(f"key:{row.name}", row.role)
+        return row
 
     def _note_used(self, row: KeyRow, now: datetime) -> None:
         """Once a minute for each key; if the database has no time for it, not at all."""
@@ -89,6 +93,10 @@ class KeyDesk:
             self._store.keys.note_used(row.id, now)
         except StoreError:
             return
+
+
+def caller_of(row: KeyRow) -> Caller:
+    return Caller(f"key:{row.name}", row.role)
 
 
 def _hash(text: str) -> str:

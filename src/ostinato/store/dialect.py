@@ -34,8 +34,8 @@ from ostinato.core.errors import InvalidSetting, StoreError
 from ostinato.core.ids import uuid_of
 
 TABLES: Final = frozenset(
-    "jobs live limits executions skips events workers queues api_keys hooks outbox answers logs log_sizes meta "
-    "job_status".split()
+    "jobs live limits executions skips events workers queues api_keys sessions hooks outbox answers logs log_sizes "
+    "meta job_status".split()
 )
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -16,6 +16,7 @@ from ostinato.store.notices import Notices
 from ostinato.store.outbox import Outbox
 from ostinato.store.queue import Queue
 from ostinato.store.search import Search
+from ostinato.store.sessions import Sessions
 from ostinato.store.statistics import Statistics
 from ostinato.store.traces import Traces
 from ostinato.store.workers import Workers
@@ -39,6 +40,7 @@ class Store:
         self.workers = Workers(database, self.queue, luck)
         self.history = History(database, luck, notices)
         self.keys = Keys(database, luck)
+        self.sessions = Sessions(database)
         self.outbox = Outbox(database, notices, luck)
         self.answers = Answers(database)
         self.search = Search(database, self.jobs)

@@ -1,0 +1,101 @@
+"""Cookie sessions: how somebody in a browser is known from page to page.
+
+With auth a session is begun with a token or an API key and kept in the database; its cookie is `HttpOnly` and
+`SameSite=Strict`. Without auth there is nobody to know: the cookie is luck that forms are bound to, and no more.
+Servers on several ports of one host share their cookies: the port is part of the name.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+
+from starlette.datastructures import Headers
+
+from ostinato.access.credentials import ByCredential, Recognise
+from ostinato.core.access import Caller
+from ostinato.core.errors import Unauthorized
+from ostinato.scheduler import Scheduler
+
+PORT: Final = re.compile(r":(?P<port>[0-9]{1,5})$")
+COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks at a page, and what the forms of that page are bound to."""
+
+    caller: Caller | None  # None: nobody yet, who may log in
+    cookie: str
+    is_new: bool  # the cookie is not in the browser yet
+
+    @property
+    def form_token(self) -> str:
+        """What each form of this visitor carries: nobody else can know it."""
+        return hmac.new(self.cookie.encode(), b"form", hashlib.sha256).hexdigest()
+
+    def wrote(self, form_token: str) -> bool:
+        return not self.is_new and hmac.compare_digest(self.form_token.encode(), form_token.encode())
+
+
+class Visitors:
+    """Knows whoever comes with a browser."""
+
+    def __init__(self, recognise: Recognise, desk: Scheduler) -> None:
+        self._recognise, self._desk = recognise, desk
+
+    @property
+    def log_in(self) -> bool:
+        """Whether people log in here."""
+        return isinstance(self._recognise, ByCredential)
+
+    def of(self, headers: Headers) -> Visitor:
+        """Who comes; Forbidden where even the first page is not for them."""
+        given = cookie_of(headers)
+        cookie = given or secrets.token_urlsafe(32)
+        if not self.log_in:
+            return Visitor(self._recognise(headers), cookie, given is None)
+        try:
+            caller = None if given is None else self._desk.sessions.recognise(given)
+        except Unauthorized:
+            caller = None
+        return Visitor(caller, cookie, given is None)
+
+    def begin(self, credential: str) -> str:
+        """The cookie of a new session; Unauthorized when the credential is not good."""
+        assert isinstance(self._recognise, ByCredential)
+        admission = self._recognise.admit(credential)
+        return self._desk.sessions.begin(admission.caller, until=admission.until, key_id=admission.key_id)
+
+    def end(self, visitor: Visitor) -> None:
+        self._desk.sessions.end(visitor.cookie)
+
+
+def session_recogniser(recognise: Recognise, desk: Scheduler) -> Recognise | None:
+    """Knows callers by the cookie of their session, where people log in: for what a page reads by itself."""
+    if not isinstance(recognise, ByCredential):
+        return None
+
+    def by_session(headers: Headers) -> Caller:
+        cookie = cookie_of(headers)
+        return recognise(headers) if cookie is None else desk.sessions.recognise(cookie)
+
+    return by_session
+
+
+def cookie_name(headers: Headers) -> str:
+    found = PORT.search(headers.get("host", ""))
+    return f"ostinato_{found['port']}" if found else "ostinato"
+
+
+def cookie_of(headers: Headers) -> str | None:
+    """What the browser brings; None if that is nothing of ours."""
+    try:
+        jar = SimpleCookie(headers.get("cookie", ""))
+    except CookieError:
+        return None
+    morsel = jar.get(cookie_name(headers))
+    return morsel.value if morsel is not None and COOKIE.fullmatch(morsel.value) else None

@@ -1,0 +1,150 @@
+"""The site, put together: routes, templates, and what stands before every page."""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Router
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ostinato.access.sessions import Visitor, Visitors
+from ostinato.config import Settings
+from ostinato.core.access import ANYBODY
+from ostinato.core.errors import Forbidden, NotFound, OstinatoError
+from ostinato.scheduler import Scheduler
+from ostinato.web import charts, login, overview, words
+from ostinato.web.files import Files
+from ostinato.web.guard import read_form, require_own_form
+from ostinato.web.headers import Strict
+from ostinato.web.routes import Route
+from ostinato.web.visit import Trouble, Visit
+
+log = logging.getLogger("ostinato.web")
+
+HERE: Final = Path(__file__).parent
+ROUTES: Final[Sequence[Route]] = (
+    *login.ROUTES,
+    *overview.ROUTES,
+)
+NAVIGATION: Final = (  # those that have a route
+    ("/", "Overview"),
+    ("/jobs", "Jobs"),
+    ("/executions", "Executions"),
+    ("/calendar", "Calendar"),
+    ("/sources", "Sources"),
+    ("/workflows", "Workflows"),
+    ("/providers", "Providers"),
+    ("/workers", "Workers"),
+    ("/events", "Events"),
+    ("/settings", "Settings"),
+)
+
+
+class Site:
+    """The dashboard around a front desk."""
+
+    def __init__(self, desk: Scheduler, settings: Settings, visitors: Visitors, version: str) -> None:
+        self.desk, self.settings, self.visitors, self.version = desk, settings, visitors, version
+        self._files = Files(HERE / "static")
+        self._templates = self._environment()
+        # What is spelled out stands before what has a {part}: /jobs/new is no job.
+        ordered = sorted(ROUTES, key=lambda route: route.path.count("{"))
+        self.routes: list[BaseRoute] = [
+            StarletteRoute("/static/{name}", self._files.answer),
+            *(StarletteRoute(each.path, self._endpoint(each), methods=[each.method]) for each in ordered),
+        ]
+        self.app: ASGIApp = Strict(Router(self.routes, default=self._nothing_here))
+
+    def _environment(self) -> Environment:
+        found = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        found.filters |= words.FILTERS
+        found.globals |= {"static": self._files.url, **words.GLOBALS, **charts.GLOBALS}
+        return found
+
+    def render(self, template: str, visit: Visit, **answer: Any) -> str:
+        there = {route.path for route in ROUTES}
+        return self._templates.get_template(template).render(
+            visit=visit,
+            now=visit.now,
+            may=visit.may,
+            troubles=visit.troubles,
+            navigation=[(path, name) for path, name in NAVIGATION if path in there],
+            version=self.version,
+            log_in=self.visitors.log_in,
+            **answer,
+        )
+
+    def has(self, scope: Scope) -> bool:
+        """Whether an address is one of ours."""
+        return any(route.matches(scope)[0] is not Match.NONE for route in self.routes)
+
+    # -- what stands before every page
+
+    def _endpoint(self, route: Route) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                form = await read_form(request) if route.method == "POST" else FormData()
+            except OstinatoError as error:
+                return await run_in_threadpool(self._refuse, request, error)
+            return await run_in_threadpool(self._answer, route, request, form)
+
+        return endpoint
+
+    def _answer(self, route: Route, request: Request, form: FormData) -> Response:
+        try:
+            visit = Visit(self, request, self.visitors.of(request.headers), form, self.desk.now())
+            if route.role is not None and visit.visitor.caller is None:
+                return login.ask(visit)
+            if route.method == "POST":
+                require_own_form(request.headers, visit.visitor, form)
+            if route.role is not None and not visit.may(route.role):
+                raise Forbidden(
+                    f"This needs the role {route.role.value}; {visit.by} is {visit.caller.role.value}."
+                )
+            return route.answer(visit)
+        except OstinatoError as error:
+            return self._refuse(request, error)
+        except Exception as error:  # a page says that it happened, the log says what
+            log.error("A page failed: %s %s", request.method, request.url.path, exc_info=error)
+            return self._refuse(request, OstinatoError())
+
+    def _refuse(self, request: Request, error: OstinatoError) -> Response:
+        """A page that says what went wrong, and asks the database nothing: it may be the database that is away."""
+        trouble = Trouble.of(error)
+        stranger = Visitor(None if self.visitors.log_in else ANYBODY, "", is_new=False)
+        visit = Visit(self, request, stranger, FormData(), self.desk.now())
+        return visit.page("trouble.html", status=trouble.status, trouble=trouble)
+
+    async def _nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._refuse(Request(scope), NotFound("There is no page at this address."))
+        await answer(scope, receive, send)
+
+
+class Pages:
+    """Stands before the API: answers for the addresses of the site, and for browsers that got lost."""
+
+    def __init__(self, app: ASGIApp, site: Site, others: Sequence[BaseRoute]) -> None:
+        self._app, self._site, self._others = app, site, others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (self._site.has(scope) or self._is_lost(scope)):
+            await self._site.app(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _is_lost(self, scope: Scope) -> bool:
+        wants_page = "text/html" in Request(scope).headers.get("accept", "")
+        return wants_page and all(route.matches(scope)[0] is Match.NONE for route in self._others)

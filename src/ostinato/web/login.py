@@ -1,0 +1,58 @@
+"""Log in with a token or an API key; log out."""
+
+from typing import Final
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from ostinato.core.errors import Unauthorized
+from ostinato.web.routes import get, post
+from ostinato.web.visit import Trouble, Visit
+
+
+def ask(visit: Visit) -> Response:
+    """Whoever is not known yet is asked who it is, and comes back to what they wanted to see."""
+    if visit.request.method == "POST":
+        told = Trouble("Your session is over: log in, then do it again. Nothing was changed.", 401)
+        return _form(visit.troubled("login", told), "/")
+    wanted = visit.path + (f"?{visit.request.url.query}" if visit.request.url.query else "")
+    return visit.see("/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}")
+
+
+def show(visit: Visit) -> Response:
+    """The form, or straight on for those who need none."""
+    onward = _local(visit.query.get("next", "/"))
+    return visit.see(onward) if visit.visitor.caller is not None else _form(visit, onward)
+
+
+def log_in(visit: Visit) -> Response:
+    onward = _local(str(visit.form.get("next", "/")))
+    if not visit.site.visitors.log_in:
+        return visit.see(onward)
+    try:
+        session = visit.site.visitors.begin(str(visit.form.get("credential", "")).strip())
+    except Unauthorized as error:
+        return _form(visit.troubled("credential", error), onward)
+    return visit.remember(visit.see(onward), session)
+
+
+def log_out(visit: Visit) -> Response:
+    visit.site.visitors.end(visit.visitor)
+    return visit.forget(visit.see("/login", "You are logged out."))
+
+
+def _form(visit: Visit, onward: str) -> Response:
+    return visit.page("login.html", onward=onward)
+
+
+def _local(path: str) -> str:
+    """An address of ours, and never one of somebody else's."""
+    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if safe else "/"
+
+
+ROUTES: Final = (
+    get("/login", show, role=None),
+    post("/login", log_in, role=None),
+    post("/logout", log_out, role=None),
+)

@@ -1,0 +1,82 @@
+// Live updates: when something happened, the page is asked for again, and what is marked `data-live="name"` in it is
+// put in the place of what it was. Everything works without this; nothing here makes anything but what the server sent.
+(() => {
+  "use strict";
+  const QUIET = 1500; // ms between two refreshes at the least
+
+  // The zone of this browser, for the server to write times in.
+  try {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (zone) document.cookie = `ostinato_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=strict`;
+  } catch { /* then it is the server's */ }
+
+  const marked = () => document.querySelectorAll("[data-live]");
+  const stream = document.body.dataset.stream;
+  let source = null, waiting = null, last = 0;
+
+  const busy = (part) =>
+    part.contains(document.activeElement) && document.activeElement !== document.body ||
+    part.querySelector("input:checked, details[open]") !== null;
+
+  async function refresh() {
+    waiting = null;
+    last = Date.now();
+    let answer;
+    try {
+      answer = await fetch(location.href, { headers: { "X-Live": "1" }, redirect: "error", cache: "no-store" });
+    } catch { return; }
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of marked()) {
+      const fresh = page.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
+      if (!fresh || busy(part) || part.isEqualNode(fresh)) continue;
+      const height = part.offsetHeight; // it may grow, and does not jump back
+      part.replaceWith(document.adoptNode(fresh));
+      if (fresh.offsetHeight < height && fresh.dataset.steady !== undefined) fresh.style.minHeight = `${height}px`;
+    }
+    document.dispatchEvent(new CustomEvent("ostinato:refreshed"));
+  }
+
+  function soon() {
+    if (waiting === null) waiting = setTimeout(refresh, Math.max(200, QUIET - (Date.now() - last)));
+  }
+
+  const sign = document.querySelector("[data-live-sign]");
+  const shown = (on) => { if (sign) sign.hidden = !on; };
+
+  function listen() {
+    if (source || !stream || marked().length === 0) return;
+    source = new EventSource(stream);
+    source.onopen = () => shown(true);
+    source.onmessage = soon;
+    source.onerror = () => shown(false);
+  }
+  function hush() {
+    if (source) { source.close(); source = null; shown(false); }
+  }
+
+  // A browser has few connections for one server: a tab that nobody sees gives its back.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) { hush(); } else { listen(); if (stream) soon(); }
+  });
+  window.addEventListener("pagehide", hush);
+  if (!document.hidden) listen();
+  document.addEventListener("ostinato:refresh", soon);
+
+  // "3 min ago" goes on being true.
+  function distance(seconds) {
+    const far = Math.abs(seconds);
+    if (far < 1) return "now";
+    const units = [[86400, "d"], [3600, "h"], [60, "min"]];
+    const found = units.find(([size]) => far >= 2 * size);
+    const told = found ? `${Math.round(far / found[0])} ${found[1]}` : `${Math.round(far)} s`;
+    return seconds > 0 ? `in ${told}` : `${told} ago`;
+  }
+  const skew = Date.now() - Date.parse(document.body.dataset.now || new Date().toISOString());
+  setInterval(() => {
+    if (document.hidden) return;
+    for (const time of document.querySelectorAll("time.ago")) {
+      time.textContent = distance((Date.parse(time.dateTime) + skew - Date.now()) / 1000);
+    }
+  }, 1000);
+})();

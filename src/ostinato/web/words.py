@@ -1,0 +1,206 @@
+"""How values read on a page: times, durations, states. Everything that makes markup escapes what it is given."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from jinja2 import pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from ostinato.core.describe import describe
+from ostinato.core.duration import format_duration
+from ostinato.core.zones import zone
+
+NOTHING: Final = "–"
+SECOND: Final = timedelta(seconds=1)
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+# -- times
+
+
+@pass_context
+def at(context: Context, instant: datetime | None, of_job: str | None = None) -> str:
+    """An instant by the viewer's clock, short; `of_job` is a further zone for the tooltip."""
+    return _time(
+        context, instant, of_job, lambda visit: clock_text(instant_or(instant), visit.now, visit.zone)
+    )
+
+
+@pass_context
+def ago(context: Context, instant: datetime | None, of_job: str | None = None) -> str:
+    """How far away an instant is: `in 5 min`, `3 h ago`."""
+    if instant is None:
+        return NOTHING
+    return _time(context, instant, of_job, lambda visit: distance(instant - visit.now), "ago")
+
+
+@pass_context
+def both(context: Context, instant: datetime | None, of_job: str | None = None) -> str:
+    """An instant in full, by the viewer's clock."""
+    return _time(context, instant, of_job, lambda visit: in_zone(instant_or(instant), visit.zone))
+
+
+def _time(
+    context: Context,
+    instant: datetime | None,
+    of_job: str | None,
+    told: Callable[[Any], str],
+    kind: str = "at",
+) -> str:
+    if instant is None:
+        return NOTHING
+    visit = context["visit"]
+    zones = dict.fromkeys([visit.zone, *([of_job] if of_job else []), "UTC"])
+    return Markup('<time class="{}" datetime="{}" title="{}">{}</time>').format(
+        kind, iso(instant), "\n".join(in_zone(instant, each) for each in zones), told(visit)
+    )
+
+
+def instant_or(instant: datetime | None) -> datetime:
+    assert instant is not None
+    return instant
+
+
+def iso(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def in_zone(instant: datetime, name: str) -> str:
+    """`Mon 16 Nov 2026, 21:16:26 Europe/Paris`."""
+    return f"{instant.astimezone(zone(name)):%a %d %b %Y, %H:%M:%S} {name}"
+
+
+def clock_text(instant: datetime, now: datetime, name: str) -> str:
+    """As short as it can be told from others of its day, of its year."""
+    there, here = instant.astimezone(zone(name)), now.astimezone(zone(name))
+    if there.date() == here.date():
+        return f"{there:%H:%M:%S}"
+    return f"{there:%d %b %H:%M}" if there.year == here.year else f"{there:%d %b %Y}"
+
+
+def distance(span: timedelta) -> str:
+    """`in 5 min`, `3 h ago`; what is nearer than a second is now."""
+    seconds = span.total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    told = _rounded(abs(seconds))
+    return f"in {told}" if seconds > 0 else f"{told} ago"
+
+
+def _rounded(seconds: float) -> str:
+    for size, least, unit in ((DAY, 2 * DAY, "d"), (HOUR, 2 * HOUR, "h"), (MINUTE, 2 * MINUTE, "min")):
+        if seconds >= least:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+# -- amounts
+
+
+def took(span: timedelta | None) -> str:
+    """A duration that was measured: three digits of it."""
+    if span is None:
+        return NOTHING
+    seconds = max(span.total_seconds(), 0.0)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < MINUTE:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    for size, smaller, units in (
+        (DAY, HOUR, ("d", "h")),
+        (HOUR, MINUTE, ("h", "min")),
+        (MINUTE, 1, ("min", "s")),
+    ):
+        if seconds >= size:
+            return f"{int(seconds // size)} {units[0]} {int(seconds % size // smaller)} {units[1]}"
+    return NOTHING
+
+
+def span(value: timedelta | None) -> str:
+    """A duration that somebody chose: `1h30m`."""
+    return NOTHING if value is None else format_duration(value)
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def percent(share: float | None) -> str:
+    """`99.5%`; all of it only if it is all of it."""
+    if share is None:
+        return NOTHING
+    return f"{min(share, 0.999) if share < 1 else 1:.1%}".replace("100.0%", "100%")
+
+
+def many(count: int, one: str, more: str = "") -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def pretty(value: Any) -> str:
+    """JSON for people; what is text already is shown as it is."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# -- states: a colour and a shape, and a word beside them
+
+SHAPES: Final[Mapping[str, str]] = {  # in a box of 16 by 16
+    "completed": '<circle cx="8" cy="8" r="7"/><path class="in" d="M4.5 8.4 7 11l4.5-5.5"/>',
+    "failed": '<rect x="1.5" y="1.5" width="13" height="13" rx="2"/><path class="in" d="m5 5 6 6m0-6-6 6"/>',
+    "timed_out": '<rect x="1.5" y="1.5" width="13" height="13" rx="2"/><path class="in" d="M8 4.2V8l2.8 2"/>',
+    "lost": '<rect x="1.5" y="1.5" width="13" height="13" rx="2"/><path class="in" d="M5 8h1m1.5 0h1M10 8h1"/>',
+    "cancelled": '<path d="M5 1h6l4 4v6l-4 4H5l-4-4V5z"/><path class="in" d="M4.5 8h7"/>',
+    "running": '<path d="M3.5 1.5v13l11-6.5z"/>',
+    "queued": '<path class="on" d="M2 4h12M2 8h12M2 12h8"/>',
+    "pending": '<circle class="on" cx="8" cy="8" r="6"/>',
+    "scheduled": '<circle class="on" cx="8" cy="8" r="6"/><path class="on" d="M8 4.5V8l2.5 1.8"/>',
+    "paused": '<path d="M3 2h4v12H3zM9 2h4v12H9z"/>',
+    "skipped": '<path class="on" d="M2 8h3m2 0h2m2 0h3"/>',
+    "working": '<path d="M3.5 1.5v13l11-6.5z"/>',
+    "draining": '<path class="on" d="M8 2v9m-4-4 4 4 4-4M3 14h10"/>',
+    "silent": '<path d="M8 1l7 13H1z"/><path class="in" d="M8 6v4m0 1.6v.6"/>',
+    "stopped": '<path class="on" d="M3 3h10v10H3z"/>',
+    "open": '<circle class="on" cx="8" cy="8" r="6"/>',
+}
+LIKE: Final = {"ready": "pending", "waiting": "queued", "exhausted": "failed", "blocked": "silent"}
+
+
+def mark(state: str) -> Markup:
+    """The shape of a state, without a word: for where the word stands beside it."""
+    known = state if state in SHAPES else LIKE.get(state, "pending")
+    return Markup('<svg class="mark is-{}" viewBox="0 0 16 16" aria-hidden="true">{}</svg>').format(
+        known, Markup(SHAPES[known])
+    )
+
+
+def state(word: Any) -> Markup:
+    """A state in colour, shape and word."""
+    text = str(word)
+    return Markup('<span class="state">{}{}</span>').format(mark(text), text.replace("_", " "))
+
+
+FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    "at": at,
+    "ago": ago,
+    "both": both,
+    "took": took,
+    "span": span,
+    "number": number,
+    "percent": percent,
+    "pretty": pretty,
+    "sentence": sentence,
+    "state": state,
+    "mark": mark,
+    "iso": iso,
+    "describe": describe,
+}
+GLOBALS: Final[dict[str, Any]] = {"many": many, "NOTHING": NOTHING}
