@@ -79,7 +79,7 @@ class AnyId(dict):
 
 
 BEYOND = [
-    ("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json"), ("GET", "/metrics"), ("GET", "/nowhere"),
+    ("GET", "/docs"), ("GET", "/openapi.json"), ("GET", "/metrics"), ("GET", "/nowhere"),
     ("POST", "/api/v1/nowhere"), ("OPTIONS", "/api/v1/jobs"), ("HEAD", "/api/v1/jobs"), ("TRACE", "/api/v1/jobs"),
     ("GET", "/healthz/"), ("GET", "/healthz/x"), ("GET", "//healthz"), ("GET", "/HEALTHZ"), ("GET", "/%2fhealthz"),
 ]  # fmt: skip
