@@ -22,6 +22,7 @@ off a backlog, the next time is named by the settle (`course.go_on`).
 that is still in progress comes to.
 """
 
+from ostinato.core.lifecycle.allowed import ALLOWED, allowed
 from ostinato.core.lifecycle.birth import create
 from ostinato.core.lifecycle.commands import (
     cancel,
@@ -41,8 +42,10 @@ from ostinato.core.lifecycle.settling import settle
 from ostinato.core.lifecycle.status import next_run_at, status
 
 __all__ = [
+    "ALLOWED",
     "Dealt",
     "Plain",
+    "allowed",
     "cancel",
     "cancel_execution",
     "create",

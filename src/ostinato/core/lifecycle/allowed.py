@@ -1,0 +1,22 @@
+"""Which commands a state allows, for those who offer them. The commands themselves look again, under the job's lock."""
+
+from typing import Final
+
+from ostinato.core.model import Status
+
+ALIVE: Final = frozenset({Status.PENDING, Status.SCHEDULED, Status.QUEUED, Status.RUNNING})
+ENDED: Final = frozenset({Status.COMPLETED, Status.FAILED})
+ALLOWED: Final = {  # in the order in which they are offered
+    "run": frozenset(Status) - {Status.CANCELLED},
+    "retry": frozenset({Status.FAILED}),
+    "restart": ENDED,
+    "pause": ALIVE,
+    "resume": frozenset({Status.PAUSED}),
+    "cancel": ALIVE | {Status.PAUSED},
+    "delete": frozenset(Status),
+}
+
+
+def allowed(status: Status) -> tuple[str, ...]:
+    """What may be asked of a job that is in this state."""
+    return tuple(command for command, states in ALLOWED.items() if status in states)
