@@ -308,7 +308,7 @@ class Ostinato:
         from ostinato.app.serving import HttpServer, run_beside
         from ostinato.wiring import build_api
 
-        api = build_api(self.parts, self.scheduler, engine, insecure=insecure)
+        api = build_api(self.parts, self.scheduler, engine, insecure=insecure, registry=self.registry)
         server = HttpServer(api, bound)
 
         def stop() -> None:

@@ -41,6 +41,12 @@ class JobDesk(JobQuestions):
         """Make jobs, all or none. One whose key is held by a job that has not ended is that job."""
         return self._store.jobs.add(self._changes(definitions, by, allow_unknown), connection)
 
+    def check(self, definition: Definition, *, allow_unknown: bool = False) -> None:
+        """Raise what making it, or editing a job to be so, would raise; nothing is kept."""
+        check_definition(definition)
+        if not allow_unknown:
+            self._known.require({definition.task})
+
     def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
         for definition in definitions:
             check_definition(definition)

@@ -19,8 +19,10 @@ from ostinato.config import Settings
 from ostinato.core.access import ANYBODY
 from ostinato.core.errors import Forbidden, NotFound, OstinatoError
 from ostinato.scheduler import Scheduler
+from ostinato.task import Registry
 from ostinato.web import charts, login, overview, words
 from ostinato.web.files import Files
+from ostinato.web.forms import pages as forms
 from ostinato.web.guard import read_form, require_own_form
 from ostinato.web.headers import Strict
 from ostinato.web.routes import Route
@@ -32,6 +34,7 @@ HERE: Final = Path(__file__).parent
 ROUTES: Final[Sequence[Route]] = (
     *login.ROUTES,
     *overview.ROUTES,
+    *forms.ROUTES,
 )
 NAVIGATION: Final = (  # those that have a route
     ("/", "Overview"),
@@ -50,8 +53,12 @@ NAVIGATION: Final = (  # those that have a route
 class Site:
     """The dashboard around a front desk."""
 
-    def __init__(self, desk: Scheduler, settings: Settings, visitors: Visitors, version: str) -> None:
+    def __init__(
+        self, desk: Scheduler, settings: Settings, visitors: Visitors, version: str, tasks: Registry
+    ) -> None:
+        """`tasks` are those that this process knows: their signatures make forms."""
         self.desk, self.settings, self.visitors, self.version = desk, settings, visitors, version
+        self.tasks = tasks
         self._files = Files(HERE / "static")
         self._templates = self._environment()
         # What is spelled out stands before what has a {part}: /jobs/new is no job.

@@ -201,6 +201,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "state": state,
     "mark": mark,
     "iso": iso,
+    "in_zone": in_zone,
     "describe": describe,
 }
 GLOBALS: Final[dict[str, Any]] = {"many": many, "NOTHING": NOTHING}

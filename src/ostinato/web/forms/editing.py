@@ -1,0 +1,85 @@
+"""An edit of a job: what was typed beside what is there, in the words of the REST door."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ostinato.core.model import Definition
+from ostinato.scheduler import JobView
+from ostinato.web.forms import arguments, diff, job
+from ostinato.web.forms.troubles import WrongFields
+from ostinato.web.visit import Visit
+from ostinato.wire import job_body
+from ostinato.wire.job_answer import JobAnswer
+from ostinato.wire.job_body import Here, JobEdit
+from ostinato.wire.ours import OurWords
+
+
+def here(visit: Visit) -> Here:
+    return Here(visit.now, visit.site.settings.timezone, visit.desk.app)
+
+
+def answer_of(visit: Visit, view: JobView) -> JobAnswer:
+    """A job as it goes out over REST."""
+    return JobAnswer.of(view, visit.desk.jobs.last_runs([view]).get(view.id))
+
+
+def texts_of(visit: Visit, answer: JobAnswer) -> dict[str, str]:
+    """What the form shows for a job that is there."""
+    fields = arguments.fields_of(visit.site.tasks, answer.task)
+    return {**job.texts_of(answer.model_dump(mode="json")), **arguments.texts_of(fields, answer.args)}
+
+
+def args_of(
+    visit: Visit, texts: Mapping[str, str], before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The args that were typed; checked against the task's signature, unless they are as they were."""
+    task = texts.get("task", "").strip()
+    fields = arguments.fields_of(visit.site.tasks, task)
+    args = arguments.read(fields, texts)
+    if args != before and (wrong := arguments.check(visit.site.tasks, fields, task, args)):
+        raise WrongFields(wrong)
+    return args
+
+
+@dataclass(frozen=True, slots=True)
+class JobEditing:
+    """What somebody wants of a job, and what that changes."""
+
+    visit: Visit
+    view: JobView
+    change: Callable[[Definition], Definition]
+    lines: list[diff.Line]
+    allow_unknown: bool
+
+    @classmethod
+    def of(cls, visit: Visit, view: JobView, texts: Mapping[str, str]) -> "JobEditing":
+        """Invalid, or what pydantic says, if it cannot be so."""
+        answer = answer_of(visit, view)
+        body = job.changed_body(texts, texts_of(visit, answer))
+        same_task = "task" not in body
+        args = args_of(visit, texts, answer.args if same_task else None)
+        if args != answer.args:
+            body["args"] = args
+        change = job_body.edit(JobEdit.model_validate(body), answer, here(visit))
+        wanted = change(view.definition)
+        allow = same_task or bool(visit.form.get("allow_unknown"))
+        visit.desk.jobs.check(wanted, allow_unknown=allow)
+        after = answer_of(visit, replace(view, job=replace(view.job, definition=wanted)))
+        return cls(visit, view, change, diff.changes(_words(answer), _words(after)), allow)
+
+    def save(self) -> None:
+        """Stale if somebody was faster."""
+        self.visit.desk.jobs.edit(
+            self.view.id,
+            self.change,
+            by=self.visit.by,
+            expected_version=self.view.facts.version,
+            allow_unknown=self.allow_unknown,
+        )
+
+
+def _words(answer: JobAnswer) -> dict[str, Any]:
+    """What can be said about a job in our words."""
+    shown = answer.model_dump(mode="json", include=set(OurWords.model_fields))
+    return {name: value for name, value in shown.items() if name != "timezone"}  # the schedule has it

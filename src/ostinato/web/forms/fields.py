@@ -1,0 +1,218 @@
+"""Fields: how a value reads as text, and how a text becomes a value again."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ostinato.core.errors import Invalid
+from ostinato.core.payload import check_json
+from ostinato.wire.words import WrongField
+
+WHOLE_NUMBER: Final = re.compile(r"[+-]?\d{1,30}", re.ASCII)
+NUMBER: Final = re.compile(r"[+-]?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def _as_it_is(text: str) -> Any:
+    return text
+
+
+def _whole(text: str) -> Any:
+    return int(text) if WHOLE_NUMBER.fullmatch(text.strip()) else text
+
+
+def _number(text: str) -> Any:
+    text = text.strip()
+    if WHOLE_NUMBER.fullmatch(text):
+        return int(text)
+    return float(text) if NUMBER.fullmatch(text) else text
+
+
+def _switch(text: str) -> Any:
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _listed(text: str) -> Any:
+    return [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]
+
+
+def read_json(text: str) -> Any:
+    """Strict JSON, with the place where it stops to be."""
+    try:
+        value = json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise Invalid(
+            f"This is not JSON: {error.msg} in line {error.lineno}, column {error.colno}."
+        ) from None
+    except RecursionError:
+        raise Invalid("This is nested too deep.") from None
+    except ValueError as error:
+        raise Invalid(f"This is not JSON: {error}.") from None
+    check_json(value, "This")
+    return value
+
+
+def _no_number(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def written(value: Any) -> str:
+    """A value as somebody would type it."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case list() if all(isinstance(each, str) for each in value):
+            return ", ".join(value)
+        case dict() | list():
+            return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
+        case float() if value.is_integer():
+            return str(int(value))
+        case _:
+            return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How something is typed."""
+
+    widget: str  # which macro of forms.html
+    read: Callable[[str], Any] = _as_it_is
+    blank: Any = None  # what an emptied field means in an edit
+
+
+TEXT: Final = Kind("line", blank="")
+OPTIONAL: Final = Kind("line")
+AREA: Final = Kind("area", blank="")
+WHOLE: Final = Kind("number", _whole)
+DECIMAL: Final = Kind("line", _number)
+SWITCH: Final = Kind("choice", _switch)
+CHOICE: Final = Kind("choice")
+LIST: Final = Kind("line", _listed, blank=())
+OBJECT: Final = Kind("json", read_json, blank={})
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing to be said: `name` is that of the wire, with a dot for what is inside another."""
+
+    name: str
+    label: str
+    kind: Kind = OPTIONAL
+    hint: str = ""
+    default: str = ""  # shown where nothing was typed
+    choices: Sequence[tuple[str, str]] = ()
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Fields with what was typed in them, and what is wrong with it."""
+
+    fields: Mapping[str, Field]
+    texts: Mapping[str, str]
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        return self.texts.get(name, "")
+
+    @property
+    def arguments(self) -> list[str]:
+        """The fields that a task's signature has brought."""
+        return [name for name in self.fields if name.startswith("arg:")]
+
+    def touched(self, names: Iterable[str], initial: Mapping[str, str]) -> bool:
+        """Whether any of these says something of its own, or is wrong: then they are not folded away."""
+        return any(
+            name in self.errors
+            or self.text(name) not in ("", initial.get(name, ""), self.fields[name].default)
+            for name in names
+        )
+
+    def wrong(self, errors: Mapping[str, str]) -> "Form":
+        """The same, with errors beside the fields that caused them."""
+        return replace(self, errors={**self.errors, **placed(errors, self.fields)})
+
+    def unplaced(self, errors: Mapping[str, str]) -> list[str]:
+        """What no field of ours has caused."""
+        known = placed(errors, self.fields).values()
+        return [sentence for sentence in errors.values() if sentence not in known]
+
+
+def table(*fields: Field) -> dict[str, Field]:
+    return {each.name: each for each in fields}
+
+
+def typed(form: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """What was sent for these fields."""
+    return {name: str(form[name]) for name in names if name in form}
+
+
+def value_of(one: Field, text: str) -> Any:
+    """What a text says; WrongField if it cannot even be read."""
+    try:
+        return one.kind.read(text)
+    except Invalid as error:
+        raise WrongField(one.name, str(error)) from None
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`backoff.base` inside `backoff`."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        outer, dot, inner = name.partition(".")
+        if dot:
+            found.setdefault(outer, {})[inner] = value
+        else:
+            found[outer] = value
+    return found
+
+
+def flat(answer: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, str]:
+    """The texts of fields, from an answer of ours as JSON."""
+    return {one.name: written(_inside(answer, one.name)) for one in fields}
+
+
+def _inside(answer: Mapping[str, Any], name: str) -> Any:
+    outer, dot, inner = name.partition(".")
+    value = answer.get(outer)
+    return (value or {}).get(inner) if dot else value
+
+
+def placed(errors: Mapping[str, str], fields: Mapping[str, Field]) -> dict[str, str]:
+    """Errors by the nearest field: `backoff.steps.0` stands at `backoff.steps`, `window` at the first of its own."""
+    found: dict[str, str] = {}
+    for name, sentence in errors.items():
+        place = _place(name, fields) or _named_in(sentence, fields)
+        if place is not None:
+            found.setdefault(place, sentence)
+    return found
+
+
+def _place(name: str, fields: Mapping[str, Field]) -> str | None:
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        prefix = ".".join(parts[:length])
+        if prefix in fields:
+            return prefix
+        inside = [each for each in fields if each.startswith(f"{prefix}.")]
+        if inside:
+            return inside[0]
+    return None
+
+
+def _named_in(sentence: str, fields: Mapping[str, Field]) -> str | None:
+    """The first field that a sentence of the rules names: "fixed_delay is for schedules that repeat."."""
+    words = re.findall(r"[a-z_]+(?:\.[a-z_]+)?", sentence)
+    return next((word for word in words if word in fields and word != "name"), None)

@@ -1,0 +1,169 @@
+"""Making a job, editing one, and what the form asks for while somebody types."""
+
+from typing import Any, Final
+
+from pydantic import ValidationError
+from starlette.responses import HTMLResponse, Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import OstinatoError, Stale
+from ostinato.core.zones import zone_names
+from ostinato.scheduler import JobView
+from ostinato.web.forms import arguments, diff, job
+from ostinato.web.forms.editing import JobEditing, answer_of, args_of, here, texts_of
+from ostinato.web.forms.fields import Form, typed
+from ostinato.web.forms.troubles import troubled
+from ostinato.web.routes import get, post
+from ostinato.web.visit import Visit
+from ostinato.wire import job_body
+from ostinato.wire.errors import refused
+from ostinato.wire.job_body import JobBody
+from ostinato.wire.previews import PreviewBody, previewed
+
+SHOWN: Final = 5  # next times beside the schedule
+NEW: Final = "/jobs/new"
+AT_ONCE: Final = ("", "now")
+
+
+# -- a new job
+
+
+def new(visit: Visit) -> Response:
+    """An empty form, or one filled in like another job (`?like=`), or from the address (`?task=`)."""
+    texts = {**job.BEGINNING, **typed(visit.query, job.FIELDS)}
+    if like := visit.query.get("like"):
+        texts = texts_of(visit, answer_of(visit, visit.desk.jobs.get(like))) | {"key": ""}
+    return _form(visit, texts)
+
+
+def make(visit: Visit) -> Response:
+    """Make the job; or show the form again, with what was asked for or what is wrong."""
+    texts = typed(visit.form, visit.form)
+    if visit.form.get("do") != "save":
+        return _form(visit, texts)
+    try:
+        said = job.new_body(texts)
+        body = JobBody.model_validate({**said, "args": args_of(visit, texts)})
+        definition = job_body.new_definition(body, here(visit))
+        unknown = bool(visit.form.get("allow_unknown"))
+        made, is_new = visit.desk.jobs.make(definition, by=visit.by, allow_unknown=unknown)
+    except (OstinatoError, ValidationError) as error:
+        return _form(visit, texts, error)
+    told = "The job is made." if is_new else f"There was a job with the key {made.key} already: this one."
+    return visit.see(f"/jobs/{made.id}", told)
+
+
+# -- a job that is there
+
+
+def edit(visit: Visit) -> Response:
+    view = visit.desk.jobs.get(visit.part("id"))
+    return _form(visit, texts_of(visit, answer_of(visit, view)), view=view)
+
+
+def change(visit: Visit) -> Response:
+    """Show what would change; save it, if that is just what was looked at."""
+    view, texts = visit.desk.jobs.get(visit.part("id")), typed(visit.form, visit.form)
+    if visit.form.get("do") not in ("review", "save"):
+        return _form(visit, texts, view=view)
+    lines = None
+    try:
+        editing = JobEditing.of(visit, view, texts)
+        lines = editing.lines
+        if texts.get("version") != str(view.facts.version):
+            raise Stale(
+                f"Somebody has changed this job since you began: it is at version {view.facts.version} now. What you "
+                "typed is still here; this is how it would change the job as it is now."
+            )
+        if not lines or texts.get("reviewed") != diff.digest(lines):
+            return _form(visit, texts, view=view, lines=lines)
+        editing.save()
+    except (OstinatoError, ValidationError) as error:
+        return _form(visit, texts, error, view=view, lines=lines)
+    return visit.see(f"/jobs/{view.id}", f"Saved: {', '.join(line.name for line in lines)}.")
+
+
+# -- while somebody types
+
+
+def preview(visit: Visit) -> Response:
+    """The next times of a schedule, or what is wrong with it."""
+    texts = typed(visit.query, ("schedule", "timezone"))
+    return _fragment(visit, "preview.html", foreseen=_foreseen(visit, texts))
+
+
+def show_arguments(visit: Visit) -> Response:
+    """The fields for the arguments of a task."""
+    task = visit.query.get("task", "").strip()
+    fields = arguments.fields_of(visit.site.tasks, task)
+    return _fragment(visit, "arguments.html", form=Form(fields, {}), **_about(visit, task))
+
+
+def _fragment(visit: Visit, template: str, **answer: Any) -> Response:
+    return HTMLResponse(visit.site.render(template, visit, **answer))
+
+
+# -- the form
+
+
+def _form(
+    visit: Visit,
+    texts: dict[str, str],
+    error: OstinatoError | ValidationError | None = None,
+    *,
+    view: JobView | None = None,
+    lines: list[diff.Line] | None = None,
+) -> Response:
+    task = texts.get("task", "").strip()
+    form = Form({**job.FIELDS, **arguments.fields_of(visit.site.tasks, task)}, texts)
+    if error is not None:
+        visit, form = troubled(visit, "job", form, error)
+    return visit.page(
+        "job_form.html",
+        form=form,
+        view=view,
+        lines=lines,
+        digest=diff.digest(lines or []),
+        when=job.WHEN,
+        groups=job.GROUPS,
+        foreseen=_foreseen(visit, texts),
+        zones=sorted(zone_names()),
+        tasks=_known_tasks(visit),
+        **_about(visit, task),
+    )
+
+
+def _about(visit: Visit, task: str) -> dict[str, Any]:
+    tasks = visit.site.tasks
+    return {"task": task, "about": arguments.about(tasks, task), "is_open": arguments.is_open(tasks, task)}
+
+
+def _known_tasks(visit: Visit) -> list[str]:
+    elsewhere = {name for worker in visit.desk.workers() for name in worker.task_names}
+    return sorted(elsewhere.union(visit.site.tasks.names()))
+
+
+def _foreseen(visit: Visit, texts: dict[str, str]) -> dict[str, Any]:
+    """What the schedule means: a sentence and the next times, or what is wrong."""
+    schedule = texts.get("schedule", "").strip()
+    zone = texts.get("timezone", "").strip() if job.zone_counts(texts) else ""
+    if schedule.lower() in AT_ONCE:
+        return {"sentence": "once, as soon as it is saved", "times": [], "zone": None, "wrong": ""}
+    try:
+        asked = PreviewBody.model_validate({"schedule": schedule, "timezone": zone or None, "n": SHOWN})
+        found = previewed(asked, here(visit))
+    except OstinatoError as error:
+        return {"sentence": "", "times": [], "zone": None, "wrong": str(error)}
+    except ValidationError as error:
+        return {"sentence": "", "times": [], "zone": None, "wrong": refused(error.errors()).detail}
+    return {"sentence": found.description, "times": found.times, "zone": found.timezone, "wrong": ""}
+
+
+ROUTES: Final = (
+    get(NEW, new, Role.ADMIN),
+    post(NEW, make, Role.ADMIN),
+    get("/jobs/preview", preview),
+    get("/jobs/arguments", show_arguments, Role.ADMIN),
+    get("/jobs/{id}/edit", edit, Role.ADMIN),
+    post("/jobs/{id}/edit", change, Role.ADMIN),
+)
