@@ -6,16 +6,15 @@ shown, and kept in a database.
 """
 
 import os
-import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ostinato.core.auth import REFERENCE
 from ostinato.core.errors import Invalid
 
 LONGEST: Final = 65_536  # bytes of a file that holds a secret
-REFERENCE: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0-\x1f]+")
 HIDDEN: Final = "***"
 
 

@@ -42,10 +42,10 @@ def is_callable(text: str, allow_private: bool) -> bool:
     return not any(each.is_link_local or each.is_multicast or each.is_unspecified for each in ways)
 
 
-def check_url(url: str, what: str, allow_private: bool = True) -> str:
+def check_url(url: str, what: str, allow_private: bool = True, longest: int = LONGEST_URL) -> str:
     """A URL that may be called, as far as can be told before its name is looked up."""
-    if len(url) > LONGEST_URL:
-        raise Invalid(f"{what} is too long: at most {LONGEST_URL} characters.")
+    if len(url) > longest:
+        raise Invalid(f"{what} is too long: at most {longest} characters.")
     if not re.fullmatch(r"[!-~]+", url):
         raise Invalid(f"{what} has characters that cannot stand in a URL; write them as %20 and so on.")
     try:

@@ -14,11 +14,21 @@ OstinatoError
 │   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
 │   ├── SchemaBehind        the database needs `ostinato db upgrade`
 │   └── ForeignDatabase     not ours, or written by a newer version: left untouched
-├── Unreachable             somebody outside does not answer, or may not be called
+├── Unreachable             somebody outside gave no answer that can be used; `transient`: it may later
+│   ├── NotAllowed          what may not be called: a private address, another scheme, a loop of redirects
+│   ├── BadAnswer           it answered with another status than 2xx, or with what cannot be read
+│   └── TooMuch             its answer is larger or deeper than was allowed
+├── BudgetSpent             a provider's budget is used up until a time                (429)
 └── LeaseLost               this worker no longer holds what it was running
 
 A message is a sentence for a person.
 """
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+TRANSIENT: Final = frozenset({408, 425, 429})  # and 5xx: the same request may be answered otherwise later
 
 
 class OstinatoError(Exception):
@@ -78,7 +88,40 @@ class ForeignDatabase(StoreError):
 
 
 class Unreachable(OstinatoError):
-    """Somebody outside does not answer, or may not be called."""
+    """Somebody outside gave no answer that can be used."""
+
+    transient = True  # whether the same request may work later
+
+
+class NotAllowed(Unreachable):
+    """What may not be called at all."""
+
+    transient = False
+
+
+class TooMuch(Unreachable):
+    """An answer that is larger, or deeper, than was allowed."""
+
+    transient = False
+
+
+class BadAnswer(Unreachable):
+    """An answer, but not the one that was asked for. `excerpt` is the beginning of its body."""
+
+    def __init__(
+        self, message: str, status: int, excerpt: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.excerpt, self.headers = status, excerpt, headers or {}
+        self.transient = status in TRANSIENT or status >= 500
+
+
+class BudgetSpent(OstinatoError):
+    """The budget of a provider is used up; the same request may go out at `until`."""
+
+    def __init__(self, provider: str, until: datetime) -> None:
+        super().__init__(f"The budget of {provider} is used up until {until:%Y-%m-%d %H:%M:%S} UTC.")
+        self.provider, self.until = provider, until
 
 
 class LeaseLost(OstinatoError):

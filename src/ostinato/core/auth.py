@@ -1,0 +1,123 @@
+"""How we say who we are to somebody else. Secrets stand here by reference only: where they are, not what they are."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ostinato.core.addresses import check_url
+from ostinato.core.errors import Invalid
+
+REFERENCE: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0-\x1f]+")
+OURS: Final = "env:OSTINATO_"  # the database's password, the key of tokens: nobody else's business
+TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")  # a header's name, as HTTP has it
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """`Authorization: Bearer …`"""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Basic:
+    """`Authorization: Basic …`"""
+
+    username: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class InHeader:
+    """A header of its own, such as `X-Api-Key`."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class InQuery:
+    """A parameter of the URL."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """OAuth 2: a token is asked for with an id and a secret, and sent as a bearer's."""
+
+    token_url: str
+    client_id: str
+    client_secret: str
+    scope: str = ""
+
+
+Auth = Bearer | Basic | InHeader | InQuery | ClientCredentials
+
+FIELDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # by type: needed, and possible
+    "bearer": (("token",), ()),
+    "basic": (("username", "password"), ()),
+    "header": (("name", "value"), ()),
+    "query": (("name", "value"), ()),
+    "oauth2_client_credentials": (("tokenUrl", "clientId", "clientSecret"), ("scope",)),
+}
+SPELLINGS: Final = {"token_url": "tokenUrl", "client_id": "clientId", "client_secret": "clientSecret"}
+
+
+def parse_auth(given: object, what: str = "auth") -> Auth:
+    """The `auth` of a definition; refused with the name of the field that is wrong."""
+    if not isinstance(given, Mapping):
+        raise Invalid(f"{what} must be an object with a type: {', '.join(FIELDS)}.")
+    said = {SPELLINGS.get(str(name), str(name)): value for name, value in given.items()}
+    kind = said.pop("type", None)
+    if not isinstance(kind, str) or kind not in FIELDS:
+        raise Invalid(f"{what}.type must be one of {', '.join(FIELDS)}, not {kind!r}.")
+    needed, possible = FIELDS[kind]
+    for name in said:
+        if name not in needed + possible:
+            raise Invalid(f"{what}.{name} is not known for {kind}; known: {', '.join(needed + possible)}.")
+    for name in needed + possible:
+        value = said.get(name, "" if name in possible else None)
+        if not isinstance(value, str) or (name in needed and not value):
+            raise Invalid(f"{what}.{name} is missing, or is not text; {kind} needs {', '.join(needed)}.")
+        said[name] = value
+    return _made(kind, said, what)
+
+
+def check_reference(text: object, what: str) -> str:
+    """Where a secret is. One that is written out is refused, and not repeated."""
+    if not isinstance(text, str) or not REFERENCE.fullmatch(text):
+        raise Invalid(f"{what} must say where the secret is, env:NAME or file:PATH, and not what it is.")
+    if text.startswith(OURS):
+        raise Invalid(
+            f"{what} must not name a setting of Ostinato's own ({text}); nobody else is told these."
+        )
+    return text
+
+
+def check_header_name(name: str, what: str) -> str:
+    if not TOKEN.fullmatch(name):
+        raise Invalid(f"{what} must be the name of a header: letters, digits and dashes.")
+    return name
+
+
+def _made(kind: str, said: Mapping[str, str], what: str) -> Auth:
+    match kind:
+        case "bearer":
+            return Bearer(check_reference(said["token"], f"{what}.token"))
+        case "basic":
+            return Basic(said["username"], check_reference(said["password"], f"{what}.password"))
+        case "header":
+            name = check_header_name(said["name"], f"{what}.name")
+            return InHeader(name, check_reference(said["value"], f"{what}.value"))
+        case "query":
+            return InQuery(said["name"], check_reference(said["value"], f"{what}.value"))
+        case _:
+            return ClientCredentials(
+                check_url(said["tokenUrl"], f"{what}.tokenUrl"),
+                said["clientId"],
+                check_reference(said["clientSecret"], f"{what}.clientSecret"),
+                said["scope"],
+            )

@@ -1,0 +1,260 @@
+"""Requests that leave this process, hop by hop."""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from ostinato.clock import Clock, SystemClock
+from ostinato.core.addresses import check_url
+from ostinato.core.errors import Invalid, NotAllowed, TooMuch, Unreachable
+from ostinato.core.urls import Hop, follow, host_of, with_params
+from ostinato.outgoing.credentials import Credentials, Shown
+from ostinato.outgoing.gate import Admission, Gate, OpenGate
+from ostinato.outgoing.reply import Bounds, Patience, Reply
+
+if TYPE_CHECKING:
+    import httpcore2
+
+AGENT: Final = "Ostinato"
+LONGEST_URL: Final = 16_384  # cursors can be long
+SAFE: Final = frozenset({"GET", "HEAD"})  # may be sent again over another connection
+UNAUTHORIZED: Final = 401
+HEADER_VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[ \t!-~\x80-\xff]*[!-~\x80-\xff])?)?")
+HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+ANYBODY: Final = Credentials()
+WAITS_FOR_A_BUDGET: Final = 2.0  # seconds; longer, and the run is better deferred
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; the body no longer than was asked for."""
+
+    status: int
+    body: bytes = b""
+
+    @property
+    def good(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class Outgoing:
+    """Requests that leave this process. To be used on one loop, and closed."""
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool = False,
+        verify: ssl.SSLContext | bool = True,
+        gate: Gate = OpenGate(),  # noqa: B008  it holds nothing
+        clock: Clock = SystemClock(),  # noqa: B008
+    ) -> None:
+        self._allow_private, self._verify, self._gate, self._clock = allow_private, verify, gate, clock
+        self._pool: httpcore2.AsyncConnectionPool | None = None
+
+    async def call(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] = {},
+        body: bytes = b"",
+        seconds: float = 10.0,
+        most: int = 0,
+    ) -> Answer:
+        """Send one request and read at most so many bytes of its answer. A redirect is an answer like any other."""
+        bounds = Bounds(begin=seconds, silence=seconds, total=seconds, redirects=-1)
+        alone = {"Connection": "close", "Accept-Encoding": "identity"}
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self.request(
+                    method, url, headers=alone | dict(headers), body=body, bounds=bounds, patience=0
+                ) as reply,
+            ):
+                return Answer(reply.status, await _read(reply, most))
+        except TimeoutError:
+            raise Unreachable(f"There was no answer within {seconds:g} s.") from None
+
+    @asynccontextmanager
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] = {},
+        body: bytes = b"",
+        credentials: Credentials = ANYBODY,
+        bounds: Bounds = Bounds(),  # noqa: B008  a frozen value
+        patience: float = WAITS_FOR_A_BUDGET,
+        secrets: Iterable[str] = (),
+    ) -> AsyncIterator[Reply]:
+        """Send a request, follow where its answers lead (`bounds.redirects` times; -1: not at all), give the last.
+
+        `patience` is how many seconds to wait for the budget of a provider before BudgetSpent is raised; `secrets`
+        are parts of the headers or of the URL that no error may show.
+        """
+        usual = {"user-agent": AGENT, "accept-encoding": "gzip, deflate", "accept": "*/*"}
+        given = {name.lower(): (name, value) for name, value in headers.items()}
+        sent = {name: value for name, value in usual.items() if name not in given} | dict(given.values())
+        first = Hop(method.upper(), with_params(url, params), sent, body, trusted=True)
+        shown = await credentials.shown(self)
+        reply = await self._followed(first, shown, bounds, patience, secrets)
+        if reply.status == UNAUTHORIZED and credentials.refused():
+            await reply.close()
+            shown = await credentials.shown(self)
+            reply = await self._followed(first, shown, bounds, patience, secrets)
+        try:
+            yield reply
+        finally:
+            await reply.close()
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.aclose()
+
+    # -- hop by hop
+
+    async def _followed(
+        self, hop: Hop, shown: Shown, bounds: Bounds, patience: float, secrets: Iterable[str]
+    ) -> Reply:
+        hops, waiting = 0, Patience(host_of(hop.url), bounds.total)
+        hidden = [*secrets, *shown.secrets]
+        while True:
+            reply = await self._hop(hop, shown, bounds, waiting, patience, hops, hidden)
+            hops = reply.hops
+            location = reply.headers.get("location")
+            try:
+                further = None if bounds.redirects < 0 else follow(hop, reply.status, location)
+            except ValueError:
+                await reply.close()
+                raise NotAllowed(f"{waiting.host} redirects to what is no URL.") from None
+            if further is None:
+                return reply
+            await reply.discard()
+            if hops > bounds.redirects:
+                raise NotAllowed(f"{waiting.host} redirects more than {bounds.redirects} times.")
+            hop = further
+            waiting.host = host_of(hop.url)
+
+    async def _hop(
+        self,
+        hop: Hop,
+        shown: Shown,
+        bounds: Bounds,
+        waiting: Patience,
+        patience: float,
+        hops: int,
+        hidden: list[str],
+    ) -> Reply:
+        """One request and the head of its answer; once more if a connection that was kept turns out to be closed."""
+        try:
+            check_url(hop.url, "The URL", self._allow_private, LONGEST_URL)
+        except Invalid as error:
+            raise NotAllowed(str(error)) from None
+        may_repeat = hop.method in SAFE
+        while True:
+            admission = await self._gate.admit(host_of(hop.url), patience)
+            try:
+                hops += 1
+                dressed, secrets = _dressed(hop, shown, admission)
+                answer = await waiting.for_(self._sent(dressed, waiting.host, may_repeat), bounds.begin)
+            finally:
+                if admission is not None:
+                    admission.over()
+            if answer is not None:
+                return Reply(answer, hop.url, bounds, waiting, self._clock.now(), hops, [*hidden, *secrets])
+            may_repeat = False
+
+    async def _sent(self, hop: Hop, host: str, may_repeat: bool) -> "httpcore2.Response | None":
+        """The answer; None where nobody was at the other end of a connection that was kept."""
+        import httpcore2
+
+        from ostinato.outgoing.network import OPENED
+
+        opened: list[str] = []
+        mark = OPENED.set(opened)
+        try:
+            return await self._opened().handle_async_request(_request(hop))
+        except httpcore2.LocalProtocolError:
+            raise NotAllowed("The request cannot be sent: one of its headers is not legal.") from None
+        except (httpcore2.RemoteProtocolError, httpcore2.ReadError, httpcore2.WriteError) as error:
+            if may_repeat and not opened:
+                return None
+            raise _trouble(error, host) from None
+        except httpcore2.ConnectError as error:
+            raise Unreachable(str(error) or f"Nobody answers at {host}.") from None
+        except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.UnsupportedProtocol) as error:
+            raise Unreachable(f"There was no answer from {host}: {type(error).__name__}.") from None
+        finally:
+            OPENED.reset(mark)
+
+    def _opened(self) -> "httpcore2.AsyncConnectionPool":
+        if self._pool is None:
+            from ostinato.outgoing.network import connections
+
+            self._pool = connections(self._verify, self._allow_private)
+        return self._pool
+
+
+def _trouble(error: Exception, host: str) -> Unreachable:
+    said = str(error)
+    if "too long" in said or "too large" in said.lower() or "exceeded" in said:
+        return TooMuch(f"The head of {host}'s answer is too large.")
+    if "disconnected" in said or not said:
+        return Unreachable(f"{host} closed the connection without an answer.")
+    return Unreachable(f"{host} did not answer in HTTP.")
+
+
+def _dressed(hop: Hop, shown: Shown, admission: Admission | None) -> tuple[Hop, list[str]]:
+    """With what says who we are: to the origin that was asked, and the key of the provider to its hosts."""
+    dress = Shown()
+    if admission is not None and admission.key is not None:
+        dress.add(admission.key)
+    if hop.trusted:
+        dress.headers |= shown.headers
+        dress.params += shown.params
+    named = {name.lower() for name in hop.headers}
+    more = {name: value for name, value in dress.headers.items() if name.lower() not in named}
+    there = {part.partition("=")[0] for part in urlsplit(hop.url).query.split("&")}
+    url = with_params(hop.url, [(name, value) for name, value in dress.params if name not in there])
+    return replace(hop, url=url, headers={**hop.headers, **more}), dress.secrets
+
+
+def _request(hop: Hop) -> "httpcore2.Request":
+    import httpcore2
+
+    parts = urlsplit(hop.url)
+    port = f":{parts.port}" if parts.port else ""
+    name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    headers = [("Host", f"{name}{port}"), *hop.headers.items()]
+    if hop.body or hop.method in ("POST", "PUT", "PATCH"):
+        headers.append(("Content-Length", str(len(hop.body))))
+    for name, value in headers:
+        if not HEADER_NAME.fullmatch(name) or not HEADER_VALUE.fullmatch(value):
+            raise Invalid(f"The header {name[:100]!r} has letters that cannot stand in a header.")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    url = httpcore2.URL(
+        scheme=parts.scheme.encode(),
+        host=(parts.hostname or "").encode(),
+        port=parts.port,
+        target=target.encode(),
+    )
+    raw = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
+    return httpcore2.Request(hop.method.encode(), url, headers=raw, content=hop.body)
+
+
+async def _read(reply: Reply, most: int) -> bytes:
+    read = b""
+    while len(read) < most:
+        part = await reply.read(most - len(read))
+        if not part:
+            break
+        read += part
+    return read

@@ -1,0 +1,79 @@
+"""Connections: only to addresses that were looked up and checked. (Imported late: most processes call nobody.)"""
+
+import asyncio
+import socket
+import ssl
+from contextvars import ContextVar
+from typing import Any, Final
+
+import httpcore2
+
+from ostinato.core.addresses import is_callable
+from ostinato.core.errors import NotAllowed, Unreachable
+
+CONNECT_WITHIN: Final = 5.0  # seconds for each address of a name
+MOST_ADDRESSES: Final = 8  # of a name that are tried
+MOST_CONNECTIONS: Final = 200
+MOST_IDLE: Final = 50
+IDLE_FOR: Final = 15.0  # seconds
+
+# How many connections the request of this asyncio task has opened: none, and it was sent over one that was kept.
+OPENED: ContextVar[list[str] | None] = ContextVar("ostinato_opened", default=None)
+
+
+class Checked(httpcore2.AsyncNetworkBackend):
+    """Connects to addresses that were looked up and checked."""
+
+    def __init__(self, allow_private: bool) -> None:
+        self._allow_private = allow_private
+        self._network = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
+    ) -> httpcore2.AsyncNetworkStream:
+        opened = OPENED.get()
+        if opened is not None:
+            opened.append(host)
+        last: Exception | None = None
+        for address in (await addresses(host, port, self._allow_private))[:MOST_ADDRESSES]:
+            try:
+                return await self._network.connect_tcp(address, port, CONNECT_WITHIN, *args, **options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                last = error
+        raise httpcore2.ConnectError(f"Nobody answers at {host}, port {port}.") from last
+
+    async def sleep(self, seconds: float) -> None:
+        await self._network.sleep(seconds)
+
+
+def connections(verify: ssl.SSLContext | bool, allow_private: bool) -> httpcore2.AsyncConnectionPool:
+    """Kept for the next request to the same scheme, host and port: their address was checked when they were made."""
+    return httpcore2.AsyncConnectionPool(
+        ssl_context=_trust(verify),
+        network_backend=Checked(allow_private),
+        max_connections=MOST_CONNECTIONS,
+        max_keepalive_connections=MOST_IDLE,
+        keepalive_expiry=IDLE_FOR,
+    )
+
+
+def _trust(verify: ssl.SSLContext | bool) -> ssl.SSLContext:
+    if isinstance(verify, ssl.SSLContext):
+        return verify
+    import httpx2
+
+    return httpx2.create_ssl_context(verify, trust_env=False)
+
+
+async def addresses(host: str, port: int, allow_private: bool) -> list[str]:
+    """What a name means now; refused if any of it may not be called."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise Unreachable(f"The name {host} is not known.") from None
+    meant = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+    if not all(is_callable(address, allow_private) for address in meant):
+        raise NotAllowed(
+            f"{host} leads into a private network; OSTINATO_ALLOW_PRIVATE_ADDRESSES would let it."
+        )
+    return meant

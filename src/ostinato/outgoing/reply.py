@@ -1,0 +1,219 @@
+"""An answer while it comes in: its head, and its body in parts, within bounds."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ostinato.core.errors import BadAnswer, TooMuch, Unreachable
+from ostinato.core.pace import Asked, asked_of
+from ostinato.core.payload import cut
+from ostinato.outgoing.decoding import unpacker
+
+if TYPE_CHECKING:
+    import httpcore2
+
+MIB: Final = 1024 * 1024
+EXCERPT: Final = 500  # bytes of a body that are shown
+SHORT: Final = 4096
+DEEPEST: Final = 100  # lists and objects in each other
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a request may cost. Time is what we wait for them, not what we do between two parts."""
+
+    begin: float = 30.0  # seconds until the answer of a hop begins, connecting included
+    silence: float = 30.0  # seconds between two parts
+    total: float = 300.0  # seconds in all, redirects included
+    received: int = 50 * MIB  # bytes, as they come
+    unpacked: int = 200 * MIB  # bytes, unpacked
+    redirects: int = 5
+
+
+class Patience:
+    """The time that is left to wait for one request."""
+
+    def __init__(self, host: str, total: float) -> None:
+        self.host, self._total, self._left = host, total, total
+
+    async def for_(self, coming: Awaitable[T], seconds: float) -> T:
+        """Wait for something from the other side, but not longer than so many seconds, nor than what is left."""
+        began, most = time.monotonic(), min(seconds, self._left)
+        try:
+            async with asyncio.timeout(most):
+                return await coming
+        except TimeoutError:
+            if most < seconds:
+                raise Unreachable(f"{self.host} took more than {self._total:g} s in all.") from None
+            raise Unreachable(f"{self.host} sent nothing for {seconds:g} s.") from None
+        finally:
+            self._left -= time.monotonic() - began
+
+
+class Reply:
+    """An answer. It is read once, inside the `async with` that gave it."""
+
+    def __init__(
+        self,
+        answer: "httpcore2.Response",
+        url: str,
+        bounds: Bounds,
+        patience: Patience,
+        now: datetime,
+        hops: int,
+        secrets: Iterable[str],
+    ) -> None:
+        self.status: int = answer.status
+        self.headers: Mapping[str, str] = _headers(answer.headers)
+        self.url = url  # the last one, after redirects
+        self.hops = hops  # requests that it took
+        self.received = 0  # bytes so far, as they came
+        self.unpacked = 0
+        self._answer, self._bounds, self._patience, self._now = answer, bounds, patience, now
+        self._secrets = tuple(secrets)
+        self._parts = self._all_parts()
+        self._rest = b""
+
+    @property
+    def good(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def asked(self) -> Asked:
+        """What it asks for: to wait so long; and how many requests are left."""
+        return asked_of(self.status, self.headers, self._now)
+
+    def parts(self) -> AsyncIterator[bytes]:
+        """The body, unpacked, as it comes: none of the parts is empty or larger than 64 KiB."""
+        return self._parts
+
+    async def read(self, size: int = -1) -> bytes:
+        """The whole body, or the next part of at most `size` bytes; empty at its end."""
+        if size < 0:
+            rest, self._rest = self._rest, b""
+            return rest + b"".join([part async for part in self._parts])
+        if not self._rest:
+            self._rest = await anext(self._parts, b"")
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
+
+    async def json(self) -> Any:
+        """The whole body as JSON; BadAnswer with its beginning if it is none."""
+        body = await self.read()
+        try:
+            return parse_json(body, self._patience.host)
+        except BadAnswer as error:
+            raise self._bad(str(error), body) from None
+
+    async def require_good(self) -> None:
+        """BadAnswer unless it is 2xx."""
+        if not self.good:
+            body = await self._beginning()
+            raise self._bad(f"{self._patience.host} answered {self.status}.", body)
+
+    def bad(self, message: str, body: bytes = b"") -> BadAnswer:
+        """An error about this answer, with the beginning of its body, in which no secret of ours is shown."""
+        return self._bad(message, body)
+
+    async def discard(self) -> None:
+        """Not needed. A short body is read, so that the connection can be used again."""
+        if self.headers.get("content-length", "").isdigit() and int(self.headers["content-length"]) <= SHORT:
+            await self._beginning()
+        await self.close()
+
+    async def close(self) -> None:
+        async with aclosing(self._parts):
+            await self._answer.aclose()
+
+    def _bad(self, message: str, body: bytes) -> BadAnswer:
+        text = body[:EXCERPT].decode("utf-8", "replace")
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        text = cut(text.strip(), EXCERPT)
+        shown = f"{message} It begins: {text}" if text else message
+        return BadAnswer(shown, self.status, text, self.headers)
+
+    async def _beginning(self) -> bytes:
+        """Some of the body, as far as there is one: it only illustrates."""
+        body = b""
+        try:
+            async for part in self._parts:
+                body += part
+                if len(body) >= SHORT:
+                    break
+        except Unreachable:
+            return body
+        return body
+
+    async def _all_parts(self) -> AsyncGenerator[bytes, None]:
+        unpack, incoming = unpacker(self.headers.get("content-encoding", "")), aiter(self._answer.stream)  # type: ignore[arg-type]
+        over = False
+        while not over:
+            packed = await self._patience.for_(_next(incoming, self._patience.host), self._bounds.silence)
+            over = not packed
+            self.received += len(packed)
+            if self.received > self._bounds.received:
+                raise TooMuch(f"The answer is larger than {self._bounds.received:,} bytes.")
+            for part in unpack(packed):
+                self.unpacked += len(part)
+                if self.unpacked > self._bounds.unpacked:
+                    raise TooMuch(f"The answer unpacks to more than {self._bounds.unpacked:,} bytes.")
+                yield part
+
+
+def parse_json(body: bytes, whose: str, deepest: int = DEEPEST) -> Any:
+    """A value from JSON; not deeper than is good for us."""
+    try:
+        value = json.loads(body)
+    except RecursionError:
+        raise TooMuch(f"{whose} answered with JSON that is nested too deep.") from None
+    except ValueError:  # UnicodeDecodeError is one
+        raise BadAnswer(f"{whose} did not answer with JSON.", 200) from None
+    if _is_deeper(value, deepest):
+        raise TooMuch(f"{whose} answered with JSON that is nested more than {deepest} deep.")
+    return value
+
+
+def _is_deeper(value: object, deepest: int) -> bool:
+    """Level by level: what is deep may be too deep to walk down."""
+    level = [value]
+    for _ in range(deepest):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+async def _next(incoming: AsyncIterator[bytes], host: str) -> bytes:
+    import httpcore2
+
+    try:
+        async for part in incoming:
+            if part:
+                return part
+    except httpcore2.RemoteProtocolError:
+        raise Unreachable(f"{host} ended its answer before it was whole.") from None
+    except httpcore2.NetworkError:
+        raise Unreachable(f"The connection to {host} was cut in the middle of its answer.") from None
+    return b""
+
+
+def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
