@@ -9,6 +9,7 @@ from ostinato.clock import Clock
 from ostinato.core.checks import check_queue_name
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Event, Luck, Status
+from ostinato.scheduler.checkup import Finding, check_up
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
 from ostinato.scheduler.hooks import HookDesk
@@ -122,6 +123,10 @@ class Scheduler:
         if max_queued is not None and max_queued < 1:
             raise Invalid(f"max_queued must be 1 or more, not {max_queued}.")
         self._store.workers.bound_queue(name, max_queued, self._clock.now(), by)
+
+    def check_up(self) -> list[Finding]:
+        """The doctor's findings: what is well, what is not, and what to do."""
+        return check_up(self._store)
 
     def problems(self) -> list[str]:
         """What does not add up in the database."""

@@ -21,6 +21,7 @@ from ostinato.core.errors import Forbidden, NotFound, OstinatoError
 from ostinato.scheduler import Scheduler
 from ostinato.task import Registry
 from ostinato.web import charts, login, overview, words
+from ostinato.web import settings as settings_page
 from ostinato.web.files import Files
 from ostinato.web.forms import pages as forms
 from ostinato.web.guard import read_form, require_own_form
@@ -35,6 +36,7 @@ ROUTES: Final[Sequence[Route]] = (
     *login.ROUTES,
     *overview.ROUTES,
     *forms.ROUTES,
+    *settings_page.ROUTES,
 )
 NAVIGATION: Final = (  # those that have a route
     ("/", "Overview"),
