@@ -37,6 +37,7 @@ SCALARS = {
     "body": "", "caller": "ann", "code": 200, "fingerprint": "0", "forgotten": NOW, "headers": "{}", "stale": NOW,
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
     "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "", "after_number": 0,
+    "inactive_at": None, "nodes": "[]", "workflow_version": 7,
 }  # fmt: skip
 BEFORE_AN_ID = {
     "list_live",

@@ -6,7 +6,19 @@ from typing import Final
 from fastapi import APIRouter, FastAPI
 
 from ostinato.access.credentials import Recognise, anybody
-from ostinato.api import control, docs, executions, hooks, jobs, keys, live, logs, statistics, workers
+from ostinato.api import (
+    control,
+    docs,
+    executions,
+    hooks,
+    jobs,
+    keys,
+    live,
+    logs,
+    statistics,
+    workers,
+    workflows,
+)
 from ostinato.api.caller import OPEN, Doorkeeper
 from ostinato.api.document import Api
 from ostinato.api.failures import RESPONSES, answer_errors
@@ -27,6 +39,7 @@ ROUTERS: Final = (
     keys.router,
     hooks.router,
     live.router,
+    workflows.router,
 )
 
 

@@ -16,6 +16,7 @@ from ostinato.cli.moving import export, incoming
 from ostinato.cli.operating import queue, stats, top, workers
 from ostinato.cli.show import plain
 from ostinato.cli.verbs import DatabaseOption
+from ostinato.cli.workflows import workflow
 from ostinato.core.errors import OstinatoError
 
 cli = typer.Typer(
@@ -28,7 +29,7 @@ cli = typer.Typer(
 database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "queue": queue, "key": key, "token": token, "db": database, "config": config,
-    "import": incoming,
+    "import": incoming, "workflow": workflow,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

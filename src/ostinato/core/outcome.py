@@ -63,4 +63,9 @@ class Deferred:
     until: datetime
 
 
-Outcome = Completed | Failed | TimedOut | Cancelled | Lost | Interrupted | Deferred
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The run of a workflow has begun: from here on nobody holds it, and it waits for its steps."""
+
+
+Outcome = Completed | Failed | TimedOut | Cancelled | Lost | Interrupted | Deferred | Begun

@@ -20,6 +20,7 @@ from ostinato.scheduler.metrics import Gauges, Metrics, metrics
 from ostinato.scheduler.pages import PAGE
 from ostinato.scheduler.repeats import Repeats
 from ostinato.scheduler.sessions import SessionDesk
+from ostinato.scheduler.workflows import WorkflowDesk
 from ostinato.store.feed import Feed, is_wanted
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
@@ -39,13 +40,15 @@ class Scheduler:
         tasks: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._store, self._clock, self.app = store, clock, app
-        self.jobs = JobDesk(store, clock, luck, app, KnownTasks(store, clock, tasks))
+        known = KnownTasks(store, clock, tasks)
+        self.jobs = JobDesk(store, clock, luck, app, known)
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.declarations = Declarations(store, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)
         self.sessions = SessionDesk(store, clock)
         self.hooks = HookDesk(store, clock, luck, self.jobs)
         self.repeats = Repeats(store, clock)
+        self.workflows = WorkflowDesk(store, clock, self.jobs, known, app)
 
     def now(self) -> datetime:
         """The time by the one clock."""

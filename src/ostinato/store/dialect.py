@@ -35,7 +35,7 @@ from ostinato.core.ids import uuid_of
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues api_keys sessions hooks outbox answers logs log_sizes "
-    "meta job_status".split()
+    "workflows workflow_versions meta job_status".split()
 )
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

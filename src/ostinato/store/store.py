@@ -20,6 +20,7 @@ from ostinato.store.sessions import Sessions
 from ostinato.store.statistics import Statistics
 from ostinato.store.traces import Traces
 from ostinato.store.workers import Workers
+from ostinato.store.workflows import Workflows
 
 # Every statement, one file per subject. The columns of a table are always named in the order of the fields of their
 # value (core/model.py); tests/store/test_queries.py holds both sides to it and runs each statement on both databases.
@@ -47,6 +48,7 @@ class Store:
         self.statistics = Statistics(database)
         self.traces = Traces(database)
         self.logs = Logs(database)
+        self.workflows = Workflows(database, luck)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

@@ -5,10 +5,10 @@ import traceback
 from collections.abc import Callable
 from datetime import datetime
 
-from ostinato.core.outcome import Completed, Deferred, Error, Failed, Outcome
+from ostinato.core.outcome import Begun, Completed, Deferred, Error, Failed, Outcome
 from ostinato.core.payload import cut, encode_result
 from ostinato.task.context import Context
-from ostinato.task.signals import Defer, GiveUp, RetryLater, Signal
+from ostinato.task.signals import Begin, Defer, GiveUp, RetryLater, Signal
 from ostinato.task.task import Task
 
 MESSAGE_LIMIT = 8 * 1024  # characters
@@ -51,6 +51,8 @@ def of_error(error: BaseException, now: Now) -> Outcome:
             return Failed(described(error), retry_in=error.delay)
         case GiveUp():
             return Failed(described(error), final=True)
+        case Begin():
+            return Begun()
         case _:
             return Failed(described(error))
 

@@ -21,6 +21,10 @@ class Signal(Exception):
     """The root of what a task may say instead of a result."""
 
 
+class Begin(Signal):
+    """For the task `workflow`: let go of the run, and queue its first steps."""
+
+
 class GiveUp(Signal):
     """This will not work, however often it is tried."""
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ostinato.task import Task
 
-NAMES: Final[tuple[str, ...]] = ()
+NAMES: Final[tuple[str, ...]] = ("workflow",)
 
 
 def load(name: str) -> Task[..., Any]:

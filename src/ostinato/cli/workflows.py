@@ -1,0 +1,157 @@
+"""`ostinato workflow …`: workflows from a file, by name."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ostinato.cli.door import path
+from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, Shown
+from ostinato.cli.times import at_length, when
+from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import Invalid
+
+workflow = typer.Typer(help="Workflows: apply, look at, run.", rich_markup_mode=None)
+
+WorkflowArgument = Annotated[
+    str, typer.Argument(metavar="WORKFLOW", help="The id of a workflow, or its name.")
+]
+
+
+@workflow.command("apply")
+@verb
+def apply_workflow(
+    desk: Desk,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSON or YAML: name, nodes …; or a list of such.")
+    ],
+    allow_unknown: Annotated[
+        bool, typer.Option("--allow-unknown", help="Also tasks that no worker is known to have.")
+    ] = False,
+) -> None:
+    """Make the workflows of a file, or bring those of the same names in line."""
+    answers = [_applied(desk, each, allow_unknown) for each in _read(file)]
+    desk.tell(
+        answers,
+        lambda done: Sentences(
+            [f"Workflow {each['name']} ({each['id']}), version {each['version']}." for each in done]
+        ),
+    )
+
+
+@workflow.command("list")
+@verb
+def list_workflows(desk: Desk) -> None:
+    """Every workflow."""
+    now = desk.now()
+    columns = (
+        Column("Id", lambda row: row["id"], right=True),
+        Column("Name", lambda row: row["name"], cut=True),
+        Column("Active", lambda row: row["active"]),
+        Column("Version", lambda row: row["version"], right=True),
+        Column("Nodes", lambda row: len(row["nodes"]), right=True, spare=2),
+        Column("Changed", lambda row: when(row["updated_at"], now), spare=1),
+    )
+    answer = desk.get("/workflows", limit=250)
+    desk.tell(answer, lambda told: Listing(columns, told["workflows"], "There are no workflows."))
+
+
+@workflow.command("show")
+@verb
+def show_workflow(desk: Desk, workflow: WorkflowArgument) -> None:
+    """One workflow, with its nodes."""
+    answer = desk.get(path("workflows", workflow))
+    desk.tell(answer, lambda told: _whole(told, desk))
+
+
+@workflow.command("run")
+@verb
+def run_workflow(
+    desk: Desk,
+    workflow: WorkflowArgument,
+    payload: Annotated[
+        str | None,
+        typer.Option("--payload", metavar="JSON", help='What the trigger brings: {"region": "eu"}'),
+    ] = None,
+    trigger: Annotated[
+        str | None, typer.Option("--trigger", metavar="NODE", help="One trigger node, of several.")
+    ] = None,
+) -> None:
+    """Start it now, as a job of its own."""
+    body = {"payload": _object(payload)} | ({} if trigger is None else {"trigger": trigger})
+    answer = desk.post(path("workflows", workflow, "run"), body)
+    desk.tell(
+        answer,
+        lambda told: Sentences([f"Workflow {told['name']} runs as the job {told['job_id']}."]),
+    )
+
+
+@workflow.command("delete")
+@verb
+def delete_workflow(desk: Desk, workflow: WorkflowArgument) -> None:
+    """Delete it; what runs goes on."""
+    answer = desk.ask("DELETE", path("workflows", workflow))
+    desk.tell(answer, lambda told: Sentences([told["message"]]))
+
+
+def _applied(desk: Desk, wanted: dict[str, Any], allow_unknown: bool) -> Any:
+    known = [each["name"] for each in _all(desk)]
+    if wanted["name"] in known:
+        where = path("workflows", wanted["name"])
+        return desk.ask("PUT", where, body=wanted, query={"allow_unknown": allow_unknown})
+    return desk.post("/workflows", wanted, allow_unknown=allow_unknown)
+
+
+def _all(desk: Desk) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while page := desk.get("/workflows", limit=250, after=found[-1]["id"] if found else 0)["workflows"]:
+        found += page
+    return found
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    import yaml  # JSON is YAML too, but for its errors
+
+    try:
+        text = file.read_text("utf-8")
+        read = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise Invalid(f"{file} is neither JSON nor YAML: {error}") from None
+    wanted = read if isinstance(read, list) else [read]
+    for each in wanted:
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            raise Invalid(f"{file}: a workflow is an object with a name and nodes.")
+    return wanted
+
+
+def _object(text: str | None) -> Any:
+    try:
+        read = json.loads(text or "{}")
+    except ValueError as error:
+        raise Invalid(f"--payload is not JSON: {error}.") from None
+    if not isinstance(read, dict):
+        raise Invalid('--payload is an object, such as {"region": "eu"}.')
+    return read
+
+
+def _whole(told: dict[str, Any], desk: Desk) -> Shown:
+    columns = (
+        Column("Node", lambda row: row["id"]),
+        Column("Is", lambda row: row.get("task") or row["type"]),
+        Column("After", lambda row: ", ".join(row.get("after", []))),
+        Column("When", lambda row: row.get("when"), cut=True),
+        Column("Args", lambda row: row.get("args"), cut=True, spare=1),
+    )
+    facts = {
+        "Workflow": told["id"],
+        "Name": told["name"],
+        "About": told["description"],
+        "Version": told["version"],
+        "Active": told["active"],
+        "Made": at_length(told["created_at"], desk.now()),
+        "Changed": at_length(told["updated_at"], desk.now()),
+    }
+    return Several([Facts(facts), Sentences([""]), Listing(columns, told["nodes"], "")])

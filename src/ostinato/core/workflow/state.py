@@ -1,0 +1,61 @@
+"""How far a run of a workflow has come: kept as the checkpoint of its live row, handed on to its next attempt.
+
+Only what other nodes refer to is kept of what the steps returned; the results themselves stand in history.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ostinato.core.payload import decode, encode
+
+MOST = 4 * 1024 * 1024  # bytes of what is referred to, of all steps together
+
+
+class StepState(StrEnum):
+    """What became of a node. One that is not named yet waits, or is live."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"  # its condition was false, or all that it comes after was skipped
+    BLOCKED = "blocked"  # something that it comes after did not complete
+
+
+@dataclass(slots=True)
+class RunState:
+    """One run under way. A rule changes only the copy that it has read."""
+
+    workflow: int
+    version: int
+    name: str = ""
+    states: dict[str, StepState] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)  # by the text of the reference
+    attempts: dict[str, int] = field(default_factory=dict)  # the last one of each step
+    errors: dict[str, str] = field(default_factory=dict)  # why steps failed, for the run's own message
+    timed_out: bool = False  # its steps were asked to stop
+
+    @classmethod
+    def read(cls, text: str | None) -> "RunState | None":
+        """As it was kept; None for a run that has not begun, or begins anew."""
+        kept = {} if text is None else decode(text, "checkpoint")
+        if "workflow" not in kept:
+            return None
+        states = {name: StepState(state) for name, state in kept.pop("states", {}).items()}
+        return cls(states=states, **kept)
+
+    def write(self) -> str:
+        kept: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return encode({name: each for name, each in kept.items() if each}, "checkpoint", MOST)
+
+
+def attempts_of(text: str | None) -> Mapping[str, int]:
+    """The last attempt of each step, also of a run that begins anew: numbers never repeat."""
+    return {} if text is None else decode(text, "checkpoint").get("attempts", {})
+
+
+def begun_anew(text: str | None) -> str | None:
+    """The checkpoint of a run that is to begin from the start."""
+    attempts = attempts_of(text)
+    return encode({"attempts": attempts}, "checkpoint") if attempts else None

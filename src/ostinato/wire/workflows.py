@@ -1,0 +1,106 @@
+"""Workflows, in and out."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ostinato.scheduler import JobView
+from ostinato.scheduler.workflows import WorkflowView
+from ostinato.wire.words import Switch, Text, Words
+
+Nodes = list[dict[str, Any]]
+
+
+class WorkflowBody(Words):
+    """A workflow to be made. Its nodes are checked as a whole, each place by its name."""
+
+    name: Text = Field(description="Unique among all workflows.", max_length=200)
+    nodes: Nodes = Field(description="Triggers and tasks: docs/guides/workflows.md.")
+    description: Text = Field("", max_length=10_000)
+    active: Switch = Field(True, description="Whether anything may start it.")
+
+
+class WorkflowEdit(Words):
+    """What is to be another in a workflow; the rest stays."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+    name: Text | None = Field(None, max_length=200)
+    nodes: Nodes | None = Field(None, description="All of them: another version.")
+    description: Text | None = Field(None, max_length=10_000)
+    active: Switch | None = None
+
+    read_only = ("id", "version", "declared", "created_at", "updated_at")
+
+    @classmethod
+    def _about(cls, name: str) -> str:
+        return "" if name in cls.read_only else super()._about(name)
+
+
+class WorkflowAnswer(BaseModel):
+    """A workflow at its newest version."""
+
+    id: int
+    name: str
+    description: str
+    version: int
+    active: bool
+    declared: bool = Field(description="Whether the code of an app declares it.")
+    nodes: Nodes
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, view: WorkflowView) -> Self:
+        return cls(
+            id=view.id, name=view.name, description=view.description, version=view.version, active=view.active,
+            declared=view.declared, nodes=[dict(node) for node in view.nodes], created_at=view.created_at,
+            updated_at=view.updated_at,
+        )  # fmt: skip
+
+
+class WorkflowList(BaseModel):
+    """Workflows, in the order in which they were made."""
+
+    workflows: list[WorkflowAnswer]
+
+
+class WorkflowGone(BaseModel):
+    """What was deleted."""
+
+    message: str
+
+
+class RunBody(Words):
+    """How to start a workflow."""
+
+    payload: dict[str, Any] = Field({}, description="What the trigger brings; steps refer to it.")
+    trigger: Text | None = Field(None, description="The id of a trigger node, of several.", max_length=100)
+
+
+class Started(BaseModel):
+    """The job that runs a workflow, once."""
+
+    job_id: UUID
+    workflow_id: int
+    name: str
+    status: str
+
+    @classmethod
+    def of(cls, view: JobView) -> Self:
+        return cls(
+            job_id=view.id, workflow_id=view.args["workflow"], name=view.definition.name, status=view.status
+        )
+
+
+class EventAnswer(BaseModel):
+    """What an event has set off."""
+
+    kind: str
+    started: list[Started]
+
+
+EventData = Mapping[str, Any]
