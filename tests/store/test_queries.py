@@ -38,6 +38,7 @@ SCALARS = {
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
     "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "", "after_number": 0,
     "inactive_at": None, "nodes": "[]", "workflow_version": 7,
+    "schema": "",
 }  # fmt: skip
 BEFORE_AN_ID = {
     "list_live",

@@ -15,6 +15,7 @@ from ostinato.store.logs import Logs
 from ostinato.store.notices import Notices
 from ostinato.store.outbox import Outbox
 from ostinato.store.queue import Queue
+from ostinato.store.records import Records
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
 from ostinato.store.statistics import Statistics
@@ -49,6 +50,7 @@ class Store:
         self.traces = Traces(database)
         self.logs = Logs(database)
         self.workflows = Workflows(database, luck)
+        self.records = Records(database)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""
@@ -69,4 +71,5 @@ class Store:
             tx.run("remember", key=key, value=value)
 
     def close(self) -> None:
+        self.records.close()
         self.database.close()

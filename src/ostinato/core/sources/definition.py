@@ -1,0 +1,146 @@
+"""What a source is, once it has been read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from ostinato.core.auth import Auth
+from ostinato.core.schedule import Schedule
+from ostinato.core.tables import Column, ColumnType, Target
+
+ACTIVE = "active"
+ROOT = "."
+
+
+class PagingKind(StrEnum):
+    """How an API hands out its pages."""
+
+    NONE = "none"
+    PAGE = "page"  # a page number
+    OFFSET = "offset"  # how many records to leave out
+    CURSOR = "cursor"  # a token in each answer
+    LINK_HEADER = "link_header"  # `Link: <…>; rel="next"`
+    NEXT_URL = "next_url"  # a URL in each answer
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """How to ask for the next page. Paths count from the root of the answer."""
+
+    kind: PagingKind = PagingKind.NONE
+    param: str = ""  # of the page, the offset or the cursor
+    limit_param: str = ""
+    limit: int | None = None
+    start: int = 1  # the number of the first page
+    has_more_path: str = ""
+    next_path: str = ""  # where the next cursor or URL stands
+
+
+@dataclass(frozen=True, slots=True)
+class MappedField:
+    """One value of a record, and where it goes."""
+
+    source: str
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """How to read an answer."""
+
+    data_path: str
+    fields: tuple[MappedField, ...]
+    unique: tuple[str, ...]  # target columns: the tuple that is hashed
+
+
+@dataclass(frozen=True, slots=True)
+class Incremental:
+    """Ask only for what is new: from the greatest value of a column that is stored, less an overlap."""
+
+    param: str
+    column: Column
+    overlap: timedelta | float | None = None
+    start: str = ""  # what to ask for while nothing is stored
+
+
+class OnLimit(StrEnum):
+    """What becomes of a run that reaches a limit while there is more."""
+
+    FAIL = "fail"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a run may fetch, and how much of it may be wrong."""
+
+    pages: int = 1000
+    bytes: int = 50_000_000
+    records: int = 1_000_000
+    rejected: float = 0.1  # the share of the records
+    then: OnLimit = OnLimit.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """When a run is given up, and how often it is tried."""
+
+    timeout: timedelta = timedelta(seconds=300)
+    max_retries: int = 5
+    reset_period: timedelta = timedelta(days=1)
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A declared HTTP API to fetch into a table."""
+
+    name: str
+    url: str
+    table: str
+    response: Response
+    schedule: Schedule
+    status: str = ACTIVE
+    description: str = ""
+    database: str = ""
+    execution: Execution = Execution()
+    params: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    auth: Auth | None = None
+    paging: Paging = Paging()
+    incremental: Incremental | None = None
+    limits: Limits = Limits()
+    queue: str = "default"
+    priority: int = 5
+    tags: tuple[str, ...] = ()
+    owner: str = ""
+    written: Mapping[str, Any] = field(default_factory=dict, compare=False)  # as somebody wrote it
+
+    @property
+    def active(self) -> bool:
+        """Whether it ever runs."""
+        return self.status == ACTIVE
+
+    @property
+    def target(self) -> Target:
+        columns = tuple(each.column for each in self.response.fields)
+        return Target(self.name, self.table, columns, self.database)
+
+
+__all__ = [
+    "ACTIVE",
+    "ROOT",
+    "Column",
+    "ColumnType",
+    "Execution",
+    "Incremental",
+    "Limits",
+    "MappedField",
+    "OnLimit",
+    "Paging",
+    "PagingKind",
+    "Response",
+    "Source",
+]

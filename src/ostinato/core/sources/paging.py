@@ -1,0 +1,155 @@
+"""Which page comes next, and whether there is one.
+
+A step says what the next request adds to the URL of the source. It is made from the step before and from what the
+answer said: how many records it had, whether it says that there is more, its next cursor or URL.
+
+The end of a source that is paged by numbers is what `hasMorePath` says; without one it is a page with fewer records
+than the limit, or with none. A cursor or URL that was there before, or a page that equals the one before it, means
+that we go round in circles: that is a failure, not an endless run.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import parse_qsl, urljoin, urlsplit
+
+from ostinato.core.errors import Invalid
+from ostinato.core.sources.definition import Paging, PagingKind
+
+LINK: Final = re.compile(r'<([^<>]*)>((?:\s*;\s*[^;,="]+(?:=(?:"[^"]*"|[^;,"]*))?)*)')
+REL: Final = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^;,"\s]*))', re.IGNORECASE)
+NO: Final = frozenset({"", "false", "no", "0", "null", "none"})
+STOPS: Final = "pagination does not advance"
+
+
+class DoesNotAdvance(Invalid):
+    """The next page would be one that was there before."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{STOPS}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One page: its number from 1, and what its request says."""
+
+    number: int = 1
+    cursor: str = ""  # the cursor, or the URL of the page; empty for the first one
+
+    def to_json(self) -> dict[str, Any]:
+        return {"number": self.number, "cursor": self.cursor}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an answer said about pages."""
+
+    records: int
+    more: Any = None  # at hasMorePath
+    next: Any = None  # at nextCursorPath or nextUrlPath
+    link: str = ""  # the header
+
+
+@dataclass(slots=True)
+class Trail:
+    """The cursors and URLs that a run has been at."""
+
+    been: set[str] = field(default_factory=set)
+
+    def go(self, step: Step) -> None:
+        if step.cursor:
+            if step.cursor in self.been:
+                raise DoesNotAdvance(f"page {step.number} would be at {step.cursor[:100]!r} again.")
+            self.been.add(step.cursor)
+
+
+def params_of(paging: Paging, step: Step) -> list[tuple[str, str]]:
+    """What a page's request says beside the parameters of the source."""
+    found = []
+    match paging.kind:
+        case PagingKind.PAGE:
+            found.append((paging.param, str(paging.start + step.number - 1)))
+        case PagingKind.OFFSET:
+            found.append((paging.param, str((step.number - 1) * (paging.limit or 0))))
+        case PagingKind.CURSOR if step.cursor:
+            found.append((paging.param, step.cursor))
+    if paging.limit is not None and paging.limit_param:
+        found.append((paging.limit_param, str(paging.limit)))
+    return found
+
+
+def url_of(paging: Paging, step: Step, url: str) -> str:
+    """Where a page is asked for."""
+    by_url = paging.kind in (PagingKind.LINK_HEADER, PagingKind.NEXT_URL)
+    return step.cursor if by_url and step.cursor else url
+
+
+def missing_params(url: str, params: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those that a URL, handed out by the API, does not have yet."""
+    there = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
+    return [(name, value) for name, value in params if name not in there]
+
+
+def next_step(paging: Paging, step: Step, seen: Seen, url: str) -> Step | None:
+    """The page after this one, or None. `url` is where this page came from."""
+    match paging.kind:
+        case PagingKind.NONE:
+            return None
+        case PagingKind.PAGE | PagingKind.OFFSET:
+            return Step(step.number + 1) if _has_more(paging, seen) else None
+        case PagingKind.CURSOR:
+            cursor = _cursor(seen.next)
+            return Step(step.number + 1, cursor) if cursor else None
+        case PagingKind.LINK_HEADER:
+            return _at(step, linked(seen.link), url)
+        case PagingKind.NEXT_URL:
+            return _at(step, seen.next if isinstance(seen.next, str) else "", url)
+
+
+def linked(header: str) -> str:
+    """The URL with rel=next of a Link header."""
+    for target, rest in LINK.findall(header):
+        for quoted, bare in REL.findall(rest):
+            if "next" in (quoted or bare).lower().split():
+                return str(target)
+    return ""
+
+
+def checkpoint_of(step: Step, fingerprint: str, counters: Mapping[str, int]) -> dict[str, Any]:
+    """What a run notes after each page: where it goes on, and what has been done so far."""
+    return {"next": step.to_json(), "source": fingerprint, "counters": dict(counters)}
+
+
+def resumed(checkpoint: Any, fingerprint: str) -> Step | None:
+    """Where an earlier attempt stopped, if it was at the same definition."""
+    match checkpoint:
+        case {"next": {"number": int(number), "cursor": str(cursor)}, "source": str(of)} if of == fingerprint:
+            return Step(number, cursor)
+    return None
+
+
+def _has_more(paging: Paging, seen: Seen) -> bool:
+    if paging.has_more_path:
+        return _is_yes(seen.more)
+    return seen.records > 0 and (paging.limit is None or seen.records >= paging.limit)
+
+
+def _is_yes(value: Any) -> bool:
+    """`true`, a URL, a number of pages left: anything but a no."""
+    return value.strip().lower() not in NO if isinstance(value, str) else bool(value)
+
+
+def _cursor(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return value if isinstance(value, str) else str(value)
+
+
+def _at(step: Step, target: str, url: str) -> Step | None:
+    if not target.strip():
+        return None
+    there = urljoin(url, target.strip())
+    if urlsplit(there).hostname != urlsplit(url).hostname:
+        raise Invalid(f"the next page lies on another host than this one: {there[:200]!r}")
+    return Step(step.number + 1, there)

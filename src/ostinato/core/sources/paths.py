@@ -1,0 +1,71 @@
+"""Paths into JSON: dotted (`data.items`, `prices.0.amount`), and JMESPath where that is not enough.
+
+A path with a bracket, a quote, a pipe or another sign that only JMESPath knows is a JMESPath; every other one is
+dotted, and its parts are names of members or places in a list. `.` is the whole.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+from ostinato.core.errors import Invalid
+
+ROOT: Final = "."
+HARD: Final = re.compile(r"[\[\](){}|&*'\"`?@!<>=,]")
+PLACE: Final = re.compile(r"\d{1,9}")
+
+Get = Callable[[Any], Any]
+
+
+def is_dotted(path: str) -> bool:
+    """Whether it only goes down, from member to member."""
+    return not HARD.search(path)
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """The parts of a dotted path."""
+    return () if path in ("", ROOT) else tuple(path.removeprefix("$.").strip(ROOT).split(ROOT))
+
+
+def check_path(path: str, what: str) -> str:
+    """A path that can be followed."""
+    if is_dotted(path):
+        if path not in ("", ROOT) and not all(part.strip() for part in parts_of(path)):
+            raise Invalid(f"{what} has an empty part: {path[:100]!r}.")
+        return path
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        getter(path)
+    except JMESPathError as error:
+        sentence = " ".join(str(error).split("\n")[0].split())
+        raise Invalid(f"{what} is no JMESPath expression: {sentence}") from None
+    return path
+
+
+@lru_cache(4096)
+def getter(path: str) -> Get:
+    """What follows a path into a value; None where it leads nowhere."""
+    if not is_dotted(path):
+        import jmespath
+
+        return jmespath.compile(path).search
+    parts = parts_of(path)
+    if not parts:
+        return lambda value: value
+    if len(parts) == 1 and not PLACE.fullmatch(parts[0]):
+        name = parts[0]
+        return lambda value: value.get(name) if type(value) is dict else None
+    return lambda value: _follow(value, parts)
+
+
+def _follow(value: Any, parts: tuple[str, ...]) -> Any:
+    for part in parts:
+        if type(value) is dict:
+            value = value.get(part)
+        elif type(value) is list and PLACE.fullmatch(part) and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value

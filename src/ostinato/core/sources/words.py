@@ -1,0 +1,162 @@
+"""Reading what people wrote: each name is asked for once, and what nobody asked for is refused by name."""
+
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from ostinato.core.checks import is_storable
+from ostinato.core.duration import parse_duration
+from ostinato.core.errors import Invalid
+
+SIZE: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?i?b?)\s*", re.IGNORECASE)
+UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+LONGEST_TEXT: Final = 10_000
+
+
+class Words:
+    """An object that is being read, and the name that it stands under."""
+
+    def __init__(self, given: object, where: str = "") -> None:
+        if not isinstance(given, Mapping):
+            raise Invalid(f"{where or 'A source'} must be an object with names, not {shown(given)}.")
+        self._given: Mapping[Any, Any] = given
+        self._where = where
+        self._known: list[str] = []
+
+    def path(self, name: str) -> str:
+        return f"{self._where}.{name}" if self._where else name
+
+    def has(self, name: str) -> bool:
+        return self._take(name) is not None
+
+    def any(self, name: str) -> Any:
+        return self._take(name)
+
+    def needed(self, name: str) -> Any:
+        found = self._take(name)
+        if found is None:
+            raise Invalid(f"{self.path(name)} is missing.")
+        return found
+
+    def text(self, name: str, default: str = "", longest: int = LONGEST_TEXT) -> str:
+        found = self._take(name)
+        return default if found is None else text_of(found, self.path(name), longest)
+
+    def needed_text(self, name: str, longest: int = LONGEST_TEXT) -> str:
+        found = text_of(self.needed(name), self.path(name), longest)
+        if not found:
+            raise Invalid(f"{self.path(name)} is empty.")
+        return found
+
+    def whole(self, name: str, default: int, least: int, most: int) -> int:
+        found = self._take(name)
+        if found is None:
+            return default
+        if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
+            raise Invalid(
+                f"{self.path(name)} must be a whole number from {least} to {most}, not {shown(found)}."
+            )
+        return found
+
+    def share(self, name: str, default: float) -> float:
+        """`0.1`, or `10%`."""
+        found = self._take(name)
+        if found is None:
+            return default
+        if isinstance(found, str) and re.fullmatch(r"\s*\d{1,3}(\.\d{1,6})?\s*%\s*", found):
+            found = float(found.strip().rstrip("%")) / 100
+        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1:
+            raise Invalid(
+                f"{self.path(name)} must be a share from 0 to 1, or 0% to 100%, not {shown(found)}."
+            )
+        return float(found)
+
+    def switch(self, name: str, default: bool = False) -> bool:
+        found = self._take(name)
+        if found is None:
+            return default
+        if not isinstance(found, bool):
+            raise Invalid(f"{self.path(name)} must be true or false, not {shown(found)}.")
+        return found
+
+    def span(self, name: str, default: timedelta) -> timedelta:
+        found = self._take(name)
+        return default if found is None else span_of(found, self.path(name))
+
+    def size(self, name: str, default: int, most: int) -> int:
+        """`50MB`, `1GiB`, or a number of bytes."""
+        found = self._take(name)
+        if found is None:
+            return default
+        match = SIZE.fullmatch(str(found)) if not isinstance(found, bool) else None
+        if match is None:
+            raise Invalid(f"{self.path(name)} must be a size such as 500KB or 50MB, not {shown(found)}.")
+        unit = match[2].lower()
+        size = int(float(match[1]) * (1024 if "i" in unit else 1000) ** UNITS[unit.rstrip("b").rstrip("i")])
+        if not 1 <= size <= most:
+            raise Invalid(f"{self.path(name)} must be between 1 byte and {most:,} bytes.")
+        return size
+
+    def choice(self, name: str, choices: list[str], default: str) -> str:
+        found = self._take(name)
+        if found is None:
+            return default
+        if found not in choices:
+            raise Invalid(f"{self.path(name)} must be one of {', '.join(choices)}, not {shown(found)}.")
+        return str(found)
+
+    def inner(self, name: str) -> "Words":
+        """An object below; empty where nothing was said."""
+        found = self._take(name)
+        return Words({} if found is None else found, self.path(name))
+
+    def items(self, name: str, most: int) -> list[tuple[str, Any]]:
+        """The members of a list, each with the name that it stands under."""
+        found = self._take(name)
+        if found is None:
+            return []
+        if not isinstance(found, list | tuple) or len(found) > most:
+            raise Invalid(f"{self.path(name)} must be a list of at most {most}, not {shown(found)}.")
+        return [(f"{self.path(name)}[{index}]", each) for index, each in enumerate(found)]
+
+    def no_more(self) -> None:
+        """Refuse what nobody asked for."""
+        for name in self._given:
+            if name not in self._known:
+                close = difflib.get_close_matches(str(name)[:100], self._known, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(self._known)}."
+                raise Invalid(f"{self.path(str(name)[:100])} is not known; {hint}")
+
+    def _take(self, name: str) -> Any:
+        if name not in self._known:
+            self._known.append(name)
+        return self._given.get(name)
+
+
+def text_of(value: object, what: str, longest: int = LONGEST_TEXT) -> str:
+    """A text; numbers and switches are read as they are written."""
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        value = str(value)
+    if not isinstance(value, str) or len(value) > longest or not is_storable(value):
+        raise Invalid(f"{what} must be text of at most {longest} characters, not {shown(value)}.")
+    return value
+
+
+def span_of(value: object, what: str) -> timedelta:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            return parse_duration(value)
+        except Invalid as error:
+            raise Invalid(f"{what}: {error}") from None
+    raise Invalid(f"{what} must be a duration such as 30s, 6h or 1d, not {shown(value)}.")
+
+
+def shown(value: object) -> str:
+    """A value in a sentence, no longer than it needs to be recognised."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"

@@ -1,0 +1,213 @@
+"""The tables of sources: made, filled page by page under the fence of a run, looked at, emptied."""
+
+from dataclasses import replace
+
+import pytest
+
+from ostinato.core.errors import Invalid, LeaseLost, StoreError
+from ostinato.core.tables import Column, ColumnType, TableState, Target
+from ostinato.store.records import Hold
+from tests.build import NOW, SECOND
+from tests.store.conftest import LEASE, together
+
+COLUMNS = (
+    Column("day", ColumnType.DATE),
+    Column("amount", ColumnType.NUMBER),
+    Column("count", ColumnType.INTEGER),
+    Column("final", ColumnType.BOOLEAN),
+    Column("at", ColumnType.TIMESTAMP),
+    Column("more", ColumnType.JSON),
+    Column("Name"),
+)
+TARGET = Target("gdp", "observations", COLUMNS)
+
+
+def a_row(number, **changes):
+    cells = {
+        "day": "2026-11-16", "amount": 0.1 + number, "count": number, "final": True,
+        "at": "2026-11-16T08:00:00.000000Z", "more": '{"a":1}', "Name": f"it's {number}",
+    } | changes  # fmt: skip
+    return (*cells.values(), f"hash-{number}")
+
+
+@pytest.fixture
+def records(world):
+    """A clean place: tables of users are not ours to truncate."""
+    for table in ("observations", "theirs", '"Odd"'):
+        world.sql(f"DROP TABLE IF EXISTS {table}")
+    return world.store.records
+
+
+@pytest.fixture
+def hold(world):
+    """The right to write of a run that was just claimed."""
+    (job_id,) = world.enqueue()
+    (claimed,) = world.claim(world.worker())
+    assert claimed.live.job_id == job_id
+    return Hold(claimed.live.id, claimed.live.fence, '{"next":2}')
+
+
+def store_rows(records, hold, *numbers, target=TARGET):
+    return records.insert(target, [[a_row(number) for number in numbers]], hold, NOW)
+
+
+def test_a_table_is_made_filled_and_read(records, hold):
+    assert records.look(TARGET) == TableState(exists=False, ours=True)
+    assert records.newest(TARGET, 10) == []
+    assert records.greatest(TARGET, COLUMNS[2]) is None
+    records.prepare(TARGET)
+    assert records.look(TARGET) == TableState(exists=True, ours=True)
+    assert store_rows(records, hold, 1, 2) == 2
+    newest, oldest = records.newest(TARGET, 10)
+    assert (newest["id"], oldest["id"]) == (2, 1)
+    assert (oldest["source_name"], oldest["day"], oldest["amount"], oldest["count"]) == (
+        "gdp", "2026-11-16", 1.1, 1,
+    )  # fmt: skip
+    assert oldest["final"] in (True, 1)
+    assert oldest["Name"] == "it's 1"
+    assert oldest["created_at"].startswith("2026")
+
+
+def test_rows_that_are_there_already_are_left_and_not_counted(records, hold):
+    records.prepare(TARGET)
+    assert store_rows(records, hold, 1, 2, 2) == 2
+    assert store_rows(records, hold, 2, 3) == 1
+    assert len(records.newest(TARGET, 10)) == 3
+
+
+def test_a_page_is_stored_with_its_checkpoint(world, records, hold):
+    records.prepare(TARGET)
+    store_rows(records, hold, 1)
+    (row,) = [row for row in world.jobs() if row.lives]
+    assert row.lives[0].checkpoint == '{"next":2}'
+
+
+def test_g2_a_run_that_lost_its_execution_stores_nothing(records, hold):
+    records.prepare(TARGET)
+    with pytest.raises(LeaseLost):
+        store_rows(records, replace(hold, fence=hold.fence + 1), 1)
+    assert records.newest(TARGET, 10) == []
+
+
+def test_nothing_is_stored_after_the_job_was_deleted_while_it_runs(world, records, hold):
+    records.prepare(TARGET)
+    (row,) = world.jobs()
+    world.command(row.job.id, "delete")
+    with pytest.raises(LeaseLost):
+        store_rows(records, hold, 1)
+    assert records.newest(TARGET, 10) == []
+
+
+def test_a_page_that_cannot_be_stored_leaves_nothing_behind(records, hold):
+    records.prepare(TARGET)
+
+    def chunks():
+        yield [a_row(1)]
+        raise StoreError("the answer broke off")
+
+    with pytest.raises(StoreError):
+        records.insert(TARGET, chunks(), hold, NOW)
+    assert records.newest(TARGET, 10) == []
+
+
+def test_columns_are_added_to_our_own_table(records, hold):
+    records.prepare(TARGET)
+    store_rows(records, hold, 1)
+    wider = replace(TARGET, columns=(*COLUMNS, Column("later", ColumnType.INTEGER)))
+    assert records.look(wider).to_add == (Column("later", ColumnType.INTEGER),)
+    records.prepare(wider)
+    records.insert(wider, [[(*a_row(2)[:-1], 7, "hash-2")]], hold, NOW)
+    assert [row["later"] for row in records.newest(wider, 10)] == [7, None]
+
+
+def test_a_table_of_the_user_decides_itself_what_is_a_duplicate(world, records, hold):
+    world.sql("CREATE TABLE theirs (source_name varchar(40), number integer UNIQUE, word varchar(20))")
+    target = Target("gdp", "theirs", (Column("number", ColumnType.INTEGER), Column("word")))
+    assert records.prepare(target) == TableState(exists=True, ours=False)
+    assert records.insert(target, [[(1, "a", "x"), (1, "b", "y"), (2, "c", "z")]], hold, NOW) == 2
+    found = records.newest(target, 10)
+    assert sorted((row["number"], row["word"]) for row in found) == [(1, "a"), (2, "c")]
+
+
+def test_a_table_of_the_user_that_lacks_something_is_refused_with_what_it_lacks(world, records):
+    world.sql("CREATE TABLE theirs (number integer)")
+    target = Target("gdp", "theirs", (Column("number", ColumnType.INTEGER), Column("word")))
+    for ask in (records.look, records.prepare):
+        with pytest.raises(Invalid, match="it has no column source_name, word"):
+            ask(target)
+
+
+def test_a_table_that_we_make_has_columns_of_its_own(records):
+    with pytest.raises(Invalid, match="choose another target, such as record_id"):
+        records.prepare(replace(TARGET, columns=(Column("id"),)))
+
+
+@pytest.mark.parametrize(
+    "table", ["ostinato_jobs", "jobs", "Retries", "sqlite_schema", "a b", 'x"y', "a.b.c", "pg_class"]
+)
+def test_no_definition_reaches_what_is_not_the_users(records, table):
+    with pytest.raises(Invalid, match="table must"):
+        records.prepare(replace(TARGET, table=table))
+
+
+def test_the_schema_of_the_scheduler_is_never_written_to(postgres_world):
+    records = postgres_world.store.records
+    postgres_world.sql("SET search_path TO ostinato")
+    try:
+        records.prepare(replace(TARGET, table="by_role"))
+        (found,) = postgres_world.sql("SELECT schemaname::text FROM pg_tables WHERE tablename = 'by_role'")
+        assert found == ("public",)
+    finally:
+        postgres_world.sql("RESET search_path")
+        postgres_world.sql("DROP TABLE IF EXISTS public.by_role")
+
+
+def test_two_sources_share_a_table_and_one_can_be_emptied(records, hold):
+    other = replace(TARGET, source="other")
+    records.prepare(TARGET)
+    records.prepare(other)
+    store_rows(records, hold, 1, 2)
+    records.insert(other, [[a_row(3)]], hold, NOW)
+    assert records.delete_rows(TARGET) == 2
+    assert records.newest(TARGET, 10) == []
+    assert len(records.newest(other, 10)) == 1
+
+
+def test_the_greatest_value_of_a_column_of_the_source_itself(records, hold):
+    records.prepare(TARGET)
+    store_rows(records, hold, 1, 30, 4)
+    records.prepare(replace(TARGET, source="other"))
+    assert records.greatest(TARGET, COLUMNS[2]) == 30
+    assert records.greatest(TARGET, COLUMNS[1]) == 30.1
+    assert records.greatest(TARGET, COLUMNS[0]) == "2026-11-16"
+    assert str(records.greatest(TARGET, COLUMNS[4])).startswith("2026-11-16")
+    assert records.greatest(replace(TARGET, source="other"), COLUMNS[2]) is None
+
+
+def test_many_make_the_same_table_at_once(world, records):
+    others = [world.another().records for _ in range(3)]
+    together(*[lambda each=each: each.prepare(TARGET) for each in others])
+    assert records.look(TARGET).exists
+
+
+def test_a_table_in_another_database_is_fenced_before_and_after(world, records, hold, tmp_path, monkeypatch):
+    monkeypatch.setenv("OTHER_DATABASE", f"sqlite:///{tmp_path}/other.db")
+    there = replace(TARGET, database="env:OTHER_DATABASE")
+    records.prepare(there)
+    assert store_rows(records, hold, 1, 2, target=there) == 2
+    assert len(records.newest(there, 10)) == 2
+    assert not records.look(TARGET).exists
+    with pytest.raises(LeaseLost):
+        store_rows(records, replace(hold, fence=99), 3, target=there)
+    assert len(records.newest(there, 10)) == 2
+
+
+def test_a_lease_is_renewed_between_pages(world, records):
+    worker = world.worker()
+    world.enqueue()
+    (claimed,) = world.claim(worker)
+    records.prepare(TARGET)
+    hold = Hold(claimed.live.id, claimed.live.fence, "{}")
+    for number in range(3):
+        store_rows(records, hold, number)
+        assert world.store.workers.renew(worker, world.advance(SECOND), LEASE, 1) is not None
