@@ -198,6 +198,7 @@ class Engine:
         """Claim no more, give what runs a grace, then cancel and hand back."""
         why = "asked to" if self._failure is None else "after a failure"
         self._telemetry.stopping(why, running=self.worker.running)
+        self.worker.interrupt_willing()
         await self._wait_for_running(self._settings.shutdown_grace.total_seconds())
         self.worker.interrupt()
         await self._wait_for_running(CANCEL_GRACE)

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -197,7 +198,8 @@ class OnLoop(Running):
         return self._wish or outcome
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        return account_text(round(1000 * self.cpu), None, Stopped.ASYNC if stopped else None)
+        how = Stopped.ASYNC if stopped else None
+        return account_text(round(1000 * self.cpu), None, how, None, *self.context.items)
 
     def _insist(self) -> None:
         self._lane.cancel()
@@ -243,7 +245,8 @@ class OnThread(Running):
                 return wish
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        return account_text(round(1000 * self.cpu), None, Stopped.COOPERATIVE if stopped else None)
+        how = Stopped.COOPERATIVE if stopped else None
+        return account_text(round(1000 * self.cpu), None, how, None, *self.context.items)
 
 
 class OnProcess(Running):
@@ -279,7 +282,10 @@ class OnProcess(Running):
         return self._wish if stopped and self._wish is not None else outcome
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        return None if self._report is None else self._report.account.to_json()
+        if self._report is None:
+            return None
+        crawled, indexed = self.context.items
+        return replace(self._report.account, items_crawled=crawled, items_indexed=indexed).to_json()
 
     # -- what the pool tells
 

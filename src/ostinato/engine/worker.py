@@ -27,6 +27,7 @@ from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import LogBook
 from ostinato.engine.overlong import LEAST, Overlong, Run
 from ostinato.engine.runner import Runner, Running
+from ostinato.engine.tables import TableDesk
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import Plan, Written, to_logging
 from ostinato.isolation.pool import Pool
@@ -86,6 +87,7 @@ class Worker:
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
         self.outgoing = outgoing or Outgoing()
         self.lease = Lease(store, clock, identity.lease)
+        self.tables = TableDesk(store.records, self.lease, clock)
         self.bell = asyncio.Event()  # something to claim, or room for it
         self.ended = asyncio.Event()  # something to settle
         self.logs = LogBook(store, clock, self.in_store, identity.keep_log)
@@ -332,6 +334,12 @@ class Worker:
         self.logs.written(line)
 
     # -- stopping
+
+    def interrupt_willing(self) -> None:
+        """Ask those to stop that lose nothing by it: they need no grace."""
+        for running in list(self._running):
+            if running.task.hands_back:
+                running.cancel(Interrupted())
 
     def interrupt(self) -> None:
         """Ask all that runs to stop; it is handed back."""

@@ -122,18 +122,22 @@ def _ended(row: Execution) -> ExecutionView:
         version=row.version, result=None if row.value is None else decode(row.value, "result"),
         error_kind=row.error_kind, error=row.error, traceback=row.traceback, waits_for=None, cancel_asked_at=None,
         progress=None, key=_key(row), cpu_time_ms=account.cpu_ms, memory_peak_mb=account.memory_mb,
-        stopped=account.stopped, exit_code=account.exit_code,
+        stopped=account.stopped, exit_code=account.exit_code, items_crawled=account.items_crawled,
+        items_indexed=account.items_indexed,
     )  # fmt: skip
 
 
 def _live(row: Live) -> ExecutionView:
+    progress = None if row.progress is None else decode(row.progress, "progress")
+    told = progress if isinstance(progress, dict) else {}
     return ExecutionView(
         id=row.id, job_id=row.job_id, number=row.number, attempt=row.attempt, execution_number=row.execution_number,
         task=row.task, state="running" if row.running else "queued", outcome=None, asked=row.asked,
         due_at=row.due_at, run_at=row.run_at, started_at=row.started_at, finished_at=None, duration=None,
         worker_id=row.worker_id, version=row.version, result=None, error_kind=None, error=None, traceback=None,
         waits_for=row.waits_for, cancel_asked_at=row.cancel_asked_at,
-        progress=None if row.progress is None else decode(row.progress, "progress"), key=_key(row),
+        progress=progress, key=_key(row), items_crawled=told.get("items_crawled"),
+        items_indexed=told.get("items_indexed"),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ lease is lost can write nothing any more. What it logs is kept all the same: it 
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
@@ -21,6 +21,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Asked, Definition, Json, Live
 from ostinato.core.payload import Line, cut, decode, encode
 from ostinato.core.schedule import Manual
+from ostinato.core.tables import Cell, Column, Row, TableState, Target
 
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
@@ -30,6 +31,21 @@ MESSAGE_LIMIT = 1000
 KEPT: Final = "ostinato_kept"  # a log record has this when it is in the log of its execution already
 
 _LOGGER = logging.getLogger("ostinato.task")
+
+
+class Tables(Protocol):
+    """Tables of users, as a run writes to them. All of it waits for the database."""
+
+    def open(self, target: Target) -> TableState:
+        """Make sure that a table can be written to: made if it is missing, Invalid if it does not fit."""
+
+    def greatest(self, target: Target, column: Column) -> Cell:
+        """The greatest value of a column that a source has stored."""
+
+    def store(
+        self, execution_id: UUID, fence: int, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Json
+    ) -> int:
+        """Store rows and the checkpoint together; how many were new. LeaseLost when this run may write no more."""
 
 
 class Desk(Protocol):
@@ -44,6 +60,10 @@ class Desk(Protocol):
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         """Return when it is kept; LeaseLost when this run may write no more."""
+
+    @property
+    def tables(self) -> "Tables":
+        """Tables of users, for tasks that store records."""
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         """Keep a line of the execution's log; whether anybody does. Called anywhere: it must not block, nor fail."""
@@ -64,6 +84,10 @@ class QuietDesk:
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         pass
+
+    @property
+    def tables(self) -> "Tables":
+        raise Invalid("Only a task that runs in a worker can write to tables from here.")
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         return False
@@ -124,6 +148,7 @@ class Context:
         "args",
         "cancelled",
         "definition",
+        "items",
         "live",
         "worker",
     )
@@ -142,6 +167,7 @@ class Context:
         self.args = args
         self.worker = worker
         self.cancelled = False  # True: stop soon (cancelled, timed out, lease lost, worker stopping)
+        self.items: tuple[int | None, int | None] = (None, None)  # seen, and new; see `count_items`
         self._desk = desk
         self._monotonic = monotonic
         self._checkpoint = live.checkpoint
@@ -245,6 +271,10 @@ class Context:
         if self._monotonic() - self._delivered_at >= PROGRESS_EVERY:
             self.flush_progress()
 
+    def count_items(self, crawled: int, indexed: int) -> None:
+        """Say how many records it has seen so far, and how many were new: shown with the execution, however it ends."""
+        self.items = crawled, indexed
+
     @property
     def last_progress(self) -> Progress | None:
         """What `progress` was told last."""
@@ -255,7 +285,9 @@ class Context:
         if self._undelivered and self._progress is not None:
             self._undelivered = False
             self._delivered_at = self._monotonic()
-            told = {name: value for name, value in self._progress._asdict().items() if value is not None}
+            counted = dict(zip(("items_crawled", "items_indexed"), self.items, strict=True))
+            known = self._progress._asdict() | counted
+            told = {name: value for name, value in known.items() if value is not None}
             self._desk.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
 
     def pass_on_progress(self, progress: Json) -> None:
@@ -279,6 +311,23 @@ class Context:
         text = encode(value, "checkpoint")
         self._desk.save_checkpoint(self.live.id, self.live.fence, text)
         self._checkpoint = text
+
+    # -- tables (for built-in tasks; all of these wait for the database)
+
+    def open_table(self, target: Target) -> TableState:
+        """Make sure that a table can be written to: made if it is missing, refused if it does not fit."""
+        return self._desk.tables.open(target)
+
+    def greatest(self, target: Target, column: Column) -> Cell:
+        """The greatest value of a column that a source has stored."""
+        return self._desk.tables.greatest(target, column)
+
+    def store_page(self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: object) -> int:
+        """Store a page of rows and a checkpoint, both or none: how many rows were new. LeaseLost if this run is over."""
+        text = encode(checkpoint, "checkpoint")
+        count = self._desk.tables.store(self.live.id, self.live.fence, target, chunks, text)
+        self._checkpoint = text
+        return count
 
 
 _CURRENT: ContextVar[Context | None] = ContextVar("ostinato_context", default=None)

@@ -60,6 +60,8 @@ class Task(Generic[P, R]):
         self.limits: Mapping[
             str, Any
         ] = {}  # policies that hold for every run of it, unless its job has its own
+        # Whether a worker that stops does not wait for it: what it has done is kept, and it goes on from there.
+        self.hands_back = False
         self._check_isolation()
         self._parameters = Parameters(function)
         functools.update_wrapper(self, function, updated=())

@@ -1,0 +1,34 @@
+"""The worker's side of tasks that store records: what they write goes under the fence of their run."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core.errors import LeaseLost
+from ostinato.core.model import Json
+from ostinato.core.tables import Cell, Column, Row, TableState, Target
+from ostinato.engine.lease import Lease
+from ostinato.store.records import Hold, Records
+
+
+@dataclass(frozen=True, slots=True)
+class TableDesk:
+    """Tables of users, for the runs of one worker. It waits for the database."""
+
+    records: Records
+    lease: Lease
+    clock: Clock
+
+    def open(self, target: Target) -> TableState:
+        return self.records.prepare(target)
+
+    def greatest(self, target: Target, column: Column) -> Cell:
+        return self.records.greatest(target, column)
+
+    def store(
+        self, execution_id: UUID, fence: int, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Json
+    ) -> int:
+        if not self.lease.trusted:
+            raise LeaseLost("This run no longer holds its execution: nothing was stored.")
+        return self.records.insert(target, chunks, Hold(execution_id, fence, checkpoint), self.clock.now())
