@@ -27,7 +27,12 @@ class TableDesk:
         return self.records.greatest(target, column)
 
     def store(
-        self, execution_id: UUID, fence: int, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Json
+        self,
+        execution_id: UUID,
+        fence: int,
+        target: Target,
+        chunks: Iterable[Sequence[Row]],
+        checkpoint: Json,
     ) -> int:
         if not self.lease.trusted:
             raise LeaseLost("This run no longer holds its execution: nothing was stored.")

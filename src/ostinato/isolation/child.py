@@ -40,6 +40,7 @@ from ostinato.task.outcomes import hide_frames_of, of_error, of_value
 
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
+    from ostinato.task.context import Tables
 
 hide_frames_of(__file__)
 
@@ -210,6 +211,10 @@ class ChildDesk:
     @property
     def outgoing(self) -> "Outgoing":
         raise Invalid("A process of its own has no loop of the worker's to call others on.")
+
+    @property
+    def tables(self) -> "Tables":
+        raise Invalid("A process of its own cannot write to tables of the worker's.")
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         self._child.send({"ev": "progress"}, progress.encode())

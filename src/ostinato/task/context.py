@@ -43,7 +43,12 @@ class Tables(Protocol):
         """The greatest value of a column that a source has stored."""
 
     def store(
-        self, execution_id: UUID, fence: int, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Json
+        self,
+        execution_id: UUID,
+        fence: int,
+        target: Target,
+        chunks: Iterable[Sequence[Row]],
+        checkpoint: Json,
     ) -> int:
         """Store rows and the checkpoint together; how many were new. LeaseLost when this run may write no more."""
 
@@ -323,7 +328,7 @@ class Context:
         return self._desk.tables.greatest(target, column)
 
     def store_page(self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: object) -> int:
-        """Store a page of rows and a checkpoint, both or none: how many rows were new. LeaseLost if this run is over."""
+        """Store rows and a checkpoint, both or none: how many rows were new. LeaseLost if this run is over."""
         text = encode(checkpoint, "checkpoint")
         count = self._desk.tables.store(self.live.id, self.live.fence, target, chunks, text)
         self._checkpoint = text
