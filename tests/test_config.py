@@ -59,6 +59,10 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "auth_lifetime": "30d",
         "auth_required": "off",
         "allow_private_addresses": "off",
+        "allow_commands": "off",
+        "allow_shell": "off",
+        "command_environment": "PATH,HOME,LANG,LC_ALL,TZ,USER,LOGNAME,SHELL,TMPDIR",
+        "python_prefixes": "",
         "heartbeat_url": "",
     }
     assert load(tmp_path) == Settings()

@@ -15,6 +15,7 @@ import pytest
 
 from ostinato.clock import SystemClock
 from ostinato.core.account import Account
+from ostinato.core.built_in import NOTHING_ALLOWED
 from ostinato.core.model import Json
 from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Isolation, Policies
@@ -53,6 +54,8 @@ class Ended(NamedTuple):
 
 class Bench:
     """A runner with processes; what runs tell is kept."""
+
+    permits = NOTHING_ALLOWED
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -16,6 +16,7 @@ from ostinato.api import (
     live,
     logs,
     statistics,
+    tasks,
     workers,
     workflows,
 )
@@ -36,6 +37,7 @@ ROUTERS: Final = (
     logs.router,
     statistics.router,
     workers.router,
+    tasks.router,
     keys.router,
     hooks.router,
     live.router,

@@ -33,6 +33,7 @@ from ostinato.app.options import (
 )
 from ostinato.app.tasks import AppTask, run_once, without_schedule
 from ostinato.config import Settings
+from ostinato.core import built_in
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
@@ -138,7 +139,9 @@ class Ostinato:
 
     def call(self, task: str, /, **args: Any) -> Call:
         """A task by its name, with its arguments: also one that only other processes know."""
-        if task in self.registry.names():
+        if self.registry.is_built_in(task):
+            built_in.check(task, args, self.settings.permits)
+        elif task in self.registry.names():
             self.registry.get(task).arguments(args)  # Invalid if they do not fit
         return Call(task, encode(args))
 
@@ -206,7 +209,10 @@ class Ostinato:
             from ostinato.scheduler import Scheduler
 
             parts = self.parts
-            self._scheduler = Scheduler(parts.store, parts.clock, parts.luck, self.name, self.registry.names)
+            self._scheduler = Scheduler(
+                parts.store, parts.clock, parts.luck, self.name,
+                self.registry.names, self.registry.own, self.settings.permits,
+            )  # fmt: skip
         return self._scheduler
 
     @property

@@ -23,7 +23,8 @@ class DirectDoor:
     def __init__(self, database: str | None) -> None:
         self._parts = open_parts(Settings.load({"database_url": database}))
         self._me = Caller(whoami(), Role.ADMIN)
-        self._desk = Scheduler(self._parts.store, self._parts.clock, self._parts.luck)
+        parts = self._parts
+        self._desk = Scheduler(parts.store, parts.clock, parts.luck, permits=parts.settings.permits)
         self._application: Application | None = None
 
     def now(self) -> datetime:

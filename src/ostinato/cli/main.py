@@ -15,6 +15,7 @@ from ostinato.cli.jobs import job
 from ostinato.cli.moving import export, incoming
 from ostinato.cli.operating import queue, stats, top, workers
 from ostinato.cli.show import plain
+from ostinato.cli.tasks import task
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
 from ostinato.core.errors import OstinatoError
@@ -28,8 +29,8 @@ cli = typer.Typer(
 )
 database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
 GROUPS = {
-    "job": job, "execution": execution, "queue": queue, "key": key, "token": token, "db": database, "config": config,
-    "import": incoming, "workflow": workflow,
+    "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token, "db": database,
+    "config": config, "import": incoming, "workflow": workflow,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

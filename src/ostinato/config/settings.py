@@ -39,6 +39,8 @@ from ostinato.config.kinds import (
     zone_name,
 )
 from ostinato.config.secret import Secret
+from ostinato.core.built_in import Permits
+from ostinato.core.built_in.described import USUAL_ENVIRONMENT
 from ostinato.core.duration import DAY, SECOND
 from ostinato.core.errors import Invalid, InvalidSetting
 from ostinato.core.policy import Isolation
@@ -193,6 +195,27 @@ class Settings:
         switch(),
         "Whether we may call addresses of private networks and of this host.",
     )
+    allow_commands: bool = setting(
+        False,
+        "OSTINATO_ALLOW_COMMANDS",
+        switch(),
+        "Whether jobs may run programs (the task `command`), with all rights of the worker.",
+    )
+    allow_shell: bool = setting(
+        False, "OSTINATO_ALLOW_SHELL", switch(), "Whether such a program may be a script for a shell."
+    )
+    command_environment: tuple[str, ...] = setting(
+        USUAL_ENVIRONMENT,
+        "OSTINATO_COMMAND_ENVIRONMENT",
+        names(),
+        "The variables of the worker that a program gets too.",
+    )
+    python_prefixes: tuple[str, ...] = setting(
+        (),
+        "OSTINATO_PYTHON_PREFIXES",
+        names(),
+        "The modules whose functions jobs may call (the task `python`), with all that is inside them.",
+    )
     heartbeat_url: Secret = setting(
         Secret(), "OSTINATO_HEARTBEAT_URL", WEB_ADDRESS, "What to call every minute while all is well."
     )
@@ -220,6 +243,17 @@ class Settings:
     def auth_configured(self) -> bool:
         """Whether a request needs a credential."""
         return bool(self.auth_secret or self.auth_public_key) or self.auth_required
+
+    @property
+    def permits(self) -> Permits:
+        """What built-in tasks may do."""
+        return Permits(
+            private_addresses=self.allow_private_addresses,
+            commands=self.allow_commands,
+            shell=self.allow_shell,
+            environment=self.command_environment,
+            python=self.python_prefixes,
+        )
 
     @classmethod
     def load(

@@ -96,7 +96,7 @@ class Engine:
         )
         identity = Identity(
             app, version, settings.queues, settings.concurrency, settings.lease, processes, settings.isolation,
-            settings.keep_log_mb * MIB,
+            settings.keep_log_mb * MIB, settings.permits,
         )  # fmt: skip
         self._outgoing = Outgoing(allow_private=settings.allow_private_addresses)
         self.worker = Worker(

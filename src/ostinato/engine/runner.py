@@ -264,7 +264,7 @@ class OnProcess(Running):
         try:
             order = Order(
                 Reference.to(self.task), context.live, context.definition, encode(context.args),
-                context.worker, runner.clock.now(),
+                context.worker, runner.clock.now(), context.permits,
             )  # fmt: skip
             self._run = runner.pool.begin(order, self)
         except (Invalid, OSError) as error:

@@ -17,6 +17,8 @@ from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from ostinato.clock import Clock
+from ostinato.core import built_in
+from ostinato.core.built_in import Permits
 from ostinato.core.errors import Invalid, LeaseLost, StoreError
 from ostinato.core.model import Claimed, Definition, Finished, Json, Luck
 from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
@@ -67,6 +69,7 @@ class Identity:
     processes: Plan = Plan()
     functions: Isolation = Isolation.THREAD  # where `def` tasks run that do not say it themselves
     keep_log: int = 10 * 1024 * 1024  # bytes of an execution's log
+    permits: Permits = Permits()
 
 
 class Worker:
@@ -86,6 +89,7 @@ class Worker:
         self._store, self._registry, self._clock, self._luck = store, registry, clock, luck
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
         self.outgoing = outgoing or Outgoing()
+        self.permits = identity.permits
         self.lease = Lease(store, clock, identity.lease)
         self.tables = TableDesk(store.records, self.lease, clock)
         self.bell = asyncio.Event()  # something to claim, or room for it
@@ -209,6 +213,8 @@ class Worker:
 
     def _context(self, claimed: Claimed, definition: Definition, me: str) -> Context:
         args: dict[str, Any] = decode(claimed.args)
+        if self._registry.is_built_in(claimed.live.task):  # made elsewhere, perhaps, where more is allowed
+            built_in.check(claimed.live.task, args, self.permits)
         return Context(claimed.live, definition, args, me, self, self._clock.monotonic)
 
     # -- settling
@@ -362,8 +368,9 @@ class Worker:
         self._pool.close()
 
     def _modules(self) -> list[str]:
-        """What has to be imported to run the tasks that run in processes."""
-        tasks = [self._registry.get(name) for name in self._registry.names()]
+        """What has to be imported to run the tasks that run in processes; a built-in one is when it comes."""
+        own = [name for name in self._registry.names() if not self._registry.is_built_in(name)]
+        tasks = [self._registry.get(name) for name in own]
         of_process = {each.function.__module__ for each in tasks if self._runner.runs_in_process(each)}
         return sorted(of_process)
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from uuid import UUID
 
 from ostinato.clock import SystemClock
+from ostinato.core.built_in import Permits
 from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.core.model import Json
 from ostinato.core.outcome import Error, Failed, Outcome
@@ -140,8 +141,9 @@ class Child:
         if broken is not None:
             return Failed(broken)
         context = Context(
-            order.live, order.definition, decode(order.args), order.worker, ChildDesk(self), time.monotonic
-        )
+            order.live, order.definition, decode(order.args), order.worker, ChildDesk(self, order.permits),
+            time.monotonic,
+        )  # fmt: skip
         policies = order.definition.policies
         try:
             with limits.kept(policies):
@@ -205,8 +207,9 @@ class Child:
 class ChildDesk:
     """Hands what a task tells to the worker."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: Child, permits: Permits) -> None:
         self._child = child
+        self.permits = permits
 
     @property
     def outgoing(self) -> "Outgoing":

@@ -2,13 +2,14 @@
 
 import json
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache, reduce
 from typing import Any, Final, get_args, get_type_hints
 from uuid import UUID
 
+from ostinato.core.built_in import Permits
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition, Json, Live
@@ -70,6 +71,7 @@ class Order:
     args: Json
     worker: str
     now: datetime
+    permits: Permits = Permits()
 
     @property
     def key(self) -> str:
@@ -84,6 +86,7 @@ class Order:
             "args": self.args,
             "worker": self.worker,
             "now": self.now.isoformat(),
+            "permits": asdict(self.permits),
         }
         return json.dumps(order, separators=(",", ":")).encode()
 
@@ -95,7 +98,15 @@ class Order:
         )
         now = datetime.fromisoformat(raw["now"])
         definition = _definition_of(raw["definition"])
-        return cls(Reference(*raw["task"]), live, definition, raw["args"], raw["worker"], now)
+        return cls(
+            Reference(*raw["task"]),
+            live,
+            definition,
+            raw["args"],
+            raw["worker"],
+            now,
+            _permits(raw["permits"]),
+        )
 
 
 def outcome_text(outcome: Outcome) -> bytes:
@@ -126,6 +137,13 @@ def outcome_of(text: bytes) -> Outcome:
             return Failed(Error(*raw["error"]), wait, raw["final"])
         case _:
             return Deferred(datetime.fromisoformat(raw["until"]))
+
+
+def _permits(raw: dict[str, Any]) -> Permits:
+    given: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in raw.items()
+    }
+    return Permits(**given)
 
 
 def _kind_of(hint: Any) -> type[UUID | datetime | StrEnum] | None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from ostinato.clock import Clock
+from ostinato.core.built_in import NOTHING_ALLOWED, Permits
 from ostinato.core.checks import check_queue_name
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Event, Luck, Status
@@ -15,15 +16,17 @@ from ostinato.scheduler.executions import ExecutionDesk
 from ostinato.scheduler.hooks import HookDesk
 from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.keys import KeyDesk
-from ostinato.scheduler.known import KnownTasks
+from ostinato.scheduler.known import KnownTasks, no_task
 from ostinato.scheduler.metrics import Gauges, Metrics, metrics
 from ostinato.scheduler.pages import PAGE
 from ostinato.scheduler.repeats import Repeats
 from ostinato.scheduler.sessions import SessionDesk
+from ostinato.scheduler.tasks import TaskDesk
 from ostinato.scheduler.workflows import WorkflowDesk
 from ostinato.store.feed import Feed, is_wanted
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
+from ostinato.task import Task
 
 LOOKED_THROUGH: Final = 5_000  # events, for those of some kinds
 
@@ -38,10 +41,14 @@ class Scheduler:
         luck: Luck,
         app: str = "",
         tasks: Callable[[], Collection[str]] = tuple,
+        own: Callable[[str], Task[..., Any] | None] = no_task,
+        permits: Permits = NOTHING_ALLOWED,
     ) -> None:
+        """`tasks`: the names that are known here; `own`: the user's task of a name; `permits`: for built-in ones."""
         self._store, self._clock, self.app = store, clock, app
-        known = KnownTasks(store, clock, tasks)
+        known = KnownTasks(store, clock, tasks, own, permits)
         self.jobs = JobDesk(store, clock, luck, app, known)
+        self.tasks = TaskDesk(known)
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.declarations = Declarations(store, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)

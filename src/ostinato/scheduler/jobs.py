@@ -50,6 +50,7 @@ class JobDesk(JobQuestions):
     def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
         for definition in definitions:
             check_definition(definition)
+            self._known.check_args(definition.task, definition.args)
         if not allow_unknown:
             self._known.require({definition.task for definition in definitions})
         now = self._clock.now()
@@ -77,6 +78,8 @@ class JobDesk(JobQuestions):
             each = [replace(definition, args=one) for one in args]
             return self.create(each, connection=connection, allow_unknown=allow_unknown)
         check_definition(definition)
+        for text in args:
+            self._known.check_args(definition.task, text)
         if not allow_unknown:
             self._known.require({definition.task})
         now, luck = self._clock.now(), self._luck
@@ -106,6 +109,7 @@ class JobDesk(JobQuestions):
                 )
             wanted = change(job.definition)
             check_definition(wanted)
+            self._known.check_args(wanted.task, wanted.args)
             return lifecycle.edit(job, lives, wanted, self._clock.now(), self._luck, by)
 
         job_id = self.resolve(ref)
@@ -150,9 +154,13 @@ class JobDesk(JobQuestions):
     def run(self, ref: Ref, args: dict[str, Any] | None = None, *, by: str = "") -> JobView:
         """An extra occurrence now, with other args if given; the schedule does not move."""
         text = None if args is None else encode(args)
-        return self._command(
-            ref, lambda job, lives, _: lifecycle.run(job, lives, text, self._clock.now(), self._luck, by)
-        )
+
+        def rule(job: Job, lives: Sequence[Live], _: Any) -> Change:
+            if text is not None:
+                self._known.check_args(job.definition.task, text)
+            return lifecycle.run(job, lives, text, self._clock.now(), self._luck, by)
+
+        return self._command(ref, rule)
 
     def restart(self, ref: Ref, *, by: str = "") -> JobView:
         """Begin as new."""

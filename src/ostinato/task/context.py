@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 from uuid import UUID, uuid4
 
 from ostinato.clock import SystemClock
+from ostinato.core.built_in import Permits
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Asked, Definition, Json, Live
 from ostinato.core.payload import Line, cut, decode, encode
@@ -60,6 +61,10 @@ class Desk(Protocol):
     def outgoing(self) -> "Outgoing":
         """The one safe way out, on the worker's loop."""
 
+    @property
+    def permits(self) -> Permits:
+        """What the worker's administrator allows built-in tasks."""
+
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         """Keep the latest progress. Called on the loop and on threads: it must not block, and never fails."""
 
@@ -83,6 +88,10 @@ class QuietDesk:
     @property
     def outgoing(self) -> "Outgoing":
         raise Invalid("Only a task that runs in a worker, on its loop, can call others from here.")
+
+    @property
+    def permits(self) -> Permits:
+        return Permits()
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         pass
@@ -259,6 +268,11 @@ class Context:
     def outgoing(self) -> "Outgoing":
         """How to call others over HTTP, in an `async def` task: their addresses are checked first."""
         return self._desk.outgoing
+
+    @property
+    def permits(self) -> Permits:
+        """What the worker's administrator allows built-in tasks."""
+        return self._desk.permits
 
     def keep_record(self, level: int, said: object) -> bool:
         """For whoever captures: keep a line of this run's log; whether anybody does."""

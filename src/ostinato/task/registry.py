@@ -32,6 +32,10 @@ class Registry:
             raise UnknownTask(f"There is no task named {name!r}{self._did_you_mean(name)}")
         return task
 
+    def own(self, name: str) -> Task[..., Any] | None:
+        """The user's task of that name, if there is one."""
+        return self._tasks.get(name)
+
     def names(self) -> tuple[str, ...]:
         """What is known here, sorted."""
         return tuple(sorted({*self._tasks, *self._built_in}))

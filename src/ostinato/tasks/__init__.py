@@ -1,8 +1,9 @@
 """Built-in tasks: the work that people schedule most, known to every app by name.
 
-Each is a module (or package) of this room that ends in a `TASK`. It is imported when it first runs, so a process that
-never does pays nothing. None imports another, and they reach the world only through their Context: the database by
-its desk, under the fence of the run, and the network by `ctx.outgoing`. A user's own task of the same name goes first.
+Each is a module (or package) of this room that ends in a `TASK`, and has its description (args type, permits) under the
+same name in `core.built_in`. It is imported when it first runs, so a process that never does pays nothing. None imports
+another, and they reach the world only through their Context: the database by its desk, under the fence of the run, and
+the network by `ctx.outgoing`. A user's own task of the same name goes first.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,9 +11,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
+from ostinato.core.built_in import NAMES
 from ostinato.task import Task
-
-NAMES: Final[tuple[str, ...]] = ("workflow",)
 
 
 def load(name: str) -> Task[..., Any]:

@@ -15,6 +15,7 @@ from ostinato.core.errors import (
     Stale,
     StoreUnavailable,
     Unauthorized,
+    WrongArgument,
 )
 from ostinato.wire.words import UNKNOWN, WrongField
 
@@ -53,7 +54,7 @@ def answer_of(error: OstinatoError) -> ErrorAnswer:
     """An error of ours as it goes out. What is wrong inside (500) is not told outside."""
     if status_of(error) == 500:
         return ErrorAnswer(detail="Something went wrong inside; the log of the server says what.")
-    if isinstance(error, WrongField):
+    if isinstance(error, WrongField | WrongArgument):
         return ErrorAnswer(detail=str(error), errors=[FieldError(field=error.field, message=str(error))])
     return ErrorAnswer(detail=str(error))
 

@@ -1,0 +1,84 @@
+"""`ostinato task …`: which tasks there are, and what they take."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from ostinato.cli.door import path
+from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
+from ostinato.cli.verbs import Desk, verb
+
+task = typer.Typer(help="Which tasks there are, and what they take.", rich_markup_mode=None)
+
+ORIGINS: Final = {"built_in": "built in", "own": "of the app", "elsewhere": "known to workers"}
+
+
+@task.command("list")
+@verb
+def list_tasks(desk: Desk) -> None:
+    """Every task that somebody is known to run."""
+    columns = (
+        Column("Task", lambda row: row["name"]),
+        Column("Origin", lambda row: ORIGINS[row["origin"]], spare=1),
+        Column("Allowed", lambda row: "yes" if row["allowed"] else "no"),
+        Column("For", lambda row: row["help"], cut=True),
+    )
+    desk.tell(desk.get("/tasks"), lambda answer: Listing(columns, answer["tasks"], "There are no tasks."))
+
+
+@task.command("show")
+@verb
+def show_task(
+    desk: Desk, task: Annotated[str, typer.Argument(metavar="TASK", help="The name of a task.")]
+) -> None:
+    """What a task takes, and whether it may be used."""
+    desk.tell(desk.get(path("tasks", task)), shown_task)
+
+
+def shown_task(answer: Answer) -> Shown:
+    facts = {
+        "Task": answer["name"],
+        "Origin": ORIGINS[answer["origin"]],
+        "For": answer["help"],
+        "Allowed": answer["reason"] or "yes",
+    }
+    if answer["args"] is None:
+        return Several(
+            [Facts(facts), Sentences(["", "What it takes is known only to the workers that run it."])]
+        )
+    return Several([Facts(facts), Sentences([""]), arguments(answer["args"])])
+
+
+def arguments(schema: Mapping[str, Any]) -> Shown:
+    """The fields of a JSON schema, as a table."""
+    needed = schema.get("required", [])
+    rows = [{"name": name, "needed": name in needed, **about} for name, about in schema["properties"].items()]
+    columns = (
+        Column("Arg", lambda row: row["name"]),
+        Column("Type", lambda row: kind(row)),
+        Column("Default", lambda row: _default(row)),
+        Column("For", lambda row: row.get("description", ""), cut=True),
+    )
+    return Listing(columns, rows, "It takes no args.")
+
+
+def kind(about: Mapping[str, Any]) -> str:
+    """A type of JSON schema in a word or two."""
+    if "enum" in about:
+        return " | ".join(map(str, about["enum"])) if len(about["enum"]) <= 3 else "choice"
+    if about.get("format") == "duration":
+        return "duration"
+    if "anyOf" in about:
+        return " or ".join(dict.fromkeys(kind(each) for each in about["anyOf"]))
+    if about.get("type") == "array":
+        return f"list of {kind(about.get('items', {}))}"
+    return str(about.get("type", "any"))
+
+
+def _default(row: Mapping[str, Any]) -> str:
+    if row["needed"]:
+        return "needed"
+    default = row.get("default")
+    return "" if default is None else default if isinstance(default, str) else json.dumps(default)

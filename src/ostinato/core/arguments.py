@@ -1,0 +1,247 @@
+"""What a task takes, as a type: a frozen dataclass whose fields say what they may be, and what they are for.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class PingArgs:
+        url: str = arg(URL, "Whom to call.")
+        times: int = arg(whole(1, 10), "How often.", 1)
+
+`read` makes a value of it from the JSON that somebody wrote, or says which field is wrong and why; `schema` describes
+it for people, forms and programs. A rule over several fields stands in `__post_init__`, and raises a Flaw.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any, Final, Generic, TypeVar
+
+from ostinato.core.addresses import check_url
+from ostinato.core.duration import format_duration, parse_duration
+from ostinato.core.errors import Invalid, WrongArgument
+
+T = TypeVar("T")
+
+NEEDED: Final = object()
+MOST_OF_A_LIST: Final = 10_000
+
+
+class Flaw(Exception):
+    """What is wrong, as the rest of a sentence that begins with the field: "must be text, not 3"."""
+
+    def __init__(self, rest: str, path: str = "") -> None:
+        super().__init__(rest)
+        self.rest, self.path = rest, path
+
+    def under(self, name: str) -> "Flaw":
+        """The same, seen from outside."""
+        joint = "" if not self.path or self.path.startswith("[") else "."
+        return Flaw(self.rest, f"{name}{joint}{self.path}")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """What a field may be: as JSON schema, and how it is read. `read` raises Flaw."""
+
+    schema: Mapping[str, Any]
+    read: Callable[[Any], T]
+
+
+def arg(kind: Kind[T], help: str, default: Any = NEEDED) -> T:
+    """A field of an args type. The default is written as people would write it; without one the field is needed."""
+    said: dict[str, Any] = {"kind": kind, "help": help, "default": default}
+    if default is NEEDED:
+        made: T = field(metadata=said)
+        return made
+    value = None if default is None else kind.read(default)
+    return field(default=value, metadata=said) if _is_plain(value) else _made_anew(kind, default, said)  # type: ignore[return-value]
+
+
+def read(kind: type[T], given: Any, where: str = "args") -> T:
+    """The value of an args type that somebody wrote; WrongArgument names the field."""
+    try:
+        return of(kind).read(given)
+    except Flaw as flaw:
+        path = flaw.under(where).path
+        raise WrongArgument(path, f"{path} {flaw.rest}") from None
+
+
+def schema(kind: type[Any]) -> dict[str, Any]:
+    """An args type as JSON schema."""
+    return dict(of(kind).schema)
+
+
+def of(kind: type[T]) -> Kind[T]:
+    """An args type as the kind of a field."""
+    lines = {line.name: line for line in fields(kind)}  # type: ignore[arg-type]
+    known = {name: line.metadata["kind"] for name, line in lines.items()}
+    needed = [name for name, line in lines.items() if line.metadata["default"] is NEEDED]
+
+    def read_fields(given: Any) -> T:
+        if not isinstance(given, dict):
+            raise Flaw(f"must be a JSON object, not {shown(given)}.")
+        for name in given.keys() - known.keys():
+            raise Flaw(f"does not exist{_did_you_mean(name, known)}", str(name)[:100])
+        said = {name: value for name, value in given.items() if value is not None}
+        for name in needed:
+            if name not in said:
+                raise Flaw(f"is needed: {lines[name].metadata['help']}", name)
+        return kind(**{name: _read_as(known[name], value, name) for name, value in said.items()})
+
+    properties = {name: _property(line.metadata) for name, line in lines.items()}
+    described = {
+        "type": "object",
+        "properties": properties,
+        "required": needed,
+        "additionalProperties": False,
+    }
+    return Kind(described, read_fields)
+
+
+def _property(said: Mapping[str, Any]) -> dict[str, Any]:
+    default = {} if said["default"] is NEEDED else {"default": said["default"]}
+    return {**said["kind"].schema, "description": said["help"], **default}
+
+
+def _read_as(kind: Kind[T], value: Any, name: str) -> T:
+    try:
+        return kind.read(value)
+    except Flaw as flaw:
+        raise flaw.under(name) from None
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool | tuple | timedelta)
+
+
+def _made_anew(kind: Kind[T], default: Any, said: Mapping[str, Any]) -> Any:
+    return field(default_factory=lambda: kind.read(default), metadata=said)
+
+
+# -- kinds
+
+
+def text(longest: int = 10_000, *, empty: bool = True, lines: bool = False) -> Kind[str]:
+    """Text; `lines`: it may have several, and a form gives it room."""
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str):
+            raise Flaw(f"must be text, not {shown(value)}.")
+        if len(value) > longest:
+            raise Flaw(f"is longer than {longest:,} characters.")
+        if not value and not empty:
+            raise Flaw("cannot be empty.")
+        if "\0" in value:
+            raise Flaw("cannot contain a NUL character.")
+        return value
+
+    format_ = {"format": "multiline"} if lines else {}
+    return Kind(
+        {"type": "string", **format_, "maxLength": longest, **({} if empty else {"minLength": 1})}, read
+    )
+
+
+def whole(least: int, most: int) -> Kind[int]:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise Flaw(f"must be a whole number from {least:,} to {most:,}, not {shown(value)}.")
+        return value
+
+    return Kind({"type": "integer", "minimum": least, "maximum": most}, read)
+
+
+def number(least: float, most: float) -> Kind[float]:
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise Flaw(f"must be a number from {least:,} to {most:,}, not {shown(value)}.")
+        return float(value)
+
+    return Kind({"type": "number", "minimum": least, "maximum": most}, read)
+
+
+def switch() -> Kind[bool]:
+    def read(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise Flaw(f"must be true or false, not {shown(value)}.")
+        return value
+
+    return Kind({"type": "boolean"}, read)
+
+
+def choice(*options: str) -> Kind[str]:
+    def read(value: Any) -> str:
+        if value not in options:
+            raise Flaw(f"must be one of {', '.join(options)}, not {shown(value)}.")
+        return str(value)
+
+    return Kind({"type": "string", "enum": list(options)}, read)
+
+
+def span(least: str, most: str) -> Kind[timedelta]:
+    """A duration: `30s`, or a number of seconds."""
+    shortest, longest = parse_duration(least), parse_duration(most)
+
+    def read(value: Any) -> timedelta:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise Flaw(f"must be a duration like 30s, 5m or 1h30m, not {shown(value)}.")
+        try:
+            found = parse_duration(value)
+        except Invalid as error:
+            raise Flaw(f"cannot be read. {error}") from None
+        if not shortest <= found <= longest:
+            raise Flaw(f"must be from {least} to {most}, not {format_duration(found)}.")
+        return found
+
+    about = {"anyOf": [{"type": "string"}, {"type": "number"}], "format": "duration"}
+    return Kind(about, read)
+
+
+def many(kind: Kind[T], most: int = MOST_OF_A_LIST, least: int = 0) -> Kind[tuple[T, ...]]:
+    """A list."""
+
+    def read(value: Any) -> tuple[T, ...]:
+        if not isinstance(value, list | tuple):
+            raise Flaw(f"must be a list, not {shown(value)}.")
+        if not least <= len(value) <= most:
+            raise Flaw(f"must have {least:,} to {most:,} entries, not {len(value):,}.")
+        return tuple(_read_as(kind, each, f"[{index}]") for index, each in enumerate(value))
+
+    return Kind({"type": "array", "items": dict(kind.schema), "minItems": least, "maxItems": most}, read)
+
+
+def mapping(kind: Kind[T], most: int = 1000) -> Kind[Mapping[str, T]]:
+    """An object with any names, and values of one kind."""
+
+    def read(value: Any) -> Mapping[str, T]:
+        if not isinstance(value, dict):
+            raise Flaw(f"must be a JSON object, not {shown(value)}.")
+        if len(value) > most:
+            raise Flaw(f"has more than {most:,} entries.")
+        return {str(name): _read_as(kind, each, str(name)[:100]) for name, each in value.items()}
+
+    return Kind({"type": "object", "additionalProperties": dict(kind.schema)}, read)
+
+
+def anything() -> Kind[Any]:
+    """Any JSON."""
+    return Kind({}, lambda value: value)
+
+
+def _url(value: Any) -> str:
+    try:
+        return check_url(text().read(value), "")
+    except Invalid as error:
+        raise Flaw(str(error).strip()) from None
+
+
+URL: Final = Kind({"type": "string", "format": "uri", "maxLength": 2048}, _url)
+
+
+def shown(value: object) -> str:
+    """A value as a sentence quotes it."""
+    written = repr(value)
+    return written if len(written) <= 60 else written[:60] + "…"
+
+
+def _did_you_mean(name: object, known: Mapping[str, Any]) -> str:
+    close = get_close_matches(str(name)[:100], sorted(known), n=1)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}."

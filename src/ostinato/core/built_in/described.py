@@ -1,0 +1,83 @@
+"""A built-in task, as everybody but its worker knows it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final
+
+from ostinato.core.arguments import read, schema
+from ostinato.core.errors import Invalid, WrongArgument
+
+USUAL_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
+
+
+@dataclass(frozen=True, slots=True)
+class Permits:
+    """What an administrator allows built-in tasks to do: a part of the settings, as a value that travels with a run."""
+
+    private_addresses: bool = False
+    commands: bool = False
+    shell: bool = False
+    environment: tuple[str, ...] = USUAL_ENVIRONMENT
+    python: tuple[str, ...] = ()
+
+
+NOTHING_ALLOWED: Final = Permits()
+
+
+def always(_permits: Permits) -> str | None:
+    """For tasks that nobody has to allow."""
+    return None
+
+
+def anything_goes(_args: Any, _permits: Permits) -> None:
+    """For tasks whose args need no permit."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """What a task is for, what it takes, and what it needs to be allowed.
+
+    `off` says in a sentence why it is not to be used with these permits; None: it may be. `refuse` raises Invalid for
+    args that these permits do not allow.
+    """
+
+    name: str
+    help: str
+    args: type[Any]
+    off: Callable[[Permits], str | None] = always
+    refuse: Callable[[Any, Permits], None] = anything_goes
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Its args as JSON schema."""
+        return schema(self.args)
+
+    def check(self, given: Any, permits: Permits) -> None:
+        """Invalid unless these args can be run with these permits; the message names the field, or the setting."""
+        if (sentence := self.off(permits)) is not None:
+            raise WrongArgument("task", sentence)
+        self.refuse(read(self.args, given), permits)
+
+
+@lru_cache
+def described(name: str) -> BuiltIn:
+    """The description of a built-in task, imported now."""
+    built_in: BuiltIn = import_module(f"ostinato.core.built_in.{name}").BUILT_IN
+    return built_in
+
+
+def check(name: str, given: Any, permits: Permits) -> None:
+    """Invalid unless a built-in task can be run with these args."""
+    described(name).check(given, permits)
+
+
+def refuse_private(url: str, where: str, permits: Permits) -> None:
+    """WrongArgument for a URL that names a private address, unless those are allowed."""
+    from ostinato.core.addresses import check_url
+
+    try:
+        check_url(url, where, permits.private_addresses)
+    except Invalid as error:
+        raise WrongArgument(where, str(error)) from None

@@ -1,0 +1,78 @@
+"""Texts with holes: `{{ job.name }}` is filled with a value that has this name, and nothing else can be said.
+
+A hole holds a name, or names joined by dots; there are no expressions, so there is nothing to execute. In a JSON value
+whose texts have holes, a text that is one hole alone becomes the value itself, whatever it is; so what is filled in can
+never change the shape of what is around it. `\\{{` is two plain braces.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from ostinato.core.arguments import Flaw
+
+HOLE: Final = re.compile(r"\\?\{\{(.*?)\}\}", re.DOTALL)
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*", re.ASCII)
+
+Names = Mapping[str, Any]
+
+
+def fill(value: Any, names: Names) -> Any:
+    """A JSON value with every hole filled, but for those in the names of its objects; Flaw if a name is not there."""
+    match value:
+        case str():
+            alone = HOLE.fullmatch(value)
+            if alone is not None and not value.startswith("\\") and "{{" not in alone[1]:
+                return look_up(alone[1].strip(), names)
+            return fill_text(value, names)
+        case list():
+            return [fill(each, names) for each in value]
+        case dict():
+            return {name: fill(each, names) for name, each in value.items()}
+        case _:
+            return value
+
+
+def fill_text(text: str, names: Names, write: Callable[[str], str] = str) -> str:
+    """A text with every hole filled. `write` makes a value fit for the place that it comes to."""
+
+    def filled(hole: re.Match[str]) -> str:
+        if hole[0].startswith("\\"):
+            return hole[0][1:]
+        return write(as_text(look_up(hole[1].strip(), names)))
+
+    return HOLE.sub(filled, text)
+
+
+def look_up(name: str, names: Names) -> Any:
+    """What a name means."""
+    if not NAME.fullmatch(name):
+        raise Flaw(
+            f"has {{{{ {name[:60]} }}}}, and between braces stands a name, such as due_at; plain braces are \\{{{{."
+        )
+    found: Any = names
+    for part in name.split("."):
+        try:
+            found = found[int(part)] if isinstance(found, list | tuple) else found[part]
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise Flaw(f"has {{{{ {name} }}}}, and there is nothing of that name.") from None
+    return found
+
+
+def holes(value: Any) -> Iterator[str]:
+    """What stands between the braces, anywhere in a JSON value."""
+    match value:
+        case str():
+            yield from (hole[1].strip() for hole in HOLE.finditer(value) if not hole[0].startswith("\\"))
+        case list() | tuple():
+            for each in value:
+                yield from holes(each)
+        case Mapping():
+            for each in value.values():
+                yield from holes(each)
+
+
+def as_text(value: Any) -> str:
+    """A value inside a text: text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)

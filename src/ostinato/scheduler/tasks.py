@@ -1,0 +1,50 @@
+"""Questions about tasks: which there are, and what they take."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ostinato.core.built_in import described
+from ostinato.core.errors import NotFound
+from ostinato.scheduler.known import KnownTasks
+from ostinato.task.describing import help_of, schema_of
+
+Origin = Literal["built_in", "own", "elsewhere"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task, as far as it is known here. Of one that only other processes know there is no more than its name."""
+
+    name: str
+    origin: Origin
+    help: str = ""
+    args: dict[str, Any] | None = None  # JSON schema
+    off: str | None = None  # why it may not be used here
+
+
+class TaskDesk:
+    """The tasks that somebody is known to run."""
+
+    def __init__(self, known: KnownTasks) -> None:
+        self._known = known
+
+    def list(self) -> list[TaskView]:
+        """All of them, by name."""
+        return [self._view(name) for name in sorted(self._known.everywhere())]
+
+    def get(self, name: str) -> TaskView:
+        """One of them."""
+        if name not in self._known.everywhere():
+            raise NotFound(
+                f"No process here, and no worker of the last 30 days, knows a task {name[:100]!r}."
+            )
+        return self._view(name)
+
+    def _view(self, name: str) -> TaskView:
+        own = self._known.own(name)
+        if own is not None:
+            return TaskView(name, "own", help_of(own), schema_of(own))
+        if not self._known.is_built_in(name):
+            return TaskView(name, "elsewhere")
+        ours = described(name)
+        return TaskView(name, "built_in", ours.help, ours.schema, ours.off(self._known.permits))

@@ -1,0 +1,80 @@
+"""What a task takes, from the signature of its function, as JSON schema: for people, and for forms."""
+
+import inspect
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, Union, get_args, get_origin
+from uuid import UUID
+
+from ostinato.core.errors import Invalid
+from ostinato.core.payload import encode
+from ostinato.task.task import Task
+
+PLAIN: Final[dict[Any, dict[str, Any]]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+    datetime: {"type": "string", "format": "date-time"},
+    UUID: {"type": "string", "format": "uuid"},
+    timedelta: {"type": "string", "format": "duration"},
+}
+NOTHING: Final = inspect.Parameter.empty
+
+
+def schema_of(task: Task[..., Any]) -> dict[str, Any]:
+    """The parameters of a task; one without a type we know may be anything."""
+    hints = _hints(task)
+    shown = list(task.__signature__.parameters.values())
+    named = [each for each in shown if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    return {
+        "type": "object",
+        "properties": {each.name: _property(each, hints) for each in named},
+        "required": [each.name for each in named if each.default is NOTHING],
+        "additionalProperties": len(named) < len(shown),
+    }
+
+
+def help_of(task: Task[..., Any]) -> str:
+    """The first paragraph of its docstring."""
+    return " ".join((inspect.getdoc(task.function) or "").partition("\n\n")[0].split())
+
+
+def _hints(task: Task[..., Any]) -> dict[str, Any]:
+    """Its annotations as types; none where a name is known to type checkers only."""
+    try:
+        return typing.get_type_hints(inspect.unwrap(task.function))
+    except Exception:  # noqa: BLE001  annotations are code of strangers
+        return {}
+
+
+def _property(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> dict[str, Any]:
+    described = _type(hints.get(parameter.name, NOTHING))
+    if parameter.default is NOTHING:
+        return described
+    try:
+        encode({"default": parameter.default})
+    except Invalid:  # no JSON: it cannot be told, and nobody can give it from outside either
+        return described
+    return {**described, "default": parameter.default}
+
+
+def _type(hint: Any) -> dict[str, Any]:
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint in PLAIN:
+        return dict(PLAIN[hint])
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [_type(each) for each in inner]}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin is typing.Annotated:
+        return _type(inner[0])
+    kind = origin or hint
+    if isinstance(kind, type) and issubclass(kind, Mapping):
+        return {"type": "object"} | ({"additionalProperties": _type(inner[1])} if len(inner) == 2 else {})
+    if isinstance(kind, type) and issubclass(kind, Sequence | set | frozenset):
+        return {"type": "array"} | ({"items": _type(inner[0])} if inner else {})
+    return {}

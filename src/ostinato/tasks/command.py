@@ -1,0 +1,96 @@
+"""`command`: run a program, in a process of its own that dies with its worker and takes the program along.
+
+What it writes goes through the pipes of that process into the log of the execution, line by line, and never through
+this code. The supervisor watches over limits, asks it to stop and kills what does not, whatever it has forked: see
+`ostinato.isolation`.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ostinato.config.secret import Secret
+from ostinato.core.arguments import read
+from ostinato.core.built_in.command import CommandArgs
+from ostinato.core.duration import format_duration
+from ostinato.core.policy import Isolation, Policies
+from ostinato.task import Context, Task
+
+SHELL: Final = "/bin/sh"
+
+
+class CommandFailed(Exception):
+    """The program could not be started, or did not end as expected."""
+
+
+class CpuLimit(Exception):
+    """The program has used its CPU seconds."""
+
+
+def command(ctx: Context, **given: Any) -> dict[str, Any]:
+    """Run a program to its end."""
+    args = read(CommandArgs, given)
+    began = time.monotonic()
+    code = _run(args, _environment(ctx, args))
+    seconds = round(time.monotonic() - began, 3)
+    if code not in args.exit_codes:
+        raise _failure(code, args, ctx.definition.policies)
+    return {"exit_code": code, "seconds": seconds}
+
+
+def _run(args: CommandArgs, environment: Mapping[str, str]) -> int:
+    """Its exit code; a signal is a negative one. It shares our group: who stops us stops it."""
+    argv = [SHELL, "-c", args.script] if args.script is not None else list(args.argv or ())
+    given = subprocess.DEVNULL if args.stdin is None else subprocess.PIPE
+    try:
+        process = subprocess.Popen(argv, stdin=given, cwd=args.cwd, env=environment)
+    except (OSError, ValueError) as error:
+        raise CommandFailed(_why_not(error, argv[0], args)) from None
+    if args.stdin is not None:
+        process.communicate(args.stdin.encode())  # one that does not read it all is no failure
+    return process.wait()
+
+
+def _environment(ctx: Context, args: CommandArgs) -> dict[str, str]:
+    """What the administrator lets through, what the job says, and who it is."""
+    inherited = {name: os.environ[name] for name in ctx.permits.environment if name in os.environ}
+    secrets = {name: Secret(where).reveal() for name, where in args.secrets.items()}
+    return {
+        **inherited,
+        **args.env,
+        **secrets,
+        "OSTINATO_RUN_JOB": str(ctx.job_id),
+        "OSTINATO_RUN_KEY": ctx.occurrence_key,
+        "OSTINATO_RUN_ATTEMPT": str(ctx.attempt),
+        "OSTINATO_RUN_DUE_AT": ctx.due_at.isoformat(),
+    }
+
+
+def _why_not(error: OSError | ValueError, program: str, args: CommandArgs) -> str:
+    if isinstance(error, ValueError):
+        return f"{program} cannot be started: {error}."
+    if args.cwd is not None and not os.path.isdir(args.cwd):
+        return f"{program} cannot be started: there is no directory {args.cwd} on this worker."
+    return f"{program} cannot be started on this worker: {error.strerror}."
+
+
+def _failure(code: int, args: CommandArgs, policies: Policies) -> Exception:
+    if code == -signal.SIGXCPU and policies.cpu_limit is not None:
+        return CpuLimit(format_duration(policies.cpu_limit))
+    if code < 0:
+        return CommandFailed(f"The program was ended by {_signal(-code)}.")
+    expected = ", ".join(map(str, args.exit_codes))
+    return CommandFailed(f"The program ended with exit code {code}; expected was {expected}.")
+
+
+def _signal(number: int) -> str:
+    try:
+        return f"the signal {signal.Signals(number).name}"
+    except ValueError:
+        return f"signal {number}"
+
+
+TASK = Task(command, isolation=Isolation.PROCESS)

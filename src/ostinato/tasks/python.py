@@ -1,0 +1,50 @@
+"""`python`: call `module:function`, in a process of its own.
+
+Which modules may be named is checked before (`core.built_in.python`). Here the function itself must come from the
+module that was named, or from inside it: whatever else a module has imported (`os.system`) is on nobody's list.
+"""
+
+import asyncio
+from importlib import import_module
+from typing import Any
+
+from ostinato.core.arguments import read
+from ostinato.core.built_in.python import PythonArgs, is_below
+from ostinato.core.errors import Invalid
+from ostinato.core.policy import Isolation
+from ostinato.task import Context, GiveUp, Task
+
+
+def python(ctx: Context, **given: Any) -> Any:
+    """Call a function with arguments; its result is ours."""
+    args = read(PythonArgs, given)
+    task = _found(args)
+    try:
+        arguments = task.arguments(dict(args.args))
+    except Invalid as error:
+        raise GiveUp(str(error)) from None
+    if task.is_async:
+        return asyncio.run(task.call(ctx, arguments))
+    return task.call(ctx, arguments)
+
+
+def _found(args: PythonArgs) -> Task[..., Any]:
+    try:
+        module = import_module(args.module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{args.module}.".startswith(f"{error.name}."):
+            raise
+        raise GiveUp(f"There is no module {args.module} on this worker.") from None
+    found = getattr(module, args.name, None)
+    function = found.function if isinstance(found, Task) else found
+    if not callable(function):
+        raise GiveUp(f"There is no function {args.name} in the module {args.module}.")
+    home = getattr(function, "__module__", None) or ""
+    if not is_below(home, (args.module,)):
+        raise GiveUp(
+            f"{args.function} is defined in {home or 'no module'}: name a function where it is defined."
+        )
+    return Task(function, args.name)
+
+
+TASK = Task(python, isolation=Isolation.PROCESS)

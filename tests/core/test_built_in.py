@@ -1,0 +1,115 @@
+"""Built-in tasks: what their args may be, and what an administrator must allow."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ostinato.core.built_in import NAMES, Permits, check, described
+from ostinato.core.built_in.python import is_below
+from ostinato.core.errors import WrongArgument
+
+ALL = Permits(private_addresses=True, commands=True, shell=True, python=("shop", "reports.daily"))
+NONE = Permits()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_described_and_can_be_loaded(name):
+    from ostinato.tasks import BUILT_IN
+
+    built_in = described(name)
+    assert built_in.name == name
+    assert BUILT_IN[name]().name == name
+    json.dumps(built_in.schema)
+    for field, about in built_in.schema["properties"].items():
+        assert about["description"].endswith("."), field
+
+
+@pytest.mark.parametrize(
+    ("task", "args"),
+    [
+        ("http", {"url": "https://example.org"}),
+        ("http", {"url": "https://example.org/{{ due.date }}?n={{ number }}", "headers": {"X-Job": "{{ job.name }}"}}),
+        ("http", {"url": "https://example.org", "method": "POST", "json": {"a": ["{{ args.values.x.0 }}"]},
+                  "values": {"x": [1]}}),
+        ("http", {"url": "https://example.org", "method": "PUT", "body": "{{ job.metadata.anything }}"}),
+        ("http", {"url": "https://example.org", "expect": [200, "3xx", "400-404"], "retry": []}),
+        ("command", {"argv": ["ls", "-l", ""]}),
+        ("command", {"script": "ls | wc -l", "shell": True, "stdin": "x", "cwd": "/tmp", "exit_codes": [0, 3]}),
+        ("command", {"argv": ["ls"], "env": {"A": "b"}, "secrets": {"P": "env:PASSWORD", "Q": "file:/run/q"}}),
+        ("python", {"function": "shop:run"}),
+        ("python", {"function": "shop.deep.er:run", "args": {"a": 1}}),
+    ],
+)  # fmt: skip
+def test_good_args(task, args):
+    check(task, args, ALL)
+
+
+@pytest.mark.parametrize(
+    ("task", "args", "field", "sentence"),
+    [
+        ("http", {}, "args.url", "is needed"),
+        ("http", {"url": "example.org"}, "args.url", "http or https"),
+        ("http", {"url": "https://example.org", "body": "x", "json": 1, "method": "POST"}, "args.body", "exclude"),
+        ("http", {"url": "https://example.org", "body": "x"}, "args.method", "to send a body"),
+        ("http", {"url": "https://example.org/{{ nope }}"}, "args.url", "nothing of that name"),
+        ("http", {"url": "https://example.org/{{ args.values.nope }}"}, "args.url", "nothing of that name"),
+        ("http", {"url": "https://example.org", "headers": {"X": "{{ job.secret }}"}}, "args.headers", "job.secret"),
+        ("http", {"url": "https://example.org", "headers": {"X Y": "1"}}, "args.headers.X Y", "name of a header"),
+        ("http", {"url": "https://example.org", "headers": {"X": "a\nB: c"}}, "args.headers.X", "one line"),
+        ("http", {"url": "https://example.org", "headers": {"Idempotency-Key": "1"}}, "args.headers.Idempotency-Key",
+         "set by Ostinato"),
+        ("http", {"url": "https://example.org", "expect": ["fine"]}, "args.expect[0]", "200, 200-299 or 2xx"),
+        ("http", {"url": "https://example.org", "expect": [99]}, "args.expect[0]", "not 99"),
+        ("http", {"url": "https://example.org", "expect": []}, "args.expect", "entries"),
+        ("http", {"url": "https://example.org", "keep": 2_000_000}, "args.keep", "1,048,576"),
+        ("http", {"url": "https://user:secret@example.org/"}, "args.url", "must not hold a name or a password"),
+        ("command", {}, "args.argv", "is needed"),
+        ("command", {"argv": []}, "args.argv", "entries"),
+        ("command", {"argv": [""]}, "args.argv", "must begin with the program"),
+        ("command", {"argv": "ls -l"}, "args.argv", "must be a list"),
+        ("command", {"script": "ls"}, "args.script", "needs shell: true"),
+        ("command", {"argv": ["ls"], "shell": True}, "args.shell", "needs script"),
+        ("command", {"argv": ["ls"], "script": "ls", "shell": True}, "args.argv", "exclude"),
+        ("command", {"argv": ["ls"], "env": {"a b": "c"}}, "args.env.a b", "name of a variable"),
+        ("command", {"argv": ["ls"], "env": {"OSTINATO_RUN_KEY": "c"}}, "args.env.OSTINATO_RUN_KEY", "set by Ostinato"),
+        ("command", {"argv": ["ls"], "secrets": {"P": "hunter2"}}, "args.secrets.P", "never what it is"),
+        ("command", {"argv": ["ls"], "secrets": {"P": "env:X"}, "env": {"P": "1"}}, "args.env.P", "say it once"),
+        ("command", {"argv": ["ls"], "exit_codes": [256]}, "args.exit_codes[0]", "from 0 to 255"),
+        ("python", {"function": "shop.run"}, "args.function", "module:function"),
+        ("python", {"function": "shop:os.system"}, "args.function", "module:function"),
+        ("python", {"function": "os:system"}, "args.function", "OSTINATO_PYTHON_PREFIXES"),
+        ("python", {"function": "shopping:run"}, "args.function", "is in none of shop, reports.daily"),
+        ("python", {"function": "reports:run"}, "args.function", "is in none of"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_field(task, args, field, sentence):
+    with pytest.raises(WrongArgument) as refused:
+        check(task, args, ALL)
+    assert refused.value.field == field
+    assert sentence in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "args", "permits", "setting"),
+    [
+        ("command", {"argv": ["ls"]}, NONE, "OSTINATO_ALLOW_COMMANDS"),
+        ("command", {"script": "ls", "shell": True}, Permits(commands=True), "OSTINATO_ALLOW_SHELL"),
+        ("python", {"function": "shop:run"}, NONE, "OSTINATO_PYTHON_PREFIXES"),
+        ("http", {"url": "http://127.0.0.1:8000/"}, NONE, "OSTINATO_ALLOW_PRIVATE_ADDRESSES"),
+        ("http", {"url": "http://localhost/{{ number }}"}, NONE, "OSTINATO_ALLOW_PRIVATE_ADDRESSES"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_with_the_setting_that_allows_it(task, args, permits, setting):
+    check(task, args, ALL)
+    with pytest.raises(WrongArgument, match=setting):
+        check(task, args, permits)
+
+
+def test_a_prefix_is_a_whole_module():
+    assert is_below("shop", ["shop"])
+    assert is_below("shop.x", ["shop"])
+    assert not is_below("shopping", ["shop"])
+    assert not is_below("", ["shop"])
