@@ -36,9 +36,10 @@ SCALARS = {
     "url": "https://example.org",
     "body": "", "caller": "ann", "code": 200, "fingerprint": "0", "forgotten": NOW, "headers": "{}", "stale": NOW,
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
-    "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "", "after_number": 0,
     "inactive_at": None, "nodes": "[]", "workflow_version": 7,
     "schema": "",
+    "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "a", "after_number": 0,
+    "page": 1,
 }  # fmt: skip
 BEFORE_AN_ID = {
     "list_live",
@@ -57,6 +58,7 @@ PARTICULAR = {  # what a check of the schema wants
     "kind": "every", "asked": "hand", "waits_for": None, "result": "lost", "reason": "missed", "ended_as": "failed",
     "next_due_at": None, "stream": "log",
 }  # fmt: skip
+KINDS = {"insert_crawl_urls": "page"}
 
 
 def parameters(statement):
@@ -69,6 +71,9 @@ def parameters(statement):
         else:
             given[name] = SCALARS[name]
     batch = [tuple(PARTICULAR.get(name, CELLS[kind]) for name, kind in statement.columns)]
+    if statement.name in KINDS:
+        place = [name for name, _ in statement.columns].index("kind")
+        batch = [tuple(KINDS[statement.name] if i == place else cell for i, cell in enumerate(batch[0]))]
     return {"batch": batch if statement.columns else None, **given}
 
 

@@ -297,18 +297,24 @@ class OnProcess(Running):
         self.context.pass_on_progress(progress)
 
     def checkpointed(self, checkpoint: Json) -> None:
+        self._answer(lambda: self.context.pass_on_checkpoint(checkpoint))
+
+    def crawled(self, turn: Json) -> None:
+        self._answer(lambda: self.context.pass_on_crawl_turn(turn))
+
+    def _answer(self, asked: Callable[[], Json | None]) -> None:
         """The store is waited for on a thread, and the task in its process."""
 
-        def save() -> None:
-            error = None
+        def answer() -> None:
+            error, body = None, b""
             try:
-                self.context.pass_on_checkpoint(checkpoint)
+                body = (asked() or "").encode()
             except OstinatoError as refused:
                 error = str(refused)
             with suppress(RuntimeError):  # the loop is closed
-                self._runner.loop.call_soon_threadsafe(self._runner.pool.answer, self._run, error)
+                self._runner.loop.call_soon_threadsafe(self._runner.pool.answer, self._run, error, body)
 
-        self._runner.threads.submit(save)
+        self._runner.threads.submit(answer)
 
 
 RUNNING: Final[dict[Isolation, type[Running]]] = {

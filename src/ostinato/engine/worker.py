@@ -20,10 +20,11 @@ from ostinato.clock import Clock
 from ostinato.core import built_in
 from ostinato.core.built_in import Permits
 from ostinato.core.errors import Invalid, LeaseLost, StoreError
-from ostinato.core.model import Claimed, Definition, Finished, Json, Luck
+from ostinato.core.model import Claimed, Definition, Finished, Json, Live, Luck
 from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
 from ostinato.core.policy import Isolation
+from ostinato.engine.crawling import REFUSED, CrawlDesk
 from ostinato.engine.dispatcher import Step
 from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import LogBook
@@ -90,6 +91,7 @@ class Worker:
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
         self.outgoing = outgoing or Outgoing()
         self.permits = identity.permits
+        self._crawling = CrawlDesk(store.crawls, clock)
         self.lease = Lease(store, clock, identity.lease)
         self.tables = TableDesk(store.records, self.lease, clock)
         self.bell = asyncio.Event()  # something to claim, or room for it
@@ -326,7 +328,12 @@ class Worker:
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         if not self.lease.trusted or not self._store.queue.save_checkpoint(execution_id, fence, checkpoint):
-            raise LeaseLost("This run no longer holds its execution: nothing was saved.")
+            raise LeaseLost(REFUSED)
+
+    def crawl_turn(self, live: Live, turn: Json) -> Json:
+        if not self.lease.trusted:
+            raise LeaseLost(REFUSED)
+        return self._crawling.answer(live, turn)
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         self.logs.record(execution_id, level, said)

@@ -27,7 +27,7 @@ from uuid import UUID
 from ostinato.clock import SystemClock
 from ostinato.core.built_in import Permits
 from ostinato.core.errors import Invalid, LeaseLost
-from ostinato.core.model import Json
+from ostinato.core.model import Json, Live
 from ostinato.core.outcome import Error, Failed, Outcome
 from ostinato.core.payload import decode
 from ostinato.isolation import limits, system
@@ -94,11 +94,15 @@ class Child:
             self._stop_later = False
             self._stop_now()
 
-    def ask(self, head: Head, body: bytes) -> Head:
+    def ask(self, head: Head, body: bytes) -> bytes:
         """Send a frame and wait for the answer; it is the only thing that comes while a task runs."""
         self.send(head, body)
         answer = self._next()
-        return {} if answer is None else answer.head
+        if answer is None:
+            raise LeaseLost("The worker of this run is gone.")
+        if error := answer.head.get("error"):
+            raise LeaseLost(error)
+        return answer.body
 
     def _next(self) -> Frame | None:
         data = b""
@@ -223,8 +227,10 @@ class ChildDesk:
         self._child.send({"ev": "progress"}, progress.encode())
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
-        if error := self._child.ask({"ev": "checkpoint"}, checkpoint.encode()).get("error"):
-            raise LeaseLost(error)
+        self._child.ask({"ev": "checkpoint"}, checkpoint.encode())
+
+    def crawl_turn(self, live: Live, turn: Json) -> Json:
+        return self._child.ask({"ev": "crawl"}, turn.encode()).decode()
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         head: Head = {"ev": "log", "level": level, "logger": OUTPUT.name, "at": time.time()}

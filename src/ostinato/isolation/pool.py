@@ -32,6 +32,7 @@ class Listener(Protocol):
 
     def progressed(self, progress: str) -> None: ...
     def checkpointed(self, checkpoint: str) -> None: ...
+    def crawled(self, turn: str) -> None: ...
     def ended(self, report: Report) -> None: ...
 
 
@@ -86,9 +87,9 @@ class Pool:
         """Stop a run: SIGTERM now, SIGKILL after the grace. It has ended when its listener hears so."""
         self._send({"do": "stop", "run": run, "grace": grace})
 
-    def answer(self, run: int, error: str | None) -> None:
-        """A checkpoint is kept, or is refused."""
-        self._send({"do": "answer", "run": run, "error": error})
+    def answer(self, run: int, error: str | None, body: bytes = b"") -> None:
+        """What a run asked for (a checkpoint, a turn of a crawl) is done, or is refused."""
+        self._send({"do": "answer", "run": run, "error": error}, body)
 
     async def end_all(self, seconds: float) -> None:
         """Kill what runs, and wait until it is gone."""
@@ -126,9 +127,9 @@ class Pool:
         asyncio.get_running_loop().add_reader(wire, self._read)
         return wire
 
-    def _send(self, head: dict[str, object]) -> None:
+    def _send(self, head: dict[str, object], body: bytes = b"") -> None:
         if self._wire is not None:
-            self._wire.send(head)
+            self._wire.send(head, body)
             self._write_later()
 
     def _write_later(self) -> None:
@@ -163,6 +164,8 @@ class Pool:
                 given.listener.progressed(text)
             case "checkpoint" if given is not None:
                 given.listener.checkpointed(text)
+            case "crawl" if given is not None:
+                given.listener.crawled(text)
             case "out" | "log":
                 self._write_down(frame, None if given is None else given.order)
             case "born":

@@ -76,7 +76,7 @@ class Supervisor:
                 case "stop":
                     self._stop(head["run"], head["grace"])
                 case "answer":
-                    self._answer(head)
+                    self._answer(head, body)
 
     def _tell(self, head: Head, body: bytes = b"") -> None:
         self._worker.send(head, body)
@@ -98,10 +98,10 @@ class Supervisor:
             family.terminate()
         self._look_by(min(until, time.monotonic() + LOOK_EVERY))
 
-    def _answer(self, head: Head) -> None:
+    def _answer(self, head: Head, body: bytes) -> None:
         family = self._with(head["run"])
         if family is not None and family.state is State.BUSY:
-            family.wire.send(head)
+            family.wire.send(head, body)
             self._board.send_later(family.wire)
 
     def _with(self, run_id: int) -> Family | None:

@@ -37,8 +37,9 @@ TYPES: Final = {
     "TEXT": "text",
 }  # of SQLite, in our words
 
-OUR_TABLES: Final = (
-    "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'ostinato\\_%' ESCAPE '\\'"
+OUR_TABLES: Final = (  # the index of words is made anew by the rows it is of
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'ostinato\\_%' ESCAPE '\\' "
+    "AND name NOT LIKE 'ostinato\\_page\\_words%' ESCAPE '\\'"
 )
 COLUMNS: Final = "SELECT name, type, pk FROM pragma_table_info(:table) ORDER BY cid"
 

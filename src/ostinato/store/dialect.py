@@ -16,7 +16,11 @@ What may stand in a statement besides SQL (never inside quotes):
     {part chosen_jobs}               what stands in this file under a line `-- part: chosen_jobs`
     {is_distinct_from} {is_not_distinct_from}              comparisons for which null equals null
     {uuid} {instant} {bigint} {double} {text} {json}       types; all but {text} also in CAST(:x AS {uuid})
-    {keyed} {fillfactor 50} {schema} {prefix}             for migrations; {prefix} begins an index's name
+    {keyed} {strict} {fillfactor 50} {schema} {prefix}    for migrations; {prefix} begins an index's name
+    {page_words}                     the index of words, in SQLite
+
+In a migration what stands below a line `-- [sqlite]` or `-- [postgres]` is for that one only, to the end of the file
+or to the next such line.
 
 An instant is a whole number of microseconds since 1970 (UTC), an id a uuid (16 bytes), JSON plain text; {text}
 is compared byte by byte on both databases. A type in `{rows: …}` and `{in: …}` is one of the six above.
@@ -35,8 +39,9 @@ from ostinato.core.ids import uuid_of
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues api_keys sessions hooks outbox answers logs log_sizes "
-    "workflows workflow_versions meta job_status".split()
+    "workflows workflow_versions pages crawl_urls meta job_status".split()
 )
+SEARCH_INDEX: Final = "page_words"  # SQLite keeps words in tables of their own; PostgreSQL in a column
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EXACT_AS_FLOAT: Final = (
@@ -54,6 +59,7 @@ TOKEN: Final = re.compile(
       | \{(?P<word>[^{}]*)\}""",
     re.VERBOSE,
 )
+ONLY_FOR: Final = re.compile(r"^-- \[(postgres|sqlite)\]$", re.MULTILINE)
 COLUMN: Final = re.compile(r"(?P<name>[a-z_][a-z0-9_]*) (?P<type>uuid|instant|bigint|double|text|json)")
 IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 ROW_LOCK: Final = re.compile(
@@ -122,11 +128,17 @@ class Dialect:
         """Render a migration: statements that end with `;` at the end of a line, without parameters."""
         if "$$" in text:
             raise StoreError("A migration cannot hold $$ bodies.")
-        bare = "\n".join(line.rstrip() for line in _without_comments(text).splitlines())
+        bare = "\n".join(line.rstrip() for line in _without_comments(self._own(text)).splitlines())
         parts = [self.statement(part) for part in re.split(r";$", bare, flags=re.MULTILINE) if part.strip()]
         if any(part.parameters or part.columns for part in parts):
             raise StoreError("A migration cannot have parameters.")
         return parts
+
+    def _own(self, text: str) -> str:
+        """What a migration says to this database."""
+        first, *sections = ONLY_FOR.split(text)  # text, then kind and text in turn
+        own = (part for kind, part in zip(sections[::2], sections[1::2], strict=True) if kind == self.kind)
+        return "".join((first, *own))
 
     def table(self, name: str) -> str:
         """A table of ours as it is written in SQL."""
@@ -164,6 +176,7 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "is_distinct_from": "IS DISTINCT FROM",
         "is_not_distinct_from": "IS NOT DISTINCT FROM",
         "keyed": "",
+        "strict": "",
         "prefix": "",
         **TYPES[Kind.POSTGRES],
         "text": 'text COLLATE "C"',
@@ -175,7 +188,9 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "is_distinct_from": "IS NOT",
         "is_not_distinct_from": "IS",
         "keyed": "STRICT, WITHOUT ROWID",  # rows stand in the order of their key: one tree fewer to write
+        "strict": "STRICT",
         "prefix": "ostinato_",
+        SEARCH_INDEX: f"ostinato_{SEARCH_INDEX}",
         **TYPES[Kind.SQLITE],
     },
 }

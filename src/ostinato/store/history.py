@@ -10,6 +10,7 @@ from uuid import UUID
 from ostinato.core.encoding import policies_of
 from ostinato.core.model import Event, Execution, Live, Luck, Result, Skip
 from ostinato.store import rows
+from ostinato.store.crawls import delete_pages_of
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.logs import delete_logs_of
@@ -205,6 +206,8 @@ class History:
                 if some:
                     delete_logs_of(tx, some)
                     tx.rows("delete_executions", ids=some)
+                    continue
+                if delete_pages_of(tx, ids, BATCH):
                     continue
                 tx.run("delete_skips_of", ids=list(ids))
                 tx.run("delete_events_of", ids=list(ids))

@@ -5,6 +5,7 @@ from typing import Final
 
 from ostinato.core.model import Luck
 from ostinato.store import migrate
+from ostinato.store.crawls import Crawls
 from ostinato.store.database import Database
 from ostinato.store.history import History
 from ostinato.store.idempotency import Answers
@@ -14,6 +15,7 @@ from ostinato.store.locking import Definitions
 from ostinato.store.logs import Logs
 from ostinato.store.notices import Notices
 from ostinato.store.outbox import Outbox
+from ostinato.store.pages import Pages
 from ostinato.store.queue import Queue
 from ostinato.store.records import Records
 from ostinato.store.search import Search
@@ -51,6 +53,8 @@ class Store:
         self.logs = Logs(database)
         self.workflows = Workflows(database, luck)
         self.records = Records(database)
+        self.crawls = Crawls(database)
+        self.pages = Pages(database)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

@@ -7,6 +7,7 @@ What a task tells (progress, checkpoint) goes over the worker's Desk, with the f
 lease is lost can write nothing any more. What it logs is kept all the same: it did happen.
 """
 
+import json
 import logging
 import math
 import time
@@ -75,6 +76,9 @@ class Desk(Protocol):
     def tables(self) -> "Tables":
         """Tables of users, for tasks that store records."""
 
+    def crawl_turn(self, live: Live, turn: Json) -> Json:
+        """Keep what a crawl did, under its fence, and say what comes next; LeaseLost when it may write no more."""
+
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         """Keep a line of the execution's log; whether anybody does. Called anywhere: it must not block, nor fail."""
 
@@ -102,6 +106,9 @@ class QuietDesk:
     @property
     def tables(self) -> "Tables":
         raise Invalid("Only a task that runs in a worker can write to tables from here.")
+
+    def crawl_turn(self, live: Live, turn: Json) -> Json:
+        raise Invalid("Only a crawl that runs in a worker has anybody to keep its pages.")
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         return False
@@ -315,6 +322,14 @@ class Context:
 
     def pass_on_checkpoint(self, checkpoint: Json) -> None:
         self._desk.save_checkpoint(self.live.id, self.live.fence, checkpoint)
+
+    def pass_on_crawl_turn(self, turn: Json) -> Json:
+        return self._desk.crawl_turn(self.live, turn)
+
+    def crawl_turn(self, turn: dict[str, Any]) -> dict[str, Any]:
+        """For the task `crawl`: hand in pages and take URLs. It waits for the database."""
+        answer: dict[str, Any] = json.loads(self._desk.crawl_turn(self.live, json.dumps(turn)))
+        return answer
 
     @property
     def checkpoint(self) -> Any:

@@ -1,0 +1,26 @@
+"""Patterns for URLs, as robots.txt has them: a beginning, with `*` for anything and `$` for the end.
+
+`/blog/` is all that begins so, `/*.pdf$` all that ends so. One that begins with http is compared with the whole URL,
+others with path and query. Not regular expressions: those of strangers can take for ever.
+"""
+
+
+def fits(pattern: str, url: str, path: str) -> bool:
+    """Whether a URL (and the part of it after the host) is meant by a pattern."""
+    return _begins(pattern, url if pattern.startswith(("http:", "https:")) else path)
+
+
+def _begins(pattern: str, text: str) -> bool:
+    anchored = pattern.endswith("$")
+    first, *others = pattern.removesuffix("$").split("*")
+    if not text.startswith(first):
+        return False
+    if anchored and not others:
+        return text == first
+    at = len(first)
+    for part in others[:-1] if anchored else others:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return not anchored or (text.endswith(others[-1]) and len(text) - len(others[-1]) >= at)

@@ -1,0 +1,165 @@
+"""Where crawls are: which URLs an occurrence has seen, which it has visited, and what it found, under its fence.
+
+One turn of a crawl is one transaction: the pages that it brings, the URLs that are done with them, those that it found,
+and its counters (the checkpoint). So whoever goes on after a crash visits what was not kept, and nothing else. Said
+twice, a turn changes nothing more.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from ostinato.core.crawl.urls import host_of, page_id
+from ostinato.core.model import Json, Live
+from ostinato.store.database import Database, Tx
+from ostinato.store.dialect import from_micros
+
+TIDIED: Final = 5_000  # URLs by one transaction
+
+
+class Found(NamedTuple):
+    """A URL to visit."""
+
+    url: str
+    kind: str  # page, sitemap
+    depth: int
+    hops: int
+    place: int
+
+
+class Fetched(NamedTuple):
+    """A page that answered, as far as it is kept."""
+
+    url: str
+    status: int
+    error: str
+    content_type: str
+    title: str
+    description: str
+    text: str
+    language: str
+    links: Json
+    columns: Json
+    hash: str
+    rules: str
+    etag: str
+    last_modified: str
+    size: int
+    depth: int
+
+
+class Touched(NamedTuple):
+    """A page of which what is kept stays: it has not changed, or did not answer (then `error` says why)."""
+
+    url: str
+    status: int
+    error: str
+
+
+class Waiting(NamedTuple):
+    """A URL to be visited next, with what an earlier crawl knows of it; None: nothing."""
+
+    url: str
+    kind: str
+    depth: int
+    hops: int
+    hash: str | None
+    rules: str | None
+    etag: str | None
+    last_modified: str | None
+    links: Json | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a crawl has done since the last one."""
+
+    fetched: Sequence[Fetched]
+    touched: Sequence[Touched]
+    done: Sequence[str]
+    found: Sequence[Found]
+    checkpoint: Json
+    want: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """How things stand when a run of a crawl begins."""
+
+    seen: int
+    done: int
+    last: tuple[datetime, Any] | None  # when the last crawl that completed was due, and what it returned
+
+
+class Crawls:
+    """The URLs of crawls under way."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(self, live: Live) -> Begun | None:
+        """None when the fence is stale."""
+        with self._database.read() as tx:
+            if tx.row("holds", id=live.id, fence=live.fence) is None:
+                return None
+            seen, done = tx.rows("count_crawl_urls", job=live.job_id, number=live.number)[0]
+            last = tx.row("last_crawl", job=live.job_id)
+            left = [number for (number,) in tx.rows("left_crawls", job=live.job_id, number=live.number)]
+        for number in left:
+            self._forget(live.job_id, number)
+        told = None if last is None or last[1] is None else (from_micros(last[0]), json.loads(last[1]))
+        return Begun(seen, done, told)
+
+    def turn(self, live: Live, turn: Turn, now: datetime) -> tuple[int, list[Waiting]] | None:
+        """Keep what was done; how many URLs are new, and what to visit next. None when the fence is stale."""
+        with self._database.write() as tx:
+            if tx.run("save_checkpoint", id=live.id, fence=live.fence, checkpoint=turn.checkpoint) != 1:
+                return None
+            self._keep(tx, live.job_id, turn, now)
+            new = self._note(tx, live, turn, now)
+            if not turn.want:
+                return new, []
+            rows = tx.rows("waiting_crawl_urls", job=live.job_id, number=live.number, limit=turn.want)
+        return new, [Waiting(*row) for row in rows]
+
+    def end(self, live: Live) -> bool:
+        """Forget what the occurrence has seen: it is over. False when the fence is stale."""
+        with self._database.read() as tx:
+            holds = tx.row("holds", id=live.id, fence=live.fence) is not None
+        if holds:
+            self._forget(live.job_id, live.number)
+        return holds
+
+    def _keep(self, tx: Tx, job_id: UUID, turn: Turn, now: datetime) -> None:
+        if turn.fetched:
+            rows = [
+                (page_id(job_id, p.url), job_id, p.url, host_of(p.url), *p[1:], now) for p in turn.fetched
+            ]
+            tx.run("save_pages", rows)
+        if turn.touched:
+            touched = [(page_id(job_id, p.url), p.status, p.error, now) for p in turn.touched]
+            tx.run("touch_pages", touched)
+
+    def _note(self, tx: Tx, live: Live, turn: Turn, now: datetime) -> int:
+        job_id, number = live.job_id, live.number
+        if turn.done:
+            tx.run("visited", [(job_id, number, page_id(job_id, url), now) for url in turn.done])
+        if not turn.found:
+            return 0
+        found = [(job_id, number, page_id(job_id, each.url), *each) for each in turn.found]
+        return tx.run("insert_crawl_urls", found)
+
+    def _forget(self, job_id: UUID, number: int) -> None:
+        while True:
+            with self._database.write() as tx:
+                if tx.run("delete_crawl_urls", job=job_id, number=number, limit=TIDIED) < TIDIED:
+                    return
+
+
+def delete_pages_of(tx: Tx, ids: Sequence[UUID], limit: int) -> bool:
+    """Some of what jobs that are going away have crawled; whether there may be more."""
+    gone = tx.run("delete_pages_of", ids=list(ids), limit=limit)
+    return gone + tx.run("delete_crawl_urls_of", ids=list(ids), limit=limit) > 0
