@@ -89,6 +89,10 @@ class WorkflowDesk:
         wanted = self._checked(name, nodes, description, active, allow_unknown)
         return WorkflowView.of(self._store.workflows.add(wanted, self._clock.now(), by))
 
+    def check(self, name: str, nodes: object, description: str = "", *, allow_unknown: bool = False) -> None:
+        """Raise what making it would raise; nothing is kept."""
+        self._checked(name, nodes, description, True, allow_unknown)
+
     def put(
         self,
         ref: WorkflowRef,

@@ -20,7 +20,7 @@ from ostinato.core.access import ANYBODY
 from ostinato.core.errors import Forbidden, NotFound, OstinatoError
 from ostinato.scheduler import Scheduler
 from ostinato.task import Registry
-from ostinato.web import charts, login, overview, words
+from ostinato.web import charts, graph, login, overview, words, workflows
 from ostinato.web import settings as settings_page
 from ostinato.web.files import Files
 from ostinato.web.forms import pages as forms
@@ -36,6 +36,7 @@ ROUTES: Final[Sequence[Route]] = (
     *login.ROUTES,
     *overview.ROUTES,
     *forms.ROUTES,
+    *workflows.ROUTES,
     *settings_page.ROUTES,
 )
 NAVIGATION: Final = (  # those that have a route
@@ -80,7 +81,7 @@ class Site:
             lstrip_blocks=True,
         )
         found.filters |= words.FILTERS
-        found.globals |= {"static": self._files.url, **words.GLOBALS, **charts.GLOBALS}
+        found.globals |= {"static": self._files.url, **words.GLOBALS, **charts.GLOBALS, **graph.GLOBALS}
         return found
 
     def render(self, template: str, visit: Visit, **answer: Any) -> str:

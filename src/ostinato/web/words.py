@@ -147,6 +147,11 @@ def pretty(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
+def compact(value: Any) -> str:
+    """JSON in one line."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -197,6 +202,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "number": number,
     "percent": percent,
     "pretty": pretty,
+    "compact": compact,
     "sentence": sentence,
     "state": state,
     "mark": mark,

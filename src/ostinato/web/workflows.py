@@ -1,0 +1,267 @@
+"""Workflows: what there is, each as a drawing with its runs, a form for its nodes."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.scheduler import JobFilter, JobView
+from ostinato.scheduler.workflows import WorkflowView, tag_of
+from ostinato.web import graph
+from ostinato.web.forms import diff, structure
+from ostinato.web.forms.fields import AREA, OBJECT, SWITCH, TEXT, Field, Form, Kind, table, typed, value_of
+from ostinato.web.forms.job import NO_YES
+from ostinato.web.forms.troubles import troubled
+from ostinato.web.routes import get, post
+from ostinato.web.visit import Visit
+from ostinato.wire.words import WrongField
+from ostinato.wire.workflows import RunBody, WorkflowBody, WorkflowEdit
+
+PAGE: Final = 50
+RUNS: Final = 25
+FIRST: Final = ("id", "task", "type")  # of a node, for those who read it
+EXAMPLE: Final = """\
+- id: nightly
+  type: trigger_schedule
+- id: by_hand
+  type: trigger_manual
+- id: extract
+  task: extract
+  args: {region: {$ref: payload.region}}
+  after: [nightly, by_hand]
+  retries: 2
+- id: send
+  task: send_email
+  args: {count: {$ref: extract.result.count}}
+  after: [extract]
+  when: extract.result.count > 0
+"""
+NODES: Final = Kind("json", structure.read)
+FIELDS: Final = table(
+    Field("name", "Name", TEXT, "Unique among all workflows.", needed=True),
+    Field("active", "Active", SWITCH, "Whether anything may start it.", "true", NO_YES[::-1]),
+    Field("description", "Description", AREA),
+    Field("nodes", "Nodes", NODES, "Triggers and tasks, as JSON or YAML.", EXAMPLE, needed=True),
+)
+RUN_FIELDS: Final = table(
+    Field("payload", "Payload", OBJECT, "What the trigger brings; steps refer to it.", '{"region": "eu"}'),
+    Field("trigger", "Trigger", TEXT, "The node that it begins with."),
+)
+
+
+# -- what there is
+
+
+def list_workflows(visit: Visit) -> Response:
+    after = visit.query.get("after", "0")
+    views = visit.desk.workflows.list(PAGE, int(after) if after.isdecimal() and len(after) < 19 else 0)
+    return visit.page("workflows.html", rows=[(view, _newest(visit, view)) for view in views], page=PAGE)
+
+
+def _newest(visit: Visit, view: WorkflowView) -> JobView | None:
+    found = visit.desk.jobs.search(JobFilter(tag=tag_of(view.id)), limit=1)
+    return next(iter(found.items), None)
+
+
+def show(visit: Visit) -> Response:
+    return _shown(visit, visit.desk.workflows.get(visit.part("id")), Form(RUN_FIELDS, {}))
+
+
+def _shown(visit: Visit, view: WorkflowView, form: Form) -> Response:
+    runs = visit.desk.jobs.search(JobFilter(tag=tag_of(view.id)), limit=RUNS)
+    triggers = [str(node["id"]) for node in view.nodes if "task" not in node]
+    return visit.page(
+        "workflow.html",
+        view=view,
+        drawing=graph.drawn(graph.nodes_of(view.nodes), f"The steps of {view.name}"),
+        runs=runs.items,
+        total=runs.total,
+        last=visit.desk.jobs.last_runs(runs.items) if runs.items else {},
+        tag=tag_of(view.id),
+        form=form,
+        triggers=triggers,
+    )
+
+
+# -- starting and deleting
+
+
+def run(visit: Visit) -> Response:
+    """Start it now; what is wrong with the payload stands beside it."""
+    view = visit.desk.workflows.get(visit.part("id"))
+    form = Form(RUN_FIELDS, typed(visit.form, RUN_FIELDS))
+    try:
+        said = {
+            name: value_of(one, form.text(name))
+            for name, one in RUN_FIELDS.items()
+            if form.text(name).strip()
+        }
+        body = RunBody.model_validate(said)
+        job = visit.desk.workflows.run(view.id, body.payload, trigger=body.trigger, by=visit.by)
+    except (OstinatoError, ValidationError) as error:
+        visit, form = troubled(visit, "run", form, error)
+        return _shown(visit, view, form)
+    return visit.see(f"/jobs/{job.id}", f"{view.name} runs, as this job.")
+
+
+def delete(visit: Visit) -> Response:
+    view = visit.desk.workflows.get(visit.part("id"))
+    visit.desk.workflows.delete(view.id, by=visit.by)
+    return visit.see("/workflows", f"The workflow {view.name} is deleted; what runs goes on.")
+
+
+# -- the form
+
+
+def new(visit: Visit) -> Response:
+    return _form(visit, {"active": "true"})
+
+
+def make(visit: Visit) -> Response:
+    texts = typed(visit.form, visit.form)
+    if visit.form.get("do") != "save":
+        return _form(visit, texts, _checked(visit, texts))
+    try:
+        body = WorkflowBody.model_validate(_said(texts))
+        view = visit.desk.workflows.create(
+            body.name, body.nodes, description=body.description, active=body.active, by=visit.by,
+            allow_unknown=_allowed(visit),
+        )  # fmt: skip
+    except (OstinatoError, ValidationError) as error:
+        return _form(visit, texts, error)
+    return visit.see(f"/workflows/{view.id}", "The workflow is made.")
+
+
+def edit(visit: Visit) -> Response:
+    view = visit.desk.workflows.get(visit.part("id"))
+    return _form(visit, _texts_of(view), view=view)
+
+
+def change(visit: Visit) -> Response:
+    """Show what would change; save it, if that is just what was looked at."""
+    view, texts = visit.desk.workflows.get(visit.part("id")), typed(visit.form, visit.form)
+    if visit.form.get("do") not in ("review", "save"):
+        return _form(visit, texts, _checked(visit, texts), view=view)
+    lines: list[diff.Line] | None = None
+    try:
+        said = {"description": "", **_said(texts)}
+        body = WorkflowEdit.model_validate(said)
+        visit.desk.workflows.check(body.name or view.name, body.nodes, allow_unknown=_allowed(visit))
+        lines = diff.changes(_flat(_told(view)), _flat(_told(view) | body.said()))
+        if not lines or texts.get("reviewed") != diff.digest(lines):
+            return _form(visit, texts, view=view, lines=lines)
+        visit.desk.workflows.put(view.id, **body.said(), by=visit.by, allow_unknown=_allowed(visit))
+    except (OstinatoError, ValidationError) as error:
+        return _form(visit, texts, error, view=view, lines=lines)
+    return visit.see(f"/workflows/{view.id}", "The workflow is saved.")
+
+
+def _form(
+    visit: Visit,
+    texts: dict[str, str],
+    error: OstinatoError | ValidationError | None = None,
+    *,
+    view: WorkflowView | None = None,
+    lines: list[diff.Line] | None = None,
+) -> Response:
+    form = Form(FIELDS, texts)
+    if error is not None:
+        visit, form = troubled(visit, "workflow", form, _in_its_field(error))
+    line = structure.line_of(form.text("nodes"), form.errors.get("nodes", ""), "nodes")
+    return visit.page(
+        "workflow_form.html",
+        form=form,
+        view=view,
+        lines=lines,
+        digest=diff.digest(lines or []),
+        drawing=_drawn(texts),
+        example=EXAMPLE,
+        line=line,
+        line_text="" if line is None else form.text("nodes").split("\n")[line - 1],
+    )
+
+
+def _in_its_field(error: OstinatoError | ValidationError) -> OstinatoError | ValidationError:
+    """What the desk says about a place of the nodes stands at the nodes; "name: …" at the name."""
+    name = str(error).partition(":")[0]
+    if isinstance(error, Invalid) and not isinstance(error, WrongField | ValidationError):
+        field = "nodes" if name.startswith("nodes") else name
+        return WrongField(field, str(error)) if field in FIELDS else error
+    return error
+
+
+def _checked(visit: Visit, texts: Mapping[str, str]) -> OstinatoError | ValidationError | None:
+    """What saving it would say."""
+    try:
+        body = WorkflowBody.model_validate(_said(texts))
+        visit.desk.workflows.check(body.name, body.nodes, body.description, allow_unknown=_allowed(visit))
+    except (OstinatoError, ValidationError) as error:
+        return error
+    return None
+
+
+def _said(texts: Mapping[str, str]) -> dict[str, Any]:
+    said = {name: value_of(one, texts[name]) for name, one in FIELDS.items() if texts.get(name, "").strip()}
+    if isinstance(nodes := said.get("nodes"), dict) and "nodes" in nodes:
+        said["nodes"] = nodes["nodes"]  # a whole workflow was pasted
+    return said
+
+
+def _allowed(visit: Visit) -> bool:
+    return bool(visit.form.get("allow_unknown"))
+
+
+def _texts_of(view: WorkflowView) -> dict[str, str]:
+    return {
+        "name": view.name,
+        "description": view.description,
+        "active": "true" if view.active else "false",
+        "nodes": _written(view),
+    }
+
+
+def _written(view: WorkflowView) -> str:
+    """One node a line, as far as it goes."""
+    ordered = [sorted(node.items(), key=lambda each: (each[0] not in FIRST, each[0])) for node in view.nodes]
+    lines = [json.dumps(dict(node), ensure_ascii=False) for node in ordered]
+    return "[\n  " + ",\n  ".join(lines) + "\n]"
+
+
+def _told(view: WorkflowView) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "description": view.description,
+        "active": view.active,
+        "nodes": [dict(node) for node in view.nodes],
+    }
+
+
+def _flat(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Nodes by their id, so that one that moved is not another."""
+    return {**told, "nodes": {str(node["id"]): node for node in told["nodes"]}}
+
+
+def _drawn(texts: Mapping[str, str]) -> Any:
+    try:
+        nodes = _said(texts).get("nodes", [])
+    except Invalid:
+        return ""
+    if not isinstance(nodes, list):
+        return ""
+    return graph.drawn(graph.nodes_of([node for node in nodes if isinstance(node, dict)]))
+
+
+ROUTES: Final = (
+    get("/workflows", list_workflows),
+    get("/workflows/new", new, Role.ADMIN),
+    post("/workflows/new", make, Role.ADMIN),
+    get("/workflows/{id}", show),
+    post("/workflows/{id}/run", run, Role.OPERATOR),
+    post("/workflows/{id}/delete", delete, Role.ADMIN),
+    get("/workflows/{id}/edit", edit, Role.ADMIN),
+    post("/workflows/{id}/edit", change, Role.ADMIN),
+)
