@@ -2,15 +2,11 @@
 
 import random
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
-from ostinato.core.ids import uuid_of
+from ostinato.core.ids import head_of, uuid_of
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-VERSION_7 = 7 << 76
-VARIANT = 0b10 << 62
 ROOM_TO_RISE = 60  # bits of chance at first, of 62: ids of one instant rise from there
 STEP = 24  # bits of the steps by which they rise
 
@@ -38,11 +34,5 @@ class RandomLuck:
             if now == self._now:
                 self._tail += 1 + self._random.getrandbits(STEP)
             else:
-                self._now, self._head, self._tail = now, _head(now), self._random.getrandbits(ROOM_TO_RISE)
+                self._now, self._head, self._tail = now, head_of(now), self._random.getrandbits(ROOM_TO_RISE)
             return uuid_of(self._head | self._tail)
-
-
-def _head(now: datetime) -> int:
-    """All of an id but its chance."""
-    milliseconds, rest = divmod((max(now, EPOCH) - EPOCH) // MICROSECOND, 1000)
-    return milliseconds << 80 | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT

@@ -1,7 +1,13 @@
 """Ids: made and read several times for each execution, so without the checks of `UUID(…)` (0.4 instead of 1.4 µs)."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, SafeUUID
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+VERSION_7: Final = 7 << 76
+VARIANT: Final = 0b10 << 62
 
 UNKNOWN: Final = SafeUUID.unknown  # looking up a member of an Enum is a call
 
@@ -16,3 +22,14 @@ def uuid_of(number: int) -> UUID:
     _set_int(made, number)
     _set_safety(made, UNKNOWN)
     return made
+
+
+def head_of(now: datetime) -> int:
+    """All of an id of this instant but its chance."""
+    milliseconds, rest = divmod((max(now, EPOCH) - EPOCH) // MICROSECOND, 1000)
+    return milliseconds << 80 | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT
+
+
+def first_of(at: datetime) -> UUID:
+    """The least id that an instant could give: what is at or after it was made then or later."""
+    return uuid_of(head_of(at))

@@ -5,9 +5,11 @@ from typing import Final
 
 from ostinato.core.model import Luck
 from ostinato.store import migrate
+from ostinato.store.board import Board
 from ostinato.store.crawls import Crawls
 from ostinato.store.database import Database
 from ostinato.store.history import History
+from ostinato.store.hours import Hours
 from ostinato.store.idempotency import Answers
 from ostinato.store.jobs import Jobs
 from ostinato.store.keys import Keys
@@ -50,6 +52,8 @@ class Store:
         self.search = Search(database, self.jobs)
         self.statistics = Statistics(database)
         self.traces = Traces(database)
+        self.board = Board(database)
+        self.hours = Hours(database)
         self.logs = Logs(database)
         self.workflows = Workflows(database, luck)
         self.records = Records(database)

@@ -1,0 +1,107 @@
+"""What the dashboard asks, and nobody else: a little of the history of many jobs, and what is to come."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.encoding import policies_of, schedule_of
+from ostinato.core.ids import first_of
+from ostinato.core.model import Execution, Result
+from ostinato.core.policy import Policies
+from ostinato.core.schedule import Schedule
+from ostinato.store import rows
+from ostinato.store.database import Database
+from ostinato.store.dialect import from_micros, to_uuid
+
+MOST_JOBS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """An execution that has ended, in short."""
+
+    job_id: UUID
+    id: UUID
+    number: int
+    attempt: int
+    result: Result
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    error_kind: str | None
+
+    @property
+    def duration(self) -> timedelta | None:
+        return None if self.started_at is None else max(self.finished_at - self.started_at, timedelta(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A schedule, the policies that bound it, its next time, and how many jobs share all that."""
+
+    schedule: Schedule
+    policies: Policies
+    next_due_at: datetime
+    anchor: datetime
+    jobs: int = 1
+    job_id: UUID | None = None  # of one job alone
+
+
+RAN: Final = rows.Shape(Ran)
+
+
+class Board:
+    """Questions of the dashboard."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def newest_runs(self, ids: Sequence[UUID], limit: int) -> dict[UUID, list[Ran]]:
+        """The newest ended executions of each of these jobs, the newest last."""
+        found: dict[UUID, list[Ran]] = defaultdict(list)
+        if ids:
+            with self._database.read() as tx:
+                for row in tx.rows("newest_of_each", ids=list(ids), limit=limit):
+                    ran = RAN.of(row)
+                    found[ran.job_id].append(ran)
+        return found
+
+    def soonest(self, limit: int) -> list[UUID]:
+        """The jobs that are due next."""
+        with self._database.read() as tx:
+            return [to_uuid(job_id) for (job_id,) in tx.rows("soonest", limit=limit)]
+
+    def courses(self, until: datetime) -> list[Course]:
+        """What is due before an instant, jobs alike taken together."""
+        with self._database.read() as tx:
+            found = tx.rows("schedules_to_come", until=until)
+        return [
+            Course(schedule_of(schedule), policies_of(policies), from_micros(due), from_micros(anchor), jobs)
+            for schedule, policies, due, anchor, jobs in found
+        ]
+
+    def courses_of_jobs(self, until: datetime) -> list[Course]:
+        """The same, job by job, the one that is due first first."""
+        with self._database.read() as tx:
+            found = tx.rows("jobs_to_come", until=until, limit=MOST_JOBS)
+        return [
+            Course(
+                schedule_of(schedule),
+                policies_of(policies),
+                from_micros(due),
+                from_micros(anchor),
+                1,
+                to_uuid(job_id),
+            )
+            for job_id, schedule, policies, due, anchor in found
+        ]
+
+    def queued_between(self, since: datetime, until: datetime, limit: int) -> list[Execution]:
+        """What was queued in a stretch of time and has ended, the newest first."""
+        with self._database.read() as tx:
+            ids = tx.rows("queued_between", from_id=first_of(since), to_id=first_of(until), limit=limit)
+            found = tx.rows("executions_by_id", ids=[to_uuid(each) for (each,) in ids]) if ids else []
+        return sorted(map(rows.EXECUTION.of, found), key=lambda execution: execution.id, reverse=True)

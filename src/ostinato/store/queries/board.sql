@@ -1,0 +1,42 @@
+-- What the dashboard asks, and nobody else.
+
+-- name: newest_of_each [postgres]
+-- The newest few ended executions of each of these jobs, without what they returned or said.
+SELECT e.job_id, e.id, e.number, e.attempt, e.result, e.due_at, e.started_at, e.finished_at, e.error_kind
+FROM {jobs} AS j CROSS JOIN LATERAL (
+    SELECT x.job_id, x.id, x.number, x.attempt, x.result, x.due_at, x.started_at, x.finished_at, x.error_kind
+    FROM {executions} AS x WHERE x.job_id = j.id AND x.step = ''
+    ORDER BY x.number DESC, x.step DESC, x.attempt DESC LIMIT :limit) AS e
+WHERE j.id {in: ids uuid}
+ORDER BY e.job_id, e.number, e.attempt
+
+-- name: newest_of_each [sqlite]
+SELECT e.job_id, e.id, e.number, e.attempt, e.result, e.due_at, e.started_at, e.finished_at, e.error_kind
+FROM {jobs} AS j CROSS JOIN {executions} AS e
+WHERE j.id {in: ids uuid} AND e.id IN (
+    SELECT x.id FROM {executions} AS x WHERE x.job_id = j.id AND x.step = ''
+    ORDER BY x.number DESC, x.step DESC, x.attempt DESC LIMIT :limit)
+ORDER BY e.job_id, e.number, e.attempt
+
+-- name: soonest
+-- The jobs that are due next.
+SELECT id FROM {jobs} WHERE next_due_at IS NOT NULL ORDER BY next_due_at LIMIT :limit
+
+-- name: schedules_to_come
+-- The schedules of the jobs that are due before an instant, with the hour of their next time: how many share them.
+SELECT schedule, policies, min(next_due_at), min(anchor), count(*) FROM {jobs}
+WHERE next_due_at IS NOT NULL AND next_due_at < CAST(:until AS {instant})
+GROUP BY schedule, policies, next_due_at / 3600000000
+
+-- name: jobs_to_come
+-- The jobs that are due before an instant, with what says when.
+SELECT id, schedule, policies, next_due_at, anchor FROM {jobs}
+WHERE next_due_at IS NOT NULL AND next_due_at < CAST(:until AS {instant})
+ORDER BY next_due_at LIMIT :limit
+
+-- name: queued_between
+-- Executions that have ended, by when they were queued, the newest first.
+SELECT id FROM {executions}
+WHERE id >= CAST(:from_id AS {uuid}) AND id < CAST(:to_id AS {uuid}) AND step = ''
+  AND job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)
+ORDER BY id DESC LIMIT :limit
