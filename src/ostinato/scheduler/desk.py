@@ -10,6 +10,7 @@ from ostinato.core.built_in import NOTHING_ALLOWED, Permits
 from ostinato.core.checks import check_queue_name
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Event, Luck, Status
+from ostinato.scheduler.board import BoardDesk
 from ostinato.scheduler.checkup import Finding, check_up
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
@@ -50,6 +51,7 @@ class Scheduler:
         self.jobs = JobDesk(store, clock, luck, app, known)
         self.tasks = TaskDesk(known)
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
+        self.board = BoardDesk(store, clock, self.jobs, self.executions)
         self.declarations = Declarations(store, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)
         self.sessions = SessionDesk(store, clock)

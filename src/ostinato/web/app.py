@@ -20,7 +20,20 @@ from ostinato.core.access import ANYBODY
 from ostinato.core.errors import Forbidden, NotFound, OstinatoError
 from ostinato.scheduler import Scheduler
 from ostinato.task import Registry
-from ostinato.web import charts, graph, login, overview, words, workflows
+from ostinato.web import (
+    calendar,
+    charts,
+    events,
+    executions,
+    graph,
+    job,
+    jobs,
+    login,
+    overview,
+    words,
+    workers,
+    workflows,
+)
 from ostinato.web import settings as settings_page
 from ostinato.web.files import Files
 from ostinato.web.forms import pages as forms
@@ -38,6 +51,12 @@ ROUTES: Final[Sequence[Route]] = (
     *forms.ROUTES,
     *workflows.ROUTES,
     *settings_page.ROUTES,
+    *jobs.ROUTES,
+    *job.ROUTES,
+    *executions.ROUTES,
+    *calendar.ROUTES,
+    *workers.ROUTES,
+    *events.ROUTES,
 )
 NAVIGATION: Final = (  # those that have a route
     ("/", "Overview"),
@@ -91,6 +110,7 @@ class Site:
             now=visit.now,
             may=visit.may,
             troubles=visit.troubles,
+            there=there,
             navigation=[(path, name) for path, name in NAVIGATION if path in there],
             version=self.version,
             log_in=self.visitors.log_in,

@@ -11,7 +11,9 @@ from markupsafe import Markup
 
 from ostinato.core.describe import describe
 from ostinato.core.duration import format_duration
+from ostinato.core.schedule import Once, Schedule
 from ostinato.core.zones import zone
+from ostinato.scheduler import JobView
 
 NOTHING: Final = "–"
 SECOND: Final = timedelta(seconds=1)
@@ -59,6 +61,19 @@ def _time(
     )
 
 
+@pass_context
+def titles(context: Context, instant: datetime) -> str:
+    """An instant in both zones, as a tooltip."""
+    return "\n".join(in_zone(instant, each) for each in dict.fromkeys([context["visit"].zone, "UTC"]))
+
+
+@pass_context
+def clock(context: Context, instant: datetime) -> str:
+    """The time of day, by the viewer's clock, to the millisecond."""
+    there = instant.astimezone(zone(context["visit"].zone))
+    return f"{there:%H:%M:%S}.{there.microsecond // 1000:03}"
+
+
 def instant_or(instant: datetime | None) -> datetime:
     assert instant is not None
     return instant
@@ -79,6 +94,11 @@ def clock_text(instant: datetime, now: datetime, name: str) -> str:
     if there.date() == here.date():
         return f"{there:%H:%M:%S}"
     return f"{there:%d %b %H:%M}" if there.year == here.year else f"{there:%d %b %Y}"
+
+
+def clock_in(instant: datetime, name: str) -> str:
+    """`21:16 Europe/Paris`, for beside the same instant by another clock."""
+    return f"{instant.astimezone(zone(name)):%a %H:%M} {name}"
 
 
 def distance(span: timedelta) -> str:
@@ -152,6 +172,24 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def indented(text: str) -> str:
+    """JSON that is text already, for people; what is none is shown as it is."""
+    try:
+        return pretty(json.loads(text))
+    except ValueError:
+        return text
+
+
+def schedule(value: Schedule) -> str:
+    """When something is due, in plain English; parts of a second tell nobody anything."""
+    return describe(Once(value.at.replace(microsecond=0)) if isinstance(value, Once) else value)
+
+
+def called(job: JobView | None) -> str:
+    """What a job is called: the best name that it has."""
+    return NOTHING if job is None else job.definition.name or job.key or job.task
+
+
 def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -208,6 +246,11 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "mark": mark,
     "iso": iso,
     "in_zone": in_zone,
-    "describe": describe,
+    "describe": schedule,
+    "called": called,
+    "indented": indented,
+    "clock_in": clock_in,
+    "clock": clock,
+    "titles": titles,
 }
 GLOBALS: Final[dict[str, Any]] = {"many": many, "NOTHING": NOTHING}

@@ -1,0 +1,130 @@
+"""How much is to come: the due times of a schedule, counted by stretches of time.
+
+Reckoned, not walked through, wherever the clock on the wall runs evenly: a calendar of a week asks for ten thousand
+jobs. Where it jumps, core/cron.py counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from ostinato.core import cron
+from ostinato.core import schedule as when
+from ostinato.core.policy import Policies
+from ostinato.core.schedule import Cron, Every, Schedule
+from ostinato.core.window import Window
+from ostinato.core.zones import offset_at, wall_at, zone
+
+INSTANT: Final = timedelta(microseconds=1)
+DAY: Final = timedelta(days=1)
+REMEMBERED: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Stretches of time, one after the other, all of one length."""
+
+    start: datetime
+    step: timedelta
+    count: int
+
+    @property
+    def end(self) -> datetime:
+        return self.start + self.count * self.step
+
+    def stretch(self, number: int) -> tuple[datetime, datetime]:
+        return self.start + number * self.step, self.start + (number + 1) * self.step
+
+    def place(self, at: datetime) -> int:
+        """The number of the stretch in which an instant lies; it may lie outside."""
+        return (at - self.start) // self.step
+
+
+def load(schedule: Schedule, policies: Policies, next_due_at: datetime, grid: Grid) -> Sequence[int]:
+    """How many due times each stretch has, of a job that is due next at an instant. Repeats are not counted down, and a
+    fixed delay is taken as if each run took no time: more cannot be known today."""
+    end = grid.end if policies.end_at is None else min(grid.end, policies.end_at + INSTANT)
+    counts = list(_counts(schedule, next_due_at, grid))
+    for number, count in enumerate(counts):
+        begin, until = grid.stretch(number)
+        if not count:
+            continue
+        if until <= next_due_at or begin >= end:
+            counts[number] = 0
+        elif begin < next_due_at or until > end:
+            inside = max(begin, next_due_at) - INSTANT, min(until, end) - INSTANT
+            counts[number] = when.count_between(schedule, _anchor(schedule, next_due_at), *inside)
+        if policies.window is not None and counts[number]:
+            counts[number] = _within(
+                policies.window, schedule, next_due_at, grid.stretch(number), counts[number]
+            )
+    return counts
+
+
+def _anchor(schedule: Schedule, next_due_at: datetime) -> datetime:
+    """A grid goes through its next time."""
+    return next_due_at - schedule.period if isinstance(schedule, Every) else next_due_at
+
+
+def _counts(schedule: Schedule, next_due_at: datetime, grid: Grid) -> Sequence[int]:
+    match schedule:
+        case Every(period) if period >= grid.step:
+            return _stepped(period, next_due_at, grid)
+        case Every(period):
+            anchor = next_due_at - period
+            return [
+                when.count_between(schedule, anchor, begin - INSTANT, until - INSTANT)
+                for begin, until in map(grid.stretch, range(grid.count))
+            ]
+        case Cron():
+            return _cron(schedule, grid)
+        case _:
+            counts = [0] * grid.count
+            if 0 <= (place := grid.place(next_due_at)) < grid.count:
+                counts[place] = 1
+            return counts
+
+
+def _stepped(period: timedelta, first: datetime, grid: Grid) -> list[int]:
+    counts = [0] * grid.count
+    due = first if first >= grid.start else first + -(-(grid.start - first) // period) * period
+    while due < grid.end:
+        counts[grid.place(due)] += 1
+        due += period
+    return counts
+
+
+@lru_cache(REMEMBERED)
+def _cron(schedule: Cron, grid: Grid) -> tuple[int, ...]:
+    pattern, tz = cron.parse(schedule.expression), zone(schedule.timezone)
+    days = range((grid.end - grid.start) // DAY + 2)
+    offsets = {offset_at(grid.start + (day - 1) * DAY, tz) for day in days} | {offset_at(grid.end + DAY, tz)}
+    if len(offsets) > 1:
+        return tuple(
+            cron.count_between(pattern, tz, begin - INSTANT, until - INSTANT)
+            for begin, until in map(grid.stretch, range(grid.count))
+        )
+    counts = [0] * grid.count
+    begin, end = wall_at(grid.start, tz), wall_at(grid.end, tz)
+    for wall in pattern.forward(begin):
+        if wall >= end:
+            break
+        counts[(wall - begin) // grid.step] += 1
+    return tuple(counts)
+
+
+def _within(
+    window: Window, schedule: Schedule, next_due_at: datetime, stretch: tuple[datetime, datetime], count: int
+) -> int:
+    """How many of these a window lets through; one that opens and closes within a stretch is not looked for."""
+    begin, until = stretch
+    is_open = {window.contains(begin), window.contains(until - INSTANT)}
+    if len(is_open) == 1:
+        return count if is_open.pop() else 0
+    anchor, inside, due = _anchor(schedule, next_due_at), 0, max(begin, next_due_at) - INSTANT
+    while (following := when.next_after(schedule, anchor, due)) is not None and following < until:
+        inside += window.contains(following)
+        due = following
+    return inside

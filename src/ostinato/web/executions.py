@@ -1,0 +1,155 @@
+"""Executions: the list of all, and one with its times, its log and its end."""
+
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.core.payload import decode
+from ostinato.scheduler import ExecutionView
+from ostinato.scheduler.board import Attempt
+from ostinato.scheduler.logs import LEVELS, level_word
+from ostinato.store.logs import LogPage
+from ostinato.store.search import STATES
+from ostinato.web import asked
+from ostinato.web.charts import Phase
+from ostinato.web.routes import get, post
+from ostinato.web.visit import Visit
+
+PAGE: Final = 50
+LINES: Final = 500
+NOTHING: Final = timedelta(0)
+EMPTY: Final = LogPage((), 0, 0)
+
+
+def show_all(visit: Visit) -> Response:
+    """A page of executions, the newest first."""
+    state, task, cursor = (asked.word(visit, name) for name in ("state", "task", "cursor"))
+    try:
+        job = asked.id_asked(visit, "job")
+        page = visit.desk.executions.search(
+            job, states=[state] if state else (), task=task or None, limit=PAGE, cursor=cursor or None
+        )
+    except Invalid as error:
+        visit, job = visit.troubled("filters", error), None
+        page = visit.desk.executions.search(limit=PAGE)
+    jobs = visit.desk.board.some([*(run.job_id for run in page.items), *([job] if job else [])])
+    return visit.page(
+        "executions.html",
+        page=page,
+        jobs=jobs,
+        job=jobs.get(job) if job else None,
+        chosen={"state": state, "task": task},
+        states=[(each, each) for each in STATES],
+        filtered=bool(state or task or job),
+        more=asked.address(visit, cursor=page.cursor) if page.cursor else "",
+        first=asked.address(visit, cursor=None) if cursor else "",
+    )
+
+
+def show(visit: Visit) -> Response:
+    """One execution."""
+    return _page(visit, asked.id_in_path(visit))
+
+
+def _page(visit: Visit, execution_id: UUID) -> Response:
+    found = visit.desk.board.execution(execution_id)
+    level = asked.one_of(visit, "level", set(LEVELS), "")
+    log = _log(visit, execution_id, level)
+    args = found.row.args
+    return visit.page(
+        "one_execution.html",
+        found=found,
+        run=found.view,
+        job=found.job,
+        phases_of=_phases(found, visit.now),
+        args=found.job.args if args is None else decode(args),
+        own_args=args is not None,
+        log=log,
+        level=level,
+        levels=[(each, each) for each in LEVELS],
+        level_word=level_word,
+        is_live=found.view.state in ("queued", "running"),
+    )
+
+
+def _log(visit: Visit, execution_id: UUID, level: str) -> LogPage:
+    """The first lines, or those from a number on."""
+    after = asked.word(visit, "after")
+    try:
+        return visit.desk.executions.log(
+            execution_id, after=int(after) if after.isdigit() else 0, level=level or None, limit=LINES
+        )
+    except OverflowError:
+        return EMPTY
+
+
+def _phases(found: Attempt, now: datetime) -> list[Phase]:
+    """Where the time between the due time and the end went. Clocks differ: none is shorter than nothing."""
+    run, queued_at = found.view, found.row.queued_at
+    ready = max(run.run_at, queued_at)
+    started = run.started_at or run.finished_at or now
+    end = run.finished_at or now
+    ending = {"completed": "completed", "failed": "failed", "cancelled": "cancelled"}.get(run.state, "ran")
+    told = [
+        Phase("waited", "from its due time until it was queued, or could start", ready - run.due_at),
+        Phase("queued", "in the queue", started - ready),
+    ]
+    if run.started_at is not None:
+        told.append(Phase(ending, "ran" if run.finished_at else "running", end - run.started_at))
+    return [Phase(each.kind, each.word, max(each.length, NOTHING)) for each in told]
+
+
+# -- what may be asked of it
+
+
+def cancel(visit: Visit) -> Response:
+    """Ask it to stop, or take it back."""
+    execution_id = asked.id_in_path(visit)
+    force = visit.form.get("force") == "1"
+    try:
+        left = visit.desk.executions.cancel(execution_id, by=visit.by, force=force)
+    except OstinatoError as error:
+        return _troubled(visit, execution_id, error)
+    told = "It is asked to stop." if left.state == "running" else "It is cancelled."
+    return visit.see(f"/executions/{execution_id}", told)
+
+
+def release(visit: Visit) -> Response:
+    """Take it from its worker, and queue it again."""
+    execution_id = asked.id_in_path(visit)
+    try:
+        visit.desk.executions.release(execution_id, by=visit.by)
+    except OstinatoError as error:
+        return _troubled(visit, execution_id, error)
+    return visit.see(f"/executions/{execution_id}", "It is taken from its worker, and queued again.")
+
+
+def run_again(visit: Visit) -> Response:
+    """Another occurrence of its job, with the same args."""
+    execution_id = asked.id_in_path(visit)
+    found = visit.desk.board.execution(execution_id)
+    args = None if found.row.args is None else decode(found.row.args)
+    try:
+        job = visit.desk.jobs.run(found.job.id, args, by=visit.by)
+    except OstinatoError as error:
+        return _troubled(visit, execution_id, error)
+    newest: list[ExecutionView] = [ExecutionView.of(live) for live in job.lives]
+    queued = max(newest, key=lambda run: run.number, default=None)
+    return visit.see(f"/executions/{queued.id}" if queued else f"/jobs/{job.id}", "A run is queued.")
+
+
+def _troubled(visit: Visit, execution_id: UUID, error: OstinatoError) -> Response:
+    return _page(visit.troubled("actions", error), execution_id)
+
+
+ROUTES: Final = (
+    get("/executions", show_all),
+    get("/executions/{id}", show),
+    post("/executions/{id}/cancel", cancel, Role.OPERATOR),
+    post("/executions/{id}/release", release, Role.OPERATOR),
+    post("/executions/{id}/run", run_again, Role.OPERATOR),
+)

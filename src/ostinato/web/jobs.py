@@ -1,0 +1,189 @@
+"""The list of jobs: looked through, sorted, and steered many at once."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import Forbidden, Invalid
+from ostinato.core.lifecycle import ALLOWED
+from ostinato.core.model import Status
+from ostinato.scheduler import JobFilter, JobView
+from ostinato.web import asked
+from ostinato.web.marks import spark_dots
+from ostinato.web.routes import get, post
+from ostinato.web.visit import Visit
+from ostinato.web.words import many
+
+PAGE: Final = 50
+MOST_AT_ONCE: Final = 1000
+SORTS: Final = {
+    "-created_at": "newest first",
+    "created_at": "oldest first",
+    "next_run_at": "due next first",
+    "name": "by name",
+    "-updated_at": "changed last first",
+    "priority": "by priority",
+    "status": "by status",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What may be asked of many jobs at once."""
+
+    name: str
+    role: Role
+    done: str
+    meaning: str  # a sentence that ends the question
+
+
+ACTIONS: Final = {
+    action.name: action
+    for action in (
+        Action(
+            "pause",
+            Role.OPERATOR,
+            "paused",
+            "Nothing of them starts until they go on; what runs may finish.",
+        ),
+        Action("resume", Role.OPERATOR, "resumed", "They go on from now, without catching up."),
+        Action("run", Role.OPERATOR, "run", "Each gets an extra run, now; their schedules do not move."),
+        Action(
+            "retry",
+            Role.OPERATOR,
+            "retried",
+            "Each goes on with its failed occurrence, with all its retries.",
+        ),
+        Action(
+            "cancel",
+            Role.OPERATOR,
+            "cancelled",
+            "They stop for good: what runs is stopped, nothing starts again.",
+        ),
+        Action(
+            "delete",
+            Role.ADMIN,
+            "deleted",
+            "They are gone at once, with their history. This cannot be undone.",
+        ),
+    )
+}
+
+
+def show(visit: Visit) -> Response:
+    """A page of jobs."""
+    sort = asked.one_of(visit, "sort", SORTS, "-created_at")
+    cursor = asked.word(visit, "cursor") or None
+    try:
+        page = visit.desk.jobs.search(_chosen(visit), sort=sort, limit=PAGE, cursor=cursor)
+    except Invalid as error:
+        visit = visit.troubled("filters", error)
+        page = visit.desk.jobs.search(limit=PAGE)
+    runs = visit.desk.board.sparks(page.items)
+    return visit.page(
+        "jobs.html",
+        page=page,
+        sort=sort,
+        sorts=list(SORTS.items()),
+        statuses=[(status.value, status.value) for status in Status],
+        queues=[(queue.name, queue.name) for queue in visit.desk.queues()],
+        chosen={name: asked.word(visit, name) for name in ("text", "status", "task", "queue", "tag")},
+        filtered=any(asked.word(visit, name) for name in ("text", "status", "task", "queue", "tag")),
+        sparks={view.id: spark_dots(view, runs.get(view.id, ()), visit.zone) for view in page.items},
+        more=asked.address(visit, cursor=page.cursor) if page.cursor else "",
+        first=asked.address(visit, cursor=None) if cursor else "",
+        actions=[action for action in ACTIONS.values() if visit.may(action.role)],
+        most=MOST_AT_ONCE,
+    )
+
+
+def _chosen(visit: Visit) -> JobFilter:
+    status = asked.word(visit, "status")
+    if status and status not in set(Status):
+        raise Invalid(f"There is no status {status[:60]!r}; there are {', '.join(Status)}.")
+    return JobFilter(
+        statuses=frozenset([Status(status)]) if status else frozenset(),
+        task=asked.word(visit, "task") or None,
+        queue=asked.word(visit, "queue") or None,
+        tag=asked.word(visit, "tag") or None,
+        text=asked.word(visit, "text") or None,
+    )
+
+
+# -- many at once
+
+
+def ask(visit: Visit) -> Response:
+    """What will happen to which: nothing is done before somebody has read it."""
+    action = _action(visit)
+    views = _wanted(visit)
+    if not views:
+        return visit.see("/jobs", "No job was chosen: tick some first.")
+    fit = [view for view in views if view.status in ALLOWED[action.name]]
+    return visit.page(
+        "bulk.html",
+        action=action,
+        fit=fit,
+        others=[view for view in views if view not in fit],
+        back=_back(visit),
+    )
+
+
+def act(visit: Visit) -> Response:
+    """Do it, each job by itself: what went wrong for one stops no other."""
+    action = _action(visit)
+    ids = [_id(str(text)) for text in visit.form.getlist("job")][:MOST_AT_ONCE]
+    answers = visit.desk.jobs.bulk(action.name, ids, by=visit.by)
+    wrong = [error for error in answers.values() if error is not None]
+    told = f"{many(len(answers) - len(wrong), 'job')} {action.done}."
+    if wrong:
+        told += f" {len(wrong)} not: {wrong[0]}"
+    return visit.see(_back(visit), told)
+
+
+def _action(visit: Visit) -> Action:
+    name = str(visit.form.get("action", ""))
+    if name not in ACTIONS:
+        raise Invalid(f"There is no action {name[:60]!r}; there are {', '.join(ACTIONS)}.")
+    if not visit.may(ACTIONS[name].role):
+        raise Forbidden(f"To {name} jobs needs the role {ACTIONS[name].role.value}.")
+    return ACTIONS[name]
+
+
+def _wanted(visit: Visit) -> list[JobView]:
+    """The jobs that were ticked, or all that match."""
+    if visit.form.get("all") != "1":
+        found = visit.desk.board.some(_id(str(text)) for text in visit.form.getlist("job"))
+        return list(found.values())[:MOST_AT_ONCE]
+    chosen, views, cursor = _chosen(visit), list[JobView](), None
+    while len(views) < MOST_AT_ONCE:
+        page = visit.desk.jobs.search(chosen, limit=250, cursor=cursor)
+        views += page.items
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return views[:MOST_AT_ONCE]
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Invalid(f"{text[:60]!r} is not the id of a job.") from None
+
+
+def _back(visit: Visit) -> str:
+    """The list as it was asked for."""
+    return (
+        asked.address(visit, cursor=None).replace("/jobs/bulk/sure", "/jobs").replace("/jobs/bulk", "/jobs")
+    )
+
+
+ROUTES: Final = (
+    get("/jobs", show),
+    post("/jobs/bulk", ask, Role.OPERATOR),
+    post("/jobs/bulk/sure", act, Role.OPERATOR),
+)

@@ -1,0 +1,61 @@
+// Follows the log of a run: lines are appended as they are written. Without this the page shows what there was.
+(() => {
+  "use strict";
+  const part = document.querySelector("[data-log]");
+  if (!part || part.dataset.growing === undefined) return;
+  const list = part.querySelector(".log"), empty = part.querySelector("[data-log-empty]");
+  const follow = part.querySelector("[data-follow]"), box = follow.querySelector("input");
+  const MOST = 5000; // lines that stay on the page
+  follow.hidden = false;
+
+  const asked = new URLSearchParams({ after: part.dataset.after });
+  if (part.dataset.level) asked.set("level", part.dataset.level);
+  const source = new EventSource(`${part.dataset.log}?${asked}`);
+
+  const zone = document.body.dataset.zone;
+  const clock = new Intl.DateTimeFormat("en-GB", {
+    timeZone: zone || undefined, hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false,
+  });
+
+  function made(kind, text) {
+    const node = document.createElement(kind);
+    node.textContent = text;
+    return node;
+  }
+
+  function append(node) {
+    empty.hidden = true;
+    list.append(node);
+    if (list.children.length > MOST) list.firstElementChild.remove();
+    if (box.checked) list.scrollTop = list.scrollHeight;
+  }
+
+  source.onmessage = (event) => {
+    const line = JSON.parse(event.data), row = document.createElement("li");
+    row.className = `level-${line.level}`;
+    const time = made("time", clock.format(new Date(line.at)));
+    time.dateTime = line.at;
+    row.append(time, made("b", line.stream === "log" ? line.level : line.stream), made("span", line.text));
+    append(row);
+  };
+  source.addEventListener("progress", (event) => {
+    const told = JSON.parse(event.data), place = document.querySelector("[data-progress]");
+    place.hidden = false;
+    const bar = place.querySelector("progress");
+    if (told.of) { bar.max = told.of; bar.value = told.done; } else { bar.removeAttribute("value"); }
+    place.querySelector("span").textContent =
+      `${told.done}${told.of ? ` of ${told.of}` : ""}${told.message ? ` · ${told.message}` : ""}`;
+  });
+  source.addEventListener("cut", (event) => {
+    const row = made("li", `… ${JSON.parse(event.data).bytes.toLocaleString("en")} bytes were cut: the log was full …`);
+    row.className = "cut";
+    append(row);
+  });
+  source.addEventListener("end", () => {
+    source.close();
+    follow.hidden = true;
+    document.dispatchEvent(new CustomEvent("ostinato:refresh"));
+  });
+  list.addEventListener("wheel", () => { box.checked = list.scrollTop + list.clientHeight >= list.scrollHeight - 4; }, { passive: true });
+  window.addEventListener("pagehide", () => source.close());
+})();
