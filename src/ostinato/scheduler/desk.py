@@ -21,6 +21,7 @@ from ostinato.scheduler.known import KnownTasks, no_task
 from ostinato.scheduler.metrics import Gauges, Metrics, metrics
 from ostinato.scheduler.pages import PAGE
 from ostinato.scheduler.repeats import Repeats
+from ostinato.scheduler.schedules import ScheduleDesk
 from ostinato.scheduler.sessions import SessionDesk
 from ostinato.scheduler.tasks import TaskDesk
 from ostinato.scheduler.workflows import WorkflowDesk
@@ -58,6 +59,7 @@ class Scheduler:
         self.hooks = HookDesk(store, clock, luck, self.jobs)
         self.repeats = Repeats(store, clock)
         self.workflows = WorkflowDesk(store, clock, self.jobs, known, app)
+        self.schedules = ScheduleDesk(store, self.jobs)
 
     def now(self) -> datetime:
         """The time by the one clock."""

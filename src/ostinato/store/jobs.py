@@ -13,6 +13,7 @@ from ostinato.store.database import Database, Duplicate, Tx
 from ostinato.store.dialect import to_uuid
 from ostinato.store.locking import Definitions
 from ostinato.store.notices import Notices
+from ostinato.store.schedules import note_restart
 
 Rule = Callable[[Job, Sequence[Live], Execution | None], Change]
 Place = tuple[str, str]  # app, key
@@ -88,6 +89,7 @@ class Jobs:
             lives = locking.lives_of(tx, [job_id])[job_id]
             change = rule(job, lives, locking.last_failure(tx, job) if wants_last else None)
             self._save(tx, job, change)
+            note_restart(tx, change)
             self._notices.write(tx, [change])
         return change
 

@@ -20,6 +20,7 @@ from ostinato.store.outbox import Outbox
 from ostinato.store.pages import Pages
 from ostinato.store.queue import Queue
 from ostinato.store.records import Records
+from ostinato.store.schedules import Schedules
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
 from ostinato.store.statistics import Statistics
@@ -50,6 +51,7 @@ class Store:
         self.outbox = Outbox(database, notices, luck)
         self.answers = Answers(database)
         self.search = Search(database, self.jobs)
+        self.schedules = Schedules(database)
         self.statistics = Statistics(database)
         self.traces = Traces(database)
         self.board = Board(database)

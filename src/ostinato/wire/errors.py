@@ -17,12 +17,13 @@ from ostinato.core.errors import (
     Unauthorized,
     WrongArgument,
 )
-from ostinato.wire.words import UNKNOWN, WrongField
+from ostinato.wire.words import UNKNOWN, WrongField, WrongState
 
 STATUS: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
     (Invalid, 422),
     (NotFound, 404),
     (Stale, 412),
+    (WrongState, 400),
     (Conflict, 409),
     (Unauthorized, 401),
     (Forbidden, 403),

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from ostinato.core.checks import EARLIEST
 from ostinato.core.duration import format_duration, parse_duration
-from ostinato.core.errors import Invalid
+from ostinato.core.errors import Conflict, Invalid
 
 UNKNOWN: Final = "unknown_fields"
 LARGEST: Final = 2**63 - 1  # what both databases can count to
@@ -31,6 +31,10 @@ class WrongField(Invalid):
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
         self.field = field
+
+
+class WrongState(Conflict):
+    """The state of a schedule does not allow it: the words of seed 001 say 400 where ours say 409."""
 
 
 class Words(BaseModel):

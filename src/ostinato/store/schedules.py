@@ -1,0 +1,68 @@
+"""Repeating jobs as the schedules API asks for them: by its words, with its counters."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from ostinato.core.model import Change, Facts
+from ostinato.store.database import Database, Tx
+from ostinato.store.dialect import to_uuid
+
+RESTARTED = "job.restarted"  # the event of a restart
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a job had counted when it was restarted."""
+
+    completed: int
+    errors: int
+
+
+class Schedules:
+    """Questions about repeating jobs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(self, word: str | None, tag: str | None, limit: int, offset: int) -> tuple[list[UUID], int]:
+        """A page of them, the newest first, and how many there are."""
+        chosen: dict[str, Any] = {"word": word, "tag": None if tag is None else json.dumps(tag)}
+        with self._database.read() as tx:
+            found = tx.rows("newest_schedules", **chosen, limit=limit, offset=offset)
+            ((total,),) = tx.rows("count_schedules", **chosen)
+        return [to_uuid(job_id) for (job_id,) in found], int(total)
+
+    def last_errors(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+        """What went wrong last with each of these, if anything that history still has."""
+        with self._database.read() as tx:
+            found = tx.rows("last_errors", ids=list(ids))
+        return {to_uuid(job_id): error for job_id, error in found}
+
+    def restarts(self, ids: Sequence[UUID]) -> dict[UUID, Counted]:
+        """What those of them that were restarted had counted by then."""
+        with self._database.read() as tx:
+            found = tx.rows("restarts", ids=list(ids))
+        return {to_uuid(job_id): _counted(json.loads(text)) for job_id, text in found}
+
+
+def note_restart(tx: Tx, change: Change) -> None:
+    """Remember what a job has counted if this is its restart: its door counts from there."""
+    if any(event.kind == RESTARTED for event in change.events):
+        facts = change.job.facts
+        counted = {
+            "completed": facts.completed,
+            "errors": errors_of(facts),
+        }
+        tx.run("note_restart", id=change.job.id, counted=json.dumps(counted))
+
+
+def errors_of(facts: Facts) -> int:
+    """How many attempts have gone wrong."""
+    return facts.failed + facts.timed_out + facts.lost
+
+
+def _counted(kept: Mapping[str, int]) -> Counted:
+    return Counted(kept["completed"], kept["errors"])
