@@ -13,7 +13,6 @@ from ostinato.store.database import Database, open_database
 from ostinato.store.dialect import Kind
 from ostinato.store.store import Store
 from ostinato.task import Registry
-from ostinato.tasks import BUILT_IN
 from ostinato.telemetry import Hooks, Telemetry
 
 if TYPE_CHECKING:
@@ -72,18 +71,8 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
     )
 
 
-def build_api(
-    parts: Parts,
-    desk: "Scheduler",
-    engine: "Engine",
-    *,
-    insecure: bool = False,
-    registry: Registry | None = None,
-) -> "FastAPI":
-    """HTTP around a front desk, beside an engine: the API, and the dashboard before it.
-
-    `registry` has the tasks whose signature the dashboard's forms ask for.
-    """
+def build_api(parts: Parts, desk: "Scheduler", engine: "Engine", *, insecure: bool = False) -> "FastAPI":
+    """HTTP around a front desk, beside an engine: the API, and the dashboard before it."""
     from ostinato.access.credentials import recogniser
     from ostinato.access.sessions import Visitors, session_recogniser
     from ostinato.api import health, metrics  # half a second of imports that only a server needs
@@ -102,8 +91,7 @@ def build_api(
         ],
         version=our_version(),
     )
-    tasks = registry or Registry(BUILT_IN)
-    site = Site(desk, parts.settings, Visitors(recognise, desk), our_version(), tasks)
+    site = Site(desk, parts.settings, Visitors(recognise, desk), our_version())
     api.add_middleware(Pages, site=site, others=api.routes)
     return api
 

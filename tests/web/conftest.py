@@ -37,7 +37,7 @@ class Visitor:
     """Somebody with a browser: keeps cookies, follows nothing by itself, sends forms as their page has them."""
 
     def __init__(self, app: Ostinato, address: str = ADDRESS) -> None:
-        site = build_api(app.parts, app.scheduler, NoEngine(), registry=app.registry)
+        site = build_api(app.parts, app.scheduler, NoEngine())
         self.app = app
         self.client = TestClient(
             site, base_url=address, follow_redirects=False, raise_server_exceptions=False

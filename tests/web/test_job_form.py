@@ -161,7 +161,21 @@ def test_tasks_that_take_anything_are_told_in_json(visitor):
     assert view.args == {"first": "x", "b": None}
     assert "not JSON: Expecting value in line 1, column 7" in beside(refused(visitor, args='{"a": }'), "args")
     assert "say it once" in beside(refused(visitor, args='{"name": "Bob"}'), "arg:name")
-    assert "unexpected 'b'" in beside(refused(visitor, args='{"b": 1}'), "args")
+    assert "takes no b; it takes name" in beside(refused(visitor, args='{"b": 1}'), "args")
+
+
+def test_built_in_tasks_have_fields_too_and_are_refused_where_they_are_wrong(visitor):
+    page = visitor.see("/jobs/arguments?task=http")
+    assert "Whom to call" in page
+    assert '<option value="POST">' in page
+    view = make(
+        visitor, task="http", **{"arg:url": "https://example.org/", "arg:method": "POST", "arg:body": "a\nb"}
+    )
+    assert view.args == {"url": "https://example.org/", "method": "POST", "body": "a\nb"}
+    page = refused(visitor, task="http", **{"arg:url": "https://example.org/", "arg:timeout": "never"})
+    assert "cannot be read" in beside(page, "arg:timeout")
+    assert "private" in beside(refused(visitor, task="http", **{"arg:url": "http://127.0.0.1/"}), "arg:url")
+    assert "OSTINATO_ALLOW_COMMANDS" in visitor.see("/jobs/arguments?task=command")
 
 
 @pytest.mark.parametrize(

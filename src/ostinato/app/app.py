@@ -314,7 +314,7 @@ class Ostinato:
         from ostinato.app.serving import HttpServer, run_beside
         from ostinato.wiring import build_api
 
-        api = build_api(self.parts, self.scheduler, engine, insecure=insecure, registry=self.registry)
+        api = build_api(self.parts, self.scheduler, engine, insecure=insecure)
         server = HttpServer(api, bound)
 
         def stop() -> None:

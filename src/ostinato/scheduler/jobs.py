@@ -44,6 +44,7 @@ class JobDesk(JobQuestions):
     def check(self, definition: Definition, *, allow_unknown: bool = False) -> None:
         """Raise what making it, or editing a job to be so, would raise; nothing is kept."""
         check_definition(definition)
+        self._known.check_args(definition.task, definition.args)
         if not allow_unknown:
             self._known.require({definition.task})
 

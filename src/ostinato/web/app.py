@@ -19,7 +19,6 @@ from ostinato.config import Settings
 from ostinato.core.access import ANYBODY
 from ostinato.core.errors import Forbidden, NotFound, OstinatoError
 from ostinato.scheduler import Scheduler
-from ostinato.task import Registry
 from ostinato.web import (
     calendar,
     charts,
@@ -75,12 +74,8 @@ NAVIGATION: Final = (  # those that have a route
 class Site:
     """The dashboard around a front desk."""
 
-    def __init__(
-        self, desk: Scheduler, settings: Settings, visitors: Visitors, version: str, tasks: Registry
-    ) -> None:
-        """`tasks` are those that this process knows: their signatures make forms."""
+    def __init__(self, desk: Scheduler, settings: Settings, visitors: Visitors, version: str) -> None:
         self.desk, self.settings, self.visitors, self.version = desk, settings, visitors, version
-        self.tasks = tasks
         self._files = Files(HERE / "static")
         self._templates = self._environment()
         # What is spelled out stands before what has a {part}: /jobs/new is no job.

@@ -1,13 +1,13 @@
-"""Arguments by the signature of a task that this process knows; what does not fit there is told as JSON."""
+"""Arguments by what a task says that it takes (a JSON schema); what does not fit there is told as JSON."""
 
-import inspect
 import json
-import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, get_args, get_origin
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from ostinato.core.errors import Invalid, OstinatoError
-from ostinato.task import Registry
+from ostinato.core.errors import Invalid, NotFound
+from ostinato.scheduler import Scheduler
+from ostinato.scheduler.tasks import TaskView
 from ostinato.web.forms.fields import (
     CHOICE,
     DECIMAL,
@@ -25,14 +25,8 @@ from ostinato.wire.words import WrongField
 
 PREFIX: Final = "arg:"
 FURTHER: Final = FIELDS["args"]
-LINE: Final = Kind("line")
-TYPES: Final[Mapping[str, tuple[Kind, str]]] = {
-    "str": (LINE, "text"),
-    "int": (WHOLE, "a whole number"),
-    "float": (DECIMAL, "a number"),
-    "bool": (SWITCH, ""),
-}
-YES_NO: Final = (("", "default"), ("true", "yes"), ("false", "no"))
+WHOLE_OBJECT: Final = "payload"  # a task whose first parameter is called so takes its args as one object
+LONGEST_DEFAULT: Final = 60
 
 
 def _json_or_text(text: str) -> Any:
@@ -45,160 +39,155 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
+def _lines(text: str) -> Any:
+    return text.split("\n")
+
+
+LINE: Final = Kind("line")
+LONG: Final = Kind("area")
+LINES: Final = Kind("area", _lines)
 ANYTHING: Final = Kind("line", _json_or_text)
 
 
-def fields_of(tasks: Registry, name: str) -> dict[str, Field]:
-    """A field for each parameter; none, if the task is not known here or takes its args as a whole."""
-    parameters = _parameters(tasks, name)
-    if not parameters or parameters[0].name == "payload":
-        return {}
-    named = [each for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    return {PREFIX + each.name: _field(each) for each in named}
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What is known here of the args of a task."""
+
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    is_known: bool = False
+    is_open: bool = True  # whether other names than those of the fields make sense
+    about: str = ""
+    off: str = ""
+
+    @classmethod
+    def of(cls, desk: Scheduler, task: str) -> "Arguments":
+        """Of a task that nobody knows, or of which other processes know more: nothing."""
+        try:
+            view = desk.tasks.get(task) if task else TaskView("", "elsewhere")
+        except NotFound:
+            return cls()
+        schema = view.args
+        if schema is None:
+            return cls()
+        properties, needed = schema["properties"], schema["required"]
+        takes_whole = next(iter(properties), "") == WHOLE_OBJECT
+        fields = {PREFIX + name: _field(name, said, name in needed) for name, said in properties.items()}
+        is_open = takes_whole or bool(schema["additionalProperties"])
+        return cls({} if takes_whole else fields, True, is_open, view.help, view.off or "")
+
+    def texts_of(self, args: Mapping[str, Any]) -> dict[str, str]:
+        """Args as texts: those that their field would read back the same, and the rest as JSON."""
+        own = {
+            PREFIX + name: text
+            for name, value in args.items()
+            if (one := self.fields.get(PREFIX + name)) is not None
+            and _reads_back(one, text := _text(one, value), value)
+        }
+        rest = {name: value for name, value in args.items() if PREFIX + name not in own}
+        return {**own, "args": written(rest)}
+
+    def read(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """The args that were typed."""
+        rest = value_of(FURTHER, texts["args"]) if texts.get("args", "").strip() else {}
+        if not isinstance(rest, dict):
+            raise WrongField("args", 'Arguments are a JSON object: {"name": value}.')
+        own = {
+            name.removeprefix(PREFIX): value_of(one, texts[name])
+            for name, one in self.fields.items()
+            if texts.get(name, "") != ""
+        }
+        for name in own.keys() & rest.keys():
+            raise WrongField(PREFIX + name, f"{name} stands among the further arguments too: say it once.")
+        return {**rest, **own}
+
+    def flaws(self, args: Mapping[str, Any]) -> dict[str, str]:
+        """What is wrong with args, by field."""
+        if not self.is_known or (self.is_open and not self.fields):
+            return {}
+        named = {name.removeprefix(PREFIX): one for name, one in self.fields.items()}
+        found = {one.name: sentence for name, one in named.items() if (sentence := _flaw(one, name, args))}
+        if not self.is_open and (strange := sorted(args.keys() - named.keys())):
+            found["args"] = (
+                f"The task takes no {', '.join(strange)}; it takes {', '.join(named) or 'nothing'}."
+            )
+        return found
 
 
-def is_open(tasks: Registry, name: str) -> bool:
-    """Whether other names than those of the fields make sense."""
-    parameters = _parameters(tasks, name)
-    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
-    return takes_any or (not fields_of(tasks, name) and (bool(parameters) or not _is_known(tasks, name)))
-
-
-def about(tasks: Registry, name: str) -> str:
-    """What a task says of itself, in its first paragraph."""
-    if not _is_known(tasks, name):
-        return ""
-    text = inspect.getdoc(tasks.get(name).function) or ""
-    return " ".join(text.partition("\n\n")[0].split())
-
-
-def texts_of(fields: Mapping[str, Field], args: Mapping[str, Any]) -> dict[str, str]:
-    """Args as texts: those that their field would read back the same, and the rest as JSON."""
-    own = {
-        PREFIX + name: text
-        for name, value in args.items()
-        if (field := fields.get(PREFIX + name)) is not None
-        and _reads_back(field, text := _text(field, value), value)
-    }
-    rest = {name: value for name, value in args.items() if PREFIX + name not in own}
-    return {**own, "args": written(rest)}
-
-
-def read(fields: Mapping[str, Field], texts: Mapping[str, str]) -> dict[str, Any]:
-    """The args that were typed."""
-    rest = value_of(FURTHER, texts["args"]) if texts.get("args", "").strip() else {}
-    if not isinstance(rest, dict):
-        raise WrongField("args", 'Arguments are a JSON object: {"name": value}.')
-    own = {
-        name.removeprefix(PREFIX): value_of(field, texts[name])
-        for name, field in fields.items()
-        if texts.get(name, "") != ""
-    }
-    for name in own.keys() & rest.keys():
-        raise WrongField(PREFIX + name, f"{name} stands among the further arguments too: say it once.")
-    return {**rest, **own}
-
-
-def check(tasks: Registry, fields: Mapping[str, Field], task: str, args: dict[str, Any]) -> dict[str, str]:
-    """What is wrong with args, by field; nothing is known of a task of other processes."""
-    if not _is_known(tasks, task):
-        return {}
-    missing = {
-        name: "It is needed: the task has no default for it."
-        for name, field in fields.items()
-        if field.needed and name.removeprefix(PREFIX) not in args
-    }
-    wrong = {
-        name: sentence
-        for name, field in fields.items()
-        if name.removeprefix(PREFIX) in args and (sentence := _flaw(field, args[name.removeprefix(PREFIX)]))
-    }
-    if missing or wrong:
-        return {**missing, **wrong}
-    try:
-        tasks.get(task).arguments(args)
-    except Invalid as error:
-        return {"args": str(error)}
-    return {}
-
-
-def _parameters(tasks: Registry, name: str) -> list[inspect.Parameter]:
-    if not _is_known(tasks, name):
-        return []
-    return list(tasks.get(name).__signature__.parameters.values())
-
-
-def _is_known(tasks: Registry, name: str) -> bool:
-    if name not in tasks.names():
-        return False
-    try:
-        tasks.get(name)
-    except (OstinatoError, ImportError):  # a built-in one whose extra is not installed here
-        return False
-    return True
-
-
-def _field(parameter: inspect.Parameter) -> Field:
-    kind, hint, choices = _kind(parameter.annotation)
-    needed = parameter.default is inspect.Parameter.empty
-    default = "" if needed else f"default: {parameter.default!r}"[:80]
-    if kind is SWITCH:
-        choices = (
-            ("", "choose" if needed else f"default: {'yes' if parameter.default else 'no'}"),
-            *YES_NO[1:],
-        )
-    elif choices:
-        choices = (("", default or "choose"), *choices)
-    return Field(PREFIX + parameter.name, parameter.name, kind, hint, default, choices, needed)
-
-
-def _kind(annotation: object) -> tuple[Kind, str, tuple[tuple[str, str], ...]]:
-    if annotation is inspect.Parameter.empty:
-        return ANYTHING, "JSON, or text", ()
-    if get_origin(annotation) is Literal and all(isinstance(each, str) for each in get_args(annotation)):
-        return CHOICE, "", tuple((each, each) for each in get_args(annotation))
-    text = (
-        annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "") or str(annotation)
-    )
-    if not isinstance(annotation, str) and get_args(annotation):
-        text = str(annotation)
-    kinds = {part.strip() for part in text.split("|")} - {"None"}
-    if len(kinds) == 1 and (only := kinds.pop()) in TYPES:
-        kind, hint = TYPES[only]
-        return kind, hint, ()
-    bare = re.sub(r"\b(?:typing|collections\.abc|builtins)\.", "", text)
-    if bare.startswith(("dict", "list", "Mapping", "Sequence", "tuple", "set")):
-        return OBJECT, f"JSON: {bare}"[:80], ()
-    return ANYTHING, f"JSON, or text: {bare}"[:80], ()
-
-
-def _flaw(field: Field, value: Any) -> str:
-    """What a value of another type than that of its parameter is told; texts that could not be read stayed texts."""
-    if field.kind is WHOLE and (isinstance(value, bool) or not isinstance(value, int)) and value is not None:
+def _flaw(one: Field, name: str, args: Mapping[str, Any]) -> str:
+    """Texts that could not be read as what they should be have stayed texts."""
+    if name not in args:
+        return "It is needed." if one.needed else ""
+    value = args[name]
+    if one.kind is WHOLE and (isinstance(value, bool) or not isinstance(value, int | None)):
         return f"It must be a whole number, not {value!r}."
-    if (
-        field.kind is DECIMAL
-        and (isinstance(value, bool) or not isinstance(value, int | float))
-        and value is not None
-    ):
+    if one.kind is DECIMAL and (isinstance(value, bool) or not isinstance(value, int | float | None)):
         return f"It must be a number, not {value!r}."
     return ""
 
 
-def _text(field: Field, value: Any) -> str:
-    if field.kind.widget == "json":
+def _field(name: str, said: Mapping[str, Any], needed: bool) -> Field:
+    kind, hint, choices = _kind(said)
+    default = "" if needed or said.get("default") is None else f"default: {_short(said['default'])}"
+    if choices:
+        nothing = "choose" if needed else default or "nothing"
+        choices = (("", nothing), *choices)
+    about = " ".join(filter(None, [said.get("description", ""), hint]))
+    return Field(PREFIX + name, name, kind, about, default, choices, needed)
+
+
+def _short(default: Any) -> str:
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    text = default if isinstance(default, str) and default else json.dumps(default, ensure_ascii=False)
+    return text if len(text) <= LONGEST_DEFAULT else text[:LONGEST_DEFAULT] + "…"
+
+
+def _kind(said: Mapping[str, Any]) -> tuple[Kind, str, tuple[tuple[str, str], ...]]:
+    """How a property is typed, what to say about that, and what there is to choose from."""
+    options = [each for each in said.get("anyOf", ()) if each.get("type") != "null"]
+    if said.get("format") == "duration":
+        return LINE, "Like 30s, 5m or 1h30m.", ()
+    if len(options) == 1:
+        return _kind(options[0])
+    if (names := said.get("enum")) and all(isinstance(each, str) for each in names):
+        return CHOICE, "", tuple((each, each) for each in names)
+    match said.get("type"):
+        case "string":
+            return (LONG if said.get("format") == "multiline" else LINE), "", ()
+        case "integer":
+            return WHOLE, "A whole number.", ()
+        case "number":
+            return DECIMAL, "A number.", ()
+        case "boolean":
+            return SWITCH, "", (("true", "yes"), ("false", "no"))
+        case "array" if said.get("items", {}).get("type") == "string":
+            return LINES, "One in each line.", ()
+        case "array" | "object" as kind:
+            return OBJECT, f"JSON: {'a list' if kind == 'array' else 'an object'}.", ()
+        case _:
+            return ANYTHING, "JSON, or text.", ()
+
+
+def _text(one: Field, value: Any) -> str:
+    if one.kind is LINES:
+        return (
+            "\n".join(value)
+            if isinstance(value, list) and all(isinstance(each, str) for each in value)
+            else ""
+        )
+    if one.kind.widget == "json":
         return json.dumps(value, indent=2, ensure_ascii=False)
-    if field.kind is ANYTHING and not isinstance(value, str):
+    if one.kind is ANYTHING and not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     return repr(value) if isinstance(value, float) else written(value)
 
 
-def _reads_back(field: Field, text: str, value: Any) -> bool:
+def _reads_back(one: Field, text: str, value: Any) -> bool:
     """Whether a field with this text would give back just this value."""
-    if text == "" or (field.kind is CHOICE and text not in dict(field.choices)):
+    if text == "" or (one.kind is CHOICE and text not in dict(one.choices)):
         return False
     try:
-        again = field.kind.read(text)
+        again = one.kind.read(text)
     except Invalid:
         return False
     return again == value and type(again) is type(value)

@@ -6,7 +6,8 @@ from typing import Any
 
 from ostinato.core.model import Definition
 from ostinato.scheduler import JobView
-from ostinato.web.forms import arguments, diff, job
+from ostinato.web.forms import diff, job
+from ostinato.web.forms.arguments import Arguments
 from ostinato.web.forms.troubles import WrongFields
 from ostinato.web.visit import Visit
 from ostinato.wire import job_body
@@ -26,18 +27,17 @@ def answer_of(visit: Visit, view: JobView) -> JobAnswer:
 
 def texts_of(visit: Visit, answer: JobAnswer) -> dict[str, str]:
     """What the form shows for a job that is there."""
-    fields = arguments.fields_of(visit.site.tasks, answer.task)
-    return {**job.texts_of(answer.model_dump(mode="json")), **arguments.texts_of(fields, answer.args)}
+    arguments = Arguments.of(visit.desk, answer.task)
+    return {**job.texts_of(answer.model_dump(mode="json")), **arguments.texts_of(answer.args)}
 
 
 def args_of(
     visit: Visit, texts: Mapping[str, str], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The args that were typed; checked against the task's signature, unless they are as they were."""
-    task = texts.get("task", "").strip()
-    fields = arguments.fields_of(visit.site.tasks, task)
-    args = arguments.read(fields, texts)
-    if args != before and (wrong := arguments.check(visit.site.tasks, fields, task, args)):
+    """The args that were typed; checked by what the task takes, unless they are as they were."""
+    arguments = Arguments.of(visit.desk, texts.get("task", "").strip())
+    args = arguments.read(texts)
+    if args != before and (wrong := arguments.flaws(args)):
         raise WrongFields(wrong)
     return args
 

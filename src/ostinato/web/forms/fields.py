@@ -201,6 +201,9 @@ def placed(errors: Mapping[str, str], fields: Mapping[str, Field]) -> dict[str, 
 
 
 def _place(name: str, fields: Mapping[str, Field]) -> str | None:
+    argument = re.match(r"args\.([^.\[]+)", name)
+    if argument and f"arg:{argument[1]}" in fields:
+        return f"arg:{argument[1]}"
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         prefix = ".".join(parts[:length])

@@ -9,7 +9,8 @@ from ostinato.core.access import Role
 from ostinato.core.errors import OstinatoError, Stale
 from ostinato.core.zones import zone_names
 from ostinato.scheduler import JobView
-from ostinato.web.forms import arguments, diff, job
+from ostinato.web.forms import diff, job
+from ostinato.web.forms.arguments import Arguments
 from ostinato.web.forms.editing import JobEditing, answer_of, args_of, here, texts_of
 from ostinato.web.forms.fields import Form, typed
 from ostinato.web.forms.troubles import troubled
@@ -95,8 +96,8 @@ def preview(visit: Visit) -> Response:
 def show_arguments(visit: Visit) -> Response:
     """The fields for the arguments of a task."""
     task = visit.query.get("task", "").strip()
-    fields = arguments.fields_of(visit.site.tasks, task)
-    return _fragment(visit, "arguments.html", form=Form(fields, {}), **_about(visit, task))
+    arguments = Arguments.of(visit.desk, task)
+    return _fragment(visit, "arguments.html", form=Form(arguments.fields, {}), task=task, arguments=arguments)
 
 
 def _fragment(visit: Visit, template: str, **answer: Any) -> Response:
@@ -115,7 +116,8 @@ def _form(
     lines: list[diff.Line] | None = None,
 ) -> Response:
     task = texts.get("task", "").strip()
-    form = Form({**job.FIELDS, **arguments.fields_of(visit.site.tasks, task)}, texts)
+    arguments = Arguments.of(visit.desk, task)
+    form = Form({**job.FIELDS, **arguments.fields}, texts)
     if error is not None:
         visit, form = troubled(visit, "job", form, error)
     return visit.page(
@@ -128,19 +130,10 @@ def _form(
         groups=job.GROUPS,
         foreseen=_foreseen(visit, texts),
         zones=sorted(zone_names()),
-        tasks=_known_tasks(visit),
-        **_about(visit, task),
+        tasks=[each.name for each in visit.desk.tasks.list()],
+        task=task,
+        arguments=arguments,
     )
-
-
-def _about(visit: Visit, task: str) -> dict[str, Any]:
-    tasks = visit.site.tasks
-    return {"task": task, "about": arguments.about(tasks, task), "is_open": arguments.is_open(tasks, task)}
-
-
-def _known_tasks(visit: Visit) -> list[str]:
-    elsewhere = {name for worker in visit.desk.workers() for name in worker.task_names}
-    return sorted(elsewhere.union(visit.site.tasks.names()))
 
 
 def _foreseen(visit: Visit, texts: dict[str, str]) -> dict[str, Any]:
