@@ -88,33 +88,33 @@ class Claiming(Duty):
 
     def _take(self, tx: Tx, search: Search) -> tuple[list[rows.Row], dict[str, int], datetime | None]:
         """What was started, what was set apart, and when there may be more."""
-        known, parked, taken, next_at = frozenset(search.tasks), dict[str, int](), list[rows.Row](), None
+        parked, taken, next_at = dict[str, int](), list[rows.Row](), None
         self._unpark_now_and_then(tx, search)
+        queues, tasks = [(name,) for name in search.queues], list(search.tasks)
         for _ in range(ROUNDS):
             room = search.limit - len(taken)
-            look = max(STRANGERS - sum(parked.values()), room) if parked else room
-            found = tx.rows("startable", [(name,) for name in search.queues], now=search.now, limit=look)
-            good = self._keep_known(tx, found, known, parked)[:room]
-            if good:
-                taken += tx.rows("claim", ids=good, worker=search.worker, now=search.now)
+            taken += tx.rows("claim", queues, tasks=tasks, worker=search.worker, now=search.now, limit=room)
             if len(taken) == search.limit:
                 return taken, parked, None
             next_at, set_apart = self._outlook(tx, search)
+            if set_apart and self._unpark(tx, search):
+                continue
+            if next_at is None or next_at > search.now or not self._park_strangers(tx, search, parked):
+                break  # nothing is due, or others have it in their hands
             if sum(parked.values()) >= STRANGERS:
                 break  # the next claim goes on from here
-            if len(found) < look and not (set_apart and self._unpark(tx, search)):
-                break
         return taken, parked, next_at
 
-    def _keep_known(
-        self, tx: Tx, found: Sequence[rows.Row], known: frozenset[str], parked: dict[str, int]
-    ) -> list[bytes]:
-        strange = [row for row in found if row[1] not in known]
+    def _park_strangers(self, tx: Tx, search: Search, parked: dict[str, int]) -> int:
+        """Set apart what is first in line and known to nobody here; how many that were."""
+        queues, look = [(name,) for name in search.queues], STRANGERS - sum(parked.values())
+        found = tx.rows("startable", queues, now=search.now, limit=look)
+        strange = [(live_id, task) for live_id, task in found if task not in search.tasks]
         if strange:
             tx.run("park", ids=[live_id for live_id, _ in strange])
-            for _, task in strange:
-                parked[task] = parked.get(task, 0) + 1
-        return [live_id for live_id, task in found if task in known]
+        for _, task in strange:
+            parked[task] = parked.get(task, 0) + 1
+        return len(strange)
 
     def _unpark_now_and_then(self, tx: Tx, search: Search) -> None:
         """Also when there is always enough to do: what others set apart may be more urgent."""

@@ -70,9 +70,10 @@ UPDATE {live} SET waits_for = CASE WHEN limit_key IS NULL THEN NULL ELSE 'limit'
 -- When the next of those may start.
 SELECT min(run_at) FROM {live} WHERE waits_for = 'time'
 
--- name: startable [postgres]
--- What may start now in these queues: strictly by priority, then the oldest. One range of the index per queue and
--- priority, so that rows of the near future are never walked over.
+-- What may start now in these queues: strictly by priority, then the oldest. On PostgreSQL one range of the index per
+-- queue and priority, so that rows of the near future are never walked over; on SQLite the inner query takes the first
+-- few of each queue by the index, and only those are sorted together.
+-- part: first_of_postgres
 SELECT picked.id, picked.task FROM generate_series(1, 10) AS p(priority) CROSS JOIN LATERAL (
     SELECT one.id, one.task FROM {rows: name text} CROSS JOIN LATERAL (
         SELECT l.id, l.task, l.run_at FROM {live} AS l
@@ -82,18 +83,25 @@ SELECT picked.id, picked.task FROM generate_series(1, 10) AS p(priority) CROSS J
     ORDER BY one.run_at LIMIT :limit) AS picked
 LIMIT :limit
 
--- name: startable [sqlite]
--- The inner query takes the first few of each queue by the index; only those are sorted together.
+-- part: first_of_sqlite
 SELECT l.id, l.task FROM {rows: name text} CROSS JOIN {live} AS l
 WHERE l.id IN (SELECT x.id FROM {live} AS x
     WHERE x.queue = u.name AND x.waits_for IS NULL AND x.run_at <= :now AND x.worker_id IS NULL
     ORDER BY x.priority, x.run_at LIMIT :limit)
 ORDER BY l.priority, l.run_at LIMIT :limit
 
+-- name: startable [postgres]
+-- What may start now, known here or not.
+{part first_of_postgres}
+
+-- name: startable [sqlite]
+{part first_of_sqlite}
+
 -- name: claim [postgres]
--- Take and start what `startable` has locked; with the definitions, which costs less than asking for them.
+-- Take and start what may start now and is known here; with the definitions, which costs less than asking for them.
 UPDATE {live} AS l SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL, version = j.version
-FROM {jobs} AS j WHERE l.id {in: ids uuid} AND j.id = l.job_id
+FROM {jobs} AS j
+WHERE l.id = ANY (ARRAY(SELECT f.id FROM ({part first_of_postgres}) AS f)) AND l.task {in: tasks text} AND j.id = l.job_id
 RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
     l.priority, l.task, l.step, l.slot, l.fence, l.version, l.args, l.failures, l.losses, l.releases, l.checkpoint,
     l.cancel_asked_at, l.cancel_by, l.limit_key,
@@ -103,7 +111,7 @@ RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.du
 -- name: claim [sqlite]
 UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL,
     version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
-WHERE id {in: ids uuid}
+WHERE id IN (SELECT f.id FROM ({part first_of_sqlite}) AS f) AND task {in: tasks text}
 RETURNING id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
     slot, fence, version, args, failures, losses, releases, checkpoint, cancel_asked_at, cancel_by, limit_key
 
