@@ -84,6 +84,6 @@ class Witness:
         found = self._tx.rows(statement, batch, **params)
         if statement == "claim":
             self.claimed += [
-                rows.STARTED.of(row[:WIDTH], None, params["worker"], params["now"], None) for row in found
+                rows.STARTED.of(row[:WIDTH], None, params.get("worker"), params["now"], None) for row in found
             ]
         return found

@@ -14,7 +14,7 @@ from uuid import UUID
 from ostinato.core.model import Claimed
 from ostinato.store import rows
 from ostinato.store.database import Tx
-from ostinato.store.dialect import from_micros
+from ostinato.store.dialect import Kind, from_micros
 from ostinato.store.locking import Duty
 
 ROUNDS: Final = 20  # how often a claim looks again
@@ -90,10 +90,8 @@ class Claiming(Duty):
         """What was started, what was set apart, and when there may be more."""
         parked, taken, next_at = dict[str, int](), list[rows.Row](), None
         self._unpark_now_and_then(tx, search)
-        queues, tasks = [(name,) for name in search.queues], list(search.tasks)
         for _ in range(ROUNDS):
-            room = search.limit - len(taken)
-            taken += tx.rows("claim", queues, tasks=tasks, worker=search.worker, now=search.now, limit=room)
+            taken += self._start(tx, search, search.limit - len(taken))
             if len(taken) == search.limit:
                 return taken, parked, None
             next_at, set_apart = self._outlook(tx, search)
@@ -104,6 +102,16 @@ class Claiming(Duty):
             if sum(parked.values()) >= STRANGERS:
                 break  # the next claim goes on from here
         return taken, parked, next_at
+
+    def _start(self, tx: Tx, search: Search, room: int) -> list[rows.Row]:
+        """Take what is first in line and known here."""
+        queues, tasks = [(name,) for name in search.queues], list(search.tasks)
+        if self._database.dialect.kind is Kind.POSTGRES:
+            return tx.rows("claim", queues, tasks=tasks, worker=search.worker, now=search.now, limit=room)
+        found = tx.rows("claim", queues, tasks=tasks, now=search.now, limit=room)
+        if found:
+            tx.run("start", ids=[row[0] for row in found], worker=search.worker, now=search.now)
+        return found
 
     def _park_strangers(self, tx: Tx, search: Search, parked: dict[str, int]) -> int:
         """Set apart what is first in line and known to nobody here; how many that were."""
@@ -137,10 +145,7 @@ class Claiming(Duty):
     def _with_definitions(self, tx: Tx, taken: Sequence[rows.Row], search: Search) -> tuple[Claimed, ...]:
         """In the order in which they are to start."""
         versions = {row[JOB_ID]: row[VERSION] for row in taken}
-        at_hand = {
-            row[JOB_ID]: row[WIDTH:] for row in taken if len(row) > WIDTH
-        }  # SQLite has to ask for them
-        found = self._definitions.of(tx, versions, at_hand) if taken else {}
+        found = self._definitions.of(tx, versions, {row[JOB_ID]: row[WIDTH:] for row in taken}) if taken else {}
         unreadable = [row[0] for row in taken if row[JOB_ID] not in found]
         if unreadable:
             tx.run("put_off", ids=unreadable, until=search.now + UNREADABLE)

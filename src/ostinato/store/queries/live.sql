@@ -84,7 +84,7 @@ SELECT picked.id, picked.task FROM generate_series(1, 10) AS p(priority) CROSS J
 LIMIT :limit
 
 -- part: first_of_sqlite
-SELECT l.id, l.task FROM {rows: name text} CROSS JOIN {live} AS l
+SELECT l.id, l.task, l.priority, l.run_at FROM {rows: name text} CROSS JOIN {live} AS l
 WHERE l.id IN (SELECT x.id FROM {live} AS x
     WHERE x.queue = u.name AND x.waits_for IS NULL AND x.run_at <= :now AND x.worker_id IS NULL
     ORDER BY x.priority, x.run_at LIMIT :limit)
@@ -95,7 +95,7 @@ ORDER BY l.priority, l.run_at LIMIT :limit
 {part first_of_postgres}
 
 -- name: startable [sqlite]
-{part first_of_sqlite}
+SELECT f.id, f.task FROM ({part first_of_sqlite}) AS f
 
 -- name: claim [postgres]
 -- Take and start what may start now and is known here; with the definitions, which costs less than asking for them.
@@ -109,11 +109,21 @@ RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.du
     j.tags, j.metadata, j.owner, j.declared
 
 -- name: claim [sqlite]
+-- What `start` is to take, as it will be then. SQLite is slow to return what it changes (10 µs a row), and here nobody
+-- else writes between the two.
+SELECT l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
+    l.priority, l.task, l.step, l.slot, l.fence + 1, j.version, l.args, l.failures, l.losses, l.releases, l.checkpoint,
+    l.cancel_asked_at, l.cancel_by, l.limit_key,
+    j.id, j.version, j.app, j.key, j.name, j.description, j.task, j.args, j.queue, j.priority, j.schedule, j.policies,
+    j.tags, j.metadata, j.owner, j.declared
+FROM ({part first_of_sqlite}) AS f CROSS JOIN {live} AS l CROSS JOIN {jobs} AS j
+WHERE l.id = f.id AND l.task {in: tasks text} AND j.id = l.job_id
+
+-- name: start
+-- The second half of a claim on SQLite.
 UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL,
     version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
-WHERE id IN (SELECT f.id FROM ({part first_of_sqlite}) AS f) AND task {in: tasks text}
-RETURNING id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
-    slot, fence, version, args, failures, losses, releases, checkpoint, cancel_asked_at, cancel_by, limit_key
+WHERE id {in: ids uuid}
 
 -- name: put_off
 -- Just claimed, but their definition cannot be read here: back, until later.
