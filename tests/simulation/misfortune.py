@@ -71,10 +71,11 @@ class ShakyDatabase:
 
 
 class Witness:
-    """A transaction that remembers what was claimed in it."""
+    """A transaction that remembers what was claimed in it: by one statement, or on SQLite by two."""
 
     def __init__(self, tx: Any) -> None:
         self._tx = tx
+        self._found: list[Any] = []
         self.claimed: list[Live] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -83,7 +84,16 @@ class Witness:
     def rows(self, statement: Any, /, batch: Any = None, **params: Any) -> Any:
         found = self._tx.rows(statement, batch, **params)
         if statement == "claim":
-            self.claimed += [
-                rows.STARTED.of(row[:WIDTH], None, params.get("worker"), params["now"], None) for row in found
-            ]
+            self._found = found
+            if "worker" in params:
+                self._remember(**params)
         return found
+
+    def run(self, statement: Any, /, batch: Any = None, **params: Any) -> Any:
+        done = self._tx.run(statement, batch, **params)
+        if statement == "start":
+            self._remember(**params)
+        return done
+
+    def _remember(self, worker: Any, now: Any, **_: Any) -> None:
+        self.claimed += [rows.STARTED.of(row[:WIDTH], None, worker, now, None) for row in self._found]

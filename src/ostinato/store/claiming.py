@@ -103,7 +103,7 @@ class Claiming(Duty):
                 break  # the next claim goes on from here
         return taken, parked, next_at
 
-    def _start(self, tx: Tx, search: Search, room: int) -> list[rows.Row]:
+    def _start(self, tx: Tx, search: Search, room: int) -> Sequence[rows.Row]:
         """Take what is first in line and known here."""
         queues, tasks = [(name,) for name in search.queues], list(search.tasks)
         if self._database.dialect.kind is Kind.POSTGRES:
@@ -145,7 +145,9 @@ class Claiming(Duty):
     def _with_definitions(self, tx: Tx, taken: Sequence[rows.Row], search: Search) -> tuple[Claimed, ...]:
         """In the order in which they are to start."""
         versions = {row[JOB_ID]: row[VERSION] for row in taken}
-        found = self._definitions.of(tx, versions, {row[JOB_ID]: row[WIDTH:] for row in taken}) if taken else {}
+        found = (
+            self._definitions.of(tx, versions, {row[JOB_ID]: row[WIDTH:] for row in taken}) if taken else {}
+        )
         unreadable = [row[0] for row in taken if row[JOB_ID] not in found]
         if unreadable:
             tx.run("put_off", ids=unreadable, until=search.now + UNREADABLE)

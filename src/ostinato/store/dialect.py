@@ -31,6 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -378,6 +379,7 @@ def to_micros(instant: datetime) -> int:
     return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
 
 
+@lru_cache(4096)  # what was queued or came due together has the same instants
 def from_micros(micros: int) -> datetime:
     """Microseconds since 1970 as a datetime in UTC."""
     if 0 <= micros < EXACT_AS_FLOAT:

@@ -23,7 +23,8 @@ def settle_plainly(tx: Tx, kind: Kind, finished: Sequence[Finished]) -> list[Fin
     if not candidates:
         return []
     ending, going_on, moving, settled = list[Row](), list[Row](), list[Row](), list[Finished]()
-    for job_id, row in _alone(tx.rows("lock_glance", ids=_jobs_of(finished))):
+    jobs = candidates if len(candidates) == len(finished) else _jobs_of(finished)
+    for job_id, row in _alone(tx.rows("lock_glance", ids=list(jobs))):
         each = candidates.get(job_id)
         what = None if each is None else _judged(each, row)
         if each is None or what is None:
@@ -39,8 +40,8 @@ def settle_plainly(tx: Tx, kind: Kind, finished: Sequence[Finished]) -> list[Fin
     return settled
 
 
-def _jobs_of(finished: Sequence[Finished]) -> list[bytes]:
-    return list({to_bytes(each.live.job_id) for each in finished})
+def _jobs_of(finished: Sequence[Finished]) -> set[bytes]:
+    return {to_bytes(each.live.job_id) for each in finished}
 
 
 def _alone(found: Sequence[Row]) -> Iterator[tuple[bytes, Row]]:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -59,11 +60,8 @@ class SqliteTx(Tx):
                 ids = params[name]
                 values[name] = b"".join(map(to_bytes, ids))
                 values[f"{name}_places"] = f"[{','.join('0' * len(ids))}]"
-        if batch is not None and statement.columns[0][1] == "uuid":
-            values["rows_ids"] = b"".join([to_bytes(row[0]) for row in batch])
-            values["rows"] = to_json([(0, *row[1:]) for row in batch])
-        elif batch is not None:
-            values["rows"] = to_json(batch)
+        if batch is not None:
+            values |= _as_json(statement.columns, batch)
         try:
             return self._cursor.execute(statement.sql, values)
         except sqlite3.Error as error:
@@ -93,6 +91,18 @@ def _value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return to_json(value)
     return value
+
+
+def _as_json(columns: Sequence[tuple[str, str]], batch: Batch) -> dict[str, Any]:
+    """A batch in one piece; ids that come first stand beside it, as one blob."""
+    if not batch or columns[0][1] != "uuid":
+        return {"rows": to_json(batch), "rows_ids": b""}
+    ids, *cells = zip(*batch, strict=True)
+    for place, (_, kind) in enumerate(columns[1:]):
+        if kind == "instant":  # left to the encoder, each would be a call back into Python of its own
+            cells[place] = tuple(cell and to_micros(cell) for cell in cells[place])
+    rows = list(zip(repeat(0, len(ids)), *cells, strict=True))
+    return {"rows": to_json(rows), "rows_ids": b"".join(map(to_bytes, ids))}
 
 
 def _column(column: tuple[str, str], cells: tuple[Any, ...]) -> Sequence[Any]:
