@@ -255,7 +255,7 @@ class Telemetry:
             _tell(logging.INFO, "Store back", away_for=_seconds(away))
 
     def noticed(self, hook_id: UUID, how: str, error: str) -> None:
-        """A hook was told (delivered), is to be told again (failed), or could not be told (given_up)."""
+        """A hook was told (delivered), is to be told later (failed, postponed), or could not be told (given_up)."""
         self.counts.add("notice", how)
         if how == "given_up":
             _tell(logging.WARNING, "A notice could not be delivered", hook=hook_id, error=error)

@@ -172,6 +172,11 @@ WAITING = {
         {"attempts": (live(waits_for=WaitsFor.TURN),)}, Because.PREVIOUS_RUN, "It waits for the run before it.",
     ),
     "a task": ({"attempts": (live(waits_for=WaitsFor.TASK),)}, Because.UNKNOWN_TASK, "No worker knows the task"),
+    "a budget": (
+        {"attempts": (live(waits_for=WaitsFor.TIME, run_at=DUE + HOUR),), "budget_of": "api.example.org"},
+        Because.PROVIDER,
+        "It waits for api.example.org's budget until 2026-11-16 14:00:00 UTC.",
+    ),
     "a limit": ({"attempts": (live(waits_for=WaitsFor.LIMIT),)}, Because.LIMIT, "a limit is reached"),
     "a resume": (
         {"attempts": (live(waits_for=WaitsFor.RESUME),), "events": (an_event("job.paused"),)},

@@ -10,9 +10,11 @@ from uuid import UUID
 
 import pytest
 
+from ostinato.budgets import way_out
 from ostinato.config import Secret
 from ostinato.core.errors import StoreUnavailable
 from ostinato.core.hooks import Hook, Kind, Measure, Threshold
+from ostinato.core.providers import Provider
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.notifier import MOST_ATTEMPTS, Notifier, backoff
 from ostinato.outgoing import Outgoing
@@ -283,6 +285,28 @@ def test_thresholds_are_looked_at(rig, story):
         assert [body["kind"] for body in listener.bodies] == ["success_rate"]
 
     story(tale, kinds=(), thresholds=(Threshold(Measure.SUCCESS_RATE, 80, HOUR),))
+
+
+def test_a_spent_budget_postpones_a_notice_and_costs_no_attempt(rig, story):
+    """Webhooks share the budget of their host with all others."""
+
+    async def tale(notifier, listener, hook):
+        rig.store.providers.save(Provider("127.0.0.1", 1, HOUR), rig.clock.now(), "ann")
+        notifier._outgoing = out = way_out(rig.store, rig.clock, in_store, allow_private=True)
+        await run_once(rig, 2)
+        assert await notifier.step() == 2
+        assert len(listener.heard) == 1
+        (waits,) = [each for each in deliveries(rig, hook) if each.delivered_at is None]
+        assert waits.attempts == 0
+        assert waits.due_at > rig.clock.now() + 59 * MINUTE
+        assert "The budget of 127.0.0.1 is used up until" in waits.error
+        assert await notifier.step() == 0
+        rig.clock.set(waits.due_at)
+        assert await notifier.step() == 1
+        assert listener.heard[1][0]["ostinato-attempt"] == "1"
+        await out.close()
+
+    story(tale)
 
 
 def test_what_is_long_over_goes(rig, story):

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ostinato.clock import ManualClock
+from ostinato.core.errors import BudgetSpent
 from ostinato.core.outcome import (
     Cancelled,
     Completed,
@@ -149,6 +150,7 @@ async def a_step() -> None:
         (lambda: {"b": 1, "a": [2]}, Completed('{"b":1,"a":[2]}')),
         (lambda: Defer("1h"), Deferred(NOW + timedelta(hours=1))),
         (raising(Defer(NOW + MINUTE)), Deferred(NOW + MINUTE)),
+        (raising(BudgetSpent("a.org", NOW + MINUTE)), Deferred(NOW + MINUTE, "a.org")),
     ],
 )
 async def test_what_a_task_returns_becomes_an_outcome(function, outcome, threads):

@@ -15,6 +15,7 @@ from ostinato.api import (
     keys,
     live,
     logs,
+    providers,
     schedules,
     statistics,
     tasks,
@@ -42,6 +43,7 @@ ROUTERS: Final = (
     tasks.router,
     keys.router,
     hooks.router,
+    providers.router,
     live.router,
     workflows.router,
 )

@@ -14,6 +14,7 @@ from ostinato.cli.executions import execution
 from ostinato.cli.jobs import job
 from ostinato.cli.moving import export, incoming
 from ostinato.cli.operating import queue, stats, top, workers
+from ostinato.cli.providers import provider
 from ostinato.cli.show import plain
 from ostinato.cli.tasks import task
 from ostinato.cli.verbs import DatabaseOption
@@ -30,7 +31,7 @@ cli = typer.Typer(
 database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token, "db": database,
-    "config": config, "import": incoming, "workflow": workflow,
+    "config": config, "import": incoming, "workflow": workflow, "provider": provider,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

@@ -58,9 +58,10 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The task asked for a later time: handed back until then."""
+    """The task asked for a later time: handed back until then. `budget`: the provider whose budget was spent."""
 
     until: datetime
+    budget: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, ParamSpec, TypeVar
 
+from ostinato.budgets import way_out
 from ostinato.clock import Clock, MeasuredClock
 from ostinato.config import Settings
 from ostinato.core.errors import StoreError
@@ -29,7 +30,6 @@ from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import NOTHING, Identity, Worker
 from ostinato.isolation.plan import Plan
 from ostinato.measures import RunTimes, StoreTimes, Totals
-from ostinato.outgoing import Outgoing
 from ostinato.store.history import Keep
 from ostinato.store.statistics import Counters
 from ostinato.store.store import Store
@@ -98,8 +98,13 @@ class Engine:
             app, version, settings.queues, settings.concurrency, settings.lease, processes, settings.isolation,
             settings.keep_log_mb * MIB, settings.permits,
         )  # fmt: skip
-        self._outgoing = Outgoing(allow_private=settings.allow_private_addresses)
-        self.worker = Worker(
+        self._outgoing = way_out(
+            store,
+            clock,
+            lambda call: self.worker.in_store(call),
+            allow_private=settings.allow_private_addresses,
+        )
+        self.worker: Worker = Worker(
             store, registry, clock, luck, telemetry, identity, self._executor, self._outgoing
         )
         self.dispatcher = Dispatcher(store, clock, luck, telemetry)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ostinato.config import Secret
-from ostinato.core.errors import Invalid, StoreError, Unreachable
+from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
 from ostinato.engine.notifier import InStore
 from ostinato.outgoing import Outgoing
 from ostinato.telemetry import Telemetry
@@ -41,6 +41,6 @@ class Heartbeat:
             return " ".join(troubles)
         try:
             answer = await self._outgoing.call("GET", self._url.reveal(), seconds=ANSWER_WITHIN)
-        except (Unreachable, Invalid) as error:
+        except (Unreachable, BudgetSpent, Invalid, StoreError) as error:
             return str(error)
         return None if answer.good else f"The monitor answered {answer.status}."

@@ -14,10 +14,10 @@ from typing import Final, Protocol, TypeVar
 
 from ostinato.clock import Clock
 from ostinato.config import Secret
-from ostinato.core.errors import Invalid, Unreachable
+from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
 from ostinato.core.hooks import Hook, Kind
 from ostinato.outgoing import Answer, Outgoing
-from ostinato.store.outbox import Sent, ToSend
+from ostinato.store.outbox import Postponed, Sent, ToSend
 from ostinato.store.store import Store
 from ostinato.telemetry import Telemetry
 
@@ -101,19 +101,21 @@ class Notifier:
         self._last[what] = now
         return True
 
-    def _note(self, sent: list[tuple[ToSend, Sent]]) -> None:
+    def _note(self, sent: list[tuple[ToSend, Sent | Postponed]]) -> None:
         self._store.outbox.note([result for _, result in sent])
         for each, result in sent:
             self._telemetry.noticed(each.hook.id, result.how, result.error)
-            if result.given_up_at is not None:
+            if isinstance(result, Sent) and result.given_up_at is not None:
                 self._store.outbox.given_up(each.id, each.hook.id, result.error, result.given_up_at)
 
     # -- on the network
 
-    async def _send(self, each: ToSend) -> Sent:
+    async def _send(self, each: ToSend) -> Sent | Postponed:
         try:
             answer = await self._post(each)
-        except (Unreachable, Invalid) as error:
+        except BudgetSpent as error:
+            return Postponed(each.id, each.attempt, error.until, str(error))
+        except (Unreachable, Invalid, StoreError) as error:
             return self._failed(each, None, str(error))
         except Exception as error:  # a bug is not worth the engine
             log.exception("A notice could not be sent")

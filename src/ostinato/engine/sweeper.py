@@ -61,6 +61,7 @@ class Sweeper:
         self._logs_seen_to = self._store.logs.remove_orphans(self._logs_seen_to) or FIRST_ID
         self._store.queue.forget_limits(now)
         self._store.hours.keep(now)
+        self._store.providers.forget(now)
         oldest = now - timedelta(days=self._keep.days)
         history.prune_events(now, self._keep, self._luck.id(oldest))
 

@@ -119,8 +119,8 @@ def outcome_text(outcome: Outcome) -> bytes:
             wait = None if retry_in is None else retry_in.total_seconds()
             parts = [error.kind, error.message, error.traceback]
             told = {"is": "failed", "error": parts, "retry_in": wait, "final": final}
-        case Deferred(until):
-            told = {"is": "deferred", "until": until.isoformat()}
+        case Deferred(until, budget):
+            told = {"is": "deferred", "until": until.isoformat(), "budget": budget}
         case _:
             raise AssertionError(f"No call of a task comes to {outcome}.")
     return json.dumps(told).encode()
@@ -136,7 +136,7 @@ def outcome_of(text: bytes) -> Outcome:
             wait = None if raw["retry_in"] is None else timedelta(seconds=raw["retry_in"])
             return Failed(Error(*raw["error"]), wait, raw["final"])
         case _:
-            return Deferred(datetime.fromisoformat(raw["until"]))
+            return Deferred(datetime.fromisoformat(raw["until"]), raw["budget"])
 
 
 def _permits(raw: dict[str, Any]) -> Permits:

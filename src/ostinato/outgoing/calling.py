@@ -118,6 +118,7 @@ class Outgoing:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.aclose()
+        await self._gate.close()
 
     # -- hop by hop
 
@@ -160,7 +161,7 @@ class Outgoing:
             raise NotAllowed(str(error)) from None
         may_repeat = hop.method in SAFE
         while True:
-            admission = await self._gate.admit(host_of(hop.url), patience)
+            admission = await self._gate.admit(host_of(hop.url), patience, bounds.begin)
             try:
                 hops += 1
                 dressed, secrets = _dressed(hop, shown, admission)

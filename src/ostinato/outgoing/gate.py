@@ -2,14 +2,14 @@
 
 from typing import Protocol
 
-from ostinato.core.auth import InHeader, InQuery
+from ostinato.core.providers import Key
 
 
 class Admission(Protocol):
     """Leave to send one request."""
 
     @property
-    def key(self) -> InHeader | InQuery | None:
+    def key(self) -> Key | None:
         """What the provider wants to see with each request."""
 
     def over(self) -> None:
@@ -19,12 +19,21 @@ class Admission(Protocol):
 class Gate(Protocol):
     """Lets requests through to a host, or raises BudgetSpent."""
 
-    async def admit(self, host: str, patience: float) -> Admission | None:
-        """Leave for one request, waited for up to so many seconds; None where nobody counts."""
+    async def admit(self, host: str, patience: float, within: float) -> Admission | None:
+        """Leave for one request whose answer begins within so many seconds, or never; None where nobody counts.
+
+        It is waited for up to `patience` seconds.
+        """
+
+    async def close(self) -> None:
+        """No more requests."""
 
 
 class OpenGate:
     """Nobody counts."""
 
-    async def admit(self, host: str, patience: float) -> Admission | None:
+    async def admit(self, host: str, patience: float, within: float) -> Admission | None:
         return None
+
+    async def close(self) -> None:
+        pass

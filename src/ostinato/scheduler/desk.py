@@ -20,6 +20,7 @@ from ostinato.scheduler.keys import KeyDesk
 from ostinato.scheduler.known import KnownTasks, no_task
 from ostinato.scheduler.metrics import Gauges, Metrics, metrics
 from ostinato.scheduler.pages import PAGE
+from ostinato.scheduler.providers import ProviderDesk
 from ostinato.scheduler.repeats import Repeats
 from ostinato.scheduler.schedules import ScheduleDesk
 from ostinato.scheduler.sessions import SessionDesk
@@ -57,6 +58,7 @@ class Scheduler:
         self.keys = KeyDesk(store, clock, luck)
         self.sessions = SessionDesk(store, clock)
         self.hooks = HookDesk(store, clock, luck, self.jobs)
+        self.providers = ProviderDesk(store, clock)
         self.repeats = Repeats(store, clock)
         self.workflows = WorkflowDesk(store, clock, self.jobs, known, app)
         self.schedules = ScheduleDesk(store, self.jobs)

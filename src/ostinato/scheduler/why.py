@@ -60,6 +60,7 @@ class Inquiry:
         return replace(
             evidence,
             in_the_way=self._in_the_way(evidence),
+            budget_of=self._budget_of(evidence),
             events=tuple(self._traces.steering(evidence.job.id, until)),
             present=self._present(recorded or evidence.at, evidence.now),
             queue_paused=paused,
@@ -92,6 +93,12 @@ class Inquiry:
             return next((live for live in lives if live.number < last.number), None)
         started = last.started_at or evidence.now
         return self._traces.run_before(last.job_id, last.number, last.run_at, started)
+
+    def _budget_of(self, evidence: Evidence) -> str | None:
+        last = evidence.attempts[-1] if evidence.attempts else None
+        if not isinstance(last, Live) or last.waits_for is not WaitsFor.TIME:
+            return None
+        return self._store.providers.deferred_by(last.id, last.run_at)
 
     def _queue_pause(self, evidence: Evidence) -> tuple[Event | None, datetime | None]:
         """That the queue was paused while the last attempt waited, and until when."""

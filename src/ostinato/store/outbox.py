@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from ostinato.core.duration import format_duration, parse_duration
@@ -78,6 +78,18 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class Postponed:
+    """It was not sent, since a budget was spent: no attempt."""
+
+    id: UUID
+    attempt: int
+    due_at: datetime
+    error: str
+
+    how: ClassVar[str] = "postponed"
+
+
+@dataclass(frozen=True, slots=True)
 class Tally:
     """How many notices of a hook are where."""
 
@@ -88,6 +100,7 @@ class Tally:
 
 DELIVERY: Final = rows.Shape(Delivery)
 SENT: Final = rows.Shape(Sent)
+POSTPONED: Final = rows.Shape(Postponed)
 
 
 class Outbox:
@@ -226,10 +239,15 @@ class Outbox:
             found = tx.rows("claim_notices", id=hook.id, now=now, until=now + lease, limit=limit)
         return [ToSend(to_uuid(row_id), hook, kind, body, attempt) for row_id, kind, body, attempt in found]
 
-    def note(self, sent: Sequence[Sent]) -> None:
+    def note(self, sent: Sequence[Sent | Postponed]) -> None:
         """What came of attempts."""
+        tried = [SENT.row(each) for each in sent if isinstance(each, Sent)]
+        later = [POSTPONED.row(each) for each in sent if isinstance(each, Postponed)]
         with self._database.write() as tx:
-            tx.run("note_attempts", [SENT.row(each) for each in sent])
+            if tried:
+                tx.run("note_attempts", tried)
+            if later:
+                tx.run("postpone_notices", later)
 
     def given_up(self, notice_id: UUID, hook_id: UUID, error: str, now: datetime) -> None:
         """Tell that a hook could not be told."""

@@ -5,7 +5,7 @@ was told to let go: what it brings is refused and counted, and changes nothing.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -14,7 +14,7 @@ from uuid import UUID
 from ostinato.core.errors import StoreError, StoreUnavailable
 from ostinato.core.lifecycle import settle
 from ostinato.core.model import Change, Event, Facts, Finished, Job, Live, Result
-from ostinato.core.outcome import Cancelled, Completed, Error, Failed, Outcome, TimedOut
+from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Outcome, TimedOut
 from ostinato.store import locking, rows
 from ostinato.store.database import Tx
 from ostinato.store.dialect import from_micros, to_uuid
@@ -106,6 +106,9 @@ class Settling(Duty):
             if several:
                 jobs[job.id], lives[job.id] = change.job, _after(lives[job.id], change)
         self._save(tx, _one_per_job(changes) if several else changes, facts)
+        deferred = [*_deferrals(finished, changes)]
+        if deferred:
+            tx.run("save_deferrals", deferred)
         if any(each.live.limit_key is not None for each in finished):
             tx.ring()  # somebody may wait for its place
         return Settled(tuple(changes), (), tuple(stale), tuple(left))
@@ -173,6 +176,20 @@ class Settling(Duty):
             self._luck.id(each.at), each.at, "result.refused", live.job_id, live.id, live.worker_id,
             data=f'{{"outcome": "{type(each.outcome).__name__}", "fence": {live.fence}}}',
         )  # fmt: skip
+
+
+def _deferrals(
+    finished: Sequence[Finished], changes: Sequence[Change]
+) -> Iterator[tuple[UUID, str, datetime]]:
+    """Who waits for the budget of a provider from now on, and until when."""
+    budgets = {
+        each.live.id: each.outcome.budget
+        for each in finished
+        if isinstance(each.outcome, Deferred) and each.outcome.budget
+    }
+    if budgets:
+        for live in (live for change in changes for live in change.alter if live.id in budgets):
+            yield live.id, budgets[live.id], live.run_at
 
 
 def _with_account(change: Change, each: Finished) -> Change:

@@ -18,6 +18,7 @@ from ostinato.store.logs import Logs
 from ostinato.store.notices import Notices
 from ostinato.store.outbox import Outbox
 from ostinato.store.pages import Pages
+from ostinato.store.providers import Providers
 from ostinato.store.queue import Queue
 from ostinato.store.records import Records
 from ostinato.store.schedules import Schedules
@@ -61,6 +62,7 @@ class Store:
         self.records = Records(database)
         self.crawls = Crawls(database)
         self.pages = Pages(database)
+        self.providers = Providers(database, luck)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

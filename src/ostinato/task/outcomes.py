@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Callable
 from datetime import datetime
 
+from ostinato.core.errors import BudgetSpent
 from ostinato.core.outcome import Begun, Completed, Deferred, Error, Failed, Outcome
 from ostinato.core.payload import cut, encode_result
 from ostinato.task.context import Context
@@ -47,6 +48,8 @@ def of_error(error: BaseException, now: Now) -> Outcome:
     match error:
         case Defer():
             return Deferred(error.until_from(now()))
+        case BudgetSpent():
+            return Deferred(error.until, error.provider)
         case RetryLater():
             return Failed(described(error), retry_in=error.delay)
         case GiveUp():

@@ -110,6 +110,9 @@ def _waiting(evidence: Evidence, attempt: Execution | Live, name: str) -> Iterat
 def _waits_for(evidence: Evidence, live: Live) -> Told:
     facts, other = evidence.job.facts, evidence.in_the_way
     match live.waits_for:
+        case WaitsFor.TIME if evidence.budget_of is not None:
+            cause = Cause(Because.PROVIDER, until=live.run_at, by=evidence.budget_of)
+            return cause, f"It waits for {evidence.budget_of}'s budget until {clock(live.run_at)}."
         case WaitsFor.TIME if live.attempt:
             return Cause(
                 Because.BACKOFF, live.queued_at, live.run_at

@@ -46,6 +46,7 @@ class Because(StrEnum):
     JITTER = "jitter"
     BACKOFF = "backoff"
     LIMIT = "limit"
+    PROVIDER = "provider"
     STEPS = "steps"
     BY_HAND = "by_hand"
 
@@ -90,6 +91,7 @@ class Evidence:
     present: tuple[Presence, ...] = ()  # who worked around that time
     queue_paused: Event | None = None  # that its queue was paused while it waited, and by whom
     queue_resumed_at: datetime | None = None
+    budget_of: str | None = None  # the provider for whose budget the last attempt waits
     queue_bound: int | None = None  # its queue takes no more than this from the schedule, and has as many now
 
 

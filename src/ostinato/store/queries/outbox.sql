@@ -41,6 +41,12 @@ UPDATE {outbox} AS o SET due_at = u.due_at, delivered_at = u.delivered_at, given
 FROM {rows: id uuid, attempts bigint, due_at instant, delivered_at instant, given_up_at instant, answer bigint, error text}
 WHERE o.id = u.id AND o.attempts = u.attempts AND o.due_at IS NOT NULL
 
+-- name: postpone_notices
+-- They were not sent, since a budget was spent: later, and as if nobody had claimed them.
+UPDATE {outbox} AS o SET due_at = u.due_at, attempts = o.attempts - 1, error = u.error
+FROM {rows: id uuid, attempts bigint, due_at instant, error text}
+WHERE o.id = u.id AND o.attempts = u.attempts AND o.due_at IS NOT NULL
+
 -- name: list_deliveries
 -- What a hook was told, or is to be told, the newest first. `state` is pending, delivered, given_up, or empty for all.
 SELECT id, kind, job_id, body, created_at, due_at, attempts, delivered_at, given_up_at, answer, error

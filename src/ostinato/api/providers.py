@@ -1,0 +1,55 @@
+"""Providers: how often hosts may be asked, by all workers together. Everybody may look; admins edit."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+from pydantic import BaseModel
+
+from ostinato.api.caller import Admin
+from ostinato.api.desk import Desk
+from ostinato.wire.providers import BudgetBody, ProviderAnswer, ProviderBody, ProviderList
+
+router = APIRouter(tags=["providers"])
+
+Domain = Annotated[str, Path(description="The domain of a provider.")]
+
+
+class ProviderGone(BaseModel):
+    """What was deleted."""
+
+    message: str
+
+
+@router.get("/providers")
+def list_providers(desk: Desk) -> ProviderList:
+    """All of them, with what is left of their budgets and how many executions wait for them."""
+    return ProviderList(providers=[ProviderAnswer.of(row) for row in desk.providers.list()])
+
+
+@router.post("/providers", status_code=201)
+def create_provider(body: ProviderBody, desk: Desk, by: Admin) -> ProviderAnswer:
+    """A budget for a domain that has none. It counts within seconds in every process."""
+    return ProviderAnswer.of(desk.providers.create(body.new(), by=by.name))
+
+
+@router.get("/providers/{domain}")
+def get_provider(domain: Domain, desk: Desk) -> ProviderAnswer:
+    """One provider."""
+    return ProviderAnswer.of(desk.providers.get(domain))
+
+
+@router.put("/providers/{domain}", responses={201: {"model": ProviderAnswer, "description": "It is new."}})
+def put_provider(
+    domain: Domain, body: BudgetBody, desk: Desk, by: Admin, response: Response
+) -> ProviderAnswer:
+    """A budget for a domain, whether it has one or not. What was used of it stays used."""
+    row, is_new = desk.providers.put(body.provider(domain), by=by.name)
+    response.status_code = 201 if is_new else 200
+    return ProviderAnswer.of(row)
+
+
+@router.delete("/providers/{domain}")
+def delete_provider(domain: Domain, desk: Desk, by: Admin) -> ProviderGone:
+    """Its hosts are asked without a budget from then on."""
+    desk.providers.delete(domain, by=by.name)
+    return ProviderGone(message=f"Provider {domain} was deleted.")

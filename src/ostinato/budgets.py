@@ -1,0 +1,222 @@
+"""The gate of outgoing requests: asks the budgets of providers, which all processes share through the database.
+
+Hosts without a provider cost nothing: the list of providers is read every two seconds while somebody asks. For the
+others a leave is taken, in a transaction of its own, before the request goes out; when its answer has begun that is
+noted, with the next taking or by itself. Whoever is told that nothing is left does not ask the database again before
+the window opens (core/providers.py has the rule).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from ostinato.clock import Clock
+from ostinato.core.errors import BudgetSpent, StoreError
+from ostinato.core.providers import Key, Provider, provider_of
+from ostinato.outgoing import Outgoing
+from ostinato.store.providers import Providers, Spent, Taken
+from ostinato.store.store import Store
+
+FRESH: Final = 2.0  # seconds that a list of providers is good for
+KEPT: Final = 2.0  # seconds that leaves are kept which nobody needed at once
+LONGER: Final = 5.0  # seconds that a batch is held beyond what its requests may take
+
+T = TypeVar("T")
+
+
+class InStore(Protocol):
+    """Makes a call to the store on a thread of its own."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+def way_out(store: Store, clock: Clock, in_store: InStore, *, allow_private: bool) -> Outgoing:
+    """The one safe way out, with the budgets of providers in it."""
+    return Outgoing(allow_private=allow_private, gate=Budgets(store.providers, clock, in_store), clock=clock)
+
+
+class Budgets:
+    """A gate for all hosts."""
+
+    def __init__(self, providers: Providers, clock: Clock, in_store: InStore) -> None:
+        self._providers, self._clock, self._in_store = providers, clock, in_store
+        self._known: Mapping[str, Provider] = {}
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
+        self._budgets: dict[str, Budget] = {}
+
+    async def admit(self, host: str, patience: float, within: float) -> "Leave | None":
+        provider = provider_of(host, await self._list())
+        if provider is None:
+            return None
+        budget = self._budgets.get(provider.domain)
+        if budget is None or budget.provider != provider:
+            budget = Budget(provider, self._providers, self._clock, self._in_store)
+            self._budgets[provider.domain] = budget
+        return await budget.admit(patience, within)
+
+    async def close(self) -> None:
+        for budget in self._budgets.values():
+            await budget.close()
+
+    async def _list(self) -> Mapping[str, Provider]:
+        if self._clock.monotonic() - self._read_at < FRESH:
+            return self._known
+        async with self._reading:
+            if self._clock.monotonic() - self._read_at >= FRESH:
+                try:
+                    found = await self._in_store(self._providers.all)
+                    self._known = {each.domain: each for each in found}
+                except StoreError:
+                    if self._read_at == float("-inf"):
+                        raise  # nobody knows yet who counts
+                self._read_at = self._clock.monotonic()
+        return self._known
+
+
+class Leave:
+    """Leave for one request."""
+
+    __slots__ = ("_batch", "_over", "key")
+
+    def __init__(self, batch: "Batch", key: Key | None) -> None:
+        self.key, self._batch, self._over = key, batch, False
+
+    def over(self) -> None:
+        if not self._over:
+            self._over = True
+            self._batch.one_over()
+
+
+class Batch:
+    """Leaves that were taken together. When none is left or out, it is over, and said so."""
+
+    def __init__(self, taken: Taken, held_until: float, good_until: float, budget: "Budget") -> None:
+        self._id, self._left, self._used, self._out = taken.id, taken.count, 0, 0
+        self.held_until, self._good_until, self._budget = held_until, good_until, budget
+        self._answered_at: datetime | None = None
+
+    def is_good(self, at: float, within: float) -> bool:
+        """Whether a request that may take so long can still be sent with one of these."""
+        return self._left > 0 and at <= self._good_until and at + within <= self.held_until
+
+    def one(self) -> Leave:
+        self._left, self._used, self._out = self._left - 1, self._used + 1, self._out + 1
+        return Leave(self, self._budget.provider.key)
+
+    def one_over(self) -> None:
+        self._out -= 1
+        self._answered_at = self._budget.now()
+        if not self._left:
+            self._say_so()
+
+    def close(self) -> None:
+        """What is left is not used any more."""
+        if self._left:
+            self._left = 0
+            self._say_so()
+
+    def _say_so(self) -> None:
+        if not self._out:
+            answered_at = self._answered_at or self._budget.now()
+            self._budget.over(Spent(self._id, self._budget.provider.domain, self._used, answered_at))
+
+
+class Budget:
+    """One provider, as this process takes from it."""
+
+    def __init__(self, provider: Provider, providers: Providers, clock: Clock, in_store: InStore) -> None:
+        self.provider, self._providers, self._clock, self._in_store = provider, providers, clock, in_store
+        self._batch: Batch | None = None
+        self._closed_until: datetime | None = None
+        self._taking, self._waiting = asyncio.Lock(), 0
+        self._over: list[Spent] = []
+        self._telling: asyncio.Task[None] | None = None
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    async def admit(self, patience: float, within: float) -> Leave | None:
+        """A leave, waited for a while; BudgetSpent if it would take longer."""
+        deadline = self._clock.monotonic() + patience
+        while True:
+            opens_at = self._closed()
+            if opens_at is None:
+                self._waiting += 1
+                try:
+                    async with self._taking:
+                        found = await self._found(within)
+                finally:
+                    self._waiting -= 1
+                    self._tell_soon()
+                if not isinstance(found, datetime):
+                    return found
+                opens_at = found
+            wait = (opens_at - self.now()).total_seconds()
+            if wait > max(deadline - self._clock.monotonic(), 0):
+                raise BudgetSpent(self.provider.domain, opens_at)
+            await asyncio.sleep(max(wait, 0.001))
+
+    def over(self, spent: Spent) -> None:
+        """A batch is over: told with the next taking, or now if there is none."""
+        self._over.append(spent)
+        self._tell_soon()
+
+    async def close(self) -> None:
+        if self._batch is not None:
+            self._batch.close()
+        if self._telling is not None:
+            await self._telling
+        await self._tell()
+
+    def _closed(self) -> datetime | None:
+        """When the window opens, if it is known to be closed."""
+        if self._closed_until is not None and self._closed_until <= self.now():
+            self._closed_until = None
+        return self._closed_until
+
+    async def _found(self, within: float) -> Leave | datetime | None:
+        """A leave, or when there may be one; None if nobody counts any more. One at a time."""
+        at = self._clock.monotonic()
+        if self._batch is not None:
+            if self._batch.is_good(at, within):
+                return self._batch.one()
+            self._batch.close()
+            self._batch = None
+        if (closed := self._closed()) is not None:
+            return closed
+        hold = within + KEPT + LONGER
+        taken = await self._take(timedelta(seconds=hold))
+        if taken is None:
+            return None
+        if not taken.count:
+            self._closed_until = taken.opens_at
+            return taken.opens_at
+        self._batch = batch = Batch(taken, at + hold, at + KEPT, self)
+        asyncio.get_running_loop().call_later(KEPT, batch.close)
+        return batch.one()
+
+    async def _take(self, hold: timedelta) -> Taken | None:
+        over, self._over = self._over, []
+        want, now = self._waiting, self.now()
+        try:
+            return await self._in_store(
+                lambda: self._providers.take(self.provider.domain, want, now, hold, over)
+            )
+        except BaseException:
+            self._over = over + self._over
+            raise
+
+    def _tell_soon(self) -> None:
+        if self._over and not self._waiting and (self._telling is None or self._telling.done()):
+            self._telling = asyncio.get_running_loop().create_task(self._tell())
+
+    async def _tell(self) -> None:
+        """What is not told counts a while longer: no harm is done."""
+        while self._over:
+            over, self._over = self._over, []
+            with suppress(StoreError):
+                await self._in_store(partial(self._providers.answer, over))

@@ -1,0 +1,148 @@
+"""`ostinato provider …`: budgets of hosts, from files and by hand."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from ostinato.cli.door import path
+from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, print_json
+from ostinato.cli.times import at_length
+from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import Invalid, NotFound
+from ostinato.core.providers import parse_provider
+
+provider = typer.Typer(help="Budgets of hosts: how often they may be asked.", rich_markup_mode=None)
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="Such as api.example.org.")]
+
+
+@provider.command("apply")
+@verb
+def apply(
+    desk: Desk,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR…", help="YAML or JSON files.")],
+) -> None:
+    """Save the providers of files. Those that are in no file stay as they are."""
+    bodies = [body for file in _files(files) for body in _bodies(file)]
+    done = [_applied(desk, body) for body in bodies]
+    if desk.as_json:
+        print_json([answer for _, answer in done])
+    else:
+        desk.tell(done, lambda all_of: Sentences([f"{how}: {_line(answer)}" for how, answer in all_of]))
+
+
+@provider.command("list")
+@verb
+def list_providers(desk: Desk) -> None:
+    """Every provider, with what is left of its budget and how many executions wait for it."""
+    columns = (
+        Column("Domain", lambda row: row["domain"], cut=True),
+        Column("Left", lambda row: f"{row['left']}/{row['limit']}", right=True),
+        Column("Per", lambda row: row["period"]),
+        Column("Waiting", lambda row: row["waiting"], right=True),
+        Column("Key", lambda row: _key(row), spare=1),
+    )
+    desk.tell(
+        desk.get("/providers"),
+        lambda answer: Listing(columns, answer["providers"], "There are no providers."),
+    )
+
+
+@provider.command("show")
+@verb
+def show_provider(desk: Desk, domain: DomainArgument) -> None:
+    """One provider."""
+    now = desk.now()
+    desk.tell(desk.get(path("providers", domain)), lambda row: Facts(_facts(row, now)))
+
+
+@provider.command("delete")
+@verb
+def delete_provider(
+    desk: Desk,
+    domain: DomainArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Its hosts are asked without a budget from then on."""
+    if not yes:
+        if not sys.stdin.isatty():
+            raise Invalid(f"{domain} would be asked without a budget: say --yes.")
+        typer.confirm(f"Delete the budget of {domain}?", abort=True, err=True)
+    gone = desk.ask("DELETE", path("providers", domain))
+    desk.tell(gone, lambda told: Sentences([told["message"]]))
+
+
+def _applied(desk: Desk, body: dict[str, Any]) -> tuple[str, Answer]:
+    where = path("providers", body["domain"])
+    try:
+        before = desk.get(where)
+    except NotFound:
+        before = None
+    answer = desk.ask("PUT", where, body={name: value for name, value in body.items() if name != "domain"})
+    if before is None:
+        return "created", answer
+    same = all(before[name] == answer[name] for name in ("limit", "period", "key"))
+    return "unchanged" if same else "changed", answer
+
+
+def _files(given: Sequence[Path]) -> Iterator[Path]:
+    for file in given:
+        if file.is_dir():
+            found = sorted(each for each in file.iterdir() if each.suffix in SUFFIXES)
+            if not found:
+                raise Invalid(f"There is no YAML or JSON file in {file}.")
+            yield from found
+        else:
+            yield file
+
+
+def _bodies(file: Path) -> list[dict[str, Any]]:
+    """The providers of a file: one, several documents, a list, or a list under `providers`."""
+    import yaml
+
+    try:
+        documents = [each for each in yaml.safe_load_all(file.read_text("utf-8")) if each is not None]
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file} cannot be read: {' '.join(str(error).split())}") from None
+    found: list[Any] = []
+    for document in documents:
+        inner = document.get("providers", document) if isinstance(document, dict) else document
+        found += inner if isinstance(inner, list) else [inner]
+    if not found:
+        raise Invalid(f"{file} has no provider in it.")
+    for number, body in enumerate(found, 1):
+        try:
+            parse_provider(body)
+        except Invalid as error:
+            raise Invalid(f"{file}, provider {number}: {error}") from None
+    return found
+
+
+def _line(row: Answer) -> str:
+    waiting = f", {row['waiting']} waiting" if row["waiting"] else ""
+    return f"{row['domain']} {row['left']}/{row['limit']} left, per {row['period']}{waiting}"
+
+
+def _key(row: Answer) -> str:
+    key = row["key"]
+    if key is None:
+        return ""
+    return f"{key['type']} {key['name']}: {key['value']}" if "name" in key else f"bearer: {key['token']}"
+
+
+def _facts(row: Answer, now: Any) -> dict[str, object]:
+    return {
+        "Domain": row["domain"],
+        "Budget": f"{row['limit']} per {row['period']}",
+        "Left": f"{row['left']}/{row['limit']}",
+        "Waiting": row["waiting"],
+        "Key": _key(row),
+        "Saved": at_length(row["saved_at"], now),
+        "Saved by": row["saved_by"],
+    }

@@ -1,0 +1,136 @@
+"""Providers: how often a host may be asked, by all workers together.
+
+A budget is `limit` requests in any stretch of `period`. A request belongs to it from the moment when somebody was
+given leave to send it; it counts until one period after its answer has begun, since only then is it certain that the
+other side has seen it. So whatever happens in between (slow networks, crashes, clocks that differ a little), the
+other side never sees more than `limit` in any stretch of that length, on its own watch.
+
+Leaves are taken in batches: one while a budget is small. A batch whose requests are not all answered counts until
+`until`, which is as long as they could take, and a period; who dies with one holds it for no longer than that.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from ostinato.core.auth import Bearer, InHeader, InQuery, parse_auth
+from ostinato.core.duration import format_duration, parse_duration
+from ostinato.core.errors import Invalid
+
+DOMAIN: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f]*:[0-9a-f:.]+")
+LONGEST_DOMAIN: Final = 253
+MOST: Final = 100_000  # requests in a period
+PERIODS: Final = (timedelta(milliseconds=100), timedelta(days=31))
+SHARE: Final = 50  # a batch is at most this part of a budget
+LARGEST_BATCH: Final = 20
+MARGIN: Final = timedelta(milliseconds=20)  # by which the clocks of two processes may differ
+LEAST_WAIT: Final = timedelta(milliseconds=50)
+
+Key = Bearer | InHeader | InQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """So many requests to a domain, and all below it, in any stretch of this length."""
+
+    domain: str
+    limit: int
+    period: timedelta
+    key: Key | None = None  # what each request to it carries
+
+    @property
+    def budget(self) -> str:
+        return f"{self.limit} per {format_duration(self.period)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A batch of leaves: how many, since when and until when they count, and whether all have been answered."""
+
+    count: int
+    taken_at: datetime
+    until: datetime
+    answered: bool
+
+
+def parse_provider(given: object, what: str = "provider") -> Provider:
+    """A provider as people write it; refused with the name of the field that is wrong."""
+    if not isinstance(given, Mapping):
+        raise Invalid(f"A {what} must be an object with domain, limit and period.")
+    strange = [str(name) for name in given if name not in ("domain", "limit", "period", "key")]
+    if strange:
+        raise Invalid(f"A {what} has no field {strange[0][:100]!r}; it has domain, limit, period and key.")
+    key = given.get("key")
+    return make_provider(
+        given.get("domain"), given.get("limit"), given.get("period"), None if key is None else parse_key(key)
+    )
+
+
+def make_provider(domain: object, limit: object, period: object, key: Key | None = None) -> Provider:
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST:
+        raise Invalid(f"limit must be a whole number from 1 to {MOST}.")
+    if not isinstance(period, str | int | float | timedelta) or isinstance(period, bool):
+        raise Invalid("period must be a duration, such as 1s, 1m or 1h.")
+    try:
+        length = parse_duration(period)
+    except Invalid as error:
+        raise Invalid(f"period: {error}") from None
+    if not PERIODS[0] <= length <= PERIODS[1]:
+        raise Invalid("period must be from 0.1 s to 31 days.")
+    return Provider(check_domain(domain), limit, length, key)
+
+
+def check_domain(given: object) -> str:
+    """A domain as it is compared: small letters, no dot at the end."""
+    domain = given.lower().rstrip(".") if isinstance(given, str) else ""
+    if len(domain) > LONGEST_DOMAIN or not DOMAIN.fullmatch(domain):
+        raise Invalid("domain must be the name of a host, such as api.example.org, without scheme or port.")
+    return domain
+
+
+def provider_of(host: str, providers: Mapping[str, Provider]) -> Provider | None:
+    """Who is asked under this host: itself, or the nearest domain above it."""
+    name = host
+    while name:
+        if name in providers:
+            return providers[name]
+        if name.replace(".", "").isdigit() or ":" in name:
+            return None  # an address has nothing above it
+        name = name.partition(".")[2]
+    return None
+
+
+def batch_of(limit: int) -> int:
+    """How many leaves are taken at once, though nobody else waits: few of a small budget, since some stay unused."""
+    return max(1, min(limit // SHARE, LARGEST_BATCH))
+
+
+def counts_until(answered_at: datetime, period: timedelta) -> datetime:
+    return answered_at + period + MARGIN
+
+
+def opening(limit: int, period: timedelta, passages: Sequence[Passage], now: datetime) -> datetime:
+    """When there may be leave again. Of those who have not been answered yet it is taken that they soon are."""
+    used = sum(passage.count for passage in passages)
+    for end, count in sorted(_ends(passages, period)):
+        used -= count
+        if used < limit:
+            return max(end, now + LEAST_WAIT)
+    return now + LEAST_WAIT
+
+
+def _ends(passages: Iterable[Passage], period: timedelta) -> list[tuple[datetime, int]]:
+    return [
+        (each.until if each.answered else min(each.until, counts_until(each.taken_at, period)), each.count)
+        for each in passages
+    ]
+
+
+def parse_key(given: object) -> Key:
+    """What each request to a provider carries."""
+    key = parse_auth(given, "key")
+    if not isinstance(key, Bearer | InHeader | InQuery):
+        raise Invalid("key.type must be header, query or bearer.")
+    return key

@@ -1,0 +1,73 @@
+-- Budgets of hosts (core/providers.py).
+
+-- name: save_provider
+INSERT INTO {providers} (domain, most, period, key, saved_at, saved_by)
+VALUES (:domain, :most, :period, :key, :now, :by)
+ON CONFLICT (domain) DO UPDATE SET most = excluded.most, period = excluded.period, key = excluded.key,
+    saved_at = excluded.saved_at, saved_by = excluded.saved_by
+
+-- name: delete_provider
+DELETE FROM {providers} WHERE domain = :domain
+
+-- name: list_providers
+SELECT domain, most, period, key, saved_at, saved_by FROM {providers} ORDER BY domain
+
+-- name: find_provider
+SELECT domain, most, period, key, saved_at, saved_by FROM {providers} WHERE domain = :domain
+
+-- name: lock_provider
+-- Whoever takes from a budget is alone.
+SELECT most, period FROM {providers} WHERE domain = :domain {for_update}
+
+-- name: forget_passages
+-- What does not count any more.
+DELETE FROM {passages} WHERE domain = :domain AND until <= :now
+
+-- name: shorten_passages
+-- After a clock was set back: nothing counts for longer than if it were taken now.
+UPDATE {passages} SET until = :latest WHERE domain = :domain AND until > :latest
+
+-- name: count_passages
+SELECT CAST(coalesce(sum(count), 0) AS {bigint}) FROM {passages} WHERE domain = :domain
+
+-- name: list_passages
+-- The first to be over first.
+SELECT count, taken_at, until, answered_at FROM {passages} WHERE domain = :domain ORDER BY until LIMIT :limit
+
+-- name: insert_passage
+INSERT INTO {passages} (id, domain, count, taken_at, until, answered_at)
+VALUES (:id, :domain, :count, :now, :until, NULL)
+
+-- name: answer_passages
+-- All of these have been answered, or will never be: from then on they only grow old.
+UPDATE {passages} AS p SET count = u.count, until = u.until, answered_at = u.answered_at
+FROM {rows: id uuid, count bigint, until instant, answered_at instant} WHERE p.id = u.id
+
+-- name: return_passages
+-- Nothing of these was used.
+DELETE FROM {passages} WHERE id IN (SELECT u.id FROM {rows: id uuid})
+
+-- name: used_of_budgets
+-- How much of each budget counts now.
+SELECT domain, CAST(sum(count) AS {bigint}) FROM {passages} WHERE until > :now GROUP BY domain
+
+-- name: waiting_for_budgets
+-- How many live rows wait for each budget.
+SELECT d.domain, count(*) FROM {deferrals} AS d JOIN {live} AS l ON l.id = d.execution_id
+WHERE l.waits_for = 'time' AND l.run_at = d.until GROUP BY d.domain
+
+-- name: save_deferrals
+INSERT INTO {deferrals} (execution_id, domain, until)
+SELECT u.execution_id, u.domain, u.until FROM {rows: execution_id uuid, domain text, until instant} WHERE true
+ON CONFLICT (execution_id) DO UPDATE SET domain = excluded.domain, until = excluded.until
+
+-- name: deferral_of
+-- For which budget a live row waits.
+SELECT domain FROM {deferrals} WHERE execution_id = :id AND until = :until
+
+-- name: forget_deferrals
+DELETE FROM {deferrals} WHERE NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.id = {deferrals}.execution_id)
+
+-- name: forget_old_passages
+-- Of domains that nobody asks any more.
+DELETE FROM {passages} WHERE until <= :now

@@ -1,0 +1,66 @@
+"""Providers, in and out. A key is named by where its secret is; the secret itself goes nowhere."""
+
+from datetime import datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, Field
+
+from ostinato.core.duration import format_duration
+from ostinato.core.providers import Provider, make_provider, parse_key
+from ostinato.store.providers import ProviderRow, key_written
+from ostinato.wire.words import Span, Text, Whole, Words
+
+
+class BudgetBody(Words):
+    """How often a domain may be asked."""
+
+    limit: Whole = Field(description="So many requests, of all workers together.", ge=1, le=100_000)
+    period: Span = Field(description="In any stretch of this length; from 0.1 s to 31 days.")
+    key: dict[str, Any] | None = Field(
+        None,
+        description="What each request to it carries: type (header, query or bearer), name, and as value (or token) "
+        "where the secret is, env:NAME or file:PATH.",
+    )
+
+    def provider(self, domain: str) -> Provider:
+        key = None if self.key is None else parse_key(self.key)
+        return make_provider(domain, self.limit, self.period, key)
+
+
+class ProviderBody(BudgetBody):
+    """A provider to be made."""
+
+    domain: Text = Field(
+        description="The name of a host, such as api.example.org; all below it share its budget."
+    )
+
+    def new(self) -> Provider:
+        return self.provider(self.domain)
+
+
+class ProviderAnswer(BaseModel):
+    """A provider, what is left of its budget now, and how many live executions wait for it."""
+
+    domain: str
+    limit: int
+    period: str
+    key: dict[str, str] | None
+    left: int
+    waiting: int
+    saved_at: datetime
+    saved_by: str
+
+    @classmethod
+    def of(cls, row: ProviderRow) -> Self:
+        provider = row.provider
+        return cls(
+            domain=provider.domain, limit=provider.limit, period=format_duration(provider.period),
+            key=None if provider.key is None else key_written(provider.key), left=row.left, waiting=row.waiting,
+            saved_at=row.saved_at, saved_by=row.saved_by,
+        )  # fmt: skip
+
+
+class ProviderList(BaseModel):
+    """Every provider, by domain."""
+
+    providers: list[ProviderAnswer]
