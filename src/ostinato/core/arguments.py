@@ -16,6 +16,8 @@ from difflib import get_close_matches
 from typing import Any, Final, Generic, TypeVar
 
 from ostinato.core.addresses import check_url
+from ostinato.core.auth import FIELDS as AUTH_FIELDS
+from ostinato.core.auth import Auth, check_reference, parse_auth
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Invalid, WrongArgument
 
@@ -234,6 +236,35 @@ def _url(value: Any) -> str:
 
 
 URL: Final = Kind({"type": "string", "format": "uri", "maxLength": 2048}, _url)
+
+
+def _reference(value: Any) -> str:
+    try:
+        return check_reference(value, "")
+    except Invalid as error:
+        raise Flaw(str(error).strip()) from None
+
+
+def _auth(value: Any) -> Auth:
+    try:
+        return parse_auth(value, "auth")
+    except Invalid as error:
+        where, _, rest = str(error).partition(" ")
+        raise Flaw(rest, where.removeprefix("auth").lstrip(".")) from None
+
+
+SECRET: Final = Kind(
+    {"type": "string", "format": "secret-reference"}, _reference
+)  # where it is: env:NAME, file:PATH
+AUTH: Final = Kind(
+    {
+        "type": "object",
+        "format": "auth",
+        "properties": {"type": {"type": "string", "enum": list(AUTH_FIELDS)}},
+        "required": ["type"],
+    },
+    _auth,
+)
 
 
 def shown(value: object) -> str:

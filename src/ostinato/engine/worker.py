@@ -26,13 +26,14 @@ from ostinato.core.payload import decode
 from ostinato.core.policy import Isolation
 from ostinato.engine.crawling import REFUSED, CrawlDesk
 from ostinato.engine.dispatcher import Step
+from ostinato.engine.echo import Echo
 from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import LogBook
 from ostinato.engine.overlong import LEAST, Overlong, Run
 from ostinato.engine.runner import Runner, Running
 from ostinato.engine.tables import TableDesk
 from ostinato.engine.threads import Threads
-from ostinato.isolation.plan import Plan, Written, to_logging
+from ostinato.isolation.plan import Plan, Written
 from ostinato.isolation.pool import Pool
 from ostinato.outgoing import Outgoing
 from ostinato.store.store import Store
@@ -97,6 +98,7 @@ class Worker:
         self.bell = asyncio.Event()  # something to claim, or room for it
         self.ended = asyncio.Event()  # something to settle
         self.logs = LogBook(store, clock, self.in_store, identity.keep_log)
+        self._echo = Echo() if identity.keep_log else Echo(None)
         processes = replace(
             identity.processes, size=identity.concurrency, keep_output=identity.keep_log or KEEP_SHOWN
         )
@@ -226,6 +228,7 @@ class Worker:
             self._progress.pop((running.execution_id, running.fence), None)
         if self.logs.pages:
             self.logs.ended(running.execution_id)
+            self._echo.ended(running.execution_id)
         self._reported_stuck.discard(running)
         self._end(self._running.pop(running), outcome, running.account)
 
@@ -343,7 +346,7 @@ class Worker:
         self.logs.printed(execution_id, stream, text)
 
     def _written(self, line: Written) -> None:
-        to_logging(line)
+        self._echo.show(line)
         self.logs.written(line)
 
     # -- stopping

@@ -132,10 +132,14 @@ class Reply:
         async with aclosing(self._parts):
             await self._answer.aclose()
 
-    def _bad(self, message: str, body: bytes) -> BadAnswer:
-        text = body[:EXCERPT].decode("utf-8", "replace")
+    def hide(self, text: str) -> str:
+        """A part of the answer without our secrets: some send back what they were sent."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
+        return text
+
+    def _bad(self, message: str, body: bytes) -> BadAnswer:
+        text = self.hide(body[:EXCERPT].decode("utf-8", "replace"))
         text = cut(text.strip(), EXCERPT)
         shown = f"{message} It begins: {text}" if text else message
         return BadAnswer(shown, self.status, text, self.headers)

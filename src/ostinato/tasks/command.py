@@ -18,8 +18,11 @@ from ostinato.core.built_in.command import CommandArgs
 from ostinato.core.duration import format_duration
 from ostinato.core.policy import Isolation, Policies
 from ostinato.task import Context, Task
+from ostinato.task.outcomes import hide_frames_of
 
 SHELL: Final = "/bin/sh"
+
+hide_frames_of(__file__)  # the failure of a program is no bug of ours
 
 
 class CommandFailed(Exception):

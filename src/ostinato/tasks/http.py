@@ -1,9 +1,10 @@
 """`http`: call a URL, and judge the answer by its status.
 
 Every attempt of an occurrence sends the same Idempotency-Key, so that the other side can tell a repetition from a new
-order.
+order. What waits for a provider's budget is put back until then.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,11 +13,16 @@ from urllib.parse import quote
 from ostinato.core import templating
 from ostinato.core.arguments import Flaw, read
 from ostinato.core.built_in.http import HttpArgs
+from ostinato.core.errors import BudgetSpent, Invalid, Unreachable
 from ostinato.core.payload import decode
-from ostinato.outgoing import Answer
-from ostinato.task import Context, GiveUp, Task
+from ostinato.outgoing import Bounds, Credentials, Reply
+from ostinato.task import Context, Defer, GiveUp, RetryLater, Task
+from ostinato.task.outcomes import hide_frames_of
 
-SHOWN: Final = 500  # characters of an answer in an error
+SHOWN: Final = 500  # bytes of an answer in an error
+MOST: Final = 16 * 1024 * 1024  # bytes, unpacked or not, of an answer; what is kept of it is less
+
+hide_frames_of(__file__)  # errors of others' servers are no bugs of ours
 
 
 class UnexpectedStatus(Exception):
@@ -26,19 +32,32 @@ class UnexpectedStatus(Exception):
 async def http(ctx: Context, **given: Any) -> dict[str, Any]:
     """Call a URL once."""
     args = read(HttpArgs, given)
+    seconds = args.timeout.total_seconds()
+    try:
+        async with asyncio.timeout(seconds):
+            return await _called(ctx, args, seconds)
+    except TimeoutError:
+        raise Unreachable(f"There was no whole answer within {seconds:g} s.") from None
+    except BudgetSpent as spent:
+        raise Defer(spent.until) from None
+    except (Unreachable, Invalid) as error:
+        if isinstance(error, Unreachable) and error.transient:
+            raise
+        raise GiveUp(str(error)) from None
+
+
+async def _called(ctx: Context, args: HttpArgs, seconds: float) -> dict[str, Any]:
     url, headers, body = _request(args, ctx)
-    answer = await ctx.outgoing.call(
-        args.method,
-        url,
-        headers=headers,
-        body=body,
-        seconds=args.timeout.total_seconds(),
-        most=max(args.keep, SHOWN),
-    )
-    ctx.log.info("answered", status=answer.status, bytes=len(answer.body))
-    if not _is_one_of(answer.status, args.expect):
-        raise _refused(answer, args)
-    return {"status": answer.status, **_kept(answer, args.keep)}
+    bounds = Bounds(seconds, seconds, seconds, MOST, MOST, args.redirects or -1)
+    credentials = Credentials(args.auth)
+    async with ctx.outgoing.request(
+        args.method, url, headers=headers, body=body, credentials=credentials, bounds=bounds
+    ) as reply:
+        if not _is_one_of(reply.status, args.expect):
+            raise await _refused(reply, args)
+        kept = await _kept(reply, args.keep)
+        ctx.log.info("answered", status=reply.status, bytes=reply.unpacked)
+        return {"status": reply.status, **kept}
 
 
 def _request(args: HttpArgs, ctx: Context) -> tuple[str, dict[str, str], bytes]:
@@ -107,21 +126,34 @@ def _is_one_of(status: int, ranges: tuple[Any, ...]) -> bool:
     return any(status in each for each in ranges)
 
 
-def _refused(answer: Answer, args: HttpArgs) -> Exception:
-    said = answer.body.decode("utf-8", "replace")[:SHOWN].strip()
-    sentence = f"The answer was {answer.status}" + (f": {said}" if said else ".")
-    return UnexpectedStatus(sentence) if _is_one_of(answer.status, args.retry) else GiveUp(sentence)
+async def _refused(reply: Reply, args: HttpArgs) -> Exception:
+    said = reply.hide((await _beginning(reply, SHOWN)).decode("utf-8", "replace")).strip()
+    sentence = f"The answer was {reply.status}" + (f": {said}" if said else ".")
+    if not _is_one_of(reply.status, args.retry):
+        return GiveUp(sentence)
+    wait = reply.asked.wait
+    return UnexpectedStatus(sentence) if wait is None else RetryLater(wait, sentence)
 
 
-def _kept(answer: Answer, most: int) -> dict[str, Any]:
+async def _kept(reply: Reply, most: int) -> dict[str, Any]:
     """The answer, as JSON if it is that, else as text; nothing if nothing is to be kept."""
-    if not most or not answer.body:
+    body = await _beginning(reply, most + 1) if most else b""
+    if not body:
         return {}
-    body = answer.body[:most]
+    text = reply.hide(body[:most].decode("utf-8", "replace"))
+    if len(body) > most:
+        return {"body": text, "cut": True}
     try:
-        return {"json": json.loads(body)}
-    except ValueError:
-        return {"body": body.decode("utf-8", "replace"), "cut": len(answer.body) > most}
+        return {"json": json.loads(text)}
+    except (ValueError, RecursionError):
+        return {"body": text}
+
+
+async def _beginning(reply: Reply, most: int) -> bytes:
+    read = b""
+    while len(read) < most and (part := await reply.read(most - len(read))):
+        read += part
+    return read
 
 
 TASK = Task(http)

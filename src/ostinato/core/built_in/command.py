@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ostinato.core.arguments import Flaw, Kind, arg, many, mapping, switch, text, whole
+from ostinato.core.arguments import SECRET, Flaw, Kind, arg, many, mapping, switch, text, whole
 from ostinato.core.built_in.described import BuiltIn, Permits
 from ostinato.core.errors import WrongArgument
 
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-REFERENCE: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0-\x1f]+")
 LONGEST_STDIN: Final = 1_000_000
 OURS: Final = "OSTINATO_RUN_"
 OFF: Final = (
@@ -34,14 +33,7 @@ def _argv(value: Any) -> tuple[str, ...]:
     return found
 
 
-def _reference(value: Any) -> str:
-    if not isinstance(value, str) or not REFERENCE.fullmatch(value):
-        raise Flaw("must say where the secret is, env:NAME or file:PATH, and never what it is.")
-    return value
-
-
 ARGV: Final = Kind({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1000}, _argv)
-SECRET: Final = Kind({"type": "string", "format": "reference"}, _reference)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

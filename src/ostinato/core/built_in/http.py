@@ -8,6 +8,7 @@ from typing import Any, Final
 from ostinato.core import templating
 from ostinato.core.addresses import LONGEST_URL
 from ostinato.core.arguments import (
+    AUTH,
     URL,
     Flaw,
     Kind,
@@ -21,10 +22,11 @@ from ostinato.core.arguments import (
     text,
     whole,
 )
+from ostinato.core.auth import Auth
 from ostinato.core.built_in.described import BuiltIn, Permits, refuse_private
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-LARGEST_KEPT: Final = 1024 * 1024
+LARGEST_KEPT: Final = 200_000
 STATUSES: Final = "200, 200-299 or 2xx"
 OURS: Final = frozenset(
     {"idempotency-key", "x-job-id", "x-execution-key", "x-attempt", "host", "content-length"}
@@ -84,8 +86,9 @@ class HttpArgs:
         "Statuses that are worth another try; any other ends the occurrence.",
         [408, 425, 429, "5xx"],
     )
+    auth: Auth | None = arg(AUTH, "Who we are; secrets by reference: env:NAME or file:PATH.", None)
     timeout: timedelta = arg(span("100ms", "1h"), "How long the whole call may take.", "30s")
-    redirects: int = arg(whole(0, 10), "How many redirects to follow.", 0)
+    redirects: int = arg(whole(0, 10), "How many redirects to follow; each address is checked.", 5)
     keep: int = arg(whole(0, LARGEST_KEPT), "How many bytes of the answer to keep as the result.", 65_536)
     idempotency_key: bool = arg(switch(), "Send Idempotency-Key: the same for every attempt.", True)
 

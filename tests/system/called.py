@@ -1,0 +1,25 @@
+"""What jobs with the task `python` may call in these tests."""
+
+import asyncio
+from os import getcwd
+
+from ostinato import Context
+
+__all__ = ["adds", "fails", "getcwd", "knows", "waits"]
+
+
+def adds(a: int, b: int) -> int:
+    return a + b
+
+
+async def waits() -> str:
+    await asyncio.sleep(0)
+    return "waited"
+
+
+def knows(ctx: Context) -> bool:
+    return ctx.occurrence_key.endswith("-n1")
+
+
+def fails() -> None:
+    raise ValueError("out of cheese")
