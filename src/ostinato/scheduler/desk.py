@@ -24,6 +24,7 @@ from ostinato.scheduler.providers import ProviderDesk
 from ostinato.scheduler.repeats import Repeats
 from ostinato.scheduler.schedules import ScheduleDesk
 from ostinato.scheduler.sessions import SessionDesk
+from ostinato.scheduler.sources import SourceDesk
 from ostinato.scheduler.tasks import TaskDesk
 from ostinato.scheduler.workflows import WorkflowDesk
 from ostinato.store.feed import Feed, is_wanted
@@ -60,6 +61,7 @@ class Scheduler:
         self.hooks = HookDesk(store, clock, luck, self.jobs)
         self.providers = ProviderDesk(store, clock)
         self.repeats = Repeats(store, clock)
+        self.sources = SourceDesk(store, clock, self.jobs, app)
         self.workflows = WorkflowDesk(store, clock, self.jobs, known, app)
         self.schedules = ScheduleDesk(store, self.jobs)
 

@@ -1,20 +1,21 @@
 """Which page comes next, for each way in which APIs hand out their pages."""
 
+import json
+
 import pytest
 
 from ostinato.core.errors import Invalid
 from ostinato.core.sources import read_source
 from ostinato.core.sources.paging import (
+    Checkpoint,
     DoesNotAdvance,
     Seen,
     Step,
     Trail,
-    checkpoint_of,
     linked,
     missing_params,
     next_step,
     params_of,
-    resumed,
     url_of,
 )
 from tests.sources import a_source
@@ -100,9 +101,14 @@ def test_a_cursor_that_was_there_before_does_not_advance():
         trail.go(Step(4, "a"))
 
 
-def test_a_checkpoint_is_good_for_the_same_definition_only():
-    checkpoint = checkpoint_of(Step(7, "x"), "abc", {"pages": 6})
-    assert resumed(checkpoint, "abc") == Step(7, "x")
-    assert resumed(checkpoint, "other") is None
-    assert resumed(None, "abc") is None
-    assert resumed({"next": 1}, "abc") is None
+@pytest.mark.parametrize("following", [None, Step(7, "x")])
+def test_a_checkpoint_comes_back_as_it_was_written(following):
+    checkpoint = Checkpoint(following, "abc", 2, {"pages": 6})
+    assert Checkpoint.of(json.loads(json.dumps(checkpoint.to_json()))) == checkpoint
+
+
+@pytest.mark.parametrize(
+    "other", [None, 7, {}, {"next": 1}, {"next": {"page": 1}, "source": "a", "attempt": 1}]
+)
+def test_what_is_no_checkpoint_of_ours_is_none(other):
+    assert Checkpoint.of(other) is None

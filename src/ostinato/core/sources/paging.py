@@ -37,8 +37,33 @@ class Step:
     number: int = 1
     cursor: str = ""  # the cursor, or the URL of the page; empty for the first one
 
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a run notes with each page: where it goes on (None: nowhere, that was all), and what it has done."""
+
+    next: Step | None
+    source: str  # a fingerprint of the definition that it is good for
+    attempt: int
+    counters: Mapping[str, int]
+
     def to_json(self) -> dict[str, Any]:
-        return {"number": self.number, "cursor": self.cursor}
+        following = None if self.next is None else {"number": self.next.number, "cursor": self.next.cursor}
+        return {
+            "next": following, "source": self.source, "attempt": self.attempt, "counters": dict(self.counters),
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, value: Any) -> "Checkpoint | None":
+        """The checkpoint that a JSON value is; None if it is something else."""
+        match value:
+            case {"next": following, "source": str(of), "attempt": int(attempt), "counters": dict(counters)}:
+                match following:
+                    case None:
+                        return cls(None, of, attempt, counters)
+                    case {"number": int(number), "cursor": str(cursor)}:
+                        return cls(Step(number, cursor), of, attempt, counters)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +139,6 @@ def linked(header: str) -> str:
             if "next" in (quoted or bare).lower().split():
                 return str(target)
     return ""
-
-
-def checkpoint_of(step: Step, fingerprint: str, counters: Mapping[str, int]) -> dict[str, Any]:
-    """What a run notes after each page: where it goes on, and what has been done so far."""
-    return {"next": step.to_json(), "source": fingerprint, "counters": dict(counters)}
-
-
-def resumed(checkpoint: Any, fingerprint: str) -> Step | None:
-    """Where an earlier attempt stopped, if it was at the same definition."""
-    match checkpoint:
-        case {"next": {"number": int(number), "cursor": str(cursor)}, "source": str(of)} if of == fingerprint:
-            return Step(number, cursor)
-    return None
 
 
 def _has_more(paging: Paging, seen: Seen) -> bool:

@@ -1,0 +1,31 @@
+"""How a fetch fails. Both kinds are failures that are tried again; the kind tells people where to look.
+
+A message says what was wrong and where: the page, the status and the first bytes of the answer, the field.
+"""
+
+from datetime import timedelta
+
+from ostinato.core.duration import format_duration
+from ostinato.core.errors import OstinatoError, StoreUnavailable, Unreachable
+from ostinato.task.signals import RetryLater
+
+
+class TransientFailure(Exception):
+    """The network, a timeout, 408, 425, 429 or 5xx: the same request may work later."""
+
+
+class PermanentFailure(Exception):
+    """What the API answers, or the table refuses, will be the same next time, unless somebody changes something."""
+
+
+class AskedToWait(RetryLater):
+    """The API said how long to leave it alone."""
+
+
+def failure(error: OstinatoError, page: int, wait: timedelta | None = None) -> Exception:
+    """What went wrong with a page, as its run fails with it."""
+    transient = isinstance(error, StoreUnavailable) or (isinstance(error, Unreachable) and error.transient)
+    sentence = f"Page {page}: {error}"
+    if transient and wait:
+        return AskedToWait(wait, f"{sentence} It asks to be left alone for {format_duration(wait)}.")
+    return TransientFailure(sentence) if transient else PermanentFailure(sentence)

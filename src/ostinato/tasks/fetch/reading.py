@@ -1,0 +1,120 @@
+"""The records of a page, and what it says about the next one.
+
+A small page is parsed whole, which is fastest. A large one is read from its file as a stream, record by record; what
+it says about the next page is looked for in a second pass, since it may stand before the records or behind them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from ostinato.core.errors import BadAnswer, TooMuch
+from ostinato.core.sources.definition import PagingKind, Source
+from ostinato.core.sources.paging import Seen
+from ostinato.core.sources.paths import PLACE, getter, is_dotted, parts_of
+from ostinato.outgoing.reply import parse_json
+from ostinato.tasks.fetch.page import Page
+
+CHUNK: Final = 1000  # records that are mapped and stored at once
+
+
+@dataclass(slots=True)
+class Records:
+    """The records of a page, in chunks, each handed out once; `seen` is complete when they have been."""
+
+    chunks: Iterator[list[Any]]
+    seen: Seen
+    whole: list[Any] | None = None  # where they are in memory anyway
+
+
+def read(page: Page, source: Source) -> Records:
+    """Find the records of a page. BadAnswer where it is not what it should be."""
+    if page.is_large and _can_stream(source):
+        return _streamed(page, source)
+    return _whole(page, source)
+
+
+def _whole(page: Page, source: Source) -> Records:
+    page.body.seek(0)
+    try:
+        document = parse_json(page.body.read(), "The API")
+    except (BadAnswer, TooMuch) as error:
+        raise page.wrong(str(error)) from None
+    records = getter(source.response.data_path)(document)
+    if not isinstance(records, list):
+        raise page.wrong(_not_a_list(source, records))
+    chunks = (records[at : at + CHUNK] for at in range(0, len(records), CHUNK))
+    seen = Seen(
+        len(records), _at(source.paging.has_more_path, document), _at(source.paging.next_path, document)
+    )
+    return Records(chunks, Seen(seen.records, seen.more, seen.next, page.link), records)
+
+
+def _at(path: str, document: Any) -> Any:
+    return getter(path)(document) if path else None
+
+
+def _not_a_list(source: Source, found: Any) -> str:
+    path = source.response.data_path
+    what = "there is nothing" if found is None else f"it is {_kind(found)}, not a list"
+    return f"response.dataPath: no records at {path!r}: {what}."
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", str: "a text", bool: "a yes or no", int: "a number", float: "a number"}
+    return names.get(type(value), "something else")
+
+
+# -- large pages
+
+
+def _can_stream(source: Source) -> bool:
+    paths = [source.response.data_path, source.paging.has_more_path, source.paging.next_path]
+    return all(is_dotted(path) and not any(map(PLACE.fullmatch, parts_of(path))) for path in paths)
+
+
+def _streamed(page: Page, source: Source) -> Records:
+    paging = source.paging
+    asked = paging.has_more_path or paging.next_path
+    found = _first(page, asked) if asked and paging.kind is not PagingKind.LINK_HEADER else None
+    more, following = (found, None) if paging.has_more_path else (None, found)
+    records = Records(iter(()), Seen(0, more, following, page.link))
+    records.chunks = _chunks(page, source, records)
+    return records
+
+
+def _chunks(page: Page, source: Source, records: Records) -> Iterator[list[Any]]:
+    count = 0
+    items = _items(page, ".".join([*parts_of(source.response.data_path), "item"]))
+    while chunk := list(islice(items, CHUNK)):
+        count += len(chunk)
+        yield chunk
+    if not count and not _is_list(page, source):
+        raise page.wrong(_not_a_list(source, None))
+    seen = records.seen
+    records.seen = Seen(count, seen.more, seen.next, seen.link)
+
+
+def _items(page: Page, prefix: str) -> Iterator[Any]:
+    import ijson  # type: ignore[import-untyped]
+
+    page.body.seek(0)
+    try:
+        yield from ijson.items(page.body, prefix, use_float=True)
+    except (ijson.JSONError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        sentence = " ".join(str(error).split())[:200]
+        raise page.wrong(f"The API did not answer with JSON: {sentence}.") from None
+
+
+def _first(page: Page, path: str) -> Any:
+    return next(_items(page, ".".join(parts_of(path))), None)
+
+
+def _is_list(page: Page, source: Source) -> bool:
+    """Whether there is a list, though it has no members: an empty one is no error."""
+    import ijson
+
+    page.body.seek(0)
+    prefix = ".".join(parts_of(source.response.data_path))
+    return any(at == prefix and event == "start_array" for at, event, _ in ijson.parse(page.body))

@@ -1,0 +1,270 @@
+"""A run of a source: page after page until there is none, each stored as it comes.
+
+Wherever it is stopped (cancelled, timed out, its worker stopping or killed) the pages before are stored whole, and of
+the one under way nothing is. Whoever tries again begins with the first page, since the API may have changed, unless
+the source says `resume: true`; a run that was only handed back (its worker stopped, or a provider's budget was used
+up) goes on where it was, because starting over would never end.
+"""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from hashlib import blake2b
+from typing import Any, Final
+
+from ostinato.core.errors import Invalid, LeaseLost, OstinatoError, StoreError
+from ostinato.core.payload import encode
+from ostinato.core.sources import read_source
+from ostinato.core.sources.definition import OnLimit, PagingKind
+from ostinato.core.sources.mapping import Mapper, Rejection, less_overlap
+from ostinato.core.sources.paging import Checkpoint, DoesNotAdvance, Step, Trail, next_step
+from ostinato.core.tables import Row
+from ostinato.outgoing import Credentials
+from ostinato.task import Context, Defer, GiveUp
+from ostinato.tasks.fetch.errors import PermanentFailure, failure
+from ostinato.tasks.fetch.page import Page, ask
+from ostinato.tasks.fetch.reading import Records, read
+
+KEPT: Final = 20  # rejected records that are shown
+PATIENCE: Final = timedelta(seconds=30)  # that a run waits where it is
+A_CANCEL: Final = 30.0  # seconds until one that was asked for has certainly come
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a run has done so far."""
+
+    pages: int = 0
+    requests: int = 0
+    bytes: int = 0
+    items_crawled: int = 0  # records seen
+    items_indexed: int = 0  # new rows
+    duplicates: int = 0
+    rejected: int = 0
+
+
+@dataclass(slots=True)
+class Mapped:
+    """The rows of a page, before they are stored."""
+
+    chunks: Iterator[list[Row]]
+    offered: int
+    rejected: list[Rejection] = field(default_factory=list)
+
+
+class Run:
+    """One run of a source."""
+
+    def __init__(self, ctx: Context, written: dict[str, Any]) -> None:
+        try:
+            self.source = read_source(written)
+        except Invalid as error:
+            raise GiveUp(f"The definition of this source cannot be used: {error}") from None
+        if not self.source.active:
+            raise GiveUp(f"The source {self.source.name} is {self.source.status}: only an active one runs.")
+        self.ctx = ctx
+        self.count = Counters()
+        self.rejections: list[Rejection] = []
+        self.limited_by = ""
+        self._mapper = Mapper(self.source)
+        self._credentials = Credentials(self.source.auth)
+        self._trail = Trail()
+        self._last: object = None  # the records of the page before, or their digest
+        self._fingerprint = blake2b(encode(written).encode(), digest_size=8).hexdigest()
+
+    async def go(self) -> dict[str, Any]:
+        ctx, source = self.ctx, self.source
+        try:
+            await asyncio.to_thread(ctx.open_table, source.target)
+            more = await self._what_is_new()
+        except (Invalid, StoreError) as error:
+            raise failure(error, 1) from None
+        step = self._first_step()
+        while step is not None and not self._enough(step):
+            step = await self._page(step, more)
+            self._tell()
+        if self.limited_by:
+            ctx.log.warning(
+                f"There is more than {self.limited_by} allows: the rest was left", source=source.name
+            )
+        return self.result()
+
+    def result(self) -> dict[str, Any]:
+        """What the run came to."""
+        found: dict[str, Any] = {"table": self.source.table, **asdict(self.count)}
+        if self.rejections:
+            found["rejections"] = [asdict(each) for each in self.rejections]
+        if self.limited_by:
+            found["limited_by"] = self.limited_by
+        return found
+
+    # -- where to begin
+
+    def _first_step(self) -> Step | None:
+        """The first page, or where this occurrence stopped before; None if it had fetched everything by then."""
+        stopped = Checkpoint.of(self.ctx.checkpoint)
+        if stopped is None or stopped.source != self._fingerprint:
+            return Step()
+        handed_back = stopped.attempt == self.ctx.attempt
+        if not handed_back and not self.source.execution.resume:
+            return Step()
+        if handed_back:
+            self.count = Counters(**stopped.counters)
+        if stopped.next is not None:
+            self.ctx.log.info("Going on where it stopped", page=stopped.next.number)
+        return stopped.next
+
+    async def _what_is_new(self) -> list[tuple[str, str]]:
+        asked = self.source.incremental
+        if asked is None:
+            return []
+        target = self.source.target
+        greatest = await asyncio.to_thread(self.ctx.greatest, target, asked.column)
+        if greatest is None:
+            return [(asked.param, asked.start)] if asked.start else []
+        return [(asked.param, less_overlap(greatest, asked.column, asked.overlap))]
+
+    def _enough(self, step: Step) -> bool:
+        limits = self.source.limits
+        if self.count.pages < limits.pages:
+            return bool(self.limited_by)
+        self._at_limit("limits.maxPages", f"{limits.pages} pages", step)
+        return True
+
+    def _at_limit(self, name: str, what: str, step: Step) -> None:
+        if self.source.limits.then is OnLimit.FAIL:
+            raise PermanentFailure(
+                f"Page {step.number}: there is more than {name} allows ({what}); what was fetched is stored. "
+                "Allow more, or say limits.onLimit: stop."
+            )
+        self.limited_by = name
+
+    # -- a page
+
+    async def _page(self, step: Step, more: list[tuple[str, str]]) -> Step | None:
+        source, count = self.source, self.count
+        try:
+            self._trail.go(step)
+        except DoesNotAdvance as error:
+            raise PermanentFailure(f"Page {step.number}: {error}") from None
+        page = await ask(
+            self.ctx.outgoing,
+            source,
+            step,
+            self._credentials,
+            more,
+            max(source.limits.bytes - count.bytes, 1),
+        )
+        count.requests += page.requests
+        count.bytes += page.size
+        try:
+            following = await asyncio.to_thread(self._keep, page, step)
+        except LeaseLost:
+            await asyncio.sleep(A_CANCEL)  # if somebody has asked us to stop, that is how this ends
+            raise
+        if following is not None and page.wait is not None:
+            await self._leave_alone(page.wait)
+        return following
+
+    async def _leave_alone(self, wait: timedelta) -> None:
+        """The API has said that nothing is left for now: a long wait is better spent in the queue."""
+        if wait > PATIENCE:
+            self._tell()
+            raise Defer(wait)
+        await asyncio.sleep(wait.total_seconds())
+
+    def _keep(self, page: Page, step: Step) -> Step | None:
+        """Read, map and store a page; the next one. On a thread."""
+        try:
+            with ExitStack() as files:
+                records = read(page, self.source)
+                self._require_progress(records, step)
+                mapped = self._mapped(records, step, files)
+                following = next_step(self.source.paging, step, records.seen, page.url)
+                self._store(mapped, following, records.seen.records)
+            return following
+        except LeaseLost:
+            raise
+        except OstinatoError as error:
+            raise failure(error, step.number) from None
+        finally:
+            page.close()
+
+    def _require_progress(self, records: Records, step: Step) -> None:
+        if self.source.paging.kind is PagingKind.NONE or records.whole is None:
+            return
+        if records.whole and records.whole == self._last:
+            raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
+        self._last = records.whole
+
+    def _mapped(self, records: Records, step: Step, files: ExitStack) -> Mapped:
+        if records.whole is not None:
+            rejected: list[Rejection] = []
+            given = self._cut(records.whole, step)
+            rows = list(self._mapper.rows(given, step.number, rejected))
+            return Mapped(iter([rows]), len(rows), rejected)
+        return self._spooled(records, step, files)
+
+    def _spooled(self, records: Records, step: Step, files: ExitStack) -> Mapped:
+        """The rows of a large page, in a file: its transaction is to be short, and memory flat."""
+        made = tempfile.TemporaryFile("w+", encoding="utf-8", prefix="ostinato-")  # noqa: SIM115
+        spool = files.enter_context(made)
+        rejected: list[Rejection] = []
+        seen = offered = 0
+        digest = blake2b(digest_size=16)
+        for chunk in records.chunks:
+            given = self._cut(chunk, step, seen)
+            rows = list(self._mapper.rows(given, step.number, rejected, seen))
+            del rejected[10_000:]
+            seen += len(given)
+            offered += len(rows)
+            line = json.dumps(rows)
+            digest.update(line.encode())
+            spool.write(line + "\n")
+        if seen and self._last == digest.digest():
+            raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
+        self._last = digest.digest()
+        spool.seek(0)
+        chunks = ([tuple(row) for row in json.loads(line)] for line in spool)
+        return Mapped(chunks, offered, rejected)
+
+    def _cut(self, records: list[Any], step: Step, seen: int = 0) -> list[Any]:
+        room = self.source.limits.records - self.count.items_crawled - seen
+        if len(records) <= room:
+            return records
+        self._at_limit("limits.maxRecords", f"{self.source.limits.records} records", step)
+        return records[: max(room, 0)]
+
+    def _store(self, mapped: Mapped, following: Step | None, seen: int) -> None:
+        count = self.count
+        crawled = count.items_crawled + (mapped.offered + len(mapped.rejected) if self.limited_by else seen)
+        rejected = count.rejected + len(mapped.rejected)
+        self.rejections += mapped.rejected[: KEPT - len(self.rejections)]
+        if rejected > self.source.limits.rejected * crawled:
+            raise PermanentFailure(self._too_many(rejected, crawled))
+        after = Counters(**asdict(count))
+        after.pages, after.items_crawled, after.rejected = count.pages + 1, crawled, rejected
+        where = Checkpoint(following, self._fingerprint, self.ctx.attempt, asdict(after))
+        new = self.ctx.store_page(self.source.target, mapped.chunks, where.to_json())
+        after.items_indexed += new
+        after.duplicates += mapped.offered - new
+        self.count = after
+
+    def _too_many(self, rejected: int, crawled: int) -> str:
+        first = "; ".join(str(each) for each in self.rejections[:3])
+        return (
+            f"{rejected} of {crawled} records were rejected, more than limits.maxRejected allows "
+            f"({self.source.limits.rejected:.0%}): {first}"
+        )
+
+    def _tell(self) -> None:
+        count = self.count
+        self.ctx.count_items(count.items_crawled, count.items_indexed)
+        self.ctx.progress(
+            count.pages,
+            message=f"{count.pages} pages, {count.items_crawled} records, {count.items_indexed} new",
+        )

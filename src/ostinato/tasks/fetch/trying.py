@@ -1,0 +1,54 @@
+"""A source tried out: its first page is fetched and mapped, and nothing is stored."""
+
+from dataclasses import dataclass, field
+
+from ostinato.core.errors import OstinatoError
+from ostinato.core.sources.definition import Source
+from ostinato.core.sources.mapping import Mapper, Rejection
+from ostinato.core.sources.paging import Step, next_step
+from ostinato.core.tables import Row
+from ostinato.outgoing import Credentials, Outgoing
+from ostinato.tasks.fetch.errors import failure
+from ostinato.tasks.fetch.page import ask
+from ostinato.tasks.fetch.reading import read
+
+SHOWN = 100  # rows and rejections
+
+
+@dataclass(slots=True)
+class Tried:
+    """What the first page of a source came to."""
+
+    columns: tuple[str, ...]
+    rows: list[Row] = field(default_factory=list)  # the first of them, without their hash
+    records: int = 0
+    distinct: int = 0  # of those that became rows
+    rejected: list[Rejection] = field(default_factory=list)
+    bytes: int = 0
+    requests: int = 0
+    more: bool = False  # there is a next page
+
+
+async def try_source(source: Source, outgoing: Outgoing) -> Tried:
+    """Fetch and map one page. What goes wrong is raised as a run would fail with it."""
+    first, tried = Step(), Tried(tuple(each.column.name for each in source.response.fields))
+    incremental = source.incremental
+    more = [(incremental.param, incremental.start)] if incremental and incremental.start else []
+    page = await ask(outgoing, source, first, Credentials(source.auth), more, source.limits.bytes)
+    tried.bytes, tried.requests = page.size, page.requests
+    hashes = set()
+    try:
+        records, mapper = read(page, source), Mapper(source)
+        for chunk in records.chunks:
+            for row in mapper.rows(chunk, first.number, tried.rejected, tried.records):
+                hashes.add(row[-1])
+                if len(tried.rows) < SHOWN:
+                    tried.rows.append(row[:-1])
+            tried.records += len(chunk)
+        tried.distinct = len(hashes)
+        tried.more = next_step(source.paging, first, records.seen, page.url) is not None
+    except OstinatoError as error:
+        raise failure(error, first.number) from None
+    finally:
+        page.close()
+    return tried
