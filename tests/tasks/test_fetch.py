@@ -1,6 +1,7 @@
 """The task `fetch` against a real server: each way of paging, each way of going wrong, on both databases."""
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -53,11 +54,19 @@ def run_once(app, *definitions, runs=1):
 
 
 async def _finished(app, job_id, number):
-    while True:
-        for run in await asyncio.to_thread(app.executions.list, job=job_id, limit=5):
-            if run.execution_number == number and run.outcome is not None:
-                return run
-        await asyncio.sleep(0.02)  # in another thread
+    """The execution of that number, when it has ended; whoever settles it rings."""
+    loop, rung = asyncio.get_running_loop(), asyncio.Event()
+    listener = app.parts.store.database.listen(lambda: loop.call_soon_threadsafe(rung.set))
+    try:
+        while True:
+            rung.clear()
+            for run in await asyncio.to_thread(app.executions.list, job=job_id, limit=5):
+                if run.execution_number == number and run.outcome is not None:
+                    return run
+            with suppress(TimeoutError):
+                await asyncio.wait_for(rung.wait(), 0.2)
+    finally:
+        listener.close()
 
 
 def numbers(app, name="things"):
@@ -77,6 +86,7 @@ def numbers(app, name="things"):
     ids=["offsetPagination", "page", "offset", "cursorPagination", "link_header", "next_url"],
 )  # fmt: skip
 def test_every_page_arrives_once_whatever_the_pagination(app, api, how):
+    how = dict(how)
     path, data = how.pop("path"), how.pop("data", ".")
     ended = run_once(app, a_source_of(api.url(path), path=data, **how), runs=2)
     assert numbers(app) == list(range(25))

@@ -17,6 +17,7 @@ from ostinato.api import (
     logs,
     providers,
     schedules,
+    sources,
     statistics,
     tasks,
     workers,
@@ -46,6 +47,7 @@ ROUTERS: Final = (
     providers.router,
     live.router,
     workflows.router,
+    sources.router,
 )
 
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
@@ -158,6 +159,15 @@ class Ostinato:
         keyed = cast(JobOptions, {**options, "key": key})
         definition = define(bound.task, bound.args, schedule, keyed, self.name, SCHEDULED_RETRIES)
         self._declared[key] = definition
+
+    def source(self, definition: Mapping[str, Any] | str | Path) -> None:
+        """Declare a source, or those of a YAML or JSON file: made, or brought in line, when this app starts to work."""
+        from ostinato.app.sources import declared_sources
+
+        for job in declared_sources(definition, self.settings, self.name):
+            if job.key in self._declared:
+                raise Invalid(f"Two sources of this app are called {job.name!r}; give one another name.")
+            self._declared[job.key or ""] = job
 
     def enqueue(
         self, calls: Iterable[Call], *, connection: object | None = None, allow_unknown: bool = False

@@ -16,6 +16,7 @@ from ostinato.cli.moving import export, incoming
 from ostinato.cli.operating import queue, stats, top, workers
 from ostinato.cli.providers import provider
 from ostinato.cli.show import plain
+from ostinato.cli.sources import source
 from ostinato.cli.tasks import task
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
@@ -32,6 +33,7 @@ database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token, "db": database,
     "config": config, "import": incoming, "workflow": workflow, "provider": provider,
+    "source": source,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

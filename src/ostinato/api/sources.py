@@ -1,0 +1,114 @@
+"""Sources: HTTP APIs that are fetched into tables."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
+
+from ostinato.api.caller import Admin, Operator, Viewer
+from ostinato.api.desk import Desk
+from ostinato.scheduler.sources import Here
+from ostinato.wire.sources import (
+    ApplyBody,
+    Definition,
+    PlanAnswer,
+    RecordList,
+    SourceAnswer,
+    SourceGone,
+    SourceList,
+    TriedAnswer,
+)
+
+router = APIRouter(tags=["sources"])
+
+Name = Annotated[str, Path(description="The name of a source.", max_length=100)]
+
+
+async def here(request: Request) -> Here:
+    settings = request.app.state.settings
+    return Here(settings.timezone, settings.allow_private_addresses)
+
+
+AtThisDoor = Annotated[Here, Depends(here)]
+
+
+@router.post("/sources", status_code=201)
+def create_source(
+    body: Annotated[Definition, Body()], desk: Desk, here: AtThisDoor, by: Admin, response: Response
+) -> SourceAnswer:
+    """Declare a source; its first run is at once. 201 with the id of its job."""
+    view = desk.sources.create(body, here, by=by.name)
+    response.headers["Location"] = f"/api/v1/sources/{view.name}"
+    return SourceAnswer.of(view)
+
+
+@router.get("/sources")
+def list_sources(desk: Desk, by: Viewer) -> SourceList:
+    """Every source, by name."""
+    found = [SourceAnswer.of(view) for view in desk.sources.list()]
+    return SourceList(sources=found, total=len(found))
+
+
+@router.post("/sources/test")
+def test_source(body: Annotated[Definition, Body()], desk: Desk, here: AtThisDoor, by: Admin) -> TriedAnswer:
+    """Fetch and map one page of a definition. Nothing is stored."""
+    return TriedAnswer.of(desk.sources.test(body, here))
+
+
+@router.post("/sources/apply")
+def apply_sources(body: ApplyBody, desk: Desk, here: AtThisDoor, by: Admin) -> PlanAnswer:
+    """Bring the sources in line with these: created, changed, and deleted if pruned. `dry_run` only says so."""
+    if body.dry_run:
+        return PlanAnswer.of(desk.sources.plan(body.sources, here, prune=body.prune), dry_run=True)
+    done = desk.sources.apply(body.sources, here, prune=body.prune, by=by.name)
+    return PlanAnswer.of(done, dry_run=False)
+
+
+@router.get("/sources/{name}")
+def get_source(name: Name, desk: Desk, by: Viewer) -> SourceAnswer:
+    """One source."""
+    return SourceAnswer.of(desk.sources.get(name))
+
+
+@router.put("/sources/{name}")
+def replace_source(
+    name: Name, body: Annotated[Definition, Body()], desk: Desk, here: AtThisDoor, by: Admin
+) -> SourceAnswer:
+    """The whole definition anew. A run in progress is not touched."""
+    return SourceAnswer.of(desk.sources.replace(name, {"name": name, **body}, here, by=by.name))
+
+
+@router.patch("/sources/{name}")
+def edit_source(
+    name: Name, body: Annotated[Definition, Body()], desk: Desk, here: AtThisDoor, by: Admin
+) -> SourceAnswer:
+    """Some fields of the definition; null removes one."""
+    return SourceAnswer.of(desk.sources.edit(name, body, here, by=by.name))
+
+
+@router.delete("/sources/{name}")
+def delete_source(
+    name: Name,
+    desk: Desk,
+    by: Admin,
+    with_data: Annotated[bool, Query(description="Its rows too.")] = False,
+) -> SourceGone:
+    """Remove a source. Its rows stay, unless `with_data` says otherwise."""
+    rows = desk.sources.delete(name, with_data=with_data, by=by.name)
+    told = f", with {rows} rows" if with_data else "; its rows stay"
+    return SourceGone(message=f"Source {name} is deleted{told}.", rows_deleted=rows)
+
+
+@router.post("/sources/{name}/run", status_code=202)
+def run_source(name: Name, desk: Desk, by: Operator) -> SourceAnswer:
+    """An extra run now; the schedule does not move."""
+    return SourceAnswer.of(desk.sources.run(name, by=by.name))
+
+
+@router.get("/sources/{name}/records")
+def list_records(
+    name: Name, desk: Desk, by: Viewer, limit: Annotated[int, Query(ge=1, le=1000)] = 20
+) -> RecordList:
+    """The newest rows of a source, by column."""
+    found = list(desk.sources.records(name, limit))
+    view = desk.sources.get(name)
+    return RecordList(records=found, table=view.source.table if view.source else "", limit=limit)

@@ -1,0 +1,28 @@
+"""Sources that a program declares: `app.source({...})`, `app.source("sources/gdp.yaml")`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ostinato.config import Settings
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Definition
+from ostinato.core.sources import definition_of, read_source
+from ostinato.core.sources.text import definitions_of
+
+
+def declared_sources(given: Mapping[str, Any] | str | Path, settings: Settings, app: str) -> list[Definition]:
+    """The jobs of a definition, or of all definitions in a file."""
+    return [
+        definition_of(
+            read_source(each, settings.timezone, allow_private=settings.allow_private_addresses), app
+        )
+        for each in ([given] if isinstance(given, Mapping) else _of_file(Path(given)))
+    ]
+
+
+def _of_file(file: Path) -> list[Any]:
+    try:
+        return definitions_of(file.read_text("utf-8"), str(file))
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,231 @@
+"""`ostinato source …`: HTTP APIs that are fetched into tables."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from ostinato.cli.door import path
+from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, Shown, show
+from ostinato.cli.times import at_length, when
+from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import Invalid
+from ostinato.core.sources.text import definitions_of
+
+source = typer.Typer(help="Fetch HTTP APIs into tables, on schedule.", rich_markup_mode=None)
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+SourceArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a source.")]
+FilesArgument = Annotated[
+    list[Path], typer.Argument(metavar="DIR|FILE...", help="YAML or JSON files, or folders with such.")
+]
+
+
+@source.command("apply")
+@verb
+def apply(
+    desk: Desk,
+    files: FilesArgument,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete the sources that are not in the files; their rows stay.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is deleted.")] = False,
+) -> None:
+    """Bring the sources in line with files. The plan is shown first."""
+    body = {"sources": [each for file in _files(files) for each in _definitions(file)], "prune": prune}
+    plan = desk.post("/sources/apply", body | {"dry_run": True})
+    if dry_run:
+        desk.tell(plan, lambda told: _planned(told, desk))
+        return
+    if not desk.as_json:
+        show(_planned(plan, desk))
+    gone = [each["name"] for each in plan["plan"] if each["change"] == "deleted"]
+    if gone and not yes:
+        _ask(
+            f"Delete {', '.join(gone)}? What they have stored stays.",
+            "--prune would delete sources: say --yes.",
+        )
+    done = desk.post("/sources/apply", body | {"dry_run": False})
+    desk.tell(done, lambda told: Sentences([_summary(told)]))
+
+
+@source.command("list")
+@verb
+def list_(desk: Desk) -> None:
+    """Every source, with its next run and its retry budget."""
+    now = desk.now()
+    columns = (
+        Column("Name", lambda row: row["name"], cut=True),
+        Column("Status", lambda row: row["status"]),
+        Column("Job", lambda row: row["job_status"]),
+        Column("Table", lambda row: row["table"], spare=2, cut=True),
+        Column("Schedule", lambda row: row["schedule"], spare=1, cut=True),
+        Column("Next run", lambda row: when(row["next_run_at"], now)),
+        Column("Last run", lambda row: row["last_run"] and row["last_run"]["outcome"]),
+        Column("Failures", lambda row: f"{row['retry_count']}/{row['max_retries']}", right=True),
+        Column("Next retry", lambda row: when(row["next_retry_at"], now), spare=3),
+    )
+    desk.tell(desk.get("/sources"), lambda told: Listing(columns, told["sources"], "There are no sources."))
+
+
+@source.command("show")
+@verb
+def show_(
+    desk: Desk,
+    name: SourceArgument,
+    records: Annotated[int, typer.Option("--records", metavar="N", help="Its newest rows too.")] = 0,
+) -> None:
+    """One source: its definition, what its job is doing, its retry budget."""
+    answer = desk.get(path("sources", name))
+    if records:
+        answer["records"] = desk.get(path("sources", name, "records"), limit=records)["records"]
+    desk.tell(answer, lambda told: _whole(told, desk))
+
+
+@source.command("run")
+@verb
+def run(desk: Desk, name: SourceArgument) -> None:
+    """An extra run now; its schedule does not move."""
+    answer = desk.post(path("sources", name, "run"))
+    desk.tell(
+        answer, lambda told: Sentences([f"{told['name']} was asked to run, and is {told['job_status']} now."])
+    )
+
+
+@source.command("delete")
+@verb
+def delete(
+    desk: Desk,
+    name: SourceArgument,
+    with_data: Annotated[
+        bool, typer.Option("--with-data", help="Its rows too; else what it has stored stays.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove a source; what runs is told to stop."""
+    if not yes:
+        what = "with all rows that it has stored" if with_data else "? What it has stored stays"
+        _ask(
+            f"Delete the source {name} {what}?".replace(" ?", "?"),
+            "Whoever deletes a source deletes its history: say --yes.",
+        )
+    answer = desk.ask("DELETE", path("sources", name), query={"with_data": "true"} if with_data else {})
+    desk.tell(answer, lambda told: Sentences([told["message"]]))
+
+
+@source.command("test")
+@verb
+def test(
+    desk: Desk,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML or JSON file with one source.")],
+) -> None:
+    """Fetch and map one page, and show it as a table. Nothing is stored."""
+    definitions = _definitions(file)
+    if len(definitions) != 1:
+        raise Invalid(f"{file} has {len(definitions)} sources: one can be tested at a time.")
+    desk.tell(desk.post("/sources/test", definitions[0]), _tried)
+
+
+# -- files
+
+
+def _files(given: list[Path]) -> list[Path]:
+    """The files that were named, and those of the folders that were."""
+    found: list[Path] = []
+    for each in given:
+        if each.is_dir():
+            inside = sorted(file for file in each.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+            if not inside:
+                raise Invalid(f"There is no .yaml, .yml or .json file in {each}.")
+            found += inside
+        else:
+            found.append(each)
+    return found
+
+
+def _definitions(file: Path) -> list[Any]:
+    try:
+        text = file.read_text("utf-8")
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Invalid(f"{file} is not text in UTF-8.") from None
+    found = definitions_of(text, str(file))
+    if not found:
+        raise Invalid(f"There is no source in {file}.")
+    return found
+
+
+def _ask(question: str, otherwise: str) -> None:
+    if not sys.stdin.isatty():
+        raise Invalid(otherwise)
+    typer.confirm(question, abort=True, err=True)
+
+
+# -- how it looks
+
+
+def _planned(answer: Any, desk: Desk) -> Shown:
+    now = desk.now()
+    columns = (
+        Column("Source", lambda row: row["name"], cut=True),
+        Column("Plan", lambda row: row["change"]),
+        Column("Next run", lambda row: when(row["next_run_at"], now)),
+        Column("Fields", lambda row: ", ".join(row["fields"]), spare=1, cut=True),
+    )
+    return Listing(columns, answer["plan"], "There is nothing to do.")
+
+
+def _summary(answer: Any) -> str:
+    changes = [each["change"] for each in answer["plan"]]
+    counted = [(changes.count(word), word) for word in ("created", "changed", "deleted", "unchanged")]
+    return "Applied: " + (", ".join(f"{count} {word}" for count, word in counted if count) or "nothing") + "."
+
+
+def _whole(answer: Any, desk: Desk) -> Shown:
+    now = desk.now()
+    last = answer["last_run"] or {}
+    facts = Facts(
+        {
+            "Source": answer["name"],
+            "Job": answer["id"],
+            "Description": answer["description"],
+            "Status": answer["status"],
+            "Job status": answer["job_status"],
+            "URL": answer["url"],
+            "Table": answer["table"],
+            "Schedule": answer["schedule"],
+            "Next run": at_length(answer["next_run_at"], now),
+            "Last run": f"{last['outcome']}, {at_length(last['at'], now)}" if last else None,
+            "Last error": last.get("error"),
+            "Retry count": f"{answer['retry_count']} of {answer['max_retries']}",
+            "Period start": at_length(answer["period_start"], now),
+            "Next retry": at_length(answer["next_retry_at"], now),
+            "Wrong": answer["flaw"],
+        }
+    )
+    parts: list[Any] = [facts]
+    if "records" in answer:
+        parts += [Sentences([""]), _table(answer["records"])]
+    return Several(parts)
+
+
+def _tried(answer: Any) -> Shown:
+    rows = [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
+    counted = f"{answer['records']} records, {answer['distinct']} distinct, {answer['rejected']} rejected"
+    more = " There are more pages." if answer["more"] else ""
+    sentences = ["", f"{counted}; nothing was stored.{more}"]
+    sentences += [
+        f"Record {each['record']}, field {each['field']}: {each['reason']}"
+        for each in answer["rejections"][:10]
+    ]
+    return Several([_table(rows), Sentences(sentences)])
+
+
+def _table(rows: list[dict[str, Any]]) -> Listing:
+    names = list(rows[0]) if rows else []
+    columns = [Column(name, lambda row, name=name: row[name], cut=True) for name in names]  # type: ignore[misc]
+    return Listing(columns, rows, "There are no rows.")
