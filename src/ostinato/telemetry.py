@@ -346,7 +346,8 @@ def _tell(level: int, what: str, /, **fields: object) -> None:
 
 
 def _names(about: Live | Execution) -> dict[str, object]:
-    return {"job_id": about.job_id, "task": about.task, "number": about.number}
+    names: dict[str, object] = {"job_id": about.job_id, "task": about.task, "number": about.number}
+    return names | {"step": about.step} if about.step else names
 
 
 def _payload(about: Live | Execution) -> dict[str, Any]:
@@ -356,6 +357,7 @@ def _payload(about: Live | Execution) -> dict[str, Any]:
         "execution_id": str(about.id),
         "number": about.number,
         "attempt": about.attempt,
+        **({"step": about.step} if about.step else {}),
     }
 
 

@@ -1,9 +1,9 @@
 """Steering jobs: pause, resume, cancel, retry, run, restart; one by one, or many at once."""
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from ostinato.api.caller import Operator
 from ostinato.api.desk import Desk
@@ -60,9 +60,17 @@ def cancel_job(ref: Ref, desk: Desk, by: Operator, response: Response) -> JobAns
 
 
 @router.post("/jobs/{id}/retry")
-def retry_job(ref: Ref, desk: Desk, by: Operator, response: Response) -> JobAnswer:
+def retry_job(
+    ref: Ref,
+    desk: Desk,
+    by: Operator,
+    response: Response,
+    from_start: Annotated[
+        bool, Query(description="A workflow: all of it, not from its failed steps.")
+    ] = False,
+) -> JobAnswer:
     """Go on with the failed occurrence, at once and with a fresh budget."""
-    return answer(desk, desk.jobs.retry(ref, by=by.name), response)
+    return answer(desk, desk.jobs.retry(ref, by=by.name, from_start=from_start), response)
 
 
 @router.post("/jobs/{id}/run", status_code=202)

@@ -6,9 +6,11 @@ from fastapi import APIRouter, Body, Path, Query, Response
 
 from ostinato.api.caller import Admin, Operator, Viewer
 from ostinato.api.desk import Desk
+from ostinato.api.executions import ExecutionId, id_of
 from ostinato.wire.questions import MakeQuery
 from ostinato.wire.workflows import (
     EventAnswer,
+    RunAnswer,
     RunBody,
     Started,
     WorkflowAnswer,
@@ -91,3 +93,9 @@ def dispatch_event(
     """Set off every trigger node of active workflows that waits for this kind."""
     started = desk.workflows.dispatch_event(kind, data, by=by.name)
     return EventAnswer(kind=kind, started=[Started.of(view) for view in started])
+
+
+@router.get("/executions/{id}/steps")
+def list_steps(execution: ExecutionId, desk: Desk, by: Viewer) -> RunAnswer:
+    """A run of a workflow with its steps, by its id or that of one of its steps."""
+    return RunAnswer.of(desk.workflows.steps(id_of(execution)))

@@ -33,12 +33,14 @@ from ostinato.app.options import (
     schedule_from,
 )
 from ostinato.app.tasks import AppTask, run_once, without_schedule
+from ostinato.app.workflows import AppWorkflow, Flow, Workflows, drawn
 from ostinato.config import Settings
 from ostinato.core import built_in
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
+from ostinato.core.workflow import WORKFLOW_TASK
 from ostinato.logs import configure_logging
 from ostinato.task import Call, Context, Registry, Task
 from ostinato.tasks import BUILT_IN
@@ -84,6 +86,7 @@ class Ostinato:
         self.registry = Registry(BUILT_IN)
         self._hooks = Hooks()
         self._declared: dict[str, Definition] = {}
+        self._workflows = Workflows()
         self._parts: Parts | None = None
         self._scheduler: Scheduler | None = None
         self._opening = threading.Lock()
@@ -137,6 +140,38 @@ class Ostinato:
         if (task.isolation or by_default) is not Isolation.PROCESS:
             for limit in task.options.keys() & set(LIMITS):
                 raise Invalid(f'{limit}= needs a process of its own: say isolation="process" too.')
+
+    # -- workflows
+
+    @overload
+    def workflow(self, function: Callable[[Flow], object], /) -> AppWorkflow: ...
+    @overload
+    def workflow(
+        self, /, *, on: str | Sequence[str] = (), **options: Unpack[JobOptions]
+    ) -> Callable[[Callable[[Flow], object]], AppWorkflow]: ...
+    def workflow(self, function: Any = None, /, *, on: Any = (), **options: Unpack[JobOptions]) -> Any:
+        """Declare a workflow, called `name=` or as the function that draws it. `on=`: events that start it; with
+        `every=` or `cron=` also declare a job that does."""
+        events = (on,) if isinstance(on, str) else tuple(on)
+
+        def declare(given: Callable[[Flow], object]) -> AppWorkflow:
+            made = self._workflows.add(drawn(self, given, events, options))
+            if has_schedule(options):
+                keyed = cast(JobOptions, {"key": made.name, **options, "name": made.name})
+                self.schedule(Call(WORKFLOW_TASK, encode({"workflow": made.name})), **keyed)
+            return made
+
+        return declare if function is None else declare(function)
+
+    def dispatch_event(self, kind: str, data: Mapping[str, Any] | None = None) -> list[Handle]:
+        """Start each active workflow with a trigger for this kind of event; `data` is its payload."""
+        started = self.scheduler.workflows.dispatch_event(kind, None if data is None else dict(data))
+        return [self.handle(view.id) for view in started]
+
+    def apply_workflows(self) -> None:
+        """Bring the workflows in the database in line with those that this app declares."""
+        for each in self._workflows:
+            each.apply()
 
     def call(self, task: str, /, **args: Any) -> Call:
         """A task by its name, with its arguments: also one that only other processes know."""
@@ -199,7 +234,8 @@ class Ostinato:
         return self.scheduler
 
     def apply_declarations(self, *, prune: bool = False) -> Applied:
-        """Bring the jobs in the database in line with what this app declares."""
+        """Bring the jobs and workflows in the database in line with what this app declares."""
+        self.apply_workflows()
         return self.scheduler.declarations.apply(list(self._declared.values()), prune=prune)
 
     @property

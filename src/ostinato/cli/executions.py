@@ -7,7 +7,7 @@ import typer
 
 from ostinato.cli.door import path
 from ostinato.cli.jobs import LimitOption
-from ostinato.cli.run_shown import execution_facts, execution_list
+from ostinato.cli.run_shown import execution_facts, execution_list, step_list
 from ostinato.cli.show import Sentences, note, plain, print_json
 from ostinato.cli.times import instant
 from ostinato.cli.verbs import Desk, verb
@@ -43,6 +43,13 @@ def list_(
 def show(desk: Desk, execution: ExecutionArgument) -> None:
     """One execution: when, where, and what it came to."""
     desk.tell(desk.get(path("executions", execution)), lambda found: execution_facts(found, desk.now()))
+
+
+@execution.command("steps")
+@verb
+def steps(desk: Desk, execution: ExecutionArgument) -> None:
+    """A run of a workflow, step by step."""
+    desk.tell(desk.get(path("executions", execution, "steps")), lambda run: step_list(run, desk.now()))
 
 
 @execution.command("cancel")

@@ -108,10 +108,10 @@ def edit(
     desk.tell(answer, lambda edited: job_facts(edited, desk.now()))
 
 
-def _steer(desk: Desk, jobs: list[str], action: str, done: str) -> None:
+def _steer(desk: Desk, jobs: list[str], action: str, done: str, **query: object) -> None:
     desk.each(
         jobs,
-        lambda ref: desk.post(desk.job(ref, action)),
+        lambda ref: desk.post(desk.job(ref, action), **query),
         lambda answer: Sentences([f"{called(answer)} {done}, and is {answer['status']} now."]),
     )
 
@@ -139,9 +139,15 @@ def cancel(desk: Desk, jobs: JobsArgument) -> None:
 
 @job.command("retry")
 @verb
-def retry(desk: Desk, jobs: JobsArgument) -> None:
+def retry(
+    desk: Desk,
+    jobs: JobsArgument,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="A workflow: all of it, not from its failed steps.")
+    ] = False,
+) -> None:
     """Go on with the failed occurrence, at once."""
-    _steer(desk, jobs, "retry", "is tried again")
+    _steer(desk, jobs, "retry", "is tried again", from_start=from_start or None)
 
 
 @job.command("restart")

@@ -29,6 +29,32 @@ def execution_list(answer: Answer, now: datetime, *, of_one_job: bool = False) -
     return Several(parts)
 
 
+def step_list(run: Answer, now: datetime) -> Shown:
+    """A run of a workflow, step by step."""
+
+    def last(step: Answer) -> Answer:
+        return step["attempts"][-1] if step["attempts"] else {}
+
+    columns = (
+        Column("Step", lambda step: step["id"]),
+        Column("Task", lambda step: step["task"], spare=3, cut=True),
+        Column("State", lambda step: step["state"]),
+        Column("Tries", lambda step: len(step["attempts"]), spare=4, right=True),
+        Column("Started", lambda step: when(last(step).get("started_at"), now)),
+        Column("Took", lambda step: took(last(step).get("duration_ms")), spare=1, right=True),
+        Column(
+            "Error", lambda step: last(step).get("error_message") or step["because"] or "", spare=2, cut=True
+        ),
+    )
+    about = f"{run['name']} ({run['workflow_id']}), version {run['version']}"
+    facts = {
+        "Workflow": about,
+        "Status": run["run"]["outcome"] or run["run"]["status"],
+        "Trigger": run["trigger"],
+    }
+    return Several([Facts(facts), Sentences([""]), Listing(columns, run["steps"], "It has no steps.")])
+
+
 def execution_facts(run: Answer, now: datetime) -> Shown:
     """One execution."""
     return Facts(
@@ -36,6 +62,7 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Execution": run["id"],
             "Job": run["job_id"],
             "Task": run["task"],
+            "Step": run["step"],
             "Number": f"{run['execution_number']}, of occurrence {run['number']}, try {run['retry_attempt'] + 1}",
             "Key": run["key"],
             "Status": run["outcome"] or run["status"],

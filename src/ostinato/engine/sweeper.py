@@ -50,6 +50,7 @@ class Sweeper:
             changes += self._store.workers.close_lost(lease, self._clock.now())
             self._telemetry.worker_lost(lease.worker_id)
         changes += self._store.workers.settle_leftovers(self._clock.now())
+        changes += self._store.queue.time_out_runs(self._clock.now())
         self._telemetry.changed(changes)
         return changes
 

@@ -296,6 +296,7 @@ class Worker:
             for running, claimed in self._running.items()
             if (ran := timedelta(seconds=now - running.started)) >= LEAST
             and claimed.definition.policies.timeout is None
+            and not claimed.live.step  # what is usual is known of whole runs
         ]
         if runs:
             await self.in_store(self._overlong.look, runs)

@@ -144,11 +144,13 @@ class JobDesk(JobQuestions):
         rule: Rule = lambda job, lives, _: lifecycle.delete(job, lives, self._clock.now(), self._luck, by)  # noqa: E731
         self._store.jobs.change(self.resolve(ref), rule)
 
-    def retry(self, ref: Ref, *, by: str = "") -> JobView:
-        """Go on with the failed occurrence."""
+    def retry(self, ref: Ref, *, by: str = "", from_start: bool = False) -> JobView:
+        """Go on with the failed occurrence: a workflow from its failed steps, or, if asked for, from the start."""
         return self._command(
             ref,
-            lambda job, lives, last: lifecycle.retry(job, lives, last, self._clock.now(), self._luck, by),
+            lambda job, lives, last: lifecycle.retry(
+                job, lives, last, self._clock.now(), self._luck, by, from_start
+            ),
             wants_last=True,
         )
 

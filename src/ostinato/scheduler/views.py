@@ -102,6 +102,7 @@ class ExecutionView:
     stopped: str | None = None  # how, when it was asked to: cooperative, async, terminated, killed
     exit_code: int | None = None
     metadata: Mapping[str, Any] | None = None
+    step: str = ""  # the node of a workflow
 
     @classmethod
     def of(cls, row: Execution | Live) -> "ExecutionView":
@@ -109,7 +110,8 @@ class ExecutionView:
 
 
 def _key(row: Execution | Live) -> str:
-    return f"sched-{row.job_id}-n{row.number}-rc{row.attempt}"
+    step = f"-{row.step}" if row.step else ""
+    return f"sched-{row.job_id}-n{row.number}{step}-rc{row.attempt}"
 
 
 def _ended(row: Execution) -> ExecutionView:
@@ -123,7 +125,7 @@ def _ended(row: Execution) -> ExecutionView:
         error_kind=row.error_kind, error=row.error, traceback=row.traceback, waits_for=None, cancel_asked_at=None,
         progress=None, key=_key(row), cpu_time_ms=account.cpu_ms, memory_peak_mb=account.memory_mb,
         stopped=account.stopped, exit_code=account.exit_code, items_crawled=account.items_crawled,
-        items_indexed=account.items_indexed,
+        items_indexed=account.items_indexed, step=row.step,
     )  # fmt: skip
 
 
@@ -137,7 +139,7 @@ def _live(row: Live) -> ExecutionView:
         worker_id=row.worker_id, version=row.version, result=None, error_kind=None, error=None, traceback=None,
         waits_for=row.waits_for, cancel_asked_at=row.cancel_asked_at,
         progress=progress, key=_key(row), items_crawled=told.get("items_crawled"),
-        items_indexed=told.get("items_indexed"),
+        items_indexed=told.get("items_indexed"), step=row.step,
     )  # fmt: skip
 
 

@@ -1,9 +1,11 @@
 """Workflows: make, look at, change, delete, start; and how far their runs are."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.checks import is_storable
@@ -15,11 +17,15 @@ from ostinato.core.schedule import Once, Schedule
 from ostinato.core.workflow import WORKFLOW_TASK, Graph, Origin, matching_trigger, read_graph
 from ostinato.core.workflow.graph import place_of
 from ostinato.core.workflow.origin import LARGEST_ID, MANUAL, answers
+from ostinato.scheduler.declarations import DECLARATION
 from ostinato.scheduler.jobs import JobDesk
 from ostinato.scheduler.known import KnownTasks
+from ostinato.scheduler.runs import RunView, run_view
 from ostinato.scheduler.views import JobView
+from ostinato.store.graphs import WorkflowRow
+from ostinato.store.search import JobFilter
 from ostinato.store.store import Store
-from ostinato.store.workflows import NewWorkflow, WorkflowRow
+from ostinato.store.workflows import NewWorkflow
 
 WorkflowRef = int | str
 LONGEST_NAME: Final = 200
@@ -82,11 +88,12 @@ class WorkflowDesk:
         *,
         description: str = "",
         active: bool = True,
+        declared: str | None = None,
         by: str = "",
         allow_unknown: bool = False,
     ) -> WorkflowView:
         """Make a workflow. A name that is taken: Conflict; something wrong with its nodes: Invalid, with the place."""
-        wanted = self._checked(name, nodes, description, active, allow_unknown)
+        wanted = self._checked(name, nodes, description, active, allow_unknown, declared)
         return WorkflowView.of(self._store.workflows.add(wanted, self._clock.now(), by))
 
     def check(self, name: str, nodes: object, description: str = "", *, allow_unknown: bool = False) -> None:
@@ -113,20 +120,22 @@ class WorkflowDesk:
             row.description if description is None else description,
             row.active if active is None else active,
             allow_unknown or nodes is None,
-            declared if declared is not None else row.declared if nodes is None else None,
+            row.declared if declared is None else declared,
         )
         if _same(row, wanted):
             return WorkflowView.of(row)
         return WorkflowView.of(self._store.workflows.put(row.id, wanted, self._clock.now(), by))
 
-    def apply(
-        self, name: str, nodes: object, *, by: str = "", allow_unknown: bool = False, **others: Any
-    ) -> tuple[WorkflowView, bool]:
-        """Make it, or bring the one of that name in line; and whether it is new."""
-        if is_storable(name) and self._store.workflows.get(name) is not None:
-            changed = self.put(name, nodes=nodes, by=by, allow_unknown=allow_unknown, **others)
-            return changed, False
-        return self.create(name, nodes, by=by, allow_unknown=allow_unknown, **others), True
+    def declare(self, name: str, nodes: object, description: str = "") -> WorkflowView:
+        """What code says. It changes a workflow only when it says something else than last time: what an operator has
+        edited, or made inactive, stays."""
+        said = hashlib.sha256(encode([nodes, description], "nodes").encode()).hexdigest()[:32]
+        row = self._store.workflows.get(name)
+        if row is None:
+            return self.create(name, nodes, description=description, declared=said, by=DECLARATION)
+        if row.declared == said:
+            return WorkflowView.of(row)
+        return self.put(row.id, nodes=nodes, description=description, declared=said, by=DECLARATION)
 
     def delete(self, ref: WorkflowRef, *, by: str = "") -> None:
         """Gone from every answer; what runs goes on, what its schedules start from now on fails and says why."""
@@ -180,6 +189,17 @@ class WorkflowDesk:
         ]
         ids = self._jobs.create(wanted, by=by, allow_unknown=True)
         return [self._jobs.get(job_id) for job_id in ids]
+
+    # -- runs
+
+    def steps(self, execution_id: UUID) -> RunView:
+        """A run with its steps and their states, by the id of its execution, or of one of its steps."""
+        return run_view(self._store, execution_id)
+
+    def runs(self, ref: WorkflowRef, limit: int = 50) -> Sequence[JobView]:
+        """The jobs that run a workflow, the newest first: schedules, and one for each start by hand or by an event."""
+        chosen = JobFilter(tag=tag_of(self._find(ref).id))
+        return self._jobs.search(chosen, limit=limit).items
 
     # -- within
 

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
-from ostinato.core.model import Claimed
+from ostinato.core.model import Claimed, Live
 from ostinato.store import rows
 from ostinato.store.database import Tx
 from ostinato.store.dialect import Kind, from_micros
@@ -156,4 +156,13 @@ class Claiming(Duty):
             for row in sorted(taken, key=IN_ORDER)
             if row[JOB_ID] in found
         ]
-        return tuple(claimed)
+        steps = [each.live for each in claimed if each.live.step]
+        return tuple(self._as_steps(tx, claimed, steps, search.now) if steps else claimed)
+
+    def _as_steps(
+        self, tx: Tx, claimed: Sequence[Claimed], steps: Sequence[Live], now: datetime
+    ) -> list[Claimed]:
+        """Steps of workflows run by what their nodes say."""
+        found = {each.live.job_id: each.definition for each in claimed}
+        own = self._graphs.definitions_of(tx, steps, found, now)
+        return [Claimed(each.live, own.get(each.live.id, each.definition)) for each in claimed]

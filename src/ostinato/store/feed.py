@@ -283,7 +283,8 @@ def _finish(row: Execution) -> Item:
 
 
 def _about(row: Execution | Live) -> dict[str, Any]:
-    return {
+    about: dict[str, Any] = {
         "task": row.task, "queue": row.queue, "number": row.number, "attempt": row.attempt,
         "execution_number": row.execution_number, "due_at": row.due_at.isoformat(),
     }  # fmt: skip
+    return about | {"step": row.step} if row.step else about

@@ -17,6 +17,7 @@ from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_bytes, to_uuid
+from ostinato.store.graphs import Graphs
 from ostinato.store.notices import Notices
 
 log = logging.getLogger("ostinato.store")
@@ -85,6 +86,7 @@ class Duty:
         self._definitions = definitions
         self._luck = luck
         self._notices = notices
+        self._graphs = Graphs()
 
 
 Lives = dict[UUID, list[Live]]

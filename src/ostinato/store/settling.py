@@ -12,9 +12,9 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core.errors import StoreError, StoreUnavailable
-from ostinato.core.lifecycle import settle
+from ostinato.core.lifecycle import settle, time_out_run
 from ostinato.core.model import Change, Event, Facts, Finished, Job, Live, Result
-from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Outcome, TimedOut
+from ostinato.core.outcome import Begun, Cancelled, Completed, Deferred, Error, Failed, Outcome, TimedOut
 from ostinato.store import locking, rows
 from ostinato.store.database import Tx
 from ostinato.store.dialect import from_micros, to_uuid
@@ -22,6 +22,8 @@ from ostinato.store.locking import Duty, Lives
 from ostinato.store.plainly import settle_plainly
 
 log = logging.getLogger("ostinato.store")
+
+MOST_RUNS: Final = 10_000  # of workflows, looked at in one go
 
 # Of what a task came to; the other outcomes only hand it back, or give it up.
 RESULTS: Final[Mapping[type[Outcome], Result]] = {
@@ -98,7 +100,7 @@ class Settling(Duty):
             if job is None or current is None:
                 (left if job is None and each.live.job_id in facts else stale).append(each)
                 continue
-            change = self._end(job, lives[job.id], current, each)
+            change = self._end(tx, job, lives[job.id], current, each)
             if change is None:
                 left.append(each)
                 continue
@@ -109,9 +111,43 @@ class Settling(Duty):
         deferred = [*_deferrals(finished, changes)]
         if deferred:
             tx.run("save_deferrals", deferred)
-        if any(each.live.limit_key is not None for each in finished):
+        if any(each.live.limit_key is not None or each.live.step for each in finished):
             tx.ring()  # somebody may wait for its place
         return Settled(tuple(changes), (), tuple(stale), tuple(left))
+
+    def time_out_runs(self, now: datetime) -> list[Change]:
+        """Stop the runs of workflows that have taken longer than their jobs allow. (A step that runs is timed by its
+        worker; this is for those that wait.)"""
+        with self._database.read() as tx:
+            found = [
+                (to_uuid(run_id), to_uuid(job_id), from_micros(began))
+                for run_id, job_id, began in tx.rows("runs_under_way", limit=MOST_RUNS)
+            ]
+            if not found:
+                return []
+            facts = dict(map(rows.facts_of, tx.rows("facts", ids=list({job_id for _, job_id, _ in found}))))
+            jobs = locking.with_definitions(tx, self._definitions, facts)
+        late = [
+            (run_id, job_id)
+            for run_id, job_id, began in found
+            if job_id in jobs and _is_over(jobs[job_id], began, now)
+        ]
+        return [
+            change for run_id, job_id in late if (change := self._time_out(run_id, job_id, now)) is not None
+        ]
+
+    def _time_out(self, run_id: UUID, job_id: UUID, now: datetime) -> Change | None:
+        with self._database.write() as tx:
+            job = locking.locked_jobs(tx, self._definitions, [job_id]).get(job_id)
+            lives = locking.lives_of(tx, [job_id])[job_id]
+            run = next((live for live in lives if live.id == run_id), None)
+            if job is None or run is None or run.started_at is None or not _is_over(job, run.started_at, now):
+                return None
+            change = time_out_run(job, lives, run, now, self._luck)
+            if not change.alter and not change.ended:
+                return None  # its steps were asked to stop before
+            self._save(tx, [change], {job_id: job.facts})
+        return change
 
     # -- while it runs
 
@@ -144,10 +180,14 @@ class Settling(Duty):
                 tx.run("insert_events", [rows.EVENT.row(self._refusal(each)) for each in refused])
         return replace(settled, refused=tuple(refused))
 
-    def _end(self, job: Job, lives: Sequence[Live], live: Live, each: Finished) -> Change | None:
+    def _end(self, tx: Tx, job: Job, lives: Sequence[Live], live: Live, each: Finished) -> Change | None:
         """What the rule says; None when it cannot deal with this one: the others go on."""
         try:
-            change = settle(job, lives, live, each.outcome, each.at, self._luck)
+            if live.step or type(each.outcome) is Begun:
+                flow = self._graphs.flow_of(tx, job, lives, live)
+                change = settle(job, lives, live, each.outcome, each.at, self._luck, flow=flow)
+            else:
+                change = settle(job, lives, live, each.outcome, each.at, self._luck)
             return change if each.account is None else _with_account(change, each)
         except StoreError:
             raise
@@ -190,6 +230,11 @@ def _deferrals(
     if budgets:
         for live in (live for change in changes for live in change.alter if live.id in budgets):
             yield live.id, budgets[live.id], live.run_at
+
+
+def _is_over(job: Job, began: datetime, now: datetime) -> bool:
+    timeout = job.policies.timeout
+    return timeout is not None and began + timeout <= now
 
 
 def _with_account(change: Change, each: Finished) -> Change:

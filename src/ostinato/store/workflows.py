@@ -5,39 +5,19 @@ is kept: a version is read once, however many steps run by it.
 """
 
 import json
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from ostinato.core.errors import Conflict, NotFound, StoreUnavailable
-from ostinato.core.model import Event, Luck
-from ostinato.core.workflow import Graph, read_graph
+from ostinato.core.model import Event, Execution, Luck
+from ostinato.core.workflow import Graph
 from ostinato.store import rows
 from ostinato.store.database import Database, Duplicate, Tx
+from ostinato.store.graphs import WORKFLOW, Graphs, WorkflowRow, find
 
 TRIES: Final = 5  # two processes that race for one id: one of them looks again
-KNOWN: Final = 1000  # parsed graphs
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowRow:
-    """A workflow, at its newest version."""
-
-    id: int
-    name: str
-    description: str
-    version: int
-    nodes: str
-    inactive_at: datetime | None
-    declared: str | None
-    created_at: datetime
-    updated_at: datetime
-
-    @property
-    def active(self) -> bool:
-        return self.inactive_at is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,45 +29,6 @@ class NewWorkflow:
     description: str = ""
     active: bool = True
     declared: str | None = None
-
-
-WORKFLOW: Final = rows.Shape(WorkflowRow)
-
-
-class Graphs:
-    """Parsed graphs, by workflow and version."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, int], Graph] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def of(self, tx: Tx, workflow: int, version: int) -> Graph:
-        """The graph that a run began with."""
-        with self._lock:
-            known = self._known.get((workflow, version))
-        if known is not None:
-            return known
-        row = tx.row("workflow_version", number=workflow, workflow_version=version)
-        if row is None:
-            raise NotFound(f"There is no version {version} of the workflow {workflow}.")
-        return self.keep(workflow, version, row[0])
-
-    def keep(self, workflow: int, version: int, nodes: str) -> Graph:
-        graph = read_graph(json.loads(nodes))
-        with self._lock:
-            self._known[workflow, version] = graph
-            if len(self._known) > KNOWN:
-                self._known.popitem(last=False)
-        return graph
-
-
-def find(tx: Tx, ref: int | str) -> WorkflowRow | None:
-    """A workflow by its id or its name."""
-    if isinstance(ref, int):
-        row = tx.row("workflow_by_id", number=ref)
-    else:
-        row = tx.row("workflow_by_name", name=ref)
-    return None if row is None else WORKFLOW.of(row)
 
 
 class Workflows:
@@ -109,6 +50,11 @@ class Workflows:
     def version(self, workflow: int, version: int) -> Graph:
         with self._database.read() as tx:
             return self.graphs.of(tx, workflow, version)
+
+    def steps_of(self, job_id: UUID, number: int) -> list[Execution]:
+        """The attempts at the steps of a run that have ended, the first first."""
+        with self._database.read() as tx:
+            return [rows.EXECUTION.of(row) for row in tx.rows("steps_of", job=job_id, number=number)]
 
     def add(self, wanted: NewWorkflow, now: datetime, by: str) -> WorkflowRow:
         """Make one. The name must be free: Conflict."""

@@ -247,6 +247,11 @@ class Context:
         return self.live.attempt
 
     @property
+    def step(self) -> str:
+        """The node of the workflow that it is a step of; empty outside workflows."""
+        return self.live.step
+
+    @property
     def execution_number(self) -> int:
         """How many executions the job has had, this one included."""
         return self.live.execution_number
@@ -259,7 +264,8 @@ class Context:
     @property
     def occurrence_key(self) -> str:
         """The same for every attempt: send it along to make an effect idempotent."""
-        return f"sched-{self.live.job_id}-n{self.live.number}"
+        key = f"sched-{self.live.job_id}-n{self.live.number}"
+        return f"{key}-{self.live.step}" if self.live.step else key
 
     @property
     def execution_key(self) -> str:

@@ -48,6 +48,7 @@ class ExecutionAnswer(BaseModel):
     worker: UUID | None
     version: int | None
     key: str
+    step: str | None = Field(description="The node of a workflow that it is a step of.")
 
     @classmethod
     def of(cls, view: ExecutionView) -> "ExecutionAnswer":
@@ -61,7 +62,7 @@ class ExecutionAnswer(BaseModel):
             error_kind=view.error_kind, error_message=view.error,
             stack_trace=view.traceback, result=view.result, progress=view.progress, metadata=dict(view.metadata or {}),
             waits_for=view.waits_for, cancel_asked_at=view.cancel_asked_at, worker=view.worker_id,
-            version=view.version, key=view.key,
+            version=view.version, key=view.key, step=view.step or None,
         )  # fmt: skip
 
 

@@ -1,17 +1,27 @@
 """Workflows, in and out."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ostinato.scheduler import JobView
+from ostinato.scheduler.runs import RunView, StepView
 from ostinato.scheduler.workflows import WorkflowView
+from ostinato.wire.executions import ExecutionAnswer
 from ostinato.wire.words import Switch, Text, Words
 
 Nodes = list[dict[str, Any]]
+STEP_STATES: Final[list[JsonValue]] = [
+    "waiting",
+    "queued",
+    "running",
+    "completed",
+    "failed",
+    "cancelled",
+    "skipped",
+]
 
 
 class WorkflowBody(Words):
@@ -103,4 +113,37 @@ class EventAnswer(BaseModel):
     started: list[Started]
 
 
-EventData = Mapping[str, Any]
+class StepAnswer(BaseModel):
+    """A node of a run, and its attempts so far."""
+
+    id: str
+    task: str
+    after: list[str]
+    state: str = Field(json_schema_extra={"enum": STEP_STATES})
+    because: str | None = Field(description="Why it was skipped.")
+    attempts: list[ExecutionAnswer]
+
+    @classmethod
+    def of(cls, view: StepView) -> Self:
+        return cls(
+            id=view.id, task=view.task, after=list(view.after), state=view.state, because=view.because or None,
+            attempts=[ExecutionAnswer.of(each) for each in view.attempts],
+        )  # fmt: skip
+
+
+class RunAnswer(BaseModel):
+    """A run of a workflow with its steps, by the version that it began with."""
+
+    run: ExecutionAnswer
+    workflow_id: int | None
+    name: str
+    version: int | None
+    trigger: str | None
+    steps: list[StepAnswer]
+
+    @classmethod
+    def of(cls, view: RunView) -> Self:
+        return cls(
+            run=ExecutionAnswer.of(view.run), workflow_id=view.workflow, name=view.name, version=view.version,
+            trigger=view.trigger, steps=[StepAnswer.of(step) for step in view.steps],
+        )  # fmt: skip

@@ -38,12 +38,13 @@ from ostinato.core.lifecycle.commands import (
 )
 from ostinato.core.lifecycle.firing import Dealt, fire, rewind
 from ostinato.core.lifecycle.plain import Plain, may_be_plain, plain
-from ostinato.core.lifecycle.settling import settle
+from ostinato.core.lifecycle.settling import Flow, settle, time_out_run
 from ostinato.core.lifecycle.status import next_run_at, status
 
 __all__ = [
     "ALLOWED",
     "Dealt",
+    "Flow",
     "Plain",
     "allowed",
     "cancel",
@@ -64,4 +65,5 @@ __all__ = [
     "run",
     "settle",
     "status",
+    "time_out_run",
 ]

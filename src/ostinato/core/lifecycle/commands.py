@@ -21,15 +21,18 @@ from ostinato.core.model import (
     Json,
     Live,
     Luck,
+    Result,
     SkipReason,
     Status,
     WaitsFor,
 )
 from ostinato.core.outcome import Cancelled, Interrupted
 from ostinato.core.schedule import Once, to_json
+from ostinato.core.workflow.state import begun_anew
 
 ALIVE = (Status.PENDING, Status.SCHEDULED, Status.QUEUED, Status.RUNNING)
 ENDED = (Status.COMPLETED, Status.FAILED)
+FORCED = "ended by hand; its thread may still run"
 
 
 def pause(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
@@ -38,7 +41,7 @@ def pause(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = 
     draft = Draft(job, lives, now, luck, by)
     draft.facts.paused_at = draft.facts.updated_at = now
     draft.facts.next_due_at = None
-    for live in [live for live in lives if not live.running]:
+    for live in [live for live in draft.occurrences() if not live.running]:
         if draft.recurring:
             draft.withdraw(live, SkipReason.PAUSED)
         else:
@@ -108,7 +111,7 @@ def edit(
     draft.definition = wanted
     facts.version += 1
     facts.updated_at = now
-    for live in [live for live in draft.lives.values() if not live.running]:
+    for live in [live for live in draft.occurrences() if not live.running]:
         _follow(draft, live)
     old, new = _differences(before, wanted)
     draft.tell("job.edited", version=facts.version, anchor=facts.anchor, before=old, after=new)
@@ -116,11 +119,18 @@ def edit(
 
 
 def retry(
-    job: Job, lives: Sequence[Live], last: Execution | None, now: datetime, luck: Luck, by: str = ""
+    job: Job,
+    lives: Sequence[Live],
+    last: Execution | None,
+    now: datetime,
+    luck: Luck,
+    by: str = "",
+    from_start: bool = False,
 ) -> Change:
     """Go on with the failed occurrence: the same number, the next attempt, a fresh budget, at once.
 
-    `last` is the newest failed occurrence, as its last attempt left it; of the schedule's, if that recurs.
+    A workflow goes on from the steps that have not completed, or, if that is asked for, from the start. `last` is
+    the newest failed occurrence, as its last attempt left it; of the schedule's, if that recurs.
     """
     _require(job, "retried", status(job, lives), (Status.FAILED,))
     if last is None:
@@ -130,6 +140,8 @@ def retry(
     _reopen(facts, now)
     facts.ended_as = facts.period_start = None
     facts.period_failures = 0
+    if from_start:
+        last = replace(last, checkpoint=begun_anew(last.checkpoint))
     draft.queue_again(last, now, RUN_SLOT, failures=0, losses=0)
     course.skip_gap(draft, SkipReason.FAILED)
     course.name_next(draft, now)
@@ -177,14 +189,31 @@ def cancel_execution(
 ) -> Change:
     """Stop one execution. `force` ends the record of one that cannot be stopped; its late result is refused."""
     draft = Draft(job, lives, now, luck, by)
-    if live.running and not force:
+    live = draft.run_of(live) or live if live.step else live
+    if live.waits_for is WaitsFor.STEPS:
+        _cancel_run(draft, live, force)
+    elif live.running and not force:
         draft.ask_to_stop(live)
         draft.tell("execution.cancel_asked", live.id)
     else:
-        note = "ended by hand; its thread may still run" if live.running else ""
+        note = FORCED if live.running else ""
         settling.come_to(draft, live, Cancelled(by, note))
         draft.tell("execution.cancelled", live.id, force=force)
     return draft.change()
+
+
+def _cancel_run(draft: Draft, run: Live, force: bool) -> None:
+    """A workflow is cancelled whole, by the id of its run or of a step; it ends when its steps have stopped."""
+    draft.stop(run)
+    for step in draft.steps_of(run) if force else ():
+        draft.end(step, Result.CANCELLED, error=("Cancelled", FORCED, None), by=draft.by)
+    if force and run.id in draft.lives:
+        draft.end(draft.lives[run.id], Result.CANCELLED, error=("Cancelled", FORCED, None), by=draft.by)
+    if run.id in draft.lives:
+        draft.tell("execution.cancel_asked", run.id)
+    else:
+        settling.cancelled(draft)
+        draft.tell("execution.cancelled", run.id, force=force)
 
 
 def release(job: Job, lives: Sequence[Live], live: Live, now: datetime, luck: Luck, by: str = "") -> Change:
@@ -241,9 +270,9 @@ def _resume_schedule(draft: Draft) -> None:
 
 
 def _stop_everything(draft: Draft) -> None:
-    for live in list(draft.lives.values()):
-        if live.worker_id is not None:
-            draft.ask_to_stop(live)
+    for live in draft.occurrences():
+        if live.running:
+            draft.stop(live)
         else:
             draft.withdraw(live, None)
     course.close_gap(draft)

@@ -128,6 +128,15 @@ class Draft:
         """The live rows that stand for an occurrence (a workflow's steps do not)."""
         return [live for live in self.lives.values() if live.slot is not None]
 
+    def run_of(self, step: Live) -> Live | None:
+        """The run of a workflow that a step belongs to."""
+        found = (live for live in self.occurrences() if live.number == step.number)
+        return next((live for live in found if live.waits_for is WaitsFor.STEPS), None)
+
+    def steps_of(self, run: Live) -> list[Live]:
+        """The live steps of a run."""
+        return [live for live in self.lives.values() if live.step and live.number == run.number]
+
     def waiting(self) -> Live | None:
         """Who has the waiting place."""
         return next((live for live in self.lives.values() if live.slot == WAITING_PLACE), None)
@@ -172,6 +181,39 @@ class Draft:
             **{"failures": ended.failures, "losses": ended.losses} | carried,
         )  # fmt: skip
 
+    def queue_step(self, run: Live, step: str, task: str, args: str | None, attempt: int) -> Live:
+        """An attempt at a step of a run; it has no slot, and counts as the run's own execution."""
+        live = Live(
+            id=self.luck.id(self.now), job_id=self.id, number=run.number, attempt=attempt,
+            execution_number=run.execution_number, asked=run.asked, due_at=run.due_at, run_at=self.now,
+            queued_at=self.now, queue=run.queue, priority=run.priority, task=task, step=step, slot=None, args=args,
+        )  # fmt: skip
+        self.lives[live.id] = self._add[live.id] = live
+        return live
+
+    def queue_step_again(self, ended: Execution, run_at: datetime, failures: int, losses: int) -> None:
+        """The next attempt at a step."""
+        live = Live(
+            id=self.luck.id(self.now), job_id=self.id, number=ended.number, attempt=ended.attempt + 1,
+            execution_number=ended.execution_number, asked=ended.asked, due_at=ended.due_at, run_at=run_at,
+            queued_at=self.now, queue=ended.queue, priority=self.definition.priority, task=ended.task,
+            step=ended.step, slot=None, waits_for=WaitsFor.TIME if run_at > self.now else None, args=ended.args,
+            checkpoint=ended.checkpoint, releases=ended.releases, failures=failures, losses=losses,
+        )  # fmt: skip
+        self.lives[live.id] = self._add[live.id] = live
+
+    def hand_back(self, live: Live, run_at: datetime) -> None:
+        """The same attempt, queued again, nothing spent."""
+        changed = {
+            "run_at": run_at, "worker_id": None, "started_at": None, "version": None, "progress": None,
+            "fence": live.fence + 1, "releases": live.releases + 1,
+        }  # fmt: skip
+        if live.step:  # a pause does not hold the steps of a run in progress
+            waits_for = WaitsFor.TIME if run_at > self.now else None
+            self.alter(replace(live, **changed, waits_for=waits_for))  # type: ignore[arg-type]
+        else:
+            self.requeue(live, **changed)
+
     def alter(self, live: Live) -> None:
         """Change a live row."""
         self.lives[live.id] = live
@@ -188,6 +230,21 @@ class Draft:
     def ask_to_stop(self, live: Live) -> None:
         if live.cancel_asked_at is None:
             self.alter(replace(live, cancel_asked_at=self.now, cancel_by=self.by))
+
+    def stop(self, live: Live) -> None:
+        """Ask what runs to stop. A workflow of which no step runs ends with that."""
+        self.stop_steps(live)
+        if live.waits_for is WaitsFor.STEPS and not self.steps_of(live):
+            self.end(self.lives[live.id], Result.CANCELLED, by=self.by)
+
+    def stop_steps(self, run: Live) -> None:
+        """Ask a run to stop, and its steps with it: those that wait are taken back."""
+        self.ask_to_stop(run)
+        for step in self.steps_of(run) if run.waits_for is WaitsFor.STEPS else ():
+            if step.worker_id is not None:
+                self.ask_to_stop(step)
+            else:
+                self.end(step, Result.CANCELLED, by=self.by)
 
     # -- the record
 

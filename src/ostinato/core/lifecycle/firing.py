@@ -231,7 +231,7 @@ def _make_way(draft: Draft, others: Sequence[Live]) -> int | None:
         return None
     for live in others:
         if live.running:
-            draft.ask_to_stop(live)
+            draft.stop(live)
         else:
             draft.withdraw(live, SkipReason.OVERLAP)
     return WAITING_PLACE if draft.occurrences() else RUN_SLOT

@@ -1,10 +1,11 @@
 """Ending an execution with an outcome: history, counters, the next attempt and the next time, in one step."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ostinato.core import retry
-from ostinato.core.lifecycle import course
+from ostinato.core.lifecycle import course, steps
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.model import (
     MAX_LOSSES,
@@ -18,23 +19,79 @@ from ostinato.core.model import (
     Result,
     SkipReason,
 )
-from ostinato.core.outcome import Cancelled, Completed, Deferred, Failed, Interrupted, Lost, Outcome, TimedOut
+from ostinato.core.outcome import (
+    Begun,
+    Cancelled,
+    Completed,
+    Deferred,
+    Error,
+    Failed,
+    Interrupted,
+    Lost,
+    Outcome,
+    TimedOut,
+)
 from ostinato.core.policy import OnLost, WhenExhausted
+from ostinato.core.workflow import Graph, Origin, RunState
 
 LEAST_DEFERRAL = timedelta(seconds=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The workflow that an execution is part of, as far as it is wanted; `flaw` says why it cannot begin."""
+
+    graph: Graph | None = None
+    state: RunState | None = None
+    origin: Origin | None = None
+    flaw: str = ""
+
+
+NO_FLOW = Flow()
+
+
 def settle(
-    job: Job, lives: Sequence[Live], live: Live, outcome: Outcome, now: datetime, luck: Luck, by: str = ""
+    job: Job,
+    lives: Sequence[Live],
+    live: Live,
+    outcome: Outcome,
+    now: datetime,
+    luck: Luck,
+    by: str = "",
+    flow: Flow = NO_FLOW,
 ) -> Change:
-    """What a running execution came to. `lives` are all live rows of the job, this one included."""
+    """What a running execution came to. `lives` are all live rows of the job, this one included.
+
+    `flow` is the workflow it is part of: wanted for what became of a step, and for a run that begins.
+    """
     draft = Draft(job, lives, now, luck, by)
-    come_to(draft, live, outcome)
+    come_to(draft, live, outcome, flow)
     return draft.change()
 
 
-def come_to(draft: Draft, live: Live, outcome: Outcome) -> None:
+def time_out_run(job: Job, lives: Sequence[Live], run: Live, now: datetime, luck: Luck) -> Change:
+    """The run of a workflow has taken longer than its job allows."""
+    draft = Draft(job, lives, now, luck)
+    over = steps.time_out(draft, run)
+    if over is not None:
+        _end(draft, *over)
+    return draft.change()
+
+
+def come_to(draft: Draft, live: Live, outcome: Outcome, flow: Flow = NO_FLOW) -> None:
     """One way to end, for workers and for people."""
+    if live.step:
+        over = steps.came_to(draft, live, outcome, flow.graph)
+    elif isinstance(outcome, Begun):
+        over = _begun(draft, live, flow)
+    else:
+        over = live, outcome
+    if over is not None:
+        _end(draft, *over)
+
+
+def _end(draft: Draft, live: Live, outcome: Outcome) -> None:
+    """What an attempt at an occurrence came to; of a workflow, the whole run."""
     match outcome:
         case Interrupted():
             _hand_back(draft, live, live.run_at)
@@ -45,7 +102,7 @@ def come_to(draft: Draft, live: Live, outcome: Outcome) -> None:
             _succeeded(draft, live)
         case Cancelled(by, note):
             draft.end(live, Result.CANCELLED, error=("Cancelled", note, None), by=by)
-            _cancelled(draft)
+            cancelled(draft)
         case Failed(error, retry_in, final):
             ended = draft.end(live, Result.FAILED, error=(error.kind, error.message, error.traceback))
             final = final or error.kind in draft.definition.policies.backoff.never_retry
@@ -60,6 +117,14 @@ def come_to(draft: Draft, live: Live, outcome: Outcome) -> None:
             _lost(draft, live, ended)
 
 
+def _begun(draft: Draft, live: Live, flow: Flow) -> tuple[Live, Outcome] | None:
+    if _stopped(draft, live):
+        return live, Cancelled(live.cancel_by)
+    if flow.graph is None or flow.state is None or flow.origin is None:
+        return live, Failed(Error("NoMatchingTrigger", flow.flaw))
+    return steps.begin(draft, live, flow.graph, flow.state, flow.origin)
+
+
 # -- released
 
 
@@ -67,15 +132,12 @@ def _hand_back(draft: Draft, live: Live, run_at: datetime) -> None:
     """The same attempt, queued again, nothing spent."""
     if _stopped(draft, live):
         draft.end(live, Result.CANCELLED, by=live.cancel_by)
-        _cancelled(draft)
+        cancelled(draft)
     elif draft.recurring and draft.held_by_pause(live):
         draft.withdraw(live, SkipReason.PAUSED)
         course.go_on(draft)
     else:
-        draft.requeue(
-            live, run_at=run_at, worker_id=None, started_at=None, version=None, progress=None,
-            fence=live.fence + 1, releases=live.releases + 1,
-        )  # fmt: skip
+        draft.hand_back(live, run_at)
 
 
 # -- succeeded
@@ -181,12 +243,12 @@ def _exhausted(draft: Draft, live: Live, resets: bool = True) -> None:
 def _given_up(draft: Draft, live: Live) -> None:
     """The occurrence ends without success, because somebody wanted it so."""
     if live.cancel_asked_at is not None:
-        _cancelled(draft)
+        cancelled(draft)
     else:
         course.go_on(draft)
 
 
-def _cancelled(draft: Draft) -> None:
+def cancelled(draft: Draft) -> None:
     """By hand, and never retried: a recurring job goes on, a run-once is then cancelled itself."""
     over = draft.facts.ended_as is not None
     if draft.its_time_has_come and not over and not draft.gone and not draft.occurrences():

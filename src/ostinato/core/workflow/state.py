@@ -3,14 +3,13 @@
 Only what other nodes refer to is kept of what the steps returned; the results themselves stand in history.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from ostinato.core.payload import decode, encode
-
-MOST = 4 * 1024 * 1024  # bytes of what is referred to, of all steps together
 
 
 class StepState(StrEnum):
@@ -47,7 +46,7 @@ class RunState:
 
     def write(self) -> str:
         kept: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        return encode({name: each for name, each in kept.items() if each}, "checkpoint", MOST)
+        return json.dumps({name: each for name, each in kept.items() if each}, ensure_ascii=False)
 
 
 def attempts_of(text: str | None) -> Mapping[str, int]:

@@ -89,7 +89,7 @@ SELECT result, count(*) FROM {executions} WHERE job_id = :job AND step = '' GROU
 -- name: durations_of
 -- How long the newest completed runs of a job took, in microseconds.
 SELECT finished_at - started_at FROM {executions}
-WHERE job_id = :job AND result = 'completed' AND started_at IS NOT NULL
+WHERE job_id = :job AND step = '' AND result = 'completed' AND started_at IS NOT NULL
 ORDER BY number DESC LIMIT :limit
 
 -- name: dealt_times
@@ -103,14 +103,15 @@ SELECT id, job_id, reason, first_due_at, last_due_at, count, recorded_at, in_the
 WHERE job_id = :job AND last_due_at >= :since ORDER BY last_due_at
 
 -- name: nth_newest
--- The newest execution of a job that is beyond the `kept` newest ones.
-SELECT number, attempt FROM {executions} WHERE job_id = :job ORDER BY number DESC, attempt DESC LIMIT 1 OFFSET :kept
+-- The newest execution of a job that is beyond the `kept` newest ones. Steps go with their runs.
+SELECT number, attempt FROM {executions} WHERE job_id = :job AND step = '' ORDER BY number DESC, attempt DESC LIMIT 1 OFFSET :kept
 
 -- name: prunable
 -- Executions of a job up to that one that ended before an instant, the oldest first.
 SELECT id FROM {executions}
-WHERE job_id = :job AND (number, attempt) <= (CAST(:number AS {bigint}), CAST(:attempt AS {bigint}))
-  AND finished_at < :before
+WHERE job_id = :job AND finished_at < :before
+  AND number <= CAST(:number AS {bigint}) AND (number < CAST(:number AS {bigint})
+    OR (step = '' AND attempt <= CAST(:attempt AS {bigint})))
 ORDER BY number, attempt LIMIT :limit
 
 -- name: delete_executions

@@ -22,8 +22,8 @@ UPDATE {limits} SET recent = :recent, until = :until WHERE key = :key
 DELETE FROM {limits} WHERE until < :now AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.limit_key = {limits}.key)
 
 -- name: active_of_limit
--- How many of a key may start, or run.
-SELECT count(*) FROM {live} WHERE limit_key = :key AND waits_for IS NULL
+-- How many of a key may start, or run; a workflow that waits for its steps runs.
+SELECT count(*) FROM {live} WHERE limit_key = :key AND (waits_for IS NULL OR waits_for = 'steps')
 
 -- name: waiting_for_limit
 -- Who is next.

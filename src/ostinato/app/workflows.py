@@ -1,0 +1,254 @@
+"""Workflows in Python: a function that says which steps there are.
+
+    @app.workflow
+    def report(flow):
+        rows = flow.step(extract, region=flow.payload["region"])
+        flow.step(send_email, to="ops@example.org", count=rows.result["count"])
+
+The function is called once, when it is declared, and runs nothing: it draws the graph. `rows.result["count"]` stands
+for what will be there. A step comes after those it refers to; others run side by side.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from ostinato.app.handle import Handle
+from ostinato.app.options import JOB_OPTIONS, JobOptions, check_names, has_schedule
+from ostinato.core.errors import Invalid
+from ostinato.core.workflow import TriggerKind, read_graph
+from ostinato.core.workflow.references import PART, REF
+from ostinato.task import Task
+
+if TYPE_CHECKING:
+    from ostinato.app.app import Ostinato
+
+Node = dict[str, Any]
+
+
+class Reference:
+    """What a step returns, or a trigger brings, before it is there: to be handed to steps, or compared."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __getitem__(self, key: str | int) -> "Reference":
+        if not PART.fullmatch(str(key)):
+            raise Invalid(f"{key!r} cannot be referred to: hand over {self._text} as a whole.")
+        return Reference(f"{self._text}.{key}")
+
+    def __repr__(self) -> str:
+        return f"<Reference {self._text}>"
+
+    def __iter__(self) -> Iterator[Any]:
+        raise Invalid(f"{self._text} is not there yet: a workflow only says what is to be done with it.")
+
+    def __bool__(self) -> bool:
+        raise Invalid(f"{self._text} is not there yet: say using(when=…) for what depends on it.")
+
+    def __eq__(self, other: object) -> "Condition":  # type: ignore[override]
+        return self._compared("==", other)
+
+    def __ne__(self, other: object) -> "Condition":  # type: ignore[override]
+        return self._compared("!=", other)
+
+    def __lt__(self, other: object) -> "Condition":
+        return self._compared("<", other)
+
+    def __le__(self, other: object) -> "Condition":
+        return self._compared("<=", other)
+
+    def __gt__(self, other: object) -> "Condition":
+        return self._compared(">", other)
+
+    def __ge__(self, other: object) -> "Condition":
+        return self._compared(">=", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _compared(self, sign: str, other: object) -> "Condition":
+        right = other._text if isinstance(other, Reference) else json.dumps(other)
+        return Condition(f"{self._text} {sign} {right}")
+
+    @property
+    def text(self) -> str:
+        return self._text
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What `using(when=…)` takes: `rows.result["count"] > 0`; joined by & and |."""
+
+    text: str
+
+    def __and__(self, other: "Condition") -> "Condition":
+        return Condition(f"({self.text}) and ({other.text})")
+
+    def __or__(self, other: "Condition") -> "Condition":
+        return Condition(f"({self.text}) or ({other.text})")
+
+    def __invert__(self) -> "Condition":
+        return Condition(f"not ({self.text})")
+
+    def __bool__(self) -> bool:
+        raise Invalid("This is decided when the workflow runs: say using(when=…), and join by & and |.")
+
+
+@dataclass(frozen=True, slots=True)
+class StepOf:
+    """A step of a workflow, as others refer to it."""
+
+    id: str
+
+    @property
+    def result(self) -> Reference:
+        """What it returns."""
+        return Reference(f"{self.id}.result")
+
+
+class StepOptions(TypedDict, total=False):
+    """What `using` may say about a step."""
+
+    id: str
+    after: StepOf | list[StepOf]
+    retries: int
+    retry_delay: str | float
+    timeout: str | float
+    when: Condition | Reference | str
+
+
+class Flow:
+    """Draws the graph of one workflow."""
+
+    def __init__(self, nodes: list[Node], options: StepOptions | None = None) -> None:
+        self._nodes, self._options = nodes, options or StepOptions()
+
+    @property
+    def payload(self) -> Reference:
+        """What the trigger brings."""
+        return Reference("payload")
+
+    @property
+    def trigger(self) -> Reference:
+        """What there is to say about the trigger: `flow.trigger["timestamp"]`."""
+        return Reference("trigger")
+
+    def using(self, **options: Unpack[StepOptions]) -> "Flow":
+        """How the next step is done: `flow.using(retries=2, timeout="5m").step(extract)`."""
+        for name in options:
+            if name not in StepOptions.__annotations__:
+                raise Invalid(
+                    f"There is no {name}= for a step; there are {', '.join(StepOptions.__annotations__)}."
+                )
+        return Flow(self._nodes, options)
+
+    def step(self, task: Task[..., Any] | str, /, **args: Any) -> StepOf:
+        """A task, with its arguments; references among them are resolved when it is queued."""
+        written = _written(args)
+        name = task if isinstance(task, str) else task.name
+        if not isinstance(task, str):
+            task.arguments(written)  # Invalid if they do not fit
+        options = dict(self._options)
+        when, after = options.pop("when", None), options.pop("after", [])
+        explicit = [after] if isinstance(after, StepOf) else list(after)  # type: ignore[call-overload]
+        node: Node = {"id": options.pop("id", self._free(name)), "task": name, **options}
+        if written:
+            node["args"] = written
+        if when is not None:
+            node["when"] = when if isinstance(when, str) else when.text  # type: ignore[attr-defined]
+        before = dict.fromkeys([*(step.id for step in explicit), *self._referred(node)])
+        if before:
+            node["after"] = list(before)
+        self._nodes.append(node)
+        return StepOf(node["id"])
+
+    def _referred(self, node: Node) -> Iterator[str]:
+        """The steps that a node refers to."""
+        said = json.dumps([node.get("args"), node.get("when")])
+        for other in self._nodes:
+            if re.search(rf"(?<![\w.-]){re.escape(other['id'])}\.result\b", said):
+                yield other["id"]
+
+    def _free(self, task: str) -> str:
+        taken = {node["id"] for node in self._nodes}
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", task)[:90]
+        name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
+        return next(
+            each for n in range(1, len(taken) + 2) if (each := name if n == 1 else f"{name}_{n}") not in taken
+        )
+
+
+class AppWorkflow:
+    """A workflow that the code of an app declares."""
+
+    def __init__(self, app: "Ostinato", name: str, nodes: list[Node], description: str) -> None:
+        self._app, self.name, self.nodes, self.description = app, name, nodes, description
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name}>"
+
+    def run(self, **payload: Any) -> Handle:
+        """Start it now, with this payload."""
+        self.apply()
+        return self._app.handle(self._app.scheduler.workflows.run(self.name, payload).id)
+
+    def apply(self) -> None:
+        """Make it, or bring it in line with the code."""
+        self._app.scheduler.workflows.declare(self.name, self.nodes, self.description)
+
+
+class Workflows:
+    """Those that an app declares, by name."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, AppWorkflow] = {}
+
+    def add(self, workflow: AppWorkflow) -> AppWorkflow:
+        if workflow.name in self._known:
+            raise Invalid(f"Two workflows of this app are called {workflow.name!r}; give one another name=.")
+        self._known[workflow.name] = workflow
+        return workflow
+
+    def __iter__(self) -> Iterator[AppWorkflow]:
+        return iter(self._known.values())
+
+
+def drawn(
+    app: "Ostinato", function: Callable[[Flow], object], on: Sequence[str], options: JobOptions
+) -> AppWorkflow:
+    """The workflow that a function draws; Invalid, with the place, if it is none."""
+    check_names(options, JOB_OPTIONS)
+    name = options.get("name") or str(getattr(function, "__name__", ""))
+    scheduled = has_schedule(options)
+    if strange := next((option for option in options if option != "name" and not scheduled), None):
+        raise Invalid(f"{strange}= needs a schedule: say every= or cron= too.")
+    nodes: list[Node] = [
+        {"id": f"on_{i}", "type": TriggerKind.EVENT.value, "event": kind} for i, kind in enumerate(on)
+    ]
+    if on and scheduled:
+        nodes.append({"id": "by_schedule", "type": TriggerKind.SCHEDULE.value})
+    function(Flow(nodes))
+    try:
+        read_graph(nodes)
+    except Invalid as error:
+        raise Invalid(f"The workflow {name!r} cannot be: {error}") from None
+    return AppWorkflow(app, name, nodes, (function.__doc__ or "").strip())
+
+
+def _written(value: Any) -> Any:
+    """A value with its references as they are stored."""
+    match value:
+        case Reference():
+            return {REF: value.text}
+        case StepOf():
+            return {REF: value.result.text}
+        case dict():
+            return {key: _written(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_written(each) for each in value]
+        case _:
+            return value

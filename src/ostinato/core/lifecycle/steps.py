@@ -1,0 +1,286 @@
+"""The steps of a workflow: from the beginning of a run to its end.
+
+A run is a live row of its job that nobody holds: it waits for its steps, keeps the job's slot, and remembers in its
+checkpoint how far it is. A step is a live row of its own, without a slot, with the run's number and its node's name,
+claimed and settled like any other. Settling one queues those that come after it; when no step is live any more, the
+run is over, and what it came to is settled as any outcome is: counters, retries and the schedule go by the run alone.
+
+    claimed ──► Begun ──► waits for its steps ──► step settled ──► successors queued, or skipped
+                                    ▲                   │
+                                    └───────────────────┴─ none live any more ──► Completed, Failed, TimedOut, Cancelled
+
+What has failed blocks only what comes after it: other branches go on. The next attempt of a run, whoever asked for
+it, goes on with what has not completed, by the graph that the run began with; what has completed is not run again.
+A run in progress finishes when its job is paused, as every run does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from ostinato.core import retry
+from ostinato.core.errors import Invalid
+from ostinato.core.lifecycle.draft import Draft
+from ostinato.core.model import MAX_LOSSES, Execution, Live, Result, WaitsFor
+from ostinato.core.outcome import (
+    Cancelled,
+    Completed,
+    Deferred,
+    Error,
+    Failed,
+    Interrupted,
+    Lost,
+    Outcome,
+    TimedOut,
+)
+from ostinato.core.payload import decode, encode
+from ostinato.core.policy import OnLost
+from ostinato.core.retry import Backoff
+from ostinato.core.workflow import SCHEDULE, Graph, Origin, RunState, Step, StepState, matching_trigger
+from ostinato.core.workflow.references import PAYLOAD, TRIGGER, Unresolved, look_up, resolved
+from ostinato.core.workflow.state import attempts_of
+
+LEAST_DEFERRAL: Final = timedelta(seconds=1)
+RECORDED: Final[Mapping[type[Outcome], Result]] = {
+    Completed: Result.COMPLETED, Failed: Result.FAILED, TimedOut: Result.TIMED_OUT, Lost: Result.LOST,
+}  # fmt: skip
+PASSED: Final = (StepState.COMPLETED, StepState.SKIPPED)
+
+Over = tuple[Live, Outcome] | None  # the run, and what it came to, when that is known
+
+
+# -- the beginning
+
+
+def begin(draft: Draft, run: Live, graph: Graph, state: RunState, origin: Origin) -> Over:
+    """A worker has let go of a run: queue its first steps, or those that an earlier attempt has left."""
+    try:
+        trigger = matching_trigger(graph, state.name, origin.event, origin.trigger)
+    except Invalid as error:
+        return run, Failed(Error("NoMatchingTrigger", str(error)))
+    if not state.states:
+        state.attempts = dict(attempts_of(run.checkpoint))
+        _remember_trigger(draft, run, graph, state, origin)
+    done = [name for name, each in state.states.items() if each is StepState.COMPLETED]
+    state.states, state.errors, state.timed_out = dict.fromkeys(done, StepState.COMPLETED), {}, False
+    for each in graph.triggers:
+        state.states[each.id] = StepState.COMPLETED if each.id == trigger else StepState.SKIPPED
+    waiting = replace(
+        run, worker_id=None, waits_for=WaitsFor.STEPS, checkpoint=state.write(), progress=None
+    )  # its fence stays: who comes with it holds nothing any more
+    draft.alter(waiting)
+    return _go_on(draft, waiting, graph, state)
+
+
+def _remember_trigger(draft: Draft, run: Live, graph: Graph, state: RunState, origin: Origin) -> None:
+    about: dict[str, Any] = {
+        "kind": origin.event, "payload": origin.payload, "timestamp": draft.now.isoformat(),
+        "due_at": run.due_at.isoformat(),
+    }  # fmt: skip
+    if origin.event == SCHEDULE:
+        name = draft.definition.name or draft.definition.key or draft.definition.task
+        about |= {
+            "scheduled_job_id": str(draft.id), "scheduled_job_name": name, "repeat_number": draft.facts.repeats_done,
+        }  # fmt: skip
+    roots = {PAYLOAD: origin.payload, TRIGGER: about} | {each.id: about for each in graph.triggers}
+    for root, value in roots.items():
+        _remember(state, graph, root, value)
+
+
+def _remember(state: RunState, graph: Graph, root: str, value: Any, skip: int = 0) -> None:
+    """Keep what others refer to. What is not there is not kept."""
+    for reference in graph.references.get(root, ()):
+        try:
+            state.values[reference.text] = look_up(value, reference.path[skip:])
+        except Unresolved:
+            state.values.pop(reference.text, None)
+
+
+# -- one step
+
+
+def came_to(draft: Draft, live: Live, outcome: Outcome, graph: Graph | None) -> Over:
+    """What a step came to; and what its run came to, if that is over with it."""
+    run = draft.run_of(live)
+    state = None if run is None else RunState.read(run.checkpoint)
+    match outcome:
+        case Interrupted() | Deferred() if run is not None and not _stops(draft, run, state):
+            at = (
+                max(outcome.until, draft.now + LEAST_DEFERRAL)
+                if isinstance(outcome, Deferred)
+                else live.run_at
+            )
+            draft.hand_back(live, at)
+            return None
+        case Lost(note):
+            draft.tell(
+                "execution.lost", live.id, number=live.number, attempt=live.attempt, note=note, step=live.step
+            )
+    ended = draft.end(live, RECORDED.get(type(outcome), Result.CANCELLED), **_told(outcome))
+    if run is None or state is None or graph is None or live.step not in graph.step:
+        return None
+    state.attempts[live.step] = live.attempt
+    _judge(draft, run, graph.step[live.step], state, ended, outcome)
+    if isinstance(outcome, Completed):
+        value = None if outcome.result is None else decode(outcome.result, "result")
+        _remember(state, graph, live.step, value, skip=1)
+    return _go_on(draft, run, graph, state)
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Completed(result):
+            return {"value": result}
+        case Failed(error):
+            return {"error": (error.kind, error.message, error.traceback)}
+        case TimedOut(after):
+            return {"error": ("TimedOut", f"still running after {after.total_seconds():g} s", None)}
+        case Lost(note):
+            return {"error": ("Lost", note, None)}
+        case Cancelled(by, note):
+            return {"error": ("Cancelled", note, None), "by": by}
+        case _:
+            return {}
+
+
+def _judge(draft: Draft, run: Live, step: Step, state: RunState, ended: Execution, outcome: Outcome) -> None:
+    """The state of the step; or its next attempt, which leaves it open."""
+    stops = _stops(draft, run, state)
+    match outcome:
+        case Completed():
+            state.states[step.id] = StepState.COMPLETED
+        case Failed() | TimedOut() | Lost() if not stops and _again(draft, step, ended, outcome):
+            pass
+        case Failed() | TimedOut() | Lost() if not stops:
+            state.states[step.id] = StepState.FAILED
+            state.errors[step.id] = f"{ended.error_kind}: {ended.error}"[:500]
+        case _:
+            state.states[step.id] = StepState.CANCELLED
+            if isinstance(outcome, Cancelled) and not stops:  # by hand, and never retried: so is its run
+                draft.stop_steps(run)
+
+
+def _again(draft: Draft, step: Step, ended: Execution, outcome: Outcome) -> bool:
+    """Queue the next attempt of a step, if it has one."""
+    if isinstance(outcome, Lost):
+        losses = ended.losses + 1
+        if draft.definition.policies.on_lost is OnLost.FAIL or losses >= MAX_LOSSES:
+            return False
+        wait = retry.delay(_backoff(step), losses - 1, 0.5) if losses > 1 else timedelta(0)
+        wait = retry.spread_out(wait, draft.luck.fraction())
+        draft.queue_step_again(ended, draft.now + wait, ended.failures, losses)
+        return True
+    failures = ended.failures + 1
+    if failures > step.retries or (isinstance(outcome, Failed) and outcome.final):
+        return False
+    wait = retry.delay(_backoff(step), failures, draft.luck.fraction())
+    if isinstance(outcome, Failed) and outcome.retry_in is not None:
+        wait = outcome.retry_in
+    draft.queue_step_again(ended, draft.now + wait, failures, ended.losses)
+    return True
+
+
+def _backoff(step: Step) -> Backoff:
+    return Backoff() if step.retry_delay is None else Backoff(base=step.retry_delay)
+
+
+# -- the whole
+
+
+def time_out(draft: Draft, run: Live) -> Over:
+    """The run has taken too long: its steps are asked to stop, and when they have, it is over."""
+    state = RunState.read(run.checkpoint)
+    if state is None or state.timed_out or run.cancel_asked_at is not None:
+        return None
+    state.timed_out = True
+    draft.alter(replace(run, checkpoint=state.write()))
+    for step in draft.steps_of(run):
+        if step.worker_id is not None:
+            draft.ask_to_stop(step)
+        else:
+            draft.end(step, Result.CANCELLED)
+            state.states[step.step] = StepState.CANCELLED
+            state.attempts[step.step] = step.attempt
+    return None if draft.steps_of(run) else _end(draft, run, state)
+
+
+def _stops(draft: Draft, run: Live, state: RunState | None) -> bool:
+    """Nothing more is queued for it."""
+    run = draft.lives.get(run.id, run)
+    return draft.gone or run.cancel_asked_at is not None or (state is not None and state.timed_out)
+
+
+def _go_on(draft: Draft, run: Live, graph: Graph, state: RunState) -> Over:
+    """Queue what may begin, skip what may not; the run is over when nothing of it is live."""
+    if not _stops(draft, run, state):
+        for step in graph.steps:
+            _consider(draft, run, graph, step, state)
+    if draft.steps_of(run):
+        draft.alter(replace(draft.lives.get(run.id, run), checkpoint=state.write()))
+        return None
+    return _end(draft, run, state)
+
+
+def _consider(draft: Draft, run: Live, graph: Graph, step: Step, state: RunState) -> None:
+    """Steps come in order, so what is skipped here is known to those that come after it."""
+    if step.id in state.states or any(live.step == step.id for live in draft.steps_of(run)):
+        return
+    before = [state.states.get(name) for name in step.after]
+    if any(each is None for each in before):
+        return
+    if any(each not in PASSED for each in before):
+        state.states[step.id] = StepState.BLOCKED
+    elif before and StepState.COMPLETED not in before:
+        _skip(graph, step, state)
+    else:
+        _begin_step(draft, run, graph, step, state)
+
+
+def _skip(graph: Graph, step: Step, state: RunState) -> None:
+    """What it would have returned is null."""
+    state.states[step.id] = StepState.SKIPPED
+    for reference in graph.references.get(step.id, ()):
+        state.values[reference.text] = None
+
+
+def _begin_step(draft: Draft, run: Live, graph: Graph, step: Step, state: RunState) -> None:
+    attempt = state.attempts.get(step.id, -1) + 1
+    try:
+        if step.when is not None and not step.when.of(state.values):
+            _skip(graph, step, state)
+            return
+        args = encode(resolved(dict(step.args), state.values))
+    except Invalid as error:
+        _cannot_begin(draft, run, step, state, attempt, error)
+        return
+    state.attempts[step.id] = attempt
+    draft.queue_step(run, step.id, step.task, args, attempt)
+
+
+def _cannot_begin(draft: Draft, run: Live, step: Step, state: RunState, attempt: int, error: Invalid) -> None:
+    """Its args cannot be made: it fails without having begun."""
+    live = draft.queue_step(run, step.id, step.task, None, attempt)
+    kind = type(error).__name__
+    draft.end(live, Result.FAILED, error=(kind, str(error), None))
+    state.attempts[step.id], state.states[step.id] = attempt, StepState.FAILED
+    state.errors[step.id] = f"{kind}: {error}"[:500]
+
+
+def _end(draft: Draft, run: Live, state: RunState) -> Over:
+    """What the run came to, by its steps."""
+    run = replace(draft.lives[run.id], checkpoint=state.write())
+    draft.alter(run)
+    failed = [name for name, each in state.states.items() if each is StepState.FAILED]
+    if run.cancel_asked_at is not None or draft.gone:
+        return run, Cancelled(run.cancel_by)
+    if state.timed_out:
+        began = run.started_at or draft.now
+        return run, TimedOut(draft.definition.policies.timeout or draft.now - began)
+    if failed:
+        told = "; ".join(f"{name}: {state.errors.get(name, '')}" for name in failed)
+        what = f"The step {told}" if len(failed) == 1 else f"The steps {told}"
+        return run, Failed(Error("StepFailed", what))
+    if any(each is StepState.CANCELLED for each in state.states.values()):
+        return run, Cancelled(run.cancel_by)
+    return run, Completed(encode(state.states, "result"))
