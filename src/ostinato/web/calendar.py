@@ -164,8 +164,8 @@ def _at(counts: Mapping[datetime, int | None], start: datetime) -> int | None:
 
 
 def _shade(count: int, most: int) -> int:
-    """Of five; by the root, so that one full hour does not make the others look empty."""
-    return 0 if not count else max(1, round((count / most) ** 0.5 * SHADES))
+    """Of five."""
+    return -(-count * SHADES // most) if count else 0
 
 
 def _short(count: int) -> str:
