@@ -35,6 +35,17 @@ def test_a_command_is_offered_exactly_where_it_is_accepted(state, command):
             _ask(command, job, lives)
 
 
+def test_a_paused_job_that_still_runs_can_be_resumed_and_not_paused_again():
+    job = a_job(paused_at=NOW)
+    lives = [a_live(job, running=True)]
+    found = lifecycle.allowed(lifecycle.status(job, lives), is_paused=True)
+    assert "resume" in found
+    assert "pause" not in found
+    _ask("resume", job, lives)
+    with pytest.raises(Conflict):
+        _ask("pause", job, lives)
+
+
 @pytest.mark.parametrize("running", [True, False])
 def test_what_runs_or_waits_can_be_paused_and_cancelled(running):
     job = a_job()

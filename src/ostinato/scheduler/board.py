@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Final
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.metrics import Figures
 from ostinato.scheduler.pages import PAGE, Page, execution_key
 from ostinato.scheduler.views import ExecutionView, JobView
-from ostinato.store.board import Ran
+from ostinato.store.board import Course, Ran
 from ostinato.store.checkup import Checkup
 from ostinato.store.feed import is_wanted
 from ostinato.store.hours import Hour
@@ -29,7 +30,8 @@ SPARK: Final = 20  # runs beside a job in a list
 DOTS: Final = 120  # runs in the chart of one job
 RUNNING: Final = 250
 SHOWN: Final = 8
-MOST_IN_AN_HOUR: Final = 200
+MOST_IN_AN_HOUR: Final = 100
+TIMES: Final = 4  # that are told of one job in an hour
 LOOKED_THROUGH: Final = 5_000  # events, for those of some kinds
 QUARTER: Final = timedelta(minutes=15)
 COMING: Final = 48  # quarters of an hour
@@ -54,7 +56,8 @@ class Overview:
     hours: Sequence[Hour]
     figures: Figures
     alarms: Sequence[Finding]
-    running: Page[ExecutionView]
+    running: Sequence[ExecutionView]  # some of it
+    running_count: int
     failed: Sequence[ExecutionView]
     following: Sequence[JobView]  # what is due next
     coming: Sequence[tuple[datetime, int]]  # due times by the quarter of an hour
@@ -84,6 +87,14 @@ class ClockChange:
     jobs: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is to come, by stretches of time, and the clocks that jump meanwhile."""
+
+    counts: Sequence[tuple[datetime, int]]
+    changes: Sequence[ClockChange]
+
+
 class BoardDesk:
     """Questions of the dashboard."""
 
@@ -96,8 +107,9 @@ class BoardDesk:
         """How it goes, over the last while."""
         now, figures = self._clock.now(), self._store.statistics
         condition = Checkup(self._store.database).condition(now, PATIENCE, LATELY)
-        running = self._executions.search(states=["running"], limit=SHOWN)
-        failed = self._executions.search(states=["failed"], limit=SHOWN).items
+        live, count = self._store.board.running(SHOWN)
+        running = [ExecutionView.of(row) for row in live]
+        failed = [ExecutionView.of(row) for row in self._store.board.failed(SHOWN)]
         following = self.some(self._store.board.soonest(SHOWN))
         return Overview(
             counts={**dict.fromkeys(Status, 0), **self._store.search.count_by_status()},
@@ -105,12 +117,13 @@ class BoardDesk:
             figures=Figures.of(figures.counters().values(), figures.newest_runs()),
             alarms=[found for found in judge(condition, now) if found.state is not State.OK],
             running=running,
+            running_count=count,
             failed=failed,
             following=sorted(following.values(), key=lambda view: view.next_run_at or now),
-            coming=self.coming(Grid(_floor(now, QUARTER), QUARTER, COMING)),
+            coming=self.ahead(Grid(_floor(now, QUARTER), QUARTER, COMING)).counts,
             team=self._team([row for row in condition.workers if row.closed_at is None], ()),
             queues=condition.queues,
-            jobs=self.some(run.job_id for run in (*running.items, *failed)),
+            jobs=self.some(run.job_id for run in (*running, *failed)),
         )
 
     def some(self, ids: Iterable[UUID]) -> dict[UUID, JobView]:
@@ -126,8 +139,8 @@ class BoardDesk:
 
     def team(self) -> Sequence[Team]:
         """Who works or did lately, with what each runs."""
-        running = self._executions.search(states=["running"], limit=RUNNING).items
-        return self._team(self._store.workers.seen(self._clock.now(), LATELY), running)
+        running, _ = self._store.board.running(RUNNING)
+        return self._team(self._store.workers.seen(self._clock.now(), LATELY), map(ExecutionView.of, running))
 
     def _team(self, rows: Iterable[WorkerRow], running: Iterable[ExecutionView]) -> list[Team]:
         now, of = self._clock.now(), dict[UUID | None, list[ExecutionView]]()
@@ -169,22 +182,23 @@ class BoardDesk:
 
     # -- what is to come, what was
 
-    def coming(self, grid: Grid) -> list[tuple[datetime, int]]:
-        """How many due times each stretch of time has, of all jobs."""
-        total = [0] * grid.count
-        for course in self._store.board.courses(grid.end):
+    def ahead(self, grid: Grid) -> Ahead:
+        """How many due times each stretch of time has, of all jobs, and which clocks jump meanwhile."""
+        total, courses = [0] * grid.count, self._store.board.courses(grid.end)
+        for course in courses:
             for number, count in enumerate(load(course.schedule, course.policies, course.next_due_at, grid)):
                 total[number] += count * course.jobs
-        return [(grid.stretch(number)[0], count) for number, count in enumerate(total)]
+        counts = [(grid.stretch(number)[0], count) for number, count in enumerate(total)]
+        return Ahead(counts, self._clock_changes(courses, grid.end))
 
     def due_within(self, begin: datetime, end: datetime) -> list[tuple[JobView, list[datetime]]]:
         """The jobs that have due times in a stretch of time, with a few of these."""
-        now, grid = self._clock.now(), Grid(begin, end - begin, 1)
-        chosen = [
-            course.job_id
-            for course in self._store.board.courses_of_jobs(end)
-            if course.job_id and load(course.schedule, course.policies, course.next_due_at, grid)[0]
-        ][:MOST_IN_AN_HOUR]
+        now, grid, board = self._clock.now(), Grid(begin, end - begin, 1), self._store.board
+        there = [course for course in board.courses(end) if _is_in(course, grid)]
+        jobs = (
+            (job_id for job_id, course in board.jobs_on(there, end) if _is_in(course, grid)) if there else ()
+        )
+        chosen = list(islice(jobs, MOST_IN_AN_HOUR))
         found = self.some(chosen)
         return [(found[each], _times(found[each].job, now, begin, end)) for each in chosen if each in found]
 
@@ -197,10 +211,10 @@ class BoardDesk:
         """Executions by the hour, until now."""
         return self._store.hours.between(since, self._clock.now())
 
-    def clock_changes(self, until: datetime) -> list[ClockChange]:
+    def _clock_changes(self, courses: Iterable[Course], until: datetime) -> list[ClockChange]:
         """Clocks by which jobs go, and that jump before an instant."""
         now, by_zone = self._clock.now().replace(microsecond=0), dict[str, int]()
-        for course in self._store.board.courses(until):
+        for course in courses:
             if isinstance(course.schedule, Cron):
                 by_zone[course.schedule.timezone] = by_zone.get(course.schedule.timezone, 0) + course.jobs
         found = []
@@ -208,8 +222,7 @@ class BoardDesk:
             tz = zone(name)
             before, after = offset_at(now, tz), offset_at(until, tz)
             if before != after:
-                at = change_between(now, until.replace(microsecond=0), tz)
-                found.append(ClockChange(name, at, after - before, jobs))
+                found.append(ClockChange(name, change_between(now, until, tz), after - before, jobs))
         return found
 
     # -- who did what
@@ -244,6 +257,10 @@ def interleave(runs: Sequence[ExecutionView], skips: Sequence[Skip]) -> list[Exe
     return [*merged, *reversed(rest)]
 
 
+def _is_in(course: Course, grid: Grid) -> bool:
+    return load(course.schedule, course.policies, course.next_due_at, grid)[0] > 0
+
+
 def _state(row: WorkerRow, now: datetime) -> str:
     if row.closed_at is not None:
         return row.closed_as or "stopped"
@@ -258,5 +275,5 @@ def _floor(at: datetime, step: timedelta) -> datetime:
 
 def _times(job: Job, now: datetime, begin: datetime, end: datetime) -> list[datetime]:
     """The first few due times of a job within a stretch of time."""
-    from_there = upcoming(job, max(now, begin - timedelta(microseconds=1)), SHOWN)
+    from_there = upcoming(job, max(now, begin - timedelta(microseconds=1)), TIMES)
     return [due for due in from_there if begin <= due < end]

@@ -1,7 +1,7 @@
 """What the dashboard asks, and nobody else: a little of the history of many jobs, and what is to come."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -9,14 +9,12 @@ from uuid import UUID
 
 from ostinato.core.encoding import policies_of, schedule_of
 from ostinato.core.ids import first_of
-from ostinato.core.model import Execution, Result
+from ostinato.core.model import Execution, Live, Result
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Schedule
 from ostinato.store import rows
-from ostinato.store.database import Database
+from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros, to_uuid
-
-MOST_JOBS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +43,8 @@ class Course:
     schedule: Schedule
     policies: Policies
     next_due_at: datetime
-    anchor: datetime
-    jobs: int = 1
-    job_id: UUID | None = None  # of one job alone
+    jobs: int
+    text: str  # the schedule, as it is stored
 
 
 RAN: Final = rows.Shape(Ran)
@@ -79,29 +76,40 @@ class Board:
         with self._database.read() as tx:
             found = tx.rows("schedules_to_come", until=until)
         return [
-            Course(schedule_of(schedule), policies_of(policies), from_micros(due), from_micros(anchor), jobs)
-            for schedule, policies, due, anchor, jobs in found
+            Course(schedule_of(schedule), policies_of(policies), from_micros(due), jobs, schedule)
+            for schedule, policies, due, jobs in found
         ]
 
-    def courses_of_jobs(self, until: datetime) -> list[Course]:
-        """The same, job by job, the one that is due first first."""
+    def jobs_on(self, courses: Collection[Course], until: datetime) -> Iterator[tuple[UUID, Course]]:
+        """The jobs with these schedules that are due before an instant, the one that is due first first."""
         with self._database.read() as tx:
-            found = tx.rows("jobs_to_come", until=until, limit=MOST_JOBS)
-        return [
-            Course(
-                schedule_of(schedule),
-                policies_of(policies),
-                from_micros(due),
-                from_micros(anchor),
-                1,
-                to_uuid(job_id),
+            found = tx.rows(
+                "jobs_to_come", until=until, schedules=sorted({course.text for course in courses})
             )
-            for job_id, schedule, policies, due, anchor in found
-        ]
+        for job_id, schedule, policies, due in found:
+            one = Course(schedule_of(schedule), policies_of(policies), from_micros(due), 1, schedule)
+            yield to_uuid(job_id), one
+
+    def running(self, limit: int) -> tuple[list[Live], int]:
+        """Some of what runs, and how much that is."""
+        with self._database.read() as tx:
+            ((_, count),) = tx.rows("count_live", task=None)
+            return [rows.LIVE.of(row) for row in tx.rows("running_some", limit=limit)], int(count)
+
+    def failed(self, limit: int) -> list[Execution]:
+        """What has failed last, the newest first."""
+        with self._database.read() as tx:
+            return _executions(tx, tx.rows("failed_some", limit=limit))
 
     def queued_between(self, since: datetime, until: datetime, limit: int) -> list[Execution]:
         """What was queued in a stretch of time and has ended, the newest first."""
         with self._database.read() as tx:
-            ids = tx.rows("queued_between", from_id=first_of(since), to_id=first_of(until), limit=limit)
-            found = tx.rows("executions_by_id", ids=[to_uuid(each) for (each,) in ids]) if ids else []
-        return sorted(map(rows.EXECUTION.of, found), key=lambda execution: execution.id, reverse=True)
+            return _executions(
+                tx, tx.rows("queued_between", from_id=first_of(since), to_id=first_of(until), limit=limit)
+            )
+
+
+def _executions(tx: Tx, ids: Sequence[rows.Row]) -> list[Execution]:
+    """Those with these ids, the newest first."""
+    found = tx.rows("executions_by_id", ids=[to_uuid(each) for (each,) in ids]) if ids else []
+    return sorted(map(rows.EXECUTION.of, found), key=lambda execution: execution.id, reverse=True)

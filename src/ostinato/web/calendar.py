@@ -10,12 +10,14 @@ from starlette.responses import Response
 from ostinato.core.load import Grid
 from ostinato.core.model import Result
 from ostinato.core.zones import passes, zone
+from ostinato.scheduler.board import ClockChange
 from ostinato.store.hours import Hour
 from ostinato.web import asked
 from ostinato.web.routes import get
 from ostinato.web.visit import Visit
 from ostinato.web.words import many
 
+NOTHING: Final = timedelta(0)
 HOUR: Final = timedelta(hours=1)
 QUARTER: Final = timedelta(minutes=15)
 DAY: Final = timedelta(days=1)
@@ -50,7 +52,7 @@ class Row:
 def show(visit: Visit) -> Response:
     """The next days, or the last ones; and what is in one hour of them, if it is asked for."""
     past = asked.word(visit, "show") == "past"
-    rows = _past(visit) if past else _coming(visit)
+    rows, changes = (_past(visit), ()) if past else _coming(visit)
     chosen = _hour_asked(visit)
     return visit.page(
         "calendar.html",
@@ -61,7 +63,7 @@ def show(visit: Visit) -> Response:
         ran=visit.desk.board.queued_within(chosen, chosen + HOUR) if chosen and past else [],
         named=visit.desk.board.some,
         until=None if chosen is None else chosen + HOUR,
-        changes=[] if past else visit.desk.board.clock_changes(visit.now + AHEAD * DAY),
+        changes=changes,
     )
 
 
@@ -73,15 +75,19 @@ def _hour_asked(visit: Visit) -> datetime | None:
         return None
 
 
-def _coming(visit: Visit) -> list[Row]:
+def _coming(visit: Visit) -> tuple[list[Row], Sequence[ClockChange]]:
     days = _days(visit, range(AHEAD))
     begin, end = _midnight(days[0], visit.zone), _midnight(days[-1] + DAY, visit.zone)
-    quarters = visit.desk.board.coming(Grid(begin, QUARTER, (end - begin) // QUARTER))
-    counts: dict[datetime, int] = {}
-    for at, count in quarters:  # zones are whole quarters of an hour apart
-        hour = at - (at - begin) % HOUR
-        counts[hour] = counts.get(hour, 0) + count
-    return _rows(visit, days, counts, {}, is_coming=True)
+    # By the hours of the viewer's clock; one that jumps by half an hour is looked at by quarters.
+    step = HOUR if (end - begin) % HOUR == NOTHING else QUARTER
+    found = visit.desk.board.ahead(Grid(begin, step, (end - begin) // step))
+    counts: dict[datetime, int | None] = {}
+    starts = {start for day in days for hour in range(24) for start in _starts(day, hour, visit.zone)}
+    hour = begin
+    for at, count in found.counts:
+        hour = at if at in starts else hour
+        counts[hour] = (counts.get(hour) or 0) + count
+    return _rows(visit, days, counts, {}, is_coming=True), found.changes
 
 
 def _past(visit: Visit) -> list[Row]:
@@ -141,7 +147,7 @@ def _cell(
     word: str,
     is_coming: bool,
 ) -> Cell:
-    starts = passes(datetime.combine(day, time(hour)), zone(visit.zone))
+    starts = _starts(day, hour, visit.zone)
     told = f"{day:%a %d %b}, {hour:02}:00"
     if not starts:
         return Cell((), 0, title=f"{told}: the clock jumps over this hour", marks="gone")
@@ -155,6 +161,11 @@ def _cell(
     title += " (the clock shows this hour twice)" if len(starts) > 1 else ""
     marks = " ".join(["twice"] * (len(starts) > 1) + ["bad"] * bool(bad) + ["past"] * over)
     return Cell(starts, count, bad, _shade(count or 0, most), title, over, marks)
+
+
+def _starts(day: date, hour: int, name: str) -> tuple[datetime, ...]:
+    """When the clock begins to show an hour: once, twice or never."""
+    return passes(datetime.combine(day, time(hour)), zone(name))
 
 
 def _at(counts: Mapping[datetime, int | None], start: datetime) -> int | None:

@@ -17,6 +17,7 @@ WIDTH, HEIGHT = 1000, 100
 SPARK: Final = 6  # pixels for one run
 TALL: Final = 22
 LOWEST: Final = 5
+NOTHING: Final = timedelta(0)
 SECOND: Final = timedelta(seconds=1)
 
 
@@ -44,21 +45,17 @@ def bars(given: Sequence[Bar], label: str) -> Markup:
 
 
 def _bar(bar: Bar, x: float, step: float, most: float) -> Markup:
-    wide, bottom, drawn = step * 0.8, float(HEIGHT), []
+    """Put together from our own words and numbers; a week has hundreds."""
+    wide, bottom = step * 0.8, float(HEIGHT)
+    drawn = f'<rect class="hit{"" if bar.is_known else " unknown"}" x="{x:.2f}" width="{step:.2f}" height="{HEIGHT}"/>'
     for kind, amount in bar.parts:
-        high = amount / most * HEIGHT
-        if amount:
-            high = max(high, 1.5)  # one among thousands is to be seen
+        if not amount:
+            continue
+        high = max(amount / most * HEIGHT, 1.5)  # one among thousands is to be seen
         bottom -= high
-        drawn.append(
-            Markup('<rect class="is-{}" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
-                kind, x + step * 0.1, max(bottom, 0), wide, high
-            )
-        )
-    ground = Markup('<rect class="{}" x="{:.2f}" y="0" width="{:.2f}" height="{}"/>').format(
-        "hit" if bar.is_known else "hit unknown", x, step, HEIGHT
-    )
-    return Markup("<g>{}{}<title>{}</title></g>").format(ground, Markup("").join(drawn), bar.title)
+        place = f'x="{x + step * 0.1:.2f}" y="{max(bottom, 0):.2f}" width="{wide:.2f}" height="{high:.2f}"'
+        drawn += f'<rect class="is-{kind}" {place}/>'
+    return Markup("<g>{}<title>{}</title></g>").format(Markup(drawn), bar.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,43 +64,41 @@ class Dot:
 
     kind: str
     duration: timedelta | None
-    title: str
+    title: str = ""
 
 
 def spark(runs: Sequence[Dot], places: int = 20) -> Markup:
-    """The newest runs, the newest last: as high as they took long, with a shape for how they ended."""
-    longest = max((run.duration for run in runs if run.duration), default=SECOND)
+    """The newest runs, the newest last: as high as they took long, with a shape for how they ended. A list has a
+    thousand of them: one path for all of a kind, put together from our own words and numbers alone."""
     shown = list(runs)[-places:]
-    empty = places - len(shown)
-    drawn = [
-        Markup("<g>{}<title>{}</title></g>").format(_spark(run, (empty + n) * SPARK, longest), run.title)
-        for n, run in enumerate(shown)
-    ]
-    good = sum(run.kind == "completed" for run in shown)
-    label = f"{good} of the last {len(shown)} completed" if shown else "no runs yet"
+    longest = max((run.duration for run in shown if run.duration), default=SECOND)
+    paths: dict[str, list[str]] = {}
+    for place, run in enumerate(shown, places - len(shown)):
+        paths.setdefault(run.kind, []).append(_spark(run, place * SPARK + 1, longest))
+    drawn = Markup("").join(
+        Markup('<path class="is-{}" d="{}"/>').format(kind, "".join(each)) for kind, each in paths.items()
+    )
+    label = (
+        ", ".join(f"{len(each)} {kind.replace('_', ' ')}" for kind, each in paths.items()) or "no runs yet"
+    )
     return Markup(
         '<svg class="spark" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img" aria-label="{2}">'
-        '<path class="ground" d="M0 {3}h{0}"/>{4}</svg>'
-    ).format(places * SPARK, TALL, label, TALL - 0.5, Markup("").join(drawn))
+        '<title>{2}</title><path class="ground" d="M0 {3}h{0}"/>{4}</svg>'
+    ).format(places * SPARK, TALL, f"Last runs: {label}", TALL - 0.5, drawn)
 
 
-def _spark(run: Dot, x: int, longest: timedelta) -> Markup:
-    share = (run.duration or timedelta(0)) / longest if longest else 0
-    high = LOWEST + (TALL - 2 * LOWEST) * min(max(share, 0), 1)
+def _spark(run: Dot, x: int, longest: timedelta) -> str:
     match run.kind:
         case "completed":
-            shape = Markup('<path d="M{} {}v{:.1f}h4v-{:.1f}z"/>').format(x + 1, TALL - high, high, high)
+            share = (run.duration or NOTHING) / longest if longest else 0
+            high = LOWEST + (TALL - 2 * LOWEST) * min(max(share, 0), 1)
+            return f"M{x} {TALL - high:.1f}v{high:.1f}h4v-{high:.1f}z"
         case "failed" | "timed_out" | "lost":  # to the top, with a head apart from it
-            shape = Markup('<path d="M{0} {1}v{2}h4v-{2}zM{0} 0h4v3h-4z"/>').format(
-                x + 1, LOWEST, TALL - LOWEST
-            )
-        case "running" | "queued":
-            shape = Markup('<path class="on" d="M{} {}v{}h3v-{}z"/>').format(x + 1.5, TALL - 9, 8, 8)
+            return f"M{x} {LOWEST}v{TALL - LOWEST}h4v-{TALL - LOWEST}zM{x} 0h4v3h-4z"
+        case "running" | "queued":  # an arrow
+            return f"M{x} {TALL - 9}v8l4-4z"
         case _:  # what did not come to an end: a dash
-            shape = Markup('<path d="M{} {}h4v2h-4z"/>').format(x + 1, TALL - 8)
-    return Markup('<g class="is-{}"><path class="hit" d="M{} 0h{}v{}h-{}z"/>{}</g>').format(
-        run.kind, x, SPARK, TALL, SPARK, shape
-    )
+            return f"M{x} {TALL - 8}h4v2h-4z"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def show(visit: Visit) -> Response:
         first=asked.address(visit, cursor=None) if cursor else "",
         actions=[
             name
-            for name in allowed(job.status)
+            for name in allowed(job.status, is_paused=bool(job.facts.paused_at))
             if visit.may(Role.ADMIN if name == "delete" else Role.OPERATOR)
         ],
     )

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from ostinato.core.access import Role
 from ostinato.core.errors import Forbidden, Invalid
-from ostinato.core.lifecycle import ALLOWED
+from ostinato.core.lifecycle import allowed
 from ostinato.core.model import Status
 from ostinato.scheduler import JobFilter, JobView
 from ostinato.web import asked
@@ -92,7 +92,7 @@ def show(visit: Visit) -> Response:
         queues=[(queue.name, queue.name) for queue in visit.desk.queues()],
         chosen={name: asked.word(visit, name) for name in ("text", "status", "task", "queue", "tag")},
         filtered=any(asked.word(visit, name) for name in ("text", "status", "task", "queue", "tag")),
-        sparks={view.id: spark_dots(view, runs.get(view.id, ()), visit.zone) for view in page.items},
+        sparks={view.id: spark_dots(view, runs.get(view.id, ())) for view in page.items},
         more=asked.address(visit, cursor=page.cursor) if page.cursor else "",
         first=asked.address(visit, cursor=None) if cursor else "",
         actions=[action for action in ACTIONS.values() if visit.may(action.role)],
@@ -122,7 +122,9 @@ def ask(visit: Visit) -> Response:
     views = _wanted(visit)
     if not views:
         return visit.see("/jobs", "No job was chosen: tick some first.")
-    fit = [view for view in views if view.status in ALLOWED[action.name]]
+    fit = [
+        view for view in views if action.name in allowed(view.status, is_paused=bool(view.facts.paused_at))
+    ]
     return visit.page(
         "bulk.html",
         action=action,

@@ -24,10 +24,10 @@ def _told(ran: Ran, visit_zone: str) -> str:
     return f"{which}: {how}, {took(ran.duration)}\n{in_zone(ran.due_at, visit_zone)}"
 
 
-def spark_dots(view: JobView, runs: Sequence[Ran], visit_zone: str) -> list[Dot]:
+def spark_dots(view: JobView, runs: Sequence[Ran]) -> list[Dot]:
     """The newest runs of a job, and what it does now."""
-    now = [Dot("running", None, "running now")] if view.status is Status.RUNNING else []
-    return [*dots(runs, visit_zone), *now]
+    now = [Dot("running", None)] if view.status is Status.RUNNING else []
+    return [*(Dot(ran.result.value, ran.duration) for ran in runs), *now]
 
 
 def durations(runs: Sequence[Ran], visit_zone: str) -> Scatter:

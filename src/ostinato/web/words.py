@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from jinja2 import pass_context
@@ -180,6 +181,7 @@ def indented(text: str) -> str:
         return text
 
 
+@lru_cache(4096)
 def schedule(value: Schedule) -> str:
     """When something is due, in plain English; parts of a second tell nobody anything."""
     return describe(Once(value.at.replace(microsecond=0)) if isinstance(value, Once) else value)

@@ -17,6 +17,12 @@ ALLOWED: Final = {  # in the order in which they are offered
 }
 
 
-def allowed(status: Status) -> tuple[str, ...]:
-    """What may be asked of a job that is in this state."""
-    return tuple(command for command, states in ALLOWED.items() if status in states)
+def allowed(status: Status, *, is_paused: bool = False) -> tuple[str, ...]:
+    """What may be asked of a job that is in this state. A paused job may still be running, or be run by hand."""
+    paused = is_paused and status is not Status.CANCELLED
+    by_pause = Status.PAUSED if paused else status
+    return tuple(
+        command
+        for command, states in ALLOWED.items()
+        if (by_pause if command in ("pause", "resume") else status) in states
+    )

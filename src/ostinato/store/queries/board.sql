@@ -24,15 +24,31 @@ SELECT id FROM {jobs} WHERE next_due_at IS NOT NULL ORDER BY next_due_at LIMIT :
 
 -- name: schedules_to_come
 -- The schedules of the jobs that are due before an instant, with the hour of their next time: how many share them.
-SELECT schedule, policies, min(next_due_at), min(anchor), count(*) FROM {jobs}
+SELECT schedule, policies, min(next_due_at), count(*) FROM {jobs}
 WHERE next_due_at IS NOT NULL AND next_due_at < CAST(:until AS {instant})
 GROUP BY schedule, policies, next_due_at / 3600000000
 
 -- name: jobs_to_come
--- The jobs that are due before an instant, with what says when.
-SELECT id, schedule, policies, next_due_at, anchor FROM {jobs}
-WHERE next_due_at IS NOT NULL AND next_due_at < CAST(:until AS {instant})
-ORDER BY next_due_at LIMIT :limit
+-- The jobs with one of these schedules that are due before an instant, with what says when.
+SELECT id, schedule, policies, next_due_at FROM {jobs}
+WHERE next_due_at IS NOT NULL AND next_due_at < CAST(:until AS {instant}) AND schedule {in: schedules text}
+ORDER BY next_due_at
+
+-- name: running_some
+-- Some of what runs, what began last first.
+SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
+    waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
+    cancel_asked_at, cancel_by, limit_key
+FROM {live} AS l WHERE step = '' AND (worker_id IS NOT NULL OR waits_for = 'steps')
+  AND job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)
+ORDER BY started_at DESC LIMIT :limit
+
+-- name: failed_some
+-- What has failed last.
+SELECT e.id FROM {executions} AS e
+WHERE e.result <> 'completed' AND e.result <> 'cancelled' AND e.step = ''
+  AND e.job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)
+ORDER BY e.id DESC LIMIT :limit
 
 -- name: queued_between
 -- Executions that have ended, by when they were queued, the newest first.
