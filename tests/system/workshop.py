@@ -109,9 +109,18 @@ def meets_on_threads(ctx: Context, others: int) -> None:
     mark("met", ctx)
 
 
+async def asks(ctx: Context, url: str, times: int, patience: float) -> None:
+    """Sends requests, one after the other; a budget that is spent for longer than its patience defers it."""
+    for number in range(ctx.checkpoint or 0, times):
+        async with ctx.outgoing.request("GET", url, patience=patience) as reply:
+            await reply.require_good()
+            await reply.read()
+        await asyncio.to_thread(ctx.save_checkpoint, number + 1)
+
+
 TASKS = (
     quick, sleeps, holds, holds_thread, holds_the_loop, ignores_cancel, blocks_the_loop, kills_its_worker, meets,
-    meets_on_threads,
+    meets_on_threads, asks,
 )  # fmt: skip
 
 
