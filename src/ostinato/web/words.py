@@ -192,6 +192,12 @@ def called(job: JobView | None) -> str:
     return NOTHING if job is None else job.definition.name or job.key or job.task
 
 
+def shortly(value: Any, most: int = 80) -> str:
+    """A value in one line, not longer than this."""
+    text = value if isinstance(value, str) else compact(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -243,6 +249,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "percent": percent,
     "pretty": pretty,
     "compact": compact,
+    "shortly": shortly,
     "sentence": sentence,
     "state": state,
     "mark": mark,
