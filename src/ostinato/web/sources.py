@@ -1,0 +1,178 @@
+"""Sources: what is fetched into which table, how that goes, and a form that shows the first page before it is saved."""
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import Conflict, Invalid, OstinatoError
+from ostinato.scheduler.sources import Here, SourceView
+from ostinato.web.forms import diff, structure
+from ostinato.web.forms import source as source_form
+from ostinato.web.forms.fields import Form, typed
+from ostinato.web.forms.troubles import troubled
+from ostinato.web.routes import get, post
+from ostinato.web.visit import Visit
+from ostinato.wire.sources import TriedAnswer
+from ostinato.wire.words import WrongField
+
+RECORDS: Final = 20
+RUNS: Final = 10
+MOST_ASKED: Final = 100
+SHOWN: Final = 25  # rows of a test
+
+
+# -- what there is
+
+
+def list_sources(visit: Visit) -> Response:
+    """Each with the rows that its newest run has added; of many sources only the first are asked for those."""
+    found = visit.desk.sources.list()
+    newest = {view.name: visit.desk.executions.list(view.job.id, limit=1) for view in found[:MOST_ASKED]}
+    rows = {name: runs[0].items_indexed for name, runs in newest.items() if runs}
+    return visit.page("sources.html", sources=found, rows=rows)
+
+
+def show(visit: Visit) -> Response:
+    view = visit.desk.sources.get(visit.part("name"))
+    records, trouble = list[dict[str, Any]](), ""
+    try:
+        records = list(visit.desk.sources.records(view.name, RECORDS))
+    except OstinatoError as error:  # another database may be out of reach from here
+        trouble = str(error)
+    return visit.page(
+        "source.html",
+        view=view,
+        columns=list(records[0]) if records else [],
+        records=records,
+        records_trouble=trouble,
+        runs=visit.desk.executions.list(view.job.id, limit=RUNS),
+    )
+
+
+# -- steering
+
+
+def run(visit: Visit) -> Response:
+    view = visit.desk.sources.run(visit.part("name"), by=visit.by)
+    return visit.see(f"/sources/{view.name}", "It runs, as soon as a worker is free.")
+
+
+def delete(visit: Visit) -> Response:
+    name, with_data = visit.part("name"), bool(visit.form.get("with_data"))
+    rows = visit.desk.sources.delete(name, with_data=with_data, by=visit.by)
+    told = f", with {rows:,} rows" if with_data else "; its rows stay"
+    return visit.see("/sources", f"The source {name} is deleted{told}.")
+
+
+# -- the form
+
+
+def new(visit: Visit) -> Response:
+    texts = dict(source_form.BEGINNING)
+    if like := visit.query.get("like"):
+        texts = source_form.texts_of(visit.desk.sources.get(like).written) | {"name": ""}
+    return _form(visit, texts)
+
+
+def make(visit: Visit) -> Response:
+    """Make it; or fetch and map one page of it, and show that."""
+    texts, tried = typed(visit.form, visit.form), None
+    try:
+        definition = source_form.definition_of(texts)
+        if visit.form.get("do") == "test":
+            tried = TriedAnswer.of(visit.desk.sources.test(definition, _here(visit)))
+        elif visit.form.get("do") == "save":
+            view = visit.desk.sources.create(definition, _here(visit), by=visit.by)
+            return visit.see(f"/sources/{view.name}", "The source is made; its first run is at once.")
+    except OstinatoError as error:
+        return _form(visit, texts, error)
+    return _form(visit, texts, tried=tried)
+
+
+def edit(visit: Visit) -> Response:
+    view = visit.desk.sources.get(visit.part("name"))
+    return _form(visit, source_form.texts_of(view.written), view=view)
+
+
+def change(visit: Visit) -> Response:
+    """Show what would change, or the first page; save what was looked at."""
+    view, texts = visit.desk.sources.get(visit.part("name")), typed(visit.form, visit.form)
+    tried, lines = None, None
+    try:
+        definition = source_form.definition_of({**texts, "name": view.name}, view.written)
+        if visit.form.get("do") == "test":
+            tried = TriedAnswer.of(visit.desk.sources.test(definition, _here(visit)))
+        elif visit.form.get("do") in ("review", "save"):
+            visit.desk.sources.plan([definition], _here(visit))  # Invalid, if it cannot be
+            lines = diff.changes(_words(view.written, definition), _words(definition, view.written))
+            if lines and texts.get("reviewed") == diff.digest(lines):
+                visit.desk.sources.replace(view.name, definition, _here(visit), by=visit.by)
+                return visit.see(f"/sources/{view.name}", "The source is saved.")
+    except OstinatoError as error:
+        return _form(visit, texts, error, view=view, lines=lines)
+    return _form(visit, texts, view=view, tried=tried, lines=lines)
+
+
+def _words(definition: Any, other: Any) -> dict[str, Any]:
+    """Every name that either has."""
+    return {name: definition.get(name) for name in dict.fromkeys([*definition, *other])}
+
+
+def _here(visit: Visit) -> Here:
+    return Here(visit.site.settings.timezone, visit.site.settings.allow_private_addresses)
+
+
+def _form(
+    visit: Visit,
+    texts: dict[str, str],
+    error: OstinatoError | None = None,
+    *,
+    view: SourceView | None = None,
+    tried: TriedAnswer | None = None,
+    lines: list[diff.Line] | None = None,
+) -> Response:
+    form = Form(source_form.FIELDS, texts)
+    if error is not None:
+        visit, form = troubled(visit, "source", form, _in_its_field(view, error))
+    return visit.page(
+        "source_form.html",
+        form=form,
+        view=view,
+        tried=tried,
+        shown=SHOWN,
+        lines=lines,
+        digest=diff.digest(lines or []),
+        groups=source_form.GROUPS,
+    )
+
+
+def _in_its_field(view: SourceView | None, error: OstinatoError) -> OstinatoError:
+    """What begins with the name of a field stands beside that."""
+    if isinstance(error, Conflict) and view is None:
+        return WrongField("name", str(error))
+    if not isinstance(error, Invalid) or isinstance(error, WrongField):
+        return error
+    sentence = str(error) if view is None else str(error).removeprefix(f"{view.name}: ")
+    place = structure.PLACE.match(sentence)
+    field = "" if place is None else place[1].replace("[", ".").replace("]", "")
+    return WrongField(field, sentence) if _is_ours(field) else Invalid(sentence)
+
+
+def _is_ours(field: str) -> bool:
+    known = source_form.FIELDS
+    return any(
+        name == field or field.startswith(f"{name}.") or name.startswith(f"{field}.") for name in known
+    )
+
+
+ROUTES: Final = (
+    get("/sources", list_sources),
+    get("/sources/new", new, Role.ADMIN),
+    post("/sources/new", make, Role.ADMIN),
+    get("/sources/{name}", show),
+    post("/sources/{name}/run", run, Role.OPERATOR),
+    post("/sources/{name}/delete", delete, Role.ADMIN),
+    get("/sources/{name}/edit", edit, Role.ADMIN),
+    post("/sources/{name}/edit", change, Role.ADMIN),
+)
