@@ -53,7 +53,7 @@ SCHEDULE: Final = Kind("line", _text_or_object)
 MAPPING: Final = Kind("json", structure.read)
 PARAMS: Final = Kind("area", _params)
 HEADERS: Final = Kind("area", _headers)
-NOTHING_OR: Final = ("", "none")
+EXECUTION: Final = "execution"
 
 FIELDS: Final = table(
     Field("name", "Name", TEXT, "Letters, digits and . _ -", needed=True),
@@ -101,7 +101,7 @@ FIELDS: Final = table(
     Field("incremental.from", "The greatest stored", OPTIONAL, "max(day)"),
     Field("incremental.overlap", "Less an overlap of", OPTIONAL, "1d"),
     Field("incremental.start", "While nothing is stored", OPTIONAL, "2020-01-01"),
-    Field("execution.timeout", "Timeout", OPTIONAL, "Of a run.", "5m"),
+    Field(f"{EXECUTION}.timeout", "Timeout", OPTIONAL, "Of a run.", "5m"),
     Field("execution.maxRetries", "Failures in a period", WHOLE, "So many use up the budget.", "5"),
     Field("execution.retryResetPeriod", "Period", OPTIONAL, "After it the budget is whole again.", "1d"),
     Field("limits.maxPages", "Pages at most", WHOLE, default="1000"),
@@ -124,7 +124,7 @@ GROUPS: Final = (
     Group("Asking for it", ("pagination.type", "auth.type"),
           ("params", "headers", *PAGES[1:], *AUTH[1:]),
           "Parameters, headers, details of pages and credentials"),
-    Group("How much, and when it fails", ("execution.maxRetries", "execution.retryResetPeriod", "execution.timeout"),
+    Group("How much, and when it fails", ("execution.maxRetries", "execution.retryResetPeriod", f"{EXECUTION}.timeout"),
           tuple(name for name in FIELDS if name.startswith(("incremental.", "limits."))),
           "Only what is new, limits"),
     Group("About it", ("status", "tags"), ("description", "owner", "database", "queue", "priority"),
