@@ -177,7 +177,9 @@ def test_every_event_is_documented():
     documented = set(re.findall(r"`(\w+\.\w+)`", rest.partition("## Log lines")[0])) - {"app.jobs"}
     source = "\n".join(path.read_text() for path in (ROOT / "src" / "ostinato").rglob("*.py"))
     told = set(
-        re.findall(r'"((?:job|execution|worker|queue|clock|result|key|hook|provider)\.[a-z_]+)"', source)
+        re.findall(
+            r'"((?:job|execution|worker|queue|clock|result|key|hook|provider|template)\.[a-z_]+)"', source
+        )
     )
     told |= {"worker.stopped", "worker.lost"} if 'f"worker.{closed_as}"' in source else set()
     assert documented == told

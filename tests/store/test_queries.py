@@ -35,6 +35,7 @@ SCALARS = {
     "from_id": UUID(int=1), "to_id": UUID(int=2),
     "kinds": "[]", "late_after": 1, "least": 1, "secret": "", "state": "", "thresholds": "[]",
     "url": "https://example.org",
+    "parameters": "[]", "word": "x", "counted": "{}",
     "body": "", "caller": "ann", "code": 200, "fingerprint": "0", "forgotten": NOW, "headers": "{}", "stale": NOW,
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
     "inactive_at": None, "nodes": "[]", "workflow_version": 7,

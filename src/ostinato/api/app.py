@@ -20,6 +20,7 @@ from ostinato.api import (
     sources,
     statistics,
     tasks,
+    templates,
     workers,
     workflows,
 )
@@ -42,6 +43,7 @@ ROUTERS: Final = (
     statistics.router,
     workers.router,
     tasks.router,
+    templates.router,
     keys.router,
     hooks.router,
     providers.router,

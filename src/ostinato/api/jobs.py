@@ -48,11 +48,7 @@ def create_job(
     A key that is held by a job which has not ended gives that job (200).
     """
     definition = job_body.new_definition(body, here)
-    view, new = _make(desk, definition, by.name, asked.allow_unknown or _may_be_unknown(definition))
-    if not new:
-        response.status_code = 200
-    response.headers["Location"] = f"/api/v1/jobs/{view.id}"
-    return answer(desk, view, response)
+    return make_job(desk, definition, by.name, asked.allow_unknown, response)
 
 
 @router.get("/jobs")
@@ -137,6 +133,17 @@ def list_skips(ref: Ref, asked: Annotated[SkipQuery, Query()], desk: Desk, by: V
 def why(ref: Ref, asked: Annotated[WhyQuery, Query()], desk: Desk, by: Viewer) -> WhyAnswer:
     """What became of the occurrence at or before an instant, as data and as sentences."""
     return WhyAnswer.of(desk.jobs.why(ref, asked.at))
+
+
+def make_job(
+    desk: Scheduler, definition: Definition, by: str, allow_unknown: bool, response: Response
+) -> JobAnswer:
+    """A job that is made, or there already (200)."""
+    view, new = _make(desk, definition, by, allow_unknown or _may_be_unknown(definition))
+    if not new:
+        response.status_code = 200
+    response.headers["Location"] = f"/api/v1/jobs/{view.id}"
+    return answer(desk, view, response)
 
 
 def answers(desk: Scheduler, views: Iterable[JobView]) -> list[JobAnswer]:

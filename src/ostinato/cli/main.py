@@ -18,6 +18,7 @@ from ostinato.cli.providers import provider
 from ostinato.cli.show import plain
 from ostinato.cli.sources import source
 from ostinato.cli.tasks import task
+from ostinato.cli.templates import template
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
 from ostinato.core.errors import OstinatoError
@@ -34,6 +35,7 @@ GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token, "db": database,
     "config": config, "import": incoming, "workflow": workflow, "provider": provider,
     "source": source,
+    "template": template,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

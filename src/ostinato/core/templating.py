@@ -18,29 +18,34 @@ NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*", re.ASCI
 Names = Mapping[str, Any]
 
 
-def fill(value: Any, names: Names) -> Any:
-    """A JSON value with every hole filled, but for those in the names of its objects; Flaw if a name is not there."""
+def fill(value: Any, names: Names, only: str = "") -> Any:
+    """A JSON value with every hole filled, but for those in the names of its objects; Flaw if a name is not there.
+
+    `only`: fill no holes but those whose name begins so, and leave the others, and plain braces, to somebody else.
+    """
     match value:
         case str():
             alone = HOLE.fullmatch(value)
             if alone is not None and not value.startswith("\\") and "{{" not in alone[1]:
-                return look_up(alone[1].strip(), names)
-            return fill_text(value, names)
+                name = alone[1].strip()
+                return look_up(name, names) if name.startswith(only) else value
+            return fill_text(value, names, only=only)
         case list():
-            return [fill(each, names) for each in value]
+            return [fill(each, names, only) for each in value]
         case dict():
-            return {name: fill(each, names) for name, each in value.items()}
+            return {name: fill(each, names, only) for name, each in value.items()}
         case _:
             return value
 
 
-def fill_text(text: str, names: Names, write: Callable[[str], str] = str) -> str:
+def fill_text(text: str, names: Names, write: Callable[[str], str] = str, only: str = "") -> str:
     """A text with every hole filled. `write` makes a value fit for the place that it comes to."""
 
     def filled(hole: re.Match[str]) -> str:
         if hole[0].startswith("\\"):
-            return hole[0][1:]
-        return write(as_text(look_up(hole[1].strip(), names)))
+            return hole[0] if only else hole[0][1:]
+        name = hole[1].strip()
+        return write(as_text(look_up(name, names))) if name.startswith(only) else hole[0]
 
     return HOLE.sub(filled, text)
 

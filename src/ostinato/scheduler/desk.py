@@ -26,6 +26,7 @@ from ostinato.scheduler.schedules import ScheduleDesk
 from ostinato.scheduler.sessions import SessionDesk
 from ostinato.scheduler.sources import SourceDesk
 from ostinato.scheduler.tasks import TaskDesk
+from ostinato.scheduler.templates import TemplateDesk
 from ostinato.scheduler.workflows import WorkflowDesk
 from ostinato.store.feed import Feed, is_wanted
 from ostinato.store.rows import QueueRow, WorkerRow
@@ -53,6 +54,7 @@ class Scheduler:
         known = KnownTasks(store, clock, tasks, own, permits)
         self.jobs = JobDesk(store, clock, luck, app, known)
         self.tasks = TaskDesk(known)
+        self.templates = TemplateDesk(store, clock)
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.board = BoardDesk(store, clock, self.jobs, self.executions)
         self.declarations = Declarations(store, self.jobs, app)

@@ -25,6 +25,7 @@ from ostinato.store.schedules import Schedules
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
 from ostinato.store.statistics import Statistics
+from ostinato.store.templates import Templates
 from ostinato.store.traces import Traces
 from ostinato.store.workers import Workers
 from ostinato.store.workflows import Workflows
@@ -63,6 +64,7 @@ class Store:
         self.crawls = Crawls(database)
         self.pages = Pages(database)
         self.providers = Providers(database, luck)
+        self.templates = Templates(database, luck)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

@@ -1,0 +1,127 @@
+"""`ostinato template …`: jobs that are made again and again, each time a little different."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from ostinato.cli.describing import Said, describing
+from ostinato.cli.door import path
+from ostinato.cli.job_shown import job_facts
+from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
+from ostinato.cli.tasks import arguments
+from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import Invalid
+
+template = typer.Typer(help="Job templates: look at, apply from a file, use.", rich_markup_mode=None)
+
+TemplateArgument = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The name of a template.")]
+AS_TEXT: Final = ("text", "lines", "duration", "url", "secret")  # of what type a value is not read as JSON
+
+
+@template.command("list")
+@verb
+def list_templates(desk: Desk) -> None:
+    """Every template, ours and yours."""
+    columns = (
+        Column("Template", lambda row: row["name"]),
+        Column("Task", lambda row: row["job"].get("task", "")),
+        Column("Parameters", lambda row: ", ".join(row["args"]["properties"]), cut=True),
+        Column("For", lambda row: row["description"], cut=True),
+    )
+    answer = desk.get("/templates")
+    desk.tell(answer, lambda told: Listing(columns, told["templates"], "There are no templates."))
+
+
+@template.command("show")
+@verb
+def show_template(desk: Desk, template: TemplateArgument) -> None:
+    """One template: its parameters, and the job that they fill."""
+    desk.tell(desk.get(path("templates", template)), _whole)
+
+
+@template.command("apply")
+@verb
+def apply_template(
+    desk: Desk,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSON or YAML: name, parameters, job; or a list of such.")
+    ],
+) -> None:
+    """Make the templates of a file, or let them take the places of those of their names."""
+    answers = [desk.ask("PUT", path("templates", each.pop("name")), body=each) for each in _read(file)]
+    desk.tell(answers, lambda done: Sentences([f"The template {each['name']} is kept." for each in done]))
+
+
+@template.command("use")
+@verb
+@describing
+def use_template(
+    desk: Desk,
+    said: Said,
+    template: TemplateArgument,
+    param: Annotated[
+        list[str], typer.Option("--param", metavar="NAME=VALUE", help="A parameter; again for more.")
+    ] = [],  # noqa: B006
+    allow_unknown: Annotated[
+        bool, typer.Option("--allow-unknown", help="Though no worker is known to have the task.")
+    ] = False,
+) -> None:
+    """Make a job of it. The flags of `job add` say what this one has otherwise."""
+    if said.args is not None or said.some_args:
+        raise Invalid("What the job of a template takes is said by its parameters: --param NAME=VALUE.")
+    types = {
+        each["name"]: each.get("type", "text") for each in desk.get(path("templates", template))["parameters"]
+    }
+    params = dict(_param(each, types) for each in param)
+    body = {"params": params, "job": said.body(None)}
+    answer = desk.post(path("templates", template, "jobs"), body, allow_unknown=allow_unknown or None)
+    desk.tell(answer, lambda made: job_facts(made, desk.now()))
+
+
+@template.command("delete")
+@verb
+def delete_template(desk: Desk, template: TemplateArgument) -> None:
+    """Delete it; jobs that were made from it stay."""
+    answer = desk.ask("DELETE", path("templates", template))
+    desk.tell(answer, lambda told: Sentences([told["message"]]))
+
+
+def _whole(told: Answer) -> Shown:
+    facts = {
+        "Template": told["name"],
+        "For": told["description"],
+        "Built in": "yes" if told["built_in"] else "no",
+    }
+    job = json.dumps(told["job"], indent=2).splitlines()
+    return Several([Facts(facts), Sentences([""]), arguments(told["args"]), Sentences(["", *job])])
+
+
+def _param(text: str, types: dict[str, str]) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise Invalid(f"--param is written NAME=VALUE, not {text[:60]!r}.")
+    if types.get(name, "text") in AS_TEXT:
+        return name, value
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        raise Invalid(f"--param {name} is {types[name]}, written as JSON, not {value[:60]!r}.") from None
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    import yaml
+
+    try:
+        text = file.read_text("utf-8")
+        read = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise Invalid(f"{file} is neither JSON nor YAML: {error}") from None
+    wanted = read if isinstance(read, list) else [read]
+    for each in wanted:
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            raise Invalid(f"{file}: a template is an object with a name, parameters and a job.")
+    return wanted

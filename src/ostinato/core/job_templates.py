@@ -1,0 +1,253 @@
+"""Job templates: the body of a job with holes, and the parameters that fill them.
+
+    {"name": "ping", "parameters": [{"name": "url", "type": "url"}],
+     "job": {"task": "http", "args": {"url": "{{ params.url }}"}, "schedule": {"every": "5m"}}}
+
+A parameter has a type, and is checked before it is filled in. It is filled in as a value: whatever it holds, it cannot
+change the shape of the job. Other holes (`{{ due_at }}`) are left for the run.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ostinato.core import templating
+from ostinato.core.arguments import (
+    SECRET,
+    URL,
+    Flaw,
+    Kind,
+    anything,
+    arg,
+    choice,
+    many,
+    mapping,
+    number,
+    of,
+    read,
+    shown,
+    span,
+    switch,
+    text,
+    whole,
+)
+from ostinato.core.errors import WrongArgument
+
+PARAMS: Final = "params"
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+PARAMETER: Final = re.compile(r"[a-z][a-z0-9_]{0,49}")
+LARGEST: Final = 2**53
+
+KINDS: Final[Mapping[str, Kind[Any]]] = {
+    "text": text(),
+    "lines": text(100_000, lines=True),
+    "integer": whole(-LARGEST, LARGEST),
+    "number": number(-LARGEST, LARGEST),
+    "boolean": switch(),
+    "duration": span("1ms", "3660d"),
+    "url": URL,
+    "secret": SECRET,
+    "list": many(text(100_000), 1000),
+    "object": mapping(anything()),
+    "json": anything(),
+}
+
+
+def _named(pattern: re.Pattern[str], like: str) -> Kind[str]:
+    def read(value: Any) -> str:
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        raise Flaw(f"must be a name like {like}, not {shown(value)}.")
+
+    return Kind({"type": "string", "pattern": f"^{pattern.pattern}$"}, read)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """What somebody may choose. Without a default it has to be given."""
+
+    name: str = arg(_named(PARAMETER, "start_url"), "How the job names it: {{ params.NAME }}.")
+    type: str = arg(choice(*KINDS), "What it may be.", "text")
+    description: str = arg(text(500), "What it is for.", "")
+    default: Any = arg(anything(), "What it is if nobody says; without one it is needed.", None)
+    choices: tuple[str, ...] = arg(many(text(1000), 100), "For text: one of these.", [])
+
+    def __post_init__(self) -> None:
+        if self.choices and self.type != "text":
+            raise Flaw("are for parameters of the type text.", "choices")
+        if self.default is not None:
+            try:
+                self.kind.read(self.default)
+            except Flaw as flaw:
+                raise flaw.under("default") from None
+
+    @property
+    def kind(self) -> Kind[Any]:
+        return choice(*self.choices) if self.choices else KINDS[self.type]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        default = {} if self.default is None else {"default": self.default}
+        return {**self.kind.schema, "description": self.description, **default}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A job that is to be made again and again, each time a little different."""
+
+    name: str = arg(_named(NAME, "nightly-backup"), "What it is called.")
+    description: str = arg(text(2000), "What its jobs do.", "")
+    parameters: tuple[Parameter, ...] = arg(many(of(Parameter), 50), "What is to be filled in.", [])
+    job: Mapping[str, Any] = arg(
+        mapping(anything(), 100), "The body of the job, with holes: {{ params.NAME }}."
+    )
+
+    def __post_init__(self) -> None:
+        names = [each.name for each in self.parameters]
+        for name in names:
+            if names.count(name) > 1:
+                raise Flaw(f"has two parameters {name!r}; give one another name.", "parameters")
+        for hole in templating.holes(self.job):
+            if hole.startswith(f"{PARAMS}.") and hole.split(".")[1] not in names:
+                raise Flaw(
+                    f"has {{{{ {hole} }}}}, and there is no such parameter; say it in parameters.", "job"
+                )
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Its parameters as JSON schema, as those of a task."""
+        return {
+            "type": "object",
+            "properties": {each.name: each.schema for each in self.parameters},
+            "required": [each.name for each in self.parameters if each.default is None],
+            "additionalProperties": False,
+        }
+
+    def body(self, given: Mapping[str, Any], over: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The body of a job: parameters filled in, and on top of it what else was said about this one."""
+        params = self._params(given)
+        try:
+            filled = templating.fill(dict(self.job), {PARAMS: params}, f"{PARAMS}.")
+        except Flaw as flaw:
+            raise WrongArgument("job", f"The job of the template {self.name} {flaw.rest}") from None
+        return {**filled, **(over or {})}
+
+    def _params(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        known = {each.name: each for each in self.parameters}
+        for name in given.keys() - known.keys():
+            there = ", ".join(known) or "none"
+            raise WrongArgument(f"{PARAMS}.{name}", f"{PARAMS}.{name} does not exist; there are {there}.")
+        return {name: self._param(each, given.get(name)) for name, each in known.items()}
+
+    def _param(self, parameter: Parameter, value: Any) -> Any:
+        """A value as it was given: it goes into JSON again, and is read there as every job is."""
+        where = f"{PARAMS}.{parameter.name}"
+        chosen = parameter.default if value is None else value
+        if chosen is None:
+            raise WrongArgument(where, f"{where} is needed: {parameter.description or parameter.type}")
+        try:
+            parameter.kind.read(chosen)
+        except Flaw as flaw:
+            path = flaw.under(where).path
+            raise WrongArgument(path, f"{path} {flaw.rest}") from None
+        return chosen
+
+
+def read_template(given: Any) -> Template:
+    """A template that somebody wrote; WrongArgument names the field."""
+    return read(Template, given, "template")
+
+
+def parameters_json(template: Template) -> list[dict[str, Any]]:
+    """The parameters as they are written, what is usual left out."""
+    return [
+        {
+            name: list(value) if isinstance(value, tuple) else value
+            for name in Parameter.__slots__
+            if (value := getattr(each, name)) not in (None, "", ())
+        }
+        for each in template.parameters
+    ]
+
+
+def _ours(name: str, description: str, job: dict[str, Any], *parameters: dict[str, Any]) -> Template:
+    return read_template(
+        {"name": name, "description": description, "parameters": list(parameters), "job": job}
+    )
+
+
+def shipped() -> dict[str, Template]:
+    """The templates that we bring."""
+    found = (_crawl(), _ping(), _backup())
+    return {each.name: each for each in found}
+
+
+def _crawl() -> Template:
+    return _ours(
+        "crawl-a-site",
+        "Crawl a site again and again, and keep its pages searchable.",
+        {
+            "task": "crawl",
+            "name": "Crawl {{ params.url }}",
+            "args": {"url": "{{ params.url }}", "max_pages": "{{ params.max_pages }}"},
+            "schedule": {"every": "{{ params.every }}"},
+        },
+        {"name": "url", "type": "url", "description": "Where to begin; the host is the scope."},
+        {"name": "every", "type": "duration", "default": "1d", "description": "How often."},
+        {"name": "max_pages", "type": "integer", "default": 1000, "description": "How many pages at most."},
+    )
+
+
+def _ping() -> Template:
+    return _ours(
+        "ping-a-url",
+        "Call a URL every few minutes; a run fails when the answer is not as expected.",
+        {
+            "task": "http",
+            "name": "Ping {{ params.url }}",
+            "args": {
+                "url": "{{ params.url }}",
+                "expect": "{{ params.expect }}",
+                "timeout": "{{ params.timeout }}",
+                "keep": 0,
+            },
+            "schedule": {"every": "{{ params.every }}"},
+            "max_retries": 0,
+        },
+        {"name": "url", "type": "url", "description": "Whom to call."},
+        {"name": "every", "type": "duration", "default": "5m", "description": "How often."},
+        {"name": "expect", "type": "list", "default": ["2xx"], "description": "Statuses of a good answer."},
+        {"name": "timeout", "type": "duration", "default": "10s", "description": "How long it may take."},
+    )
+
+
+def _backup() -> Template:
+    return _ours(
+        "nightly-backup",
+        "Run a backup program once a night. The task command must be allowed.",
+        {
+            "task": "command",
+            "name": "Nightly backup",
+            "args": {"argv": "{{ params.argv }}", "secrets": "{{ params.secrets }}"},
+            "schedule": {"cron": "{{ params.cron }}", "timezone": "{{ params.timezone }}"},
+            "timeout": "{{ params.timeout }}",
+            "max_retries": 2,
+            "backoff": "10m",
+            "overlap": "skip",
+        },
+        {
+            "name": "argv",
+            "type": "list",
+            "description": 'The program: ["pg_dump", "--file", "/backup/shop"].',
+        },
+        {"name": "secrets", "type": "object", "default": {}, "description": "Variables from references."},
+        {
+            "name": "cron",
+            "type": "text",
+            "default": "30 2 * * *",
+            "description": "When, as a cron expression.",
+        },
+        {"name": "timezone", "type": "text", "default": "UTC", "description": "In which time zone."},
+        {"name": "timeout", "type": "duration", "default": "2h", "description": "How long it may take."},
+    )
