@@ -8,7 +8,7 @@ import pytest
 from ostinato.core.model import Change, Result
 from ostinato.store import rows
 from ostinato.store.dialect import Statement
-from tests.build import MINUTE, NOW, SECOND, a_job, an_execution
+from tests.build import HOUR, MINUTE, NOW, SECOND, a_job, an_execution
 
 JOBS, EACH = 100, 100
 ALL = JOBS * EACH
@@ -126,3 +126,28 @@ def test_figures_look_at_the_newest_runs_only(desk, long_history, efforts, monke
     monkeypatch.setattr("ostinato.store.statistics.NEWEST", 100)
     assert desk.metrics().executions.total == ALL
     assert 0 < efforts["newest_runs"] < 0.1
+
+
+def test_no_page_of_the_dashboard_walks_through_history(desk, long_history, efforts, monkeypatch):
+    monkeypatch.setattr("ostinato.store.statistics.NEWEST", 100)
+    monkeypatch.setattr("ostinato.store.hours.MOST_COUNTED", 200)
+    one, board = long_history[-1].id, desk.board
+    board.overview(24 * HOUR)
+    board.overview(7 * 24 * HOUR)
+    board.sparks(desk.jobs.search(limit=4).items)
+    page, _ = board.history(one, 10)
+    board.history(one, 10, page.cursor)
+    board.execution(page.items[0].id)
+    board.queued_within(NOW + 90 * MINUTE, NOW + 91 * MINUTE)
+    board.hours(NOW - 30 * 24 * HOUR)
+    board.team()
+    assert len(efforts) >= 8
+    assert {name: effort for name, effort in efforts.items() if effort > 0.15} == {}
+
+
+def test_the_sweeper_counts_an_hour_once(desk, world, long_history, efforts):
+    world.store.hours.keep(world.now)
+    first = dict(efforts)
+    efforts.clear()
+    assert [hour.ended is None for hour in desk.board.hours(NOW)] == [False, False]
+    assert first["count_by_hour"] > efforts["count_by_hour"]
