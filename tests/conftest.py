@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from tests.servers import PostgresServer, new_folder, shared_server
+from tests.valkey import Valkey
 
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
@@ -107,5 +108,29 @@ def database_url(request: pytest.FixtureRequest) -> str:
 def private_postgres() -> Iterator[PostgresServer]:
     """A server of the test's own, durable, to be stopped and restarted under load."""
     server = PostgresServer.private()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[Valkey]:
+    """One Redis for the whole run of a worker; `redis_url` empties it."""
+    server = Valkey()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def redis_url(valkey: Valkey) -> str:
+    """An empty Redis."""
+    with valkey.client() as client:
+        client.flushall()
+    return valkey.url
+
+
+@pytest.fixture
+def private_valkey() -> Iterator[Valkey]:
+    """A Redis of the test's own, to be killed."""
+    server = Valkey()
     yield server
     server.close()

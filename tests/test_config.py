@@ -36,6 +36,8 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "poll_interval": "5s",
         "concurrency": "5",
         "queues": "",
+        "engine": "local",
+        "redis_url": "",
         "lease": "30s",
         "renew": "10s",
         "sweep": "10s",
@@ -439,3 +441,12 @@ def test_one_kind_of_token_only(tmp_path):
     key = "-----BEGIN PUBLIC KEY-----\n"
     both = {"OSTINATO_AUTH_SECRET": TOKEN_SECRET, "OSTINATO_AUTH_PUBLIC_KEY": key}
     assert "exclude each other" in refusal(tmp_path, environ=both)
+
+
+def test_rq_as_the_engine_needs_a_redis_whose_password_is_not_shown(tmp_path):
+    assert "redis_url" in refusal(tmp_path, environ={"OSTINATO_ENGINE": "rq"})
+    rq = {"OSTINATO_ENGINE": "rq", "OSTINATO_REDIS_URL": "redis://:s3cret@localhost:6379/1"}
+    settings = load(tmp_path, environ=rq)
+    assert settings.redis_url.reveal() == "redis://:s3cret@localhost:6379/1"
+    assert "s3cret" not in repr(settings)
+    assert "s3cret" not in refusal(tmp_path, environ={"OSTINATO_REDIS_URL": "s3cret at localhost"})

@@ -5,7 +5,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from ostinato.clock import Clock, MeasuredClock, SystemClock
-from ostinato.config import Settings
+from ostinato.config import EngineKind, Settings
+from ostinato.core.errors import InvalidSetting
 from ostinato.core.model import Luck
 from ostinato.luck import RandomLuck
 from ostinato.store import migrate
@@ -18,6 +19,7 @@ from ostinato.telemetry import Hooks, Telemetry
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from ostinato.courier.courier import Courier
     from ostinato.engine.engine import Engine
     from ostinato.scheduler import Scheduler
 
@@ -30,6 +32,7 @@ class Parts:
     store: Store
     clock: Clock
     luck: Luck
+    courier: "Courier | None" = None  # where RQ runs what is due
 
 
 def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
@@ -43,10 +46,24 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
         if upgrade:
             migrate.upgrade(database)
         store.require_current()
-        return Parts(settings, store, clock_of(database), luck)
+        clock = clock_of(database)
+        return Parts(settings, store, clock, luck, _courier(settings, store, clock))
     except BaseException:
         database.close()
         raise
+
+
+def _courier(settings: Settings, store: Store, clock: Clock) -> "Courier | None":
+    """Who tells RQ's workers of all that changes, if they are the engine."""
+    if settings.engine is not EngineKind.RQ:
+        return None
+    try:
+        from ostinato.courier.courier import Courier, connect  # with RQ, which nobody else needs
+    except ModuleNotFoundError as error:
+        raise InvalidSetting(f"engine rq needs RQ ({error.name}): pip install ostinato[rq].") from None
+    courier = Courier(store, clock, connect(settings.redis_url.reveal()))
+    store.database.on_change = courier.told
+    return courier
 
 
 def clock_of(database: Database) -> Clock:
@@ -68,6 +85,7 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
         parts.settings,
         app=app,
         version=our_version(),
+        courier=parts.courier,
     )
 
 

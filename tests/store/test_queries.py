@@ -41,7 +41,7 @@ SCALARS = {
     "inactive_at": None, "nodes": "[]", "workflow_version": 7,
     "schema": "",
     "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "a", "after_number": 0,
-    "page": 1,
+    "page": 1, "job_version": 1,
     "domain": "a.org", "period": 1, "latest": NOW, "count": 1,
 }  # fmt: skip
 BEFORE_AN_ID = {

@@ -84,7 +84,7 @@ class Ostinato:
         self._chosen: dict[str, Any] = {**settings, "timezone": timezone}
         self.settings = Settings.load(self._chosen)
         self.registry = Registry(BUILT_IN)
-        self._hooks = Hooks()
+        self.hooks = Hooks()
         self._declared: dict[str, Definition] = {}
         self._workflows = Workflows()
         self._parts: Parts | None = None
@@ -292,7 +292,7 @@ class Ostinato:
 
     def on(self, kind: str) -> Callable[[H], H]:
         """Call a function when something happens in this process: `job:start`, `job:complete`, `job:failed` …"""
-        return self._hooks.on(kind)
+        return self.hooks.on(kind)
 
     # -- running
 
@@ -301,9 +301,9 @@ class Ostinato:
         from ostinato.wiring import build_engine
 
         parts = self.parts
-        if not worker:
+        if not worker or parts.courier is not None:
             parts = replace(parts, settings=replace(parts.settings, queues=NO_QUEUE, concurrency=1))
-        return build_engine(parts, self.registry, self._hooks, self.name)
+        return build_engine(parts, self.registry, self.hooks, self.name)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Ostinato]:
@@ -354,7 +354,7 @@ class Ostinato:
                 await engine.run()
             else:
                 await self._serve(engine, bound, signals, insecure)
-            self._hooks.drain(HOOKS_HAVE)
+            self.hooks.drain(HOOKS_HAVE)
 
     async def _serve(self, engine: Engine, bound: socket, signals: Signals, insecure: bool) -> None:
         from ostinato.app.serving import HttpServer, run_beside

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from ostinato.config import LogFormat, Settings
+from ostinato.config import EngineKind, LogFormat, Settings
 from ostinato.core.describe import describe
 from ostinato.core.model import Status
 from ostinato.core.payload import Line
@@ -44,7 +44,7 @@ def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | Non
     yield f"Ostinato {our_version()}" + (f", app {app.name}" if app.name else "")
     yield f"  database  {app.parts.store.database.name}"
     yield f"  timezone  {app.settings.timezone}"
-    yield f"  worker    {_worker(app) if worker else 'none here: jobs come due, and run elsewhere'}"
+    yield f"  worker    {_worker(app, worker)}"
     if bound is not None:
         yield f"  http      {_url(bound)}  (docs at /docs)"
         yield f"  auth      {_auth(app.settings, bound)}"
@@ -78,7 +78,11 @@ def _auth(settings: Settings, bound: "socket") -> str:
     )
 
 
-def _worker(app: "Ostinato") -> str:
+def _worker(app: "Ostinato", worker: bool) -> str:
+    if app.settings.engine is EngineKind.RQ:
+        return "none here: jobs come due, and RQ's workers run them"
+    if not worker:
+        return "none here: jobs come due, and run elsewhere"
     queues, many = app.settings.queues, app.settings.concurrency
     served = "all queues" if not queues else f"queue{'s' * (len(queues) > 1)} {', '.join(queues)}"
     return f"{served}, {many} at once"

@@ -41,7 +41,15 @@ for name, group in GROUPS.items():
     cli.add_typer(group, name=name)
 
 AppOption = Annotated[
-    str | None, typer.Option("--app", metavar="MODULE:APP", help="Your app, such as shop:app.")
+    str | None,
+    typer.Option("--app", metavar="MODULE:APP", envvar="OSTINATO_APP", help="Your app, such as shop:app."),
+]
+EngineOption = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="NAME", help="Who runs what is due: local, or rq (RQ's workers)."),
+]
+RedisOption = Annotated[
+    str | None, typer.Option("--redis", metavar="URL", help="Instead of OSTINATO_REDIS_URL, for RQ.")
 ]
 QueuesOption = Annotated[
     str | None, typer.Option("--queues", metavar="A,B", help="Serve only these queues (else all).")
@@ -95,28 +103,46 @@ def serve(
     database: DatabaseOption = None,
     queues: QueuesOption = None,
     concurrency: ConcurrencyOption = None,
+    engine: EngineOption = None,
+    redis: RedisOption = None,
     migrate: MigrateOption = False,
 ) -> None:
     """Everything in one process."""
     from ostinato.app.serving import Listening
     from ostinato.cli.process import serve
 
-    chosen = {"database_url": database, "queues": queues, "concurrency": concurrency}
+    chosen = _chosen(database, queues, concurrency, engine, redis)
     serve(app, chosen, Listening(host, port, insecure), worker=not no_worker, migrate=migrate)
 
 
 @cli.command()
 def worker(
-    app: Annotated[str, typer.Option("--app", metavar="MODULE:APP", help="Your app, such as shop:app.")],
+    app: Annotated[
+        str,
+        typer.Option(
+            "--app", metavar="MODULE:APP", envvar="OSTINATO_APP", help="Your app, such as shop:app."
+        ),
+    ],
     database: DatabaseOption = None,
     queues: QueuesOption = None,
     concurrency: ConcurrencyOption = None,
+    engine: EngineOption = None,
+    redis: RedisOption = None,
     migrate: MigrateOption = False,
 ) -> None:
     """Run the jobs of an app, in any number of processes."""
     from ostinato.cli.process import work
 
-    work(app, {"database_url": database, "queues": queues, "concurrency": concurrency}, migrate=migrate)
+    work(app, _chosen(database, queues, concurrency, engine, redis), migrate=migrate)
+
+
+def _chosen(
+    database: str | None, queues: str | None, concurrency: int | None, engine: str | None, redis: str | None
+) -> dict[str, object]:
+    """Settings, by flags."""
+    return {
+        "database_url": database, "queues": queues, "concurrency": concurrency, "engine": engine, "redis_url": redis,
+    }  # fmt: skip
 
 
 @cli.command()

@@ -1,10 +1,12 @@
 """The commands that stay: serve and worker."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from ostinato.app import Ostinato
+from ostinato.app.loading import load_app
 from ostinato.app.serving import Listening
-from ostinato.cli.loading import load_app
+from ostinato.config import EngineKind
 
 
 def serve(
@@ -20,4 +22,13 @@ def work(where: str, chosen: Mapping[str, object], *, migrate: bool) -> None:
     """Run the jobs of an app."""
     app = load_app(where)
     app.configure(**chosen)
-    app.run(migrate=migrate)
+    with _crew(app, where, chosen) if app.settings.engine is EngineKind.RQ else nullcontext():
+        app.run(migrate=migrate)
+
+
+def _crew(app: Ostinato, where: str, chosen: Mapping[str, object]) -> AbstractContextManager[object]:
+    """RQ's workers, as many as should work at once."""
+    from ostinato.rq.crew import Crew
+
+    settings = app.settings
+    return Crew(where, chosen, settings.concurrency, settings.shutdown_grace.total_seconds())

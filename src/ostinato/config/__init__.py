@@ -3,8 +3,18 @@
 Nothing here opens, asks or starts anything; a secret by reference is read by whoever needs it.
 """
 
-from ostinato.config.kinds import LogFormat, LogLevel, masked, written
+from ostinato.config.kinds import EngineKind, LogFormat, LogLevel, masked, written
 from ostinato.config.secret import Secret
 from ostinato.config.settings import BY_NAME, SETTINGS, Settings
 
-__all__ = ["BY_NAME", "SETTINGS", "LogFormat", "LogLevel", "Secret", "Settings", "masked", "written"]
+__all__ = [
+    "BY_NAME",
+    "SETTINGS",
+    "EngineKind",
+    "LogFormat",
+    "LogLevel",
+    "Secret",
+    "Settings",
+    "masked",
+    "written",
+]

@@ -23,6 +23,13 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
+class EngineKind(StrEnum):
+    """Who runs what is due."""
+
+    LOCAL = "local"  # the workers of our own processes
+    RQ = "rq"
+
+
 class LogLevel(StrEnum):
     """The least that is logged."""
 
@@ -144,6 +151,10 @@ PUBLIC_KEY = secret(
 )
 WEB_ADDRESS = secret(
     "an http or https URL", lambda value: re.fullmatch(r"https?://[^\s/@]+(/\S*)?", value) is not None
+)
+REDIS_URL = secret(
+    "redis://host:port/number, rediss://… or unix://…",
+    lambda value: re.fullmatch(r"(rediss?|unix)://\S+", value) is not None,
 )
 
 

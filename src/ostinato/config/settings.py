@@ -18,12 +18,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
+from ostinato.config.files import file_in
 from ostinato.config.kinds import (
     DATABASE_URL,
     PUBLIC_KEY,
+    REDIS_URL,
     SCHEMA,
     TOKEN_SECRET,
     WEB_ADDRESS,
+    EngineKind,
     Kind,
     LogFormat,
     LogLevel,
@@ -49,7 +52,9 @@ PREFIX = "OSTINATO_"
 HANDED_TO_COMMANDS = frozenset(
     {"OSTINATO_RUN_JOB", "OSTINATO_RUN_KEY", "OSTINATO_RUN_ATTEMPT", "OSTINATO_RUN_DUE_AT"}
 )
-OF_THE_COMMAND_LINE = frozenset({"OSTINATO_SERVER", "OSTINATO_TOKEN"})  # read by its flags of these names
+OF_THE_COMMAND_LINE = frozenset(
+    {"OSTINATO_APP", "OSTINATO_SERVER", "OSTINATO_TOKEN"}
+)  # read by its flags of these names
 DEFAULT = "default"
 ARGUMENT = "argument"
 
@@ -84,6 +89,12 @@ class Settings:
     )
     queues: tuple[str, ...] = setting(
         (), "OSTINATO_QUEUES", names(), "The queues that a worker serves; empty is all."
+    )
+    engine: EngineKind = setting(
+        EngineKind.LOCAL, "OSTINATO_ENGINE", one_of(EngineKind), "Who runs what is due: our workers, or RQ's."
+    )
+    redis_url: Secret = setting(
+        Secret(), "OSTINATO_REDIS_URL", REDIS_URL, "Where the Redis of RQ's workers is."
     )
     lease: timedelta = setting(
         30 * SECOND, "OSTINATO_LEASE_SECONDS", duration("1s"), "How long a silent worker keeps what it runs."
@@ -234,6 +245,8 @@ class Settings:
                 f"renew cannot be {written(self.renew)} ({self._origin('renew')}). It must be less than half "
                 f"the lease, which is {written(self.lease)} ({self._origin('lease')})."
             )
+        if self.engine is EngineKind.RQ and not self.redis_url:
+            raise InvalidSetting("engine rq needs redis_url: say where Redis is, such as redis://localhost.")
         if self.auth_secret and self.auth_public_key:
             raise InvalidSetting(
                 "auth_secret and auth_public_key exclude each other: set the one that signs."
@@ -263,7 +276,7 @@ class Settings:
         folder: Path = Path(),
     ) -> Self:
         """Collect the settings; an override of None is one that was not given."""
-        file, path = _file_in(folder)
+        file, path = file_in(folder)
         given = _defaults() | _from_file(file, path) | _from_environ(environ) | _from_arguments(overrides)
         if given["renew"].origin == DEFAULT:  # whoever shortens the lease need not know about renewals
             lease = BY_NAME["lease"].read(*given["lease"])
@@ -339,28 +352,6 @@ def _from_arguments(overrides: Mapping[str, object]) -> dict[str, _Given]:
     if unknown := sorted(overrides.keys() - BY_NAME.keys()):
         raise InvalidSetting(f"{unknown[0]} is no setting" + _did_you_mean(unknown[0], "name"))
     return {name: _Given(value, ARGUMENT) for name, value in overrides.items() if value is not None}
-
-
-def _file_in(folder: Path) -> tuple[Mapping[str, object], str]:
-    """The settings of the folder's file, and its path."""
-    own, project = folder.absolute() / "ostinato.toml", folder.absolute() / "pyproject.toml"
-    if own.is_file():
-        return _table(own), str(own)
-    return (_table(project, "tool", "ostinato") if project.is_file() else {}), str(project)
-
-
-def _table(path: Path, *keys: str) -> Mapping[str, object]:
-    import tomllib  # most processes find no file and never need it
-
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidSetting(f"{path} cannot be read: {error}. Correct it, or move it away.") from None
-    for key in keys:
-        table = table.get(key, {})
-        if not isinstance(table, dict):
-            raise InvalidSetting(f"{key} in {path} must be a table: [{'.'.join(keys)}].")
-    return table
 
 
 def _unknown_in_environ(environ: Mapping[str, str]) -> list[str]:

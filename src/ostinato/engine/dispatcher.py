@@ -26,8 +26,10 @@ class Step:
 class Dispatcher:
     """Fires what is due. Any number of them may work on one database."""
 
-    def __init__(self, store: Store, clock: Clock, luck: Luck, telemetry: Telemetry) -> None:
-        self._store = store
+    def __init__(
+        self, store: Store, clock: Clock, luck: Luck, telemetry: Telemetry, ahead: timedelta = AHEAD
+    ) -> None:
+        self._store, self._ahead = store, ahead
         self._clock = clock
         self._luck = luck
         self._telemetry = telemetry
@@ -64,12 +66,16 @@ class Dispatcher:
     def _fire(self) -> Step:
         queue, now = self._store.queue, self._clock.now()
         wake = queue.next_wake()
-        if wake is None or wake > now + AHEAD:
-            return Step(0, _ahead_of(wake, now))
-        changes = queue.fire_due(now, AHEAD, BATCH)
+        if wake is None or wake > now + self._ahead:
+            return Step(0, self._ahead_of(wake, now))
+        changes = queue.fire_due(now, self._ahead, BATCH)
         moved = len(changes) + queue.time_has_come(now, BATCH)
         self._telemetry.changed(changes)
-        return Step(moved, now if moved >= BATCH else _ahead_of(queue.next_wake(), now))
+        return Step(moved, now if moved >= BATCH else self._ahead_of(queue.next_wake(), now))
+
+    def _ahead_of(self, wake: datetime | None, now: datetime) -> datetime | None:
+        """When to look: early enough to fire ahead; what even then could not be fired, at its time."""
+        return wake if wake is None or wake <= now + self._ahead else wake - self._ahead
 
     def _notice_jump(self) -> None:
         """A jump is forgotten only when it has been dealt with: the store may be away."""
@@ -87,8 +93,3 @@ class Dispatcher:
             self._store.queue.rewind(now)
         data = f'{{"seconds": {by.total_seconds():g}}}'
         self._store.history.tell([Event(self._luck.id(now), now, "clock.jumped", data=data)])
-
-
-def _ahead_of(wake: datetime | None, now: datetime) -> datetime | None:
-    """When to look: early enough to fire ahead; what even then could not be fired, at its time."""
-    return wake if wake is None or wake <= now + AHEAD else wake - AHEAD

@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 from ostinato.budgets import way_out
 from ostinato.clock import Clock, MeasuredClock
 from ostinato.config import Settings
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Luck
-from ostinato.engine.dispatcher import Dispatcher, Step
+from ostinato.engine.dispatcher import AHEAD, Dispatcher, Step
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.lease import MOST_BUGS, Renewing
 from ostinato.engine.notifier import Notifier
@@ -72,6 +72,13 @@ class Measured:
         self.executions.sample({(task, result): count for task, items in ended for result, count in items})
 
 
+class Telling(Protocol):
+    """Who tells others what is due."""
+
+    def keep_up(self) -> None:
+        """Tell again what they have lost; if they cannot be reached, say so."""
+
+
 class Engine:
     """Dispatcher, worker and sweeper of one process, and their stop."""
 
@@ -86,7 +93,10 @@ class Engine:
         *,
         app: str = "",
         version: str = "",
+        courier: Telling | None = None,
     ) -> None:
+        """With a courier what is due is run by others, who are told of it at its time, and again if they lose it."""
+        self._courier = courier
         self._store, self._clock, self._telemetry, self._settings = store, clock, telemetry, settings
         self._executor = StoreThreads(STORE_THREADS)
         processes = Plan(
@@ -107,7 +117,8 @@ class Engine:
         self.worker: Worker = Worker(
             store, registry, clock, luck, telemetry, identity, self._executor, self._outgoing
         )
-        self.dispatcher = Dispatcher(store, clock, luck, telemetry)
+        ahead = AHEAD if courier is None else timedelta(0)  # others are told when its time has come
+        self.dispatcher = Dispatcher(store, clock, luck, telemetry, ahead)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, luck, telemetry, settings.lease, keep)
         self.notifier = Notifier(store, clock, telemetry, self._outgoing, self.worker.in_store)
@@ -169,6 +180,8 @@ class Engine:
             self._tidy,
             self._notify,
         ]
+        if self._courier is not None:
+            duties.append(self._recover)
         if self._settings.heartbeat_url:
             duties.append(self._beat)
         if self._measured is not None:
@@ -295,6 +308,14 @@ class Engine:
         while True:
             await self._until_done(self.notifier.step)
             await asyncio.sleep(NOTIFY_EVERY)
+
+    async def _recover(self) -> None:
+        """What others should have been told of and have lost, or never got, is told again."""
+        assert self._courier is not None
+        keep_up = self._courier.keep_up
+        while True:
+            await self._until_done(lambda: self.worker.in_store(keep_up))
+            await asyncio.sleep(self._settings.sweep.total_seconds())
 
     async def _beat(self) -> None:
         while True:

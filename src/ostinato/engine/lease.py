@@ -76,6 +76,10 @@ class Lease:
         self._store.workers.join(worker, self._clock.now(), self._length)
         self._held = Held(worker.id, sent)
 
+    def adopt(self, worker_id: UUID, sent: float) -> None:
+        """Hold a row that a claim has made; `sent` is when that was sent."""
+        self._held = Held(worker_id, sent)
+
     def renew(self, running: int) -> None:
         """Keep the lease, or learn that it is gone."""
         held = self._held

@@ -182,7 +182,7 @@ class Worker:
             raise
         for task, count in (claim.parked or {}).items():
             self._telemetry.unknown_task(task, count)
-        self._start(claim.claimed)
+        self.take_up(claim.claimed)
         full = len(claim.claimed) == room
         self._full = full and self._clock.now() - claim.claimed[0].live.run_at < BURST
         if full and self.free > 0:
@@ -198,7 +198,8 @@ class Worker:
         self._telemetry.changed(changes)
         self._doubtful = False
 
-    def _start(self, claimed: Sequence[Claimed]) -> None:
+    def take_up(self, claimed: Sequence[Claimed]) -> None:
+        """Start what was claimed."""
         self._telemetry.started([each.live for each in claimed])
         me, trusted = str(self.lease.worker_id), self.lease.trusted
         for each in claimed:

@@ -17,11 +17,12 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
+from uuid import UUID
 
 from ostinato.core.errors import Invalid, InvalidSetting, StoreError
 from ostinato.store.dialect import Dialect, Kind, Statement
@@ -46,6 +47,7 @@ class Tx(ABC):
         self._calls: list[Callable[[], None]] = []
         self._failed = False
         self.rings = False
+        self.touched: set[UUID] | None = None  # the jobs whose rows it changed, where somebody asks for them
 
     def rows(self, statement: str | Statement, /, batch: Batch | None = None, **params: Any) -> list[Row]:
         """All rows of a statement."""
@@ -69,6 +71,11 @@ class Tx(ABC):
     def ring(self) -> None:
         """Ring the doorbell with the commit of this transaction."""
         self.rings = True
+
+    def touch(self, job_ids: Iterable[UUID]) -> None:
+        """Note jobs whose rows have changed."""
+        if self.touched is not None:
+            self.touched.update(job_ids)
 
     def committed(self) -> None:
         """For the database: what waited for the commit."""
@@ -111,12 +118,20 @@ class Database(ABC):
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.statements: dict[str, Statement] = {}
+        self.on_change: Callable[[Collection[UUID]], None] | None = None  # told of jobs after each commit
         _all.add(self)
 
     def load(self, statements: Path | str) -> None:
         """Make the statements of a file (or text) known by name."""
         text = statements.read_text("utf-8") if isinstance(statements, Path) else statements
         self.statements.update(self.dialect.statements(text))
+
+    def observed(self, tx: Tx) -> None:
+        """For the database: what a transaction changes is told afterwards, if somebody listens."""
+        listener = self.on_change
+        if listener is not None:
+            touched = tx.touched = set[UUID]()
+            tx.after_commit(lambda: listener(touched) if touched else None)
 
     @abstractmethod
     def write(self, deadline: float | None = None) -> AbstractContextManager[Tx]:

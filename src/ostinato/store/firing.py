@@ -106,7 +106,7 @@ class Firing(Duty):
         changes: list[Change] = []
         for job_id in ids:
             try:
-                changes += self._fire_found(lambda tx, one=job_id: _lock_one(tx, one), now, ahead)  # type: ignore[misc]
+                changes += self._fire_found(lambda tx, one=job_id: lock_one(tx, one), now, ahead)  # type: ignore[misc]
             except StoreUnavailable:
                 raise
             except StoreError as error:
@@ -181,5 +181,6 @@ def _ready(job: Job, lives: Sequence[Live], now: datetime, ahead: timedelta) -> 
     return due is not None and (due <= now or (due <= now + ahead and not lives))
 
 
-def _lock_one(tx: Tx, job_id: UUID) -> Found:
+def lock_one(tx: Tx, job_id: UUID) -> Found:
+    """The facts of one job, locked."""
     return [rows.facts_of(row) for row in tx.rows("lock_facts", ids=[job_id])]

@@ -70,6 +70,7 @@ class Jobs:
                 raise  # else an earlier call has saved them, though its answer was lost
 
     def _insert_copies(self, tx: Tx, original: Change, copies: Sequence[Copy]) -> None:
+        tx.touch(copy.job_id for copy in copies)
         tx.run("copy_job", [(copy.job_id, copy.args) for copy in copies], original=original.job.id)
         for live in original.add:
             tx.run("copy_live", [(copy.live_id, copy.job_id) for copy in copies], original=live.id)

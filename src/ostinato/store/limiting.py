@@ -9,7 +9,7 @@ from typing import Final
 from ostinato.core.limits import LONGEST_WHILE, Passage, passage
 from ostinato.core.policy import Policies
 from ostinato.store.database import Tx
-from ostinato.store.dialect import from_micros, to_micros
+from ostinato.store.dialect import from_micros, to_micros, to_uuid
 from ostinato.store.locking import Duty
 
 KEYS: Final = 100  # that one transaction looks at
@@ -62,6 +62,7 @@ class Limiting(Duty):
         gone = passage(policies, len(waiting), active, [from_micros(at) for at in json.loads(text)], now)
         if gone.count:
             tx.run("let_through", ids=[live_id for live_id, _ in waiting[: gone.count]])
+            tx.touch(to_uuid(job_id) for _, job_id in waiting[: gone.count])
         recent = _text(gone.recent)
         if recent != text:
             tx.run("save_limit", key=key, recent=recent, until=now + LONGEST_WHILE)

@@ -180,6 +180,7 @@ class PostgresDatabase(Database):
         limit = self._deadline if deadline is None else deadline
         begin = "BEGIN" if deadline is None else f"BEGIN; {_timeouts(limit, 'SET LOCAL')}"
         with self._transaction(begin, limit) as tx:
+            self.observed(tx)
             yield tx
         tx.committed()
 

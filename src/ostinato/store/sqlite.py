@@ -178,6 +178,7 @@ class SqliteDatabase(Database):
             if self._writer is None:
                 self._writer = self._connect(writes=True)
             tx = SqliteTx(self._writer, self.statements, self.name)
+            self.observed(tx)
             with self._transaction(self._writer, "BEGIN IMMEDIATE", "COMMIT"):
                 yield tx
                 tx.refuse_if_failed()

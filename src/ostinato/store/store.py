@@ -25,6 +25,7 @@ from ostinato.store.schedules import Schedules
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
 from ostinato.store.statistics import Statistics
+from ostinato.store.taking import Taking
 from ostinato.store.templates import Templates
 from ostinato.store.traces import Traces
 from ostinato.store.workers import Workers
@@ -47,6 +48,7 @@ class Store:
         self.jobs = Jobs(database, self._definitions, notices)
         self.queue = Queue(database, self._definitions, luck, notices)
         self.workers = Workers(database, self.queue, luck)
+        self.taking = Taking(database, self._definitions, luck, notices)
         self.history = History(database, luck, notices)
         self.keys = Keys(database, luck)
         self.sessions = Sessions(database)

@@ -87,6 +87,11 @@ class Workers:
         """Stop working: what still runs under this worker is handed back."""
         return self._close(worker_id, now, "stopped", Interrupted(), None)
 
+    def leave_quietly(self, worker_id: UUID, now: datetime) -> None:
+        """The same for a worker that came for one run, which has ended: its coming and going is no event."""
+        with self._database.write() as tx:
+            tx.run("close_worker", id=worker_id, now=now, closed_as="stopped")
+
     def hand_back_unknown(
         self, worker_id: UUID, known: Collection[tuple[UUID, int]], now: datetime
     ) -> list[Change]:

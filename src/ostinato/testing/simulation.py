@@ -62,7 +62,7 @@ def simulate(
         store = Store(open_database(url, durable=False), luck := RandomLuck(seed))
         store.require_current()
         settings = replace(app.settings, database_url=url)
-        telemetry = Telemetry(settings, app._hooks)
+        telemetry = Telemetry(settings, app.hooks)
         stage = Stage(settings, store, ManualClock(start), luck, telemetry)
         with _standing_on(app, Parts(settings, store, stage.clock, luck)):
             simulation = Simulation(app, stage)

@@ -207,6 +207,13 @@ SELECT j.id FROM {jobs} AS j
 WHERE j.deleted_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id)
 ORDER BY j.deleted_at LIMIT :limit
 
+-- name: jobs_awaited
+-- Jobs, in the order of their ids, that somebody should be called for: a time to come, or something that waits.
+SELECT j.id FROM {jobs} AS j
+WHERE j.id > :after AND j.deleted_at IS NULL AND (j.next_due_at IS NOT NULL
+    OR EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id))
+ORDER BY j.id LIMIT :limit
+
 -- name: jobs_after
 -- The next jobs in the order of their ids, for retention to look at.
 SELECT id, kind, policies, ended_at, cancelled_at, last_execution_number FROM {jobs}

@@ -125,6 +125,12 @@ UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, pro
     version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
 WHERE id {in: ids uuid}
 
+-- name: take_one
+-- Start one row of a job that is locked by this transaction.
+UPDATE {live} SET worker_id = :worker, started_at = :now, fence = :fence, version = :job_version, waits_for = NULL,
+    progress = NULL
+WHERE id = :id
+
 -- name: put_off
 -- Just claimed, but their definition cannot be read here: back, until later.
 UPDATE {live} SET worker_id = NULL, started_at = NULL, version = NULL, waits_for = 'time', run_at = :until

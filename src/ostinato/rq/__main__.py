@@ -1,0 +1,13 @@
+"""`python -m ostinato.rq`: a member of a crew (crew.py), with its order on stdin."""
+
+import json
+import sys
+
+from ostinato.core.errors import OstinatoError
+from ostinato.rq.crew import join
+
+if __name__ == "__main__":
+    try:
+        join(json.load(sys.stdin))
+    except OstinatoError as error:
+        sys.exit(str(error))

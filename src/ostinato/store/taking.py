@@ -1,0 +1,130 @@
+"""Taking: what is due of one job is fired, and one of its executions claimed, in one transaction.
+
+For workers that are called for a job rather than look for work themselves (RQ's). Whoever comes for a job that is
+paused, cancelled, deleted, not due, or held by another takes nothing, and nothing has changed.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from ostinato.core.messages import MAY_START
+from ostinato.core.model import Change, Claimed, Job, Live
+from ostinato.store import locking, rows
+from ostinato.store.database import Tx
+from ostinato.store.dialect import to_uuid
+from ostinato.store.firing import Firing, lock_one
+from ostinato.store.workers import NewWorker
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What somebody who came for a job got, and what it took to get there."""
+
+    claimed: Claimed | None = None
+    changes: tuple[Change, ...] = ()
+    unknown: str | None = None  # the task that nobody here knows
+    limited: bool = False  # something waits for a place of its limit
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What there is of a job now; None for one that is deleted."""
+
+    job: Job | None
+    lives: tuple[Live, ...]
+
+
+class Taking(Firing):
+    """What a worker asks that was called for one job."""
+
+    def take(self, job_id: UUID, worker: NewWorker, now: datetime, lease: timedelta) -> Taken:
+        """Fire what is due, and start one execution that may start, under a lease that begins with it."""
+        with self._database.write() as tx:
+            served = {name for (name,) in tx.rows("share_open_queues")}
+            job = self._locked(tx, job_id)
+            if job is None:
+                return Taken()
+            lives: Sequence[Live] = locking.lives_of(tx, [job_id])[job_id]
+            fired = self._fire_one(tx, job, lives, now)
+            if fired:
+                lives = locking.lives_of(tx, [job_id])[job_id]
+            ready = [live for live in lives if _may_start(live, now) and live.queue in served]
+            known = [live for live in ready if live.task in worker.tasks]
+            limited = any(live.limit_key is not None and live.worker_id is None for live in lives)
+            if not known:
+                strange = ready[0].task if ready else None
+                tx.run("park", ids=[live.id for live in ready])
+                return Taken(None, fired, strange, limited)
+            first = min(known, key=lambda live: (live.priority, live.run_at))
+            claimed = self._start(tx, job, first, worker, now, lease)
+        return Taken(claimed, fired, None, limited)
+
+    def present(self, ids: Sequence[UUID]) -> dict[UUID, Present]:
+        """What there is of these jobs, from one snapshot; also the runs of those that are deleted."""
+        with self._database.read() as tx:
+            facts = dict(map(rows.facts_of, tx.rows("facts", ids=list(ids))))
+            jobs = locking.with_definitions(tx, self._definitions, facts)
+            lives = locking.lives_of(tx, list(ids), "live_of")
+        return {job_id: Present(jobs.get(job_id), tuple(lives[job_id])) for job_id in ids}
+
+    def jobs_awaited(self, after: UUID, limit: int) -> list[UUID]:
+        """The next jobs, in the order of their ids, that have a due time to come or something that waits."""
+        with self._database.read() as tx:
+            return [to_uuid(job_id) for (job_id,) in tx.rows("jobs_awaited", after=after, limit=limit)]
+
+    def closed_queues(self) -> frozenset[str]:
+        """The queues that are paused."""
+        with self._database.read() as tx:
+            return frozenset(name for (name,) in tx.rows("closed_queues"))
+
+    # -- within
+
+    def _locked(self, tx: Tx, job_id: UUID) -> Job | None:
+        found = lock_one(tx, job_id)
+        if not found or found[0][1].deleted_at is not None:
+            return None
+        return locking.with_definitions(tx, self._definitions, dict(found)).get(job_id)
+
+    def _fire_one(self, tx: Tx, job: Job, lives: Sequence[Live], now: datetime) -> tuple[Change, ...]:
+        due = job.facts.next_due_at
+        if due is None or due > now:
+            return ()
+        change = self._fire(tx, job, lives, now)
+        if change.job.facts == job.facts:
+            return ()
+        locking.save(tx, [change], {job.id: job.facts})
+        self._notices.write(tx, [change])
+        return (change,)
+
+    def _start(
+        self, tx: Tx, job: Job, live: Live, worker: NewWorker, now: datetime, lease: timedelta
+    ) -> Claimed:
+        tx.run("forget_predecessors", host=worker.host, pid=worker.pid)
+        tx.run(
+            "insert_worker", id=worker.id, app=worker.app, host=worker.host, pid=worker.pid, version=worker.version,
+            tasks=json.dumps(sorted(worker.tasks)), queues=json.dumps(sorted(worker.queues)),
+            concurrency=worker.concurrency, now=now, lease_until=now + lease,
+        )  # fmt: skip
+        started = replace(
+            live, worker_id=worker.id, started_at=now, fence=live.fence + 1, version=job.facts.version, waits_for=None,
+            progress=None,
+        )  # fmt: skip
+        tx.run(
+            "take_one",
+            id=live.id,
+            worker=worker.id,
+            now=now,
+            fence=started.fence,
+            job_version=started.version,
+        )
+        return Claimed(started, job.definition)
+
+
+def _may_start(live: Live, now: datetime) -> bool:
+    """Its time has come, and it waits for nobody; one that has a limit passes the gate first."""
+    if live.worker_id is not None or live.run_at > now or live.waits_for not in MAY_START:
+        return False
+    return live.limit_key is None or live.waits_for is None
