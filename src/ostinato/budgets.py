@@ -15,12 +15,11 @@ from typing import Final, Protocol, TypeVar
 
 from ostinato.clock import Clock
 from ostinato.core.errors import BudgetSpent, StoreError
-from ostinato.core.providers import Key, Provider, provider_of
+from ostinato.core.providers import KNOWN_AFTER, Key, Provider, provider_of
 from ostinato.outgoing import Outgoing
 from ostinato.store.providers import Providers, Spent, Taken
 from ostinato.store.store import Store
 
-FRESH: Final = 2.0  # seconds that a list of providers is good for
 KEPT: Final = 2.0  # seconds that leaves are kept which nobody needed at once
 LONGER: Final = 5.0  # seconds that a batch is held beyond what its requests may take
 
@@ -63,10 +62,10 @@ class Budgets:
             await budget.close()
 
     async def _list(self) -> Mapping[str, Provider]:
-        if self._clock.monotonic() - self._read_at < FRESH:
+        if self._clock.monotonic() - self._read_at < KNOWN_AFTER:
             return self._known
         async with self._reading:
-            if self._clock.monotonic() - self._read_at >= FRESH:
+            if self._clock.monotonic() - self._read_at >= KNOWN_AFTER:
                 try:
                     found = await self._in_store(self._providers.all)
                     self._known = {each.domain: each for each in found}

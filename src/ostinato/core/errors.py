@@ -19,7 +19,7 @@ OstinatoError
 │   ├── NotAllowed          what may not be called: a private address, another scheme, a loop of redirects
 │   ├── BadAnswer           it answered with another status than 2xx, or with what cannot be read
 │   └── TooMuch             its answer is larger or deeper than was allowed
-├── BudgetSpent             a provider's budget is used up until a time                (429)
+├── BudgetSpent             a provider's budget is used up until a time: a run is deferred
 └── LeaseLost               this worker no longer holds what it was running
 
 A message is a sentence for a person.

@@ -26,6 +26,8 @@ PERIODS: Final = (timedelta(milliseconds=100), timedelta(days=31))
 SHARE: Final = 50  # a batch is at most this part of a budget
 LARGEST_BATCH: Final = 20
 MARGIN: Final = timedelta(milliseconds=20)  # by which the clocks of two processes may differ
+KNOWN_AFTER: Final = 2.0  # seconds for which a process trusts the list of providers that it has read
+KNOWN_WITHIN: Final = timedelta(seconds=KNOWN_AFTER + 1)  # a change is known everywhere
 LEAST_WAIT: Final = timedelta(milliseconds=50)
 
 Key = Bearer | InHeader | InQuery

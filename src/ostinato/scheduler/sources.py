@@ -27,7 +27,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.clock import Clock
-from ostinato.core.errors import Conflict, Invalid, NotFound, StoreError
+from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreError
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
 from ostinato.core.schedule import next_after
@@ -139,7 +139,7 @@ class SourceDesk:
 
     def test(self, definition: object, here: Here) -> "Tried":
         """Fetch and map one page of a definition; nothing is stored. What a run would fail with is Invalid here."""
-        from ostinato.outgoing import Outgoing  # only whoever tries a source needs all that
+        from ostinato.budgets import way_out  # only whoever tries a source needs all that
         from ostinato.task import Signal
         from ostinato.tasks.fetch.errors import PermanentFailure, TransientFailure
         from ostinato.tasks.fetch.trying import try_source
@@ -147,7 +147,7 @@ class SourceDesk:
         source = _read(definition, here)
 
         async def one_page() -> "Tried":
-            outgoing = Outgoing(allow_private=here.allow_private)
+            outgoing = way_out(self._store, self._clock, asyncio.to_thread, allow_private=here.allow_private)
             try:
                 return await try_source(source, outgoing)
             finally:
@@ -157,6 +157,8 @@ class SourceDesk:
             return asyncio.run(one_page())
         except (TransientFailure, PermanentFailure, Signal) as error:
             raise Invalid(str(error)) from None
+        except BudgetSpent as error:
+            raise Conflict(str(error)) from None
 
     # -- commands
 

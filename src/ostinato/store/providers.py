@@ -10,7 +10,7 @@ from uuid import UUID
 from ostinato.core.auth import Bearer, InHeader, InQuery
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Event, Luck
-from ostinato.core.providers import Key, Passage, Provider, batch_of, counts_until, opening
+from ostinato.core.providers import KNOWN_WITHIN, Key, Passage, Provider, batch_of, counts_until, opening
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import from_micros
@@ -75,6 +75,7 @@ class Providers:
                     key=_key_text(provider.key), now=now, by=by,
                 )  # fmt: skip
                 self._tell(tx, "provider.saved", provider.domain, now, by, budget=provider.budget)
+                self._try_deferred(tx, provider.domain, now)
         return before is None
 
     def delete(self, domain: str, now: datetime, by: str) -> None:
@@ -82,6 +83,7 @@ class Providers:
             if not tx.run("delete_provider", domain=domain):
                 raise NotFound(f"There is no provider {domain}.")
             self._tell(tx, "provider.deleted", domain, now, by)
+            self._try_deferred(tx, domain, now)
 
     def all(self) -> list[Provider]:
         with self._database.read() as tx:
@@ -169,6 +171,11 @@ class Providers:
         with self._database.write() as tx:
             tx.run("forget_old_passages", now=now)
             tx.run("forget_deferrals")
+
+    def _try_deferred(self, tx: Tx, domain: str, now: datetime) -> None:
+        """Whoever waits for a budget that was changed tries again, when every process knows of the change."""
+        if tx.run("try_deferred", domain=domain, until=now + KNOWN_WITHIN):
+            tx.ring()
 
     def _tell(self, tx: Tx, kind: str, domain: str, at: datetime, by: str, **data: Any) -> None:
         text = json.dumps({"domain": domain, **data})

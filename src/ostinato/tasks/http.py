@@ -13,10 +13,10 @@ from urllib.parse import quote
 from ostinato.core import templating
 from ostinato.core.arguments import Flaw, read
 from ostinato.core.built_in.http import HttpArgs
-from ostinato.core.errors import BudgetSpent, Invalid, Unreachable
+from ostinato.core.errors import Invalid, Unreachable
 from ostinato.core.payload import decode
 from ostinato.outgoing import Bounds, Credentials, Reply
-from ostinato.task import Context, Defer, GiveUp, RetryLater, Task
+from ostinato.task import Context, GiveUp, RetryLater, Task
 from ostinato.task.outcomes import hide_frames_of
 
 SHOWN: Final = 500  # bytes of an answer in an error
@@ -38,8 +38,6 @@ async def http(ctx: Context, **given: Any) -> dict[str, Any]:
             return await _called(ctx, args, seconds)
     except TimeoutError:
         raise Unreachable(f"There was no whole answer within {seconds:g} s.") from None
-    except BudgetSpent as spent:
-        raise Defer(spent.until) from None
     except (Unreachable, Invalid) as error:
         if isinstance(error, Unreachable) and error.transient:
             raise

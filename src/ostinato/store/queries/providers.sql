@@ -65,6 +65,11 @@ ON CONFLICT (execution_id) DO UPDATE SET domain = excluded.domain, until = exclu
 -- For which budget a live row waits.
 SELECT domain FROM {deferrals} WHERE execution_id = :id AND until = :until
 
+-- name: try_deferred
+-- A budget was changed: whoever waits for it may try soon.
+UPDATE {live} SET run_at = :until WHERE waits_for = 'time' AND run_at > :until AND id IN (
+    SELECT d.execution_id FROM {deferrals} AS d WHERE d.domain = :domain AND d.until = {live}.run_at)
+
 -- name: forget_deferrals
 DELETE FROM {deferrals} WHERE NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.id = {deferrals}.execution_id)
 
