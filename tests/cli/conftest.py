@@ -61,7 +61,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         environment = {"OSTINATO_DATABASE_URL": url, "OSTINATO_SCHEMA": schema}
-    place = Place(folder, mode, environment)
+    place = Place(folder, mode, environment | getattr(request.module, "ENVIRONMENT", {}))
     yield place
     place.close()
 

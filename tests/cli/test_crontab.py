@@ -10,6 +10,7 @@ import pytest
 from tests.cli.places import Keyboard, the_json
 
 PLACES = ("direct-sqlite", "server-postgres")  # each way and each database once: they are only clients
+ENVIRONMENT = {"OSTINATO_ALLOW_COMMANDS": "on", "OSTINATO_ALLOW_SHELL": "on"}
 
 A_CRONTAB = """
 SHELL=/bin/bash
@@ -61,8 +62,8 @@ def test_plain_periods_become_intervals_and_midnight_stays_midnight(at, crontab)
 def test_a_line_becomes_a_command(at, crontab):
     daily = jobs_of(at, imported(at, crontab))[2]
     assert daily["task"] == "command"
-    assert daily["args"]["command"].startswith("daily-")
-    assert daily["args"]["command"].endswith("50%")
+    assert daily["args"]["script"].startswith("daily-")
+    assert daily["args"]["script"].endswith("50%")
     assert daily["args"]["stdin"] == "some\ninput\n"
     assert daily["args"]["env"] == {"SHELL": "/bin/bash"}
     assert daily["max_retries"] == 0, "cron does not repeat what failed"
@@ -205,7 +206,7 @@ def test_standard_input_and_system_crontabs(at, monkeypatch):
     (line,) = imported(at, "-", "--system")["lines"]
     job = the_json(at("job", "show", line["job"], "--json"))
     assert job["metadata"]["crontab"]["user"] == "root"
-    assert job["args"]["command"].startswith("run-")
+    assert job["args"]["script"].startswith("run-")
 
 
 @pytest.mark.parametrize(
@@ -279,3 +280,13 @@ def test_convert_of_everything_takes_what_was_made_with_schedule_time(at):
 
 def test_convert_of_a_job_that_is_not_there(at):
     assert at("job", "convert", "no-such-job", "--yes").code == 3
+
+
+def test_where_commands_are_off_every_line_is_refused_and_it_is_told_before(at, crontab, monkeypatch, place):
+    if place.mode == "server":
+        pytest.skip("its settings are the server's")
+    monkeypatch.setenv("OSTINATO_ALLOW_COMMANDS", "off")
+    assert "OSTINATO_ALLOW_COMMANDS=on" in at("import", "crontab", crontab).out
+    answer = at("import", "crontab", crontab, "--yes", "--json")
+    lines = json.loads(answer.out)["lines"]
+    assert all("OSTINATO_ALLOW_COMMANDS" in line["refused"] for line in lines)

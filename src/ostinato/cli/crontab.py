@@ -12,6 +12,7 @@ from typing import Any, Final
 import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
+from ostinato.cli.door import path
 from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
 from ostinato.cli.show import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
 from ostinato.cli.verbs import Desk
@@ -22,6 +23,7 @@ from ostinato.core.zones import zone
 
 TAG: Final = "crontab"
 LARGEST: Final = 1024 * 1024  # bytes
+COMMAND: Final = "command"  # the built-in task; others get the line as `command`
 ENDED: Final = ("completed", "failed", "cancelled")
 NAME: Final = 60  # characters of the command that become the job's name
 
@@ -60,6 +62,8 @@ def import_crontab(desk: Desk, wish: Wish) -> None:
     crontab = _read(wish, desk.now())
     name = _import_name(desk.now())
     lines = [_with_job(desk, line) for line in _lines(crontab, wish.keep_cron, desk.now())]
+    if wish.task == COMMAND and (why := desk.get(path("tasks", COMMAND))["reason"]) is not None:
+        crontab = replace(crontab, notes=(*crontab.notes, why))
     if not desk.as_json:
         show(_preview(crontab, lines, desk.now()))
     written = _wanted(desk, wish, lines)
@@ -152,7 +156,7 @@ def _body(line: Line, wish: Wish, name: str) -> dict[str, Any]:
               "timezone": entry.timezone, "user": entry.user}  # fmt: skip
     body: dict[str, Any] = {
         "task": wish.task,
-        "args": _args(entry),
+        "args": _args(entry, wish.task),
         "schedule": to_json(line.plan.schedule),
         "key": line.key,
         "name": entry.command[:NAME],
@@ -167,9 +171,10 @@ def _body(line: Line, wish: Wish, name: str) -> dict[str, Any]:
     return body
 
 
-def _args(entry: Entry) -> dict[str, Any]:
+def _args(entry: Entry, task: str) -> dict[str, Any]:
     """What the task `command` takes: a line for the shell, what it reads, and its variables."""
-    args: dict[str, Any] = {"command": entry.command, "shell": True}
+    line = "script" if task == COMMAND else "command"
+    args: dict[str, Any] = {line: entry.command, "shell": True}
     if entry.stdin is not None:
         args["stdin"] = entry.stdin
     if entry.environment:

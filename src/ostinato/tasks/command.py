@@ -46,7 +46,8 @@ def command(ctx: Context, **given: Any) -> dict[str, Any]:
 
 def _run(args: CommandArgs, environment: Mapping[str, str]) -> int:
     """Its exit code; a signal is a negative one. It shares our group: who stops us stops it."""
-    argv = [SHELL, "-c", args.script] if args.script is not None else list(args.argv or ())
+    shell = args.env.get("SHELL", SHELL)  # as cron has it
+    argv = [shell, "-c", args.script] if args.script is not None else list(args.argv or ())
     given = subprocess.DEVNULL if args.stdin is None else subprocess.PIPE
     try:
         process = subprocess.Popen(argv, stdin=given, cwd=args.cwd, env=environment)
