@@ -51,6 +51,7 @@ class Timing(TypedDict, total=False):
 
     every: Duration
     cron: str
+    after: str
     timezone: str
     first_run: Literal["now", "next"]
     start_at: datetime
@@ -88,7 +89,7 @@ NUMBERS: Final = (
     "total_repeats", "catch_up_limit", "max_overlap", "keep_executions", "keep_days", "memory_limit_mb",
     "open_files_limit", "output_limit_mb", "max_concurrency",
 )  # fmt: skip
-TEXTS: Final = ("concurrency_key", "rate_limit")
+TEXTS: Final = ("concurrency_key", "rate_limit", "after")
 DURATIONS: Final = ("jitter", "late_after", "catch_up_within")
 DURATIONS_OR_NONE: Final = ("retry_reset_period", "timeout", "cpu_limit")
 CHOICES: Final[dict[str, Any]] = {
@@ -102,7 +103,7 @@ ISOLATION: Final = "isolation"
 
 
 def has_schedule(options: Mapping[str, Any]) -> bool:
-    return "every" in options or "cron" in options
+    return "every" in options or "cron" in options or "after" in options
 
 
 def check_names(options: Mapping[str, Any], known: Collection[str]) -> None:

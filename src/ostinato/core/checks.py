@@ -54,6 +54,8 @@ def _limit_flaws(definition: Definition) -> Iterator[str]:
     policies = definition.policies
     if policies.max_concurrency is not None and not 1 <= policies.max_concurrency <= 1_000_000:
         yield f"max_concurrency must be between 1 and 1,000,000, not {policies.max_concurrency}."
+    if policies.after is not None and not (0 < len(policies.after) <= 200 and is_storable(policies.after)):
+        yield "after is the id or key of a job, of 1 to 200 characters."
     if policies.concurrency_key is not None and not is_limited(policies):
         yield "concurrency_key says who shares a limit: say max_concurrency or rate_limit too."
     try:

@@ -83,6 +83,7 @@ class Policies:
     max_concurrency: int | None = None  # across all workers; by task, or by concurrency_key
     concurrency_key: str | None = None  # such as "{args[tenant]}"
     rate_limit: str | None = None  # such as "10/m", by the same key
+    after: str | None = None  # the id or key of a job: run when that has completed
     cpu_limit: timedelta | None = None  # this and the next three: of a run in a process of its own
     memory_limit_mb: int | None = None  # of any one of its processes
     open_files_limit: int | None = None

@@ -12,6 +12,7 @@ from ostinato.telemetry import Telemetry
 
 AHEAD: Final = timedelta(seconds=0.5)  # what is due within this is queued already; never claimed early
 BATCH: Final = 500
+FOLLOW_EVERY: Final = timedelta(seconds=1)
 ZONE_DATA: Final = "zone_data"
 
 
@@ -36,6 +37,8 @@ class Dispatcher:
         self._jumps = JumpDetector(clock)
         self._jumped: timedelta | None = None
         self._stepped_at = clock.monotonic()
+        self._followed_at = float("-inf")
+        self._followers = False  # whether any job comes after another
 
     def start(self) -> None:
         """Look once at what was computed elsewhere: by a clock that was ahead, or with older zone data."""
@@ -59,9 +62,23 @@ class Dispatcher:
     def _step(self) -> Step:
         self._notice_jump()
         fired = self._fire()
+        followed = self._follow()
         gate = self._store.queue.let_through(self._clock.now())
-        wakes = [at for at in (fired.wake_at, gate.next_at) if at is not None]
-        return Step(fired.moved + gate.passed, min(wakes, default=None))
+        wakes = [at for at in (fired.wake_at, followed.wake_at, gate.next_at) if at is not None]
+        return Step(fired.moved + followed.moved + gate.passed, min(wakes, default=None))
+
+    def _follow(self) -> Step:
+        """Start what comes after a job that has completed. Nobody rings for that: it is looked for every second, as
+        long as there is such a job."""
+        now, at = self._clock.now(), self._clock.monotonic()
+        if at - self._followed_at < FOLLOW_EVERY.total_seconds() and not self._followers:
+            return Step(0, None)
+        self._followed_at = at
+        followed = self._store.queue.follow(now)
+        self._followers = followed.any
+        self._telemetry.changed(followed.changes)
+        wake = None if not followed.any else now if followed.changes else now + FOLLOW_EVERY
+        return Step(len(followed.changes), wake)
 
     def _fire(self) -> Step:
         queue, now = self._store.queue, self._clock.now()

@@ -1,6 +1,6 @@
 """Commands about jobs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core import lifecycle
 from ostinato.core.checks import check_definition
-from ostinato.core.errors import Invalid, OstinatoError, Stale
+from ostinato.core.errors import Invalid, NotFound, OstinatoError, Stale
 from ostinato.core.limits import is_limited
 from ostinato.core.model import Change, Definition, Execution, Job, Json, Live, Luck
 from ostinato.core.payload import encode
@@ -39,7 +39,8 @@ class JobDesk(JobQuestions):
         allow_unknown: bool = False,
     ) -> list[UUID]:
         """Make jobs, all or none. One whose key is held by a job that has not ended is that job."""
-        return self._store.jobs.add(self._changes(definitions, by, allow_unknown), connection)
+        changes = self._changes(definitions, by, allow_unknown)
+        return self._store.jobs.add(changes, connection, self._followers(changes))
 
     def check(self, definition: Definition, *, allow_unknown: bool = False) -> None:
         """Raise what making it, or editing a job to be so, would raise; nothing is kept."""
@@ -62,9 +63,40 @@ class JobDesk(JobQuestions):
     ) -> tuple[JobView, bool]:
         """One job as it was made, and whether it is new: one that holds the key already is answered as it is."""
         (change,) = self._changes([definition], by, allow_unknown)
-        (job_id,) = self._store.jobs.add([change])
+        (job_id,) = self._store.jobs.add([change], after=self._followers([change]))
         new = job_id == change.job.id
         return JobView.after(change, ()) if new else self.get(job_id), new
+
+    def _followers(self, changes: Sequence[Change]) -> dict[UUID, UUID]:
+        """Which of these new jobs follow which jobs; one may follow another that is made with it."""
+        following = [change.job for change in changes if change.job.policies.after is not None]
+        together = {change.job.definition.key: change.job.id for change in changes} if following else {}
+        found: dict[UUID, UUID] = {}
+        for job in following:
+            try:
+                found[job.id] = self._followed(job.policies.after)
+            except NotFound:
+                if job.policies.after not in together:
+                    raise
+                found[job.id] = together[job.policies.after]
+        for job_id in found:
+            _refuse_circle(job_id, found)
+        return found
+
+    def _other_followed(self, job_id: UUID, before: str | None, ref: str | None) -> UUID | None:
+        """The job that an edit lets this one follow, if it is another one than before."""
+        if ref is None or ref == before:
+            return None
+        after = self._followed(ref)
+        if job_id in self._store.jobs.chain(after):
+            raise Invalid(f"after: {ref!r} runs after this job itself: neither would ever begin.")
+        return after
+
+    def _followed(self, ref: str | None) -> UUID:
+        try:
+            return self.get(ref or "").id
+        except NotFound as error:
+            raise NotFound(f"after: {error}") from None
 
     def create_copies(
         self,
@@ -114,10 +146,12 @@ class JobDesk(JobQuestions):
             return lifecycle.edit(job, lives, wanted, self._clock.now(), self._luck, by)
 
         job_id = self.resolve(ref)
-        wanted = change(self.get(job_id).definition)
+        current = self.get(job_id).definition
+        wanted = change(current)
         if not allow_unknown:
             self._known.require({wanted.task})
-        return self._command(job_id, rule)
+        after = self._other_followed(job_id, current.policies.after, wanted.policies.after)
+        return self._command(job_id, rule, after=after)
 
     # -- steering
 
@@ -191,7 +225,7 @@ class JobDesk(JobQuestions):
             "retry": self.retry, "run": self.run, "restart": self.restart,
         }  # fmt: skip
 
-    def _command(self, ref: Ref, rule: Rule, wants_last: bool = False) -> JobView:
+    def _command(self, ref: Ref, rule: Rule, wants_last: bool = False, after: UUID | None = None) -> JobView:
         """The job as the command left it: a worker may have gone on with it by now."""
         found: list[Live] = []
 
@@ -199,4 +233,13 @@ class JobDesk(JobQuestions):
             found[:] = lives
             return rule(job, lives, last)
 
-        return JobView.after(self._store.jobs.change(self.resolve(ref), noting, wants_last), found)
+        return JobView.after(self._store.jobs.change(self.resolve(ref), noting, wants_last, after), found)
+
+
+def _refuse_circle(job_id: UUID, after: Mapping[UUID, UUID]) -> None:
+    way, current = {job_id}, after.get(job_id)
+    while current is not None:
+        if current in way:
+            raise Invalid("after: these jobs run after each other: none of them would ever begin.")
+        way.add(current)
+        current = after.get(current)

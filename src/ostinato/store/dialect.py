@@ -40,7 +40,7 @@ from ostinato.core.ids import uuid_of
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
-    "log_sizes workflows workflow_versions pages crawl_urls providers passages deferrals templates meta "
+    "log_sizes dependencies workflows workflow_versions pages crawl_urls providers passages deferrals templates meta "
     "job_status".split()
 )
 SEARCH_INDEX: Final = "page_words"  # SQLite keeps words in tables of their own; PostgreSQL in a column

@@ -210,6 +210,7 @@ class History:
                 if delete_pages_of(tx, ids, BATCH):
                     continue
                 tx.run("delete_skips_of", ids=list(ids))
+                tx.run("delete_dependencies_of", ids=list(ids))
                 tx.run("delete_events_of", ids=list(ids))
                 return tx.run("delete_jobs", ids=list(ids))
 

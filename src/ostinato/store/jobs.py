@@ -1,6 +1,6 @@
 """Jobs: made, changed by rules, looked up."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from ostinato.core.model import Change, Execution, Job, Json, Live, Status
 from ostinato.store import locking, rows
 from ostinato.store.database import Database, Duplicate, Tx
 from ostinato.store.dialect import to_uuid
+from ostinato.store.following import NOBODY, chain, come_after
 from ostinato.store.locking import Definitions
 from ostinato.store.notices import Notices
 from ostinato.store.schedules import note_restart
@@ -47,15 +48,21 @@ class Jobs:
 
     # -- making and changing
 
-    def add(self, changes: Sequence[Change], connection: object | None = None) -> list[UUID]:
+    def add(
+        self,
+        changes: Sequence[Change],
+        connection: object | None = None,
+        after: Mapping[UUID, UUID] = NOBODY,
+    ) -> list[UUID]:
         """Save new jobs. Where a job that has not ended holds the key already, its id is returned instead.
 
         With a connection of the caller's they are part of its transaction, and undone with it. Safe to repeat:
-        a job that an earlier call has saved, though its answer was lost, is not saved twice.
+        a job that an earlier call has saved, though its answer was lost, is not saved twice. `after`: which of them
+        follow which jobs.
         """
         for attempt in range(TRIES):
             with suppress(Duplicate):
-                return self._add(changes, connection, repeated=attempt > 0)
+                return self._add(changes, connection, after, repeated=attempt > 0)
         raise StoreUnavailable("Others keep taking the keys of these jobs; try again.")
 
     def add_copies(self, original: Change, copies: Sequence[Copy], connection: object | None = None) -> None:
@@ -75,21 +82,26 @@ class Jobs:
         for live in original.add:
             tx.run("copy_live", [(copy.live_id, copy.job_id) for copy in copies], original=live.id)
 
-    def change(self, job_id: UUID, rule: Rule, wants_last: bool = False) -> Change:
-        """Lock a job, let a rule decide, save what it decided. `wants_last`: its newest failed occurrence."""
+    def change(self, job_id: UUID, rule: Rule, wants_last: bool = False, after: UUID | None = None) -> Change:
+        """Lock a job, let a rule decide, save what it decided. `wants_last`: its newest failed occurrence; `after`:
+        the job that it follows, should the rule say that it follows another one than before."""
         try:
-            return self._change(job_id, rule, wants_last)
+            return self._change(job_id, rule, wants_last, after)
         except Duplicate as duplicate:
             if "held_key" not in duplicate.what:
                 raise
             raise Conflict("Another job that has not ended holds this key.") from duplicate
 
-    def _change(self, job_id: UUID, rule: Rule, wants_last: bool) -> Change:
+    def _change(self, job_id: UUID, rule: Rule, wants_last: bool, after: UUID | None) -> Change:
         with self._database.write() as tx:
             job = self._locked(tx, job_id)
             lives = locking.lives_of(tx, [job_id])[job_id]
             change = rule(job, lives, locking.last_failure(tx, job) if wants_last else None)
             self._save(tx, job, change)
+            if change.job.policies.after != job.policies.after:
+                tx.run("delete_dependencies_of", ids=[job_id])
+                if after is not None and change.job.policies.after is not None:
+                    come_after(tx, {job_id: after})
             note_restart(tx, change)
             self._notices.write(tx, [change])
         return change
@@ -104,10 +116,19 @@ class Jobs:
             raise StoreError(f"Job {job_id} was written by a newer version, which is needed to change it.")
         return jobs[job_id]
 
-    def _add(self, changes: Sequence[Change], connection: object | None, repeated: bool) -> list[UUID]:
+    def _add(
+        self,
+        changes: Sequence[Change],
+        connection: object | None,
+        after: Mapping[UUID, UUID],
+        repeated: bool,
+    ) -> list[UUID]:
         queues = {change.job.definition.queue for change in changes}
         with self._writing(connection, queues) as tx:
-            return self._insert(tx, changes, queues, repeated)
+            ids = self._insert(tx, changes, queues, repeated)
+            if after:
+                come_after(tx, {job_id: other for job_id, other in after.items() if job_id in ids})
+            return ids
 
     @contextmanager
     def _writing(self, connection: object | None, queues: set[str]) -> Iterator[Tx]:
@@ -189,6 +210,11 @@ class Jobs:
         with self._database.read() as tx:
             found = tx.rows("declared_keys", app=app)
         return {key: to_uuid(job_id) for job_id, key in sorted(found, key=lambda row: to_uuid(row[0]))}
+
+    def chain(self, job_id: UUID) -> list[UUID]:
+        """A job, the one that it comes after, the one that that comes after …"""
+        with self._database.read() as tx:
+            return chain(tx, job_id)
 
     def status_of(self, job_id: UUID) -> Status | None:
         """What the SQL view says."""

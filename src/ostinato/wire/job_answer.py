@@ -134,6 +134,7 @@ class JobAnswer(BaseModel):
     keep_days: int | None
     max_concurrency: int | None
     concurrency_key: str | None
+    after: str | None
     rate_limit: str | None
     cpu_limit: str | None
     memory_limit_mb: int | None
@@ -244,6 +245,7 @@ def _policies(policies: Policies) -> Mapping[str, Any]:
         "keep_days": policies.keep_days,
         "max_concurrency": policies.max_concurrency,
         "concurrency_key": policies.concurrency_key,
+        "after": policies.after,
         "rate_limit": policies.rate_limit,
         "cpu_limit": span_or_none(policies.cpu_limit),
         "memory_limit_mb": policies.memory_limit_mb,

@@ -66,7 +66,7 @@ class Here:
 def new_definition(body: JobBody, here: Here) -> Definition:
     """The job that a body describes."""
     said = body.said()
-    schedule = one_schedule(said, here) or Once(here.now)
+    schedule = one_schedule(said, here) or (Manual() if "after" in said else Once(here.now))
     ours = {name: value for name, value in said.items() if name not in ONLY_HERE | SCHEDULE_WORDS}
     ours["task"] = _task(said)
     ours["args"] = _args(ours["task"], {}, said)

@@ -89,6 +89,9 @@ class OurWords(Words):
     max_concurrency: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
     concurrency_key: Text | None = Field(None, description='Who shares the limits, such as "{args[tenant]}"')
     rate_limit: Text | None = Field(None, description="10/m, 5/s, 20/30s")
+    after: Annotated[Text, Field(max_length=200)] | None = Field(
+        None, description="The id or key of a job: run when that has completed."
+    )
     cpu_limit: Span | None = None
     memory_limit_mb: Limit | None = None
     open_files_limit: Limit | None = None
@@ -98,7 +101,7 @@ class OurWords(Words):
 POLICIES: Final = frozenset(field.name for field in fields(Policies))
 MAY_BE_NONE: Final = frozenset(
     {"key", "start_at", "end_at", "window", "catch_up_within", "retry_reset_period", "timeout", "keep_executions",
-     "keep_days", "max_concurrency", "concurrency_key", "rate_limit",
+     "keep_days", "max_concurrency", "concurrency_key", "rate_limit", "after",
      "cpu_limit", "memory_limit_mb", "open_files_limit", "output_limit_mb"}
 )  # fmt: skip
 TEXTS: Final = ("task", "key", "name", "description", "queue", "priority", "owner", "app")

@@ -149,6 +149,7 @@ FIELDS: Final = table(
     Field("max_concurrency", "At once at most", WHOLE, "Over all workers; by task, or by the key below.", "no limit"),
     Field("rate_limit", "Rate limit", OPTIONAL, "10/m, 5/s, 20/30s", "no limit"),
     Field("concurrency_key", "Who shares these limits", OPTIONAL, "Such as {args[tenant]}", "its task"),
+    Field("after", "After another job", OPTIONAL, "Its key or id: runs when that has completed."),
     Field("cpu_limit", "CPU time", OPTIONAL, "This and the next three: of a run in a process of its own.", "no limit"),
     Field("memory_limit_mb", "Memory (MB)", WHOLE, default="no limit"),
     Field("open_files_limit", "Open files", WHOLE, default="no limit"),
@@ -183,7 +184,7 @@ GROUPS: Final = (
 WHEN: Final = Group(
     "When",
     ("schedule", "timezone"),
-    ("first_run", "start_at", "end_at", "total_repeats", "jitter", "fixed_delay", "window.days", "window.from",
+    ("first_run", "start_at", "end_at", "after", "total_repeats", "jitter", "fixed_delay", "window.days", "window.from",
      "window.to", "window.timezone"),
     "Beginning, end, repeats, window",
 )  # fmt: skip
