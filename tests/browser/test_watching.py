@@ -161,3 +161,30 @@ def test_the_calendar_leads_to_the_jobs_of_an_hour_and_the_workers_page_shows_wh
     page.get_by_role("link", name=f"{held['path']} #1").click()
     expect(page).to_have_url(re.compile(execution["id"]))
     place.touch(f"{held['path']}.go")
+
+
+def test_the_steps_of_a_workflow_are_seen_with_what_became_of_them(place, open_page):
+    nodes = [
+        {"id": "begin", "type": "trigger_manual"},
+        {"id": "hello", "task": "greet", "args": {"name": "ann"}, "after": ["begin"]},
+        {"id": "wait", "task": "holds", "args": {"path": "steps"}, "after": ["hello"]},
+        {"id": "print", "task": "fails", "args": {"path": "steps"}, "after": ["wait"]},
+        {"id": "send", "task": "greet", "args": {"name": "bob"}, "after": ["print"]},
+    ]
+    code, workflow = place("POST", "/api/v1/workflows", {"name": "daily", "nodes": nodes})
+    assert code == 201, workflow
+    code, started = place("POST", "/api/v1/workflows/daily/run", {})
+    assert code < 300, started
+    job = started["job_id"]
+    run = eventually(lambda: place.get(f"/executions?job={job}&status=running")["executions"])[0]
+    page = open_page(f"{place.address}/executions/{run['id']}")
+    steps = page.locator("[data-live=steps]")
+    expect(steps.get_by_role("row", name="wait holds")).to_contain_text("running")
+    expect(steps.get_by_role("row", name="send greet")).to_contain_text("waiting")
+    place.touch("steps.go")
+    expect(steps.get_by_role("row", name="print fails")).to_contain_text("the printer is on fire")
+    expect(steps.get_by_role("row", name="send greet")).to_contain_text("skipped")
+    expect(steps.locator("svg.graph .node")).to_have_count(4)
+    steps.get_by_role("link", name="wait").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("wait")
+    expect(page.get_by_label("Log", exact=True)).to_contain_text("it has begun")

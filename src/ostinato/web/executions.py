@@ -9,12 +9,14 @@ from starlette.responses import Response
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.core.payload import decode
+from ostinato.core.workflow import WORKFLOW_TASK
 from ostinato.scheduler import ExecutionView
 from ostinato.scheduler.board import Attempt
 from ostinato.scheduler.logs import LEVELS, level_word
+from ostinato.scheduler.runs import RunView
 from ostinato.store.logs import LogPage
 from ostinato.store.search import STATES
-from ostinato.web import asked
+from ostinato.web import asked, graph
 from ostinato.web.charts import Phase
 from ostinato.web.routes import get, post
 from ostinato.web.visit import Visit
@@ -59,7 +61,8 @@ def _page(visit: Visit, execution_id: UUID) -> Response:
     found = visit.desk.board.execution(execution_id)
     level = asked.one_of(visit, "level", set(LEVELS), "")
     log = _log(visit, execution_id, level)
-    args = found.row.args
+    args, run = found.row.args, _workflow_run(visit, found)
+    own = next((step for step in run.steps if step.id == found.row.step), None) if run else None
     return visit.page(
         "one_execution.html",
         found=found,
@@ -73,7 +76,33 @@ def _page(visit: Visit, execution_id: UUID) -> Response:
         levels=[(each, each) for each in LEVELS],
         level_word=level_word,
         is_live=found.view.state in ("queued", "running"),
+        attempts=found.attempts if own is None else own.attempts,
+        of_workflow=run,
+        drawing="" if run is None else graph.drawn(_nodes(run), f"The steps of {run.name}"),
     )
+
+
+def _workflow_run(visit: Visit, found: Attempt) -> RunView | None:
+    """The run of a workflow that this is, or is a step of."""
+    if found.row.task != WORKFLOW_TASK and not found.row.step:
+        return None
+    try:
+        return visit.desk.workflows.steps(found.view.id)
+    except OstinatoError:  # its run, or its workflow, is not kept any more
+        return None
+
+
+def _nodes(run: RunView) -> list[graph.Node]:
+    return [
+        graph.Node(
+            step.id,
+            step.task,
+            step.after,
+            state=step.state,
+            href=f"/executions/{step.last.id}" if step.last else "",
+        )
+        for step in run.steps
+    ]
 
 
 def _log(visit: Visit, execution_id: UUID, level: str) -> LogPage:

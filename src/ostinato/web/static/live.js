@@ -10,6 +10,10 @@
     if (zone) document.cookie = `ostinato_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=strict`;
   } catch { /* then it is the server's */ }
 
+  // On a narrow screen the navigation is wider than its place: show where we are.
+  const nav = document.querySelector(".top nav"), here = nav && nav.querySelector("[aria-current]");
+  if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
+
   const marked = () => document.querySelectorAll("[data-live]");
   const stream = document.body.dataset.stream;
   let source = null, waiting = null, last = 0;

@@ -25,6 +25,7 @@
 
   function append(node) {
     empty.hidden = true;
+    list.hidden = false;
     list.append(node);
     if (list.children.length > MOST) list.firstElementChild.remove();
     if (box.checked) list.scrollTop = list.scrollHeight;
