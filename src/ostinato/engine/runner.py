@@ -40,7 +40,7 @@ from ostinato.core.outcome import (
     Outcome,
     TimedOut,
 )
-from ostinato.core.payload import encode
+from ostinato.core.payload import decode, encode
 from ostinato.core.policy import Isolation
 from ostinato.engine.lanes import Lanes
 from ostinato.engine.steps import charged
@@ -294,6 +294,8 @@ class OnProcess(Running):
         self._finish(report.outcome)
 
     def progressed(self, progress: Json) -> None:
+        told = decode(progress)
+        self.context.items = told.get("items_crawled"), told.get("items_indexed")
         self.context.pass_on_progress(progress)
 
     def checkpointed(self, checkpoint: Json) -> None:

@@ -8,6 +8,7 @@ under way goes with the next one.
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -19,7 +20,7 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core import built_in
 from ostinato.core.built_in import Permits
-from ostinato.core.errors import Invalid, LeaseLost, StoreError
+from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
 from ostinato.core.model import Claimed, Definition, Finished, Json, Live, Luck
 from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
@@ -56,6 +57,7 @@ BURST: Final = timedelta(seconds=1)
 LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
 PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
 KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if nothing is kept
+STORE_AGAIN: Final = 0.5  # seconds until a turn of a crawl is tried again while the database is away
 NOTHING: Final = Step(0, None)
 
 
@@ -336,9 +338,12 @@ class Worker:
             raise LeaseLost(REFUSED)
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
-        if not self.lease.trusted:
-            raise LeaseLost(REFUSED)
-        return self._crawling.answer(live, turn)
+        while self.lease.trusted:
+            try:
+                return self._crawling.answer(live, turn)
+            except StoreUnavailable:
+                time.sleep(STORE_AGAIN)  # on a thread of the run's own
+        raise LeaseLost(REFUSED)
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         self.logs.record(execution_id, level, said)

@@ -7,6 +7,6 @@ itself is in `ostinato.tasks`, under the same name.
 
 from ostinato.core.built_in.described import NOTHING_ALLOWED, BuiltIn, Permits, check, described
 
-NAMES: tuple[str, ...] = ("command", "fetch", "http", "python", "workflow")
+NAMES: tuple[str, ...] = ("command", "crawl", "fetch", "http", "python", "workflow")
 
 __all__ = ["NAMES", "NOTHING_ALLOWED", "BuiltIn", "Permits", "check", "described"]

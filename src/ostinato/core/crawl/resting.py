@@ -1,0 +1,25 @@
+"""How long a site that does not change is left alone.
+
+The grid of the schedule stays what it is: a crawl happens at one of its due times, never between, and never more often
+than the grid says. After a crawl that found nothing new the distance to the next doubles, up to a cap; the first change
+brings it back to the schedule's own.
+"""
+
+from datetime import datetime, timedelta
+
+from ostinato.core.duration import MICROSECOND
+from ostinato.core.schedule import Schedule, is_recurring, next_after
+
+MOST_DOUBLINGS = 30
+
+
+def rests_until(schedule: Schedule, last: datetime, unchanged: int, cap: timedelta) -> datetime | None:
+    """The due time to crawl at, after one at `last` and so many in a row that found nothing new; None: the next."""
+    if unchanged < 1 or not is_recurring(schedule):
+        return None
+    following = next_after(schedule, last, last)
+    if following is None:
+        return None
+    gap = following - last
+    stretched = min(gap * 2 ** min(unchanged, MOST_DOUBLINGS), max(cap, gap))
+    return next_after(schedule, last, last + stretched - MICROSECOND)

@@ -1,0 +1,42 @@
+"""Which URLs a crawl visits."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ostinato.core.built_in.crawl import CrawlArgs
+from ostinato.core.crawl.patterns import fits
+from ostinato.core.crawl.urls import canonical, host_of, path_of
+
+MOST_HOPS = 5  # redirects, one after the other
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The hosts, and what of them."""
+
+    hosts: frozenset[str]
+    start: frozenset[str]
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    max_depth: int = 10
+
+    @classmethod
+    def of(cls, args: CrawlArgs, adopted: Iterable[str] = ()) -> "Scope":
+        """`adopted`: hosts that the start URLs led to."""
+        start = frozenset(url for url in map(canonical, (args.url, *args.start_urls)) if url)
+        hosts = frozenset({*map(host_of, start), *args.hosts, *adopted})
+        return cls(hosts, start, args.allow, args.deny, args.max_depth)
+
+    def with_host(self, host: str) -> "Scope":
+        return Scope(self.hosts | {host}, self.start, self.allow, self.deny, self.max_depth)
+
+    def wants(self, url: str, depth: int) -> bool:
+        """Whether a canonical URL is to be visited. Where to begin always is."""
+        if url in self.start:
+            return True
+        if depth > self.max_depth or host_of(url) not in self.hosts:
+            return False
+        path = path_of(url)
+        if any(fits(pattern, url, path) for pattern in self.deny):
+            return False
+        return not self.allow or any(fits(pattern, url, path) for pattern in self.allow)

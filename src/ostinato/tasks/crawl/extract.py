@@ -1,0 +1,147 @@
+"""What is kept of a page: its title, description, text, language and links, and the columns that the job asks for."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urljoin
+
+from lxml import etree  # type: ignore[import-untyped]
+from parsel import Selector
+from scrapy.http import HtmlResponse, Response, TextResponse
+from scrapy.linkextractors import IGNORED_EXTENSIONS
+
+from ostinato.core.built_in.crawl import Rule
+from ostinato.core.crawl.urls import canonical, path_of
+
+VERSION: Final = "1"  # of what is done here: a page that an older one read is read again
+MOST_TEXT: Final = 200_000  # characters
+MOST_LINKS: Final = 2_000
+SHORT: Final = 1_000
+LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+NOT_TEXT: Final = ("script", "style", "noscript", "template", "svg", "head")
+BLOCKS: Final = frozenset(
+    "address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header "
+    "hr li main nav ol option p pre section select table td th tr ul".split()
+)
+IGNORED: Final = tuple(f".{each}" for each in IGNORED_EXTENSIONS)
+UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A page that was read."""
+
+    title: str = ""
+    description: str = ""
+    text: str = ""
+    language: str = ""
+    links: list[str] = field(default_factory=list)  # all of them
+    follow: list[str] = field(default_factory=list)  # those that may be followed
+    columns: dict[str, Any] = field(default_factory=dict)
+    canonical: str | None = None  # the URL that the page says it has
+    indexed: bool = True  # the page lets itself be kept
+
+    @property
+    def hash(self) -> str:
+        kept = json.dumps([self.title, self.description, self.text, self.columns], sort_keys=True)
+        return sha256(kept.encode()).hexdigest()
+
+
+def rules_hash(rules: Mapping[str, Rule]) -> str:
+    """A name for how pages are read."""
+    told = sorted((name, rule.css, rule.xpath, rule.all) for name, rule in rules.items())
+    return sha256(json.dumps([VERSION, told]).encode()).hexdigest()[:16]
+
+
+def read(response: Response, rules: Mapping[str, Rule]) -> Read:
+    """What there is to keep."""
+    said = " ".join(v.decode("latin-1") for v in response.headers.getlist("X-Robots-Tag")).lower()
+    if isinstance(response, HtmlResponse):
+        return _html(response, rules, said)
+    if isinstance(response, TextResponse):
+        return Read(
+            text=_clean(response.text, MOST_TEXT), indexed="noindex" not in said and "none" not in said
+        )
+    return Read()
+
+
+def _html(response: HtmlResponse, rules: Mapping[str, Rule], said: str) -> Read:
+    page = response.selector
+    said += " " + " ".join(_all(page, '//meta[translate(@name,"ROBTS","robts")="robots"]/@content')).lower()
+    base = urljoin(response.url, _first(page, "//base/@href"))
+    links, follow = _links(page, base)
+    language = _first(page, "/html/@lang") or (response.headers.get("Content-Language") or b"").decode(
+        "latin-1"
+    )
+    title = _first(page, "//head//title//text()") or _first(page, '//meta[@property="og:title"]/@content')
+    meta = '//meta[translate(@name,"DESCRIPTON","descripton")="description"]/@content'
+    about = _first(page, meta) or _first(page, '//meta[@property="og:description"]/@content')
+    columns = {name: _column(page, rule) for name, rule in rules.items()}
+    own = _first(page, '//link[@rel="canonical"]/@href')
+    nowhere = "nofollow" in said or "none" in said
+    return Read(
+        title=_clean(title or _first(page, "string(//h1)"), SHORT),
+        description=_clean(about, SHORT),
+        text=_clean(_text(page), MOST_TEXT),
+        language=found[0].lower() if (found := LANGUAGE.match(language.strip())) else "",
+        links=links,
+        follow=[] if nowhere else follow,
+        columns=columns,
+        canonical=canonical(own, base) if own else None,
+        indexed="noindex" not in said and "none" not in said,
+    )
+
+
+def _links(page: Selector, base: str) -> tuple[list[str], list[str]]:
+    links, follow = dict[str, None](), dict[str, None]()
+    for link in page.xpath("//a[@href] | //area[@href] | //iframe[@src] | //frame[@src]"):
+        url = canonical(link.attrib.get("href") or link.attrib.get("src") or "", base)
+        if url is None or len(links) >= MOST_LINKS:
+            continue
+        links[url] = None
+        if "nofollow" not in link.attrib.get("rel", "").lower() and is_page(url):
+            follow[url] = None
+    return list(links), list(follow)
+
+
+def is_page(url: str) -> bool:
+    """Whether a URL may be a page, as far as its name says."""
+    return not path_of(url).partition("?")[0].lower().endswith(IGNORED)
+
+
+def _text(page: Selector) -> str:
+    root = page.root
+    etree.strip_elements(root, *NOT_TEXT, etree.Comment, with_tail=False)
+    for element in root.iter():
+        if element.tag in BLOCKS:
+            element.text = "\n" + (element.text or "")
+            element.tail = "\n" + (element.tail or "")
+    return "".join(root.itertext())
+
+
+def _column(page: Selector, rule: Rule) -> Any:
+    found = page.css(rule.css) if rule.css else page.xpath(rule.xpath)
+    values = [_clean(_plain(each), MOST_TEXT) for each in found]
+    return values if rule.all else (values[0] if values else None)
+
+
+def _plain(found: Selector) -> str:
+    """The text of an element, or the attribute or text that a selector asked for."""
+    return str(found.xpath("string()").get() or "") if hasattr(found.root, "tag") else str(found.get() or "")
+
+
+def _all(page: Selector, xpath: str) -> list[str]:
+    return [str(each) for each in page.xpath(xpath).getall()]
+
+
+def _first(page: Selector, xpath: str) -> str:
+    return str(page.xpath(xpath).get() or "")
+
+
+def _clean(text: str, most: int) -> str:
+    """Lines with single spaces, none of them empty, and nothing that no database can hold."""
+    lines = (" ".join(line.split()) for line in UNSTORABLE.sub(" ", text).split("\n"))
+    return "\n".join(line for line in lines if line)[:most]

@@ -1,0 +1,225 @@
+"""What is to be visited, and what was.
+
+The worker keeps the ledger in the database; here is only what is in hand: some URLs to visit next, and the pages since
+the last turn. So the memory of a crawl does not grow with the site, and after a crash another process goes on from what
+the last turn kept.
+"""
+
+import asyncio
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from ostinato.core.crawl.scope import MOST_HOPS, Scope
+from ostinato.core.errors import OstinatoError
+from ostinato.task import Context
+
+AT_ONCE: Final = 50  # URLs that are taken
+MOST_FOUND: Final = 5_000  # URLs that one turn hands in
+TURN_EVERY: Final = 1.0  # seconds: so much of its work a crash can undo
+TURN_BYTES: Final = 1_000_000
+LEAST_SEEN: Final = 10_000
+SEEN_PER_PAGE: Final = 20  # URLs that are remembered for each page that may be fetched
+
+
+class Visit(NamedTuple):
+    """A URL to visit, with what an earlier crawl knows of it."""
+
+    url: str
+    kind: str
+    depth: int
+    hops: int
+    hash: str | None
+    rules: str | None
+    etag: str | None
+    last_modified: str | None
+    links: str | None
+
+
+class Ledger:
+    """The ledger of one run."""
+
+    def __init__(self, ctx: Context, scope: Scope, max_pages: int, max_bytes: float, hand: int) -> None:
+        """`hand`: how many pages may be under way at once."""
+        self._ctx, self.scope, self._hand = ctx, scope, hand
+        self._max_pages, self._max_bytes = max_pages, max_bytes
+        self._most_seen = max(LEAST_SEEN, SEEN_PER_PAGE * max_pages)
+        self._queue = deque[Visit]()
+        self._under_way = dict[str, Visit]()
+        self._fetched: list[dict[str, Any]] = []
+        self._touched: list[tuple[str, int, str]] = []
+        self._done: list[str] = []
+        self._found = dict[str, tuple[str, str, int, int, int]]()
+        self._bytes, self._turned_at = 0, time.monotonic()
+        self._place = self._seen = 0
+        self._changed = asyncio.Condition()
+        self._turning = asyncio.Lock()
+        self._line = threading.Lock()
+        self.counters = Counter[str]()
+        self.last: tuple[str, dict[str, Any]] | None = (
+            None  # of the crawl before: its due time and its result
+        )
+        self.trouble: BaseException | None = None  # what ends the run
+
+    # -- talking to the worker
+
+    async def begin(self) -> None:
+        """Find out how things stand; an attempt before this one may have left something to go on from."""
+        told = await self.ask({"do": "begin"})
+        last = told["last"]
+        self.last = last if last is not None and isinstance(last[1], dict) else None
+        self._seen = told["seen"]
+        kept = self._ctx.checkpoint or {}
+        self.counters.update(kept.get("counters", {}))
+        self._place = kept.get("place", self._seen)
+        for host in kept.get("hosts", []):
+            self.scope = self.scope.with_host(host)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing has been found yet."""
+        return self._seen == 0
+
+    async def turn(self) -> None:
+        """Hand in what was done, and take more where there is room."""
+        async with self._turning:
+            told = await self.ask(self._so_far())
+            self._seen += told["new"]
+            held = {*self._under_way, *self._done, *(visit.url for visit in self._queue)}
+            coming = (Visit(*each) for each in told["waiting"])
+            self._queue.extend(visit for visit in coming if visit.url not in held)
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def keep_turning(self) -> None:
+        """While the crawl goes on: so that little is lost with a crash."""
+        try:
+            while True:
+                await asyncio.sleep(TURN_EVERY / 4)
+                late = time.monotonic() - self._turned_at >= TURN_EVERY
+                if self._bytes >= TURN_BYTES or len(self._found) >= MOST_FOUND or (late and self._has_news):
+                    await self.turn()
+        except OstinatoError as error:
+            await self.fail(error)
+
+    async def end(self) -> None:
+        """Hand in the rest; the crawl is over."""
+        while self._has_news:
+            await self.turn()
+        await self.ask({"do": "end"})
+
+    async def save(self) -> None:
+        """Hand in what there is: the run is to stop."""
+        if self._has_news:
+            await self.turn()
+
+    @property
+    def _has_news(self) -> bool:
+        return bool(self._done or self._found)
+
+    async def ask(self, turn: dict[str, Any]) -> dict[str, Any]:
+        """One question after the other, also when whoever asked did not wait for the answer."""
+
+        def asked() -> dict[str, Any]:
+            with self._line:
+                return self._ctx.crawl_turn(turn)
+
+        return await asyncio.to_thread(asked)
+
+    def _so_far(self) -> dict[str, Any]:
+        """What happened since the last turn; from here on it is the worker's."""
+        found = [self._found.pop(url) for url in list(self._found)[:MOST_FOUND]]
+        room = self._hand + AT_ONCE
+        turn = {
+            "do": "turn",
+            "fetched": self._fetched,
+            "touched": self._touched,
+            "done": self._done,
+            "found": found,
+            "counters": {"counters": self.counters, "place": self._place, "hosts": sorted(self.scope.hosts)},
+            "want": room + len(self._under_way) + len(self._queue) if len(self._queue) < self._hand else 0,
+        }
+        self._fetched, self._touched, self._done = [], [], []
+        self._bytes, self._turned_at = 0, time.monotonic()
+        self._ctx.count_items(self.counters["crawled"], self.counters["indexed"])
+        expected = min(self._seen, self._max_pages)
+        self._ctx.progress(self.counters["crawled"], max(expected, self.counters["crawled"]))
+        return turn
+
+    # -- what is next
+
+    async def next(self) -> Visit | None:
+        """The next URL to visit, when there is room for it; None: the crawl is over."""
+        while not self._over:
+            if self._queue and len(self._under_way) < self._room:
+                visit = self._queue.popleft()
+                self._under_way[visit.url] = visit
+                return visit
+            if not self._queue:
+                await self.turn()
+                if not self._queue and not self._under_way and not self._has_news:
+                    return None
+                if self._queue or not self._under_way:
+                    continue
+            async with self._changed:
+                await self._changed.wait()
+        return None
+
+    @property
+    def _room(self) -> int:
+        """How many may be under way: no more than could still be counted."""
+        return min(self._hand, self._max_pages - self.counters["crawled"])
+
+    @property
+    def _over(self) -> bool:
+        return self.trouble is not None or self.limit is not None
+
+    @property
+    def limit(self) -> str | None:
+        """The limit that has ended the crawl, if one has."""
+        if self.counters["crawled"] >= self._max_pages:
+            return "max_pages"
+        return "max_mb" if self.counters["bytes"] >= self._max_bytes else None
+
+    # -- what was done
+
+    def find(self, urls: Iterable[str], depth: int, kind: str = "page", hops: int = 0) -> None:
+        """URLs to visit, as far as they are in scope and not too many."""
+        for url in urls:
+            if hops > MOST_HOPS or (kind == "page" and not self.scope.wants(url, depth)):
+                self.counters["out_of_scope"] += 1
+            elif self._seen + len(self._found) >= self._most_seen:
+                self.counters["left_out"] += 1
+            elif url not in self._found:
+                self._place += 1
+                self._found[url] = (url, kind, depth, hops, self._place)
+
+    def adopt(self, host: str) -> None:
+        """A start URL leads to this host: it is meant too."""
+        self.scope = self.scope.with_host(host)
+
+    async def keep(self, visit: Visit, page: dict[str, Any]) -> None:
+        """A page that answered."""
+        self._fetched.append(page)
+        self._bytes += len(page["text"]) + len(page["links"])
+        await self.done(visit)
+
+    async def touch(self, visit: Visit, status: int, error: str = "") -> None:
+        """A page of which what is kept stays."""
+        self._touched.append((visit.url, status, error))
+        await self.done(visit)
+
+    async def done(self, visit: Visit) -> None:
+        """Nothing more is to be done about this URL."""
+        self._under_way.pop(visit.url, None)
+        self._done.append(visit.url)
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def fail(self, error: BaseException) -> None:
+        """The run cannot go on."""
+        self.trouble = self.trouble or error
+        async with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,88 @@
+"""What hosts ask of crawlers: robots.txt, as RFC 9309 has it."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from protego import Protego
+
+from ostinato.core.crawl.urls import canonical, host_of
+from ostinato.core.errors import Unreachable
+from ostinato.outgoing import Bounds, Outgoing
+
+LONGEST: Final = 512 * 1024  # bytes of robots.txt that are read
+BOUNDS: Final = Bounds(begin=20.0, silence=20.0, total=60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one host says; without `parsed`, everything or nothing is allowed."""
+
+    parsed: Protego | None = None
+    trouble: str = ""  # why nothing is known, and therefore nothing is allowed
+
+    def allows(self, url: str, agent: str) -> bool:
+        if self.trouble:
+            return False
+        return self.parsed is None or bool(self.parsed.can_fetch(url, agent))
+
+    def delay(self, agent: str) -> float:
+        """Seconds between two requests that it asks for."""
+        if self.parsed is None:
+            return 0.0
+        rate = self.parsed.request_rate(agent)
+        by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0
+        return max(float(self.parsed.crawl_delay(agent) or 0.0), by_rate)
+
+    def sitemaps(self, origin: str) -> list[str]:
+        """The sitemaps that it names; the usual place, if it names none."""
+        named = [] if self.parsed is None else [canonical(url, origin + "/") for url in self.parsed.sitemaps]
+        return [url for url in named if url] or [f"{origin}/sitemap.xml"]
+
+
+class Robots:
+    """The rules of every host of a crawl, each asked for once."""
+
+    def __init__(self, outgoing: Outgoing, agent: str, obey: bool) -> None:
+        self._outgoing, self._agent, self._obey = outgoing, agent, obey
+        self._known = dict[str, Rules]()
+        self._turn = asyncio.Lock()
+
+    async def of(self, url: str) -> Rules:
+        """The rules for a URL."""
+        origin = origin_of(url)
+        async with self._turn:
+            if origin not in self._known:
+                self._known[origin] = await self._read(origin)
+            return self._known[origin]
+
+    async def _read(self, origin: str) -> Rules:
+        rules = await self._fetched(origin)
+        return rules if self._obey else Rules(rules.parsed and Protego.parse(_only_sitemaps(rules.parsed)))
+
+    async def _fetched(self, origin: str) -> Rules:
+        headers = {"User-Agent": self._agent}
+        try:
+            async with self._outgoing.request(
+                "GET", f"{origin}/robots.txt", headers=headers, bounds=BOUNDS
+            ) as reply:
+                if reply.status >= 500 or reply.status == 429:
+                    return Rules(
+                        trouble=f"The robots.txt of {host_of(origin + '/')} answered {reply.status}."
+                    )
+                if not reply.good:
+                    return Rules()  # there is none: RFC 9309, 2.3.1.3
+                text = b""
+                while len(text) < LONGEST and (part := await reply.read(LONGEST - len(text))):
+                    text += part
+        except Unreachable as error:
+            return Rules(trouble=f"The robots.txt of {host_of(origin + '/')} cannot be had: {error}")
+        return Rules(Protego.parse(text.decode("utf-8", "replace")))
+
+
+def origin_of(url: str) -> str:
+    return "/".join(url.split("/", 3)[:3])
+
+
+def _only_sitemaps(parsed: Protego) -> str:
+    return "".join(f"Sitemap: {url}\n" for url in parsed.sitemaps)
