@@ -1,4 +1,4 @@
-"""A site of 500 pages with all that sites have: loops, traps, redirects, rules, lies; it remembers who asked for what."""
+"""A site of 500 pages with all that sites have: loops, traps, redirects, rules, lies. It remembers its visitors."""
 
 from __future__ import annotations
 
@@ -103,6 +103,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
     site: Site
 
+    def handle_error(self, *_: object) -> None:
+        """A crawler may hang up whenever it likes."""
+
 
 class _Visitor(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -150,7 +153,9 @@ class _Visitor(BaseHTTPRequestHandler):
             case "/broken":
                 self._send(500, b"broken")
             case "/latin":
-                self._send(200, page("Café", "Crème brûlée").encode_as("latin-1"), "text/html; charset=latin-1")
+                self._send(
+                    200, page("Café", "Crème brûlée").encode_as("latin-1"), "text/html; charset=latin-1"
+                )
             case "/cyrillic":
                 head = '<meta charset="windows-1251">'
                 self._send(200, page("Поезд", "Железная дорога", head=head).encode_as("cp1251"), "text/html")
@@ -186,14 +191,18 @@ class _Visitor(BaseHTTPRequestHandler):
         self._send(200, text, "application/gzip" if path.endswith(".gz") else "text/xml")
 
     def _send(
-        self, code: int, body: bytes | Text, kind: str = "text/html; charset=utf-8", more: dict[str, str] = {}
+        self,
+        code: int,
+        body: bytes | Text,
+        kind: str = "text/html; charset=utf-8",
+        more: dict[str, str] | None = None,
     ) -> None:
         data = body.encode() if isinstance(body, Text) else body
         self.send_response(code)
         self.send_header("Content-Type", kind)
         if code != 304:
             self.send_header("Content-Length", str(len(data)))
-        for name, value in more.items():
+        for name, value in (more or {}).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
@@ -254,7 +263,9 @@ HOME = (
     "ftp://example.com/x", "http://", "//[broken/",
 )  # fmt: skip
 PAGES = {
-    "/": page("Home", "Welcome to the lighthouse", HOME, '<meta name="description" content="All about lamps">'),
+    "/": page(
+        "Home", "Welcome to the lighthouse", HOME, '<meta name="description" content="All about lamps">'
+    ),
     "/list?a=1&b=2": page("A list", "In one order"),
     "/about/": page("About", "About the keeper"),
     "/redirected": page("At last", "After four hops"),

@@ -8,6 +8,7 @@ from fastapi import APIRouter, FastAPI
 from ostinato.access.credentials import Recognise, anybody
 from ostinato.api import (
     control,
+    crawled,
     docs,
     executions,
     hooks,
@@ -47,6 +48,7 @@ ROUTERS: Final = (
     keys.router,
     hooks.router,
     providers.router,
+    crawled.router,
     live.router,
     workflows.router,
     sources.router,

@@ -9,6 +9,7 @@ import typer
 
 from ostinato.cli.codes import BAD_INPUT, INTERRUPTED, exit_code
 from ostinato.cli.configuration import config
+from ostinato.cli.crawled import page
 from ostinato.cli.credentials import key, token
 from ostinato.cli.executions import execution
 from ostinato.cli.jobs import job
@@ -34,8 +35,7 @@ database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token, "db": database,
     "config": config, "import": incoming, "workflow": workflow, "provider": provider,
-    "source": source,
-    "template": template,
+    "source": source, "template": template, "page": page,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

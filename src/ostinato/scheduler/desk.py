@@ -12,6 +12,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Event, Luck, Status
 from ostinato.scheduler.board import BoardDesk
 from ostinato.scheduler.checkup import Finding, check_up
+from ostinato.scheduler.crawled import PageDesk
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
 from ostinato.scheduler.hooks import HookDesk
@@ -64,6 +65,7 @@ class Scheduler:
         self.providers = ProviderDesk(store, clock)
         self.repeats = Repeats(store, clock)
         self.sources = SourceDesk(store, clock, self.jobs, app)
+        self.pages = PageDesk(store, self.jobs)
         self.workflows = WorkflowDesk(store, clock, self.jobs, known, app)
         self.schedules = ScheduleDesk(store, self.jobs)
 

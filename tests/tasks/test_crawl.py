@@ -1,0 +1,245 @@
+"""A crawl of a real site, by a real worker, in a process of its own: what it keeps, whom it asks, and how often."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ostinato import Ostinato
+from ostinato.scheduler import ExecutionView
+from ostinato.store.pages import Page
+from ostinato.task import Call
+from tests.tasks.site import DEPTH, IN_SITEMAPS, Site, a_site, expected, troubled
+
+PATIENCE = 100
+EXTRACT = {"price": "span.price::text", "tags": {"css": ".tag", "all": True}, "heading": "//h1"}
+ARGS = {
+    "delay": 0, "concurrency": 4, "max_depth": DEPTH, "max_page_mb": 1, "page_timeout": "1s", "extract": EXTRACT,
+}  # fmt: skip
+
+Crawl = Callable[..., ExecutionView]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with a_site() as site:
+        yield site
+
+
+@pytest.fixture
+def app(database_url: str) -> Iterator[Ostinato]:
+    app = Ostinato("shop", database_url=database_url, poll_interval="1s", allow_private_addresses=True)
+    app.open(upgrade=True)
+    yield app
+    app.close()
+
+
+def crawl(app: Ostinato, url: str, **args: Any) -> ExecutionView:
+    """Crawl once, as a job of its own."""
+    return crawls(app, {"url": url, "delay": 0, "concurrency": 4, **args})[0]
+
+
+def crawls(app: Ostinato, *args: dict[str, Any]) -> list[ExecutionView]:
+    async def main() -> list[ExecutionView]:
+        async with app.running():
+            handles = app.enqueue([Call("crawl", json.dumps(each)) for each in args])
+            return [await handle.await_(PATIENCE) for handle in handles]
+
+    return asyncio.run(main())
+
+
+def again(app: Ostinato, execution: ExecutionView) -> ExecutionView:
+    """The same job once more."""
+
+    async def main() -> ExecutionView:
+        async with app.running():
+            app.jobs.run(execution.job_id)
+            return await app.handle(execution.job_id).await_(PATIENCE)
+
+    return asyncio.run(main())
+
+
+def pages(app: Ostinato, site: Site) -> dict[str, Page]:
+    """What is kept, by path."""
+    found: list[Page] = []
+    while len(found) < 5000 and (some := app.scheduler.pages.search(limit=250, offset=len(found)).pages):
+        found += some
+    return {page.url.removeprefix(site.url): page for page in found}
+
+
+def test_a_site_of_500_pages_is_crawled_exactly_politely_and_then_only_for_its_changes(app, site):
+    ended = crawl(app, site.url, **ARGS)
+    assert (ended.state, ended.error) == ("completed", None)
+    kept = pages(app, site)
+    _exactly_the_pages_that_should_be(kept, site)
+    _each_asked_for_once(site)
+    _what_is_kept_of_them(app, kept)
+    _the_figures(ended, kept)
+    _search_finds_words(app, ended, site)
+
+    site.hits.clear()
+    site.changed |= {"/p/7", "/about/"}
+    site.gone.add("/p/439")
+    second = again(app, ended)
+    _only_what_changed_is_new(second, pages(app, site), kept, site)
+
+
+def _exactly_the_pages_that_should_be(kept: dict[str, Page], site: Site) -> None:
+    good = {path for path, page in kept.items() if not page.error}
+    assert good == expected()
+    assert kept.keys() - good == troubled()
+    assert {kept[path].status for path in good} == {200}
+    assert kept["/missing"].status == 404
+    assert kept["/broken"].error == "It answered 500."
+    assert "unpacks to more than" in kept["/bomb"].error
+    assert "larger than" in kept["/huge"].error
+    assert "sent nothing for 1 s" in kept["/slow"].error
+
+
+def _each_asked_for_once(site: Site) -> None:
+    asked = site.asked()
+    several = {path: times for path, times in asked.items() if times > 1}
+    assert several == {"/slow": 3, "/broken": 3, "/flaky": 2}
+    assert not asked.keys() & {
+        "/private/secret",
+        "/only-from-there",
+        "/picture.png",
+        "/index.html",
+        "/p/0?utm_source=page1",
+    }
+    assert {path for path in asked if path.startswith("/long/")} == {f"/long/{hop}" for hop in range(6)}
+    assert {hit.agent for hit in site.hits} == {"Ostinato"}
+    assert site.most_under_way <= 4
+    assert not any(hit.conditional for hit in site.hits)
+
+
+def _what_is_kept_of_them(app: Ostinato, kept: dict[str, Page]) -> None:
+    home = kept["/"]
+    assert (home.title, home.description, home.language, home.depth) == ("Home", "All about lamps", "en", 0)
+    whole = app.scheduler.pages.get(f"{home.id:016x}")
+    assert "Welcome to the lighthouse" in whole.text
+    assert "hidden" not in whole.text
+    assert "http://10.0.0.1/" in whole.links
+    assert kept["/latin"].title == "Café"
+    assert kept["/cyrillic"].title == "Поезд"
+    assert kept["/lies"].title == "Lies"
+    assert kept["/data"].content_type == "application/octet-stream"
+    assert kept["/item"].columns == {"price": "12.50", "tags": ["red", "blue"], "heading": "An item"}
+    assert kept["/p/3"].columns == {"price": None, "tags": [], "heading": "Page 3"}
+
+
+def _the_figures(ended: ExecutionView, kept: dict[str, Page]) -> None:
+    told = ended.result
+    assert (ended.items_crawled, ended.items_indexed) == (len(expected()), len(expected()) - 1)
+    assert (told["items_crawled"], told["items_indexed"]) == (ended.items_crawled, ended.items_indexed)
+    assert (told["new"], told["changed"], told["unchanged"]) == (len(expected()), 0, 0)
+    assert (told["duplicates"], told["noindex"], told["forbidden"], told["sitemaps"]) == (1, 1, 1, 3)
+    assert told["ended_by"] is None
+    assert ended.memory_peak_mb is not None
+
+
+def _search_finds_words(app: Ostinato, ended: ExecutionView, site: Site) -> None:
+    def found(words: str, **given: Any) -> set[str]:
+        pages = app.scheduler.pages.search(words, limit=250, **given).pages
+        return {page.url.removeprefix(site.url) for page in pages}
+
+    assert found("number7") == {"/p/7"}
+    assert found("windmills") == {"/plain.txt"}
+    assert found('"железная дорога"') == {"/cyrillic"}
+    assert found("sitemap knows", job=str(ended.job_id)) == {f"/s/{n}" for n in range(IN_SITEMAPS)}
+    assert found("keeper", host=site.url.removeprefix("http://")) == {"/about/"}
+    assert found("keeper", host="example.org") == set()
+    assert found("unkept") == found("secret") == set()
+    assert app.scheduler.pages.search("lighthouse").total > 400
+
+
+def _only_what_changed_is_new(
+    second: ExecutionView, now: dict[str, Page], before: dict[str, Page], site: Site
+) -> None:
+    told = second.result
+    assert second.state == "completed"
+    assert (told["new"], told["changed"], told["gone"]) == (0, 2, 1)
+    assert (told["items_crawled"], told["items_indexed"]) == (len(expected()) - 1, 2)
+    assert now.keys() == before.keys()
+    moved = {path for path in now if now[path].changed_at != before[path].changed_at}
+    assert moved == {"/p/7", "/about/", "/p/439"}
+    assert all(now[path].fetched_at > before[path].fetched_at for path in now)
+    assert (now["/p/439"].status, now["/p/439"].title) == (410, "")
+    tree = [hit for hit in site.hits if hit.path.startswith("/p/")]
+    assert all(hit.conditional for hit in tree)
+    assert len(tree) == len({hit.path for hit in tree})
+
+
+def test_limits_and_scope_hold(app, site):
+    few, deep, only, without = crawls(
+        app,
+        {"url": f"{site.url}/p/0", "delay": 0, "max_pages": 10, "sitemaps": False},
+        {"url": f"{site.url}/calendar/1", "delay": 0, "max_depth": 3, "sitemaps": False},
+        {"url": f"{site.url}/", "delay": 0, "allow": ["/p/1$", "/p/3$"], "sitemaps": False},
+        {"url": f"{site.url}/calendar/1", "delay": 0, "deny": ["/*endar/4"], "max_mb": 1, "sitemaps": False},
+    )
+
+    def kept(ended: ExecutionView) -> set[str]:
+        found = app.scheduler.pages.search(job=str(ended.job_id), limit=250).pages
+        return {page.url.removeprefix(site.url) for page in found}
+
+    assert (few.result["items_crawled"], few.result["ended_by"], len(kept(few))) == (10, "max_pages", 10)
+    assert kept(deep) == {f"/calendar/{n}" for n in range(1, 5)}
+    assert kept(only) == {"/"}  # the way to /p/1 leads over /p/0
+    assert kept(without) == {"/calendar/1", "/calendar/2", "/calendar/3"}
+
+
+def test_hosts_are_asked_as_rarely_as_the_job_and_their_robots_say(app, site):
+    site.robots = "User-agent: *\nCrawl-delay: 0.4\n"
+    ended = crawl(app, f"{site.url}/calendar/1", max_pages=5, delay="100ms", sitemaps=False)
+    assert ended.state == "completed"
+    times = [hit.at for hit in site.hits if hit.path.startswith("/calendar/")]
+    assert len(times) == 5
+    assert min(later - earlier for earlier, later in pairwise(times)) > 0.35
+
+
+def test_what_cannot_be_crawled_fails_with_a_sentence(app, site):
+    site.robots = "User-agent: *\nDisallow: /private/\n"
+    refused, missing, metadata = crawls(
+        app,
+        {"url": f"{site.url}/private/secret", "sitemaps": False},
+        {"url": f"{site.url}/missing", "sitemaps": False},
+        {"url": f"{site.url}/to-metadata", "sitemaps": False},
+    )
+    assert refused.error == f"The robots.txt of {site.url} forbids {site.url}/private/secret."
+    assert missing.error == f"{site.url}/missing cannot be crawled: It answered 404."
+    assert (metadata.state, metadata.result) == ("failed", None)
+    assert "169.254.169.254" in metadata.error
+    assert app.scheduler.pages.search().total == 0
+
+
+def test_private_addresses_are_refused_unless_they_are_allowed(database_url, site):
+    app = Ostinato("shop", database_url=database_url)
+    app.open(upgrade=True)
+    with pytest.raises(ValueError, match=r"args\.url must not lead into a private network"):
+        app.enqueue([Call("crawl", json.dumps({"url": site.url}))])
+    app.close()
+    assert site.hits == []
+
+
+def test_a_crawl_can_be_cancelled(app, site):
+    site.hold.clear()
+
+    async def main() -> ExecutionView:
+        async with app.running():
+            (handle,) = app.enqueue([Call("crawl", json.dumps({"url": site.url, "page_timeout": "60s"}))])
+            while not site.hits:
+                await asyncio.sleep(0.02)  # in another process
+            handle.cancel()
+            return await handle.await_(PATIENCE)
+
+    ended = asyncio.run(main())
+    assert ended.outcome == "cancelled"
+    assert ended.duration is not None
+    assert ended.duration < timedelta(seconds=60)
