@@ -245,7 +245,7 @@ def body_of(path: str, site: Site) -> bytes | None:
     if found := re.fullmatch(r"/calendar/(\d+)", path):
         return page(f"Month {found[1]}", "Nothing happens", (f"/calendar/{int(found[1]) + 1}",)).encode()
     made = PAGES.get(path)
-    return None if made is None else (made + news).encode()
+    return None if made is None else made.replace("</p>", f"{news}</p>").encode()
 
 
 def entries(root: str, kind: str, urls: list[str]) -> bytes:

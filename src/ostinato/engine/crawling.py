@@ -2,14 +2,19 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.errors import LeaseLost
 from ostinato.core.model import Json, Live
+from ostinato.core.providers import provider_of
 from ostinato.store.crawls import Begun, Crawls, Fetched, Found, Touched, Turn
+from ostinato.store.providers import Providers, Spent, key_written
 
-REFUSED = "This run no longer holds its execution: nothing was saved."
+LONGER: Final = timedelta(seconds=5)  # than a request may take, its leave is held
+REFUSED: Final = "This run no longer holds its execution: nothing was saved."
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,7 @@ class CrawlDesk:
     """Serves the crawls of one worker. It waits for the database."""
 
     crawls: Crawls
+    providers: Providers
     clock: Clock
 
     def answer(self, live: Live, text: Json) -> Json:
@@ -27,6 +33,8 @@ class CrawlDesk:
                 told = self._begun(self.crawls.begin(live))
             case "turn":
                 told = self._turned(live, asked)
+            case "admit":
+                told = self._admitted(asked)
             case _:
                 told = {} if self.crawls.end(live) else None
         if told is None:
@@ -38,6 +46,29 @@ class CrawlDesk:
             return None
         last = None if begun.last is None else [begun.last[0].isoformat(), begun.last[1]]
         return asdict(begun) | {"last": last}
+
+    def _admitted(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Leave for one request, or when there may be one; neither where nobody counts."""
+        now = self.clock.now()
+        over = [Spent(UUID(each), domain, 1, now) for each, domain in asked["over"]]
+        known = {each.domain: each for each in self.providers.all()} if asked["host"] else {}
+        provider = provider_of(asked["host"], known) if known else None
+        if provider is None:
+            self.providers.answer(over)
+            return {}
+        hold = timedelta(seconds=asked["within"]) + LONGER
+        taken = self.providers.take(provider.domain, 1, now, hold, over)
+        if taken is None:
+            return {}
+        if taken.count:
+            key = None if provider.key is None else key_written(provider.key)
+            return {"leave": [taken.id.hex, provider.domain, key]}
+        opens_at = taken.opens_at or now
+        return {
+            "opens_at": opens_at.isoformat(),
+            "opens_in": (opens_at - now).total_seconds(),
+            "domain": provider.domain,
+        }
 
     def _turned(self, live: Live, asked: dict[str, Any]) -> dict[str, Any] | None:
         turn = Turn(

@@ -94,7 +94,7 @@ class Worker:
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
         self.outgoing = outgoing or Outgoing()
         self.permits = identity.permits
-        self._crawling = CrawlDesk(store.crawls, clock)
+        self._crawling = CrawlDesk(store.crawls, store.providers, clock)
         self.lease = Lease(store, clock, identity.lease)
         self.tables = TableDesk(store.records, self.lease, clock)
         self.bell = asyncio.Event()  # something to claim, or room for it

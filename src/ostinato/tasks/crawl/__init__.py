@@ -2,6 +2,7 @@
 
     ledger.py    what is to be visited and what was: kept by the worker, in turns, under the fence of the run
     download.py  how a page is fetched: Scrapy asks, and the one safe way out over HTTP answers
+    budgets.py   the gate of its requests: the worker asks the budgets of providers
     robots.py    what a host asks of crawlers
     extract.py   what is kept of a page
     sitemaps.py  the URLs that a sitemap names

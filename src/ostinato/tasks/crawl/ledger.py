@@ -161,8 +161,8 @@ class Ledger:
                 await self.turn()
                 if not self._queue and not self._under_way and not self._has_news:
                     return None
-                if self._queue or not self._under_way:
-                    continue
+                if self._queue or not self._under_way or self._over:
+                    continue  # much can happen during a turn
             async with self._changed:
                 await self._changed.wait()
         return None

@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 from ostinato.core.built_in.crawl import MIB, CrawlArgs
 from ostinato.core.crawl.urls import canonical, host_of
-from ostinato.core.errors import BudgetSpent, OstinatoError, TooMuch, Unreachable
+from ostinato.core.errors import OstinatoError, TooMuch, Unreachable
 from ostinato.outgoing import Bounds, Outgoing
 from ostinato.task import Defer
 from ostinato.tasks.crawl import extract, sitemaps
@@ -57,7 +57,7 @@ class Pages(Spider):
                 else:
                     await self._forbidden(visit, rules)
         except OstinatoError as error:
-            await self.ledger.fail(_deferred(error))
+            await self.ledger.fail(error)
 
     # -- asking
 
@@ -66,7 +66,7 @@ class Pages(Spider):
 
     async def _forbidden(self, visit: Visit, rules: Rules) -> None:
         self.ledger.counters["forbidden"] += 1
-        if visit.url in self.ledger.scope.start and not self.ledger.counters["crawled"]:
+        if _is_start(visit) and not self.ledger.counters["crawled"]:
             if rules.trouble:
                 await self.ledger.fail(CrawlFailed(rules.trouble))
                 return
@@ -119,8 +119,8 @@ class Pages(Spider):
             return None
 
     async def _after_error(self, request: Request, error: BaseException) -> Outcome:
-        if isinstance(error, BudgetSpent) or not isinstance(error, Unreachable):
-            await self.ledger.fail(_deferred(error))
+        if not isinstance(error, Unreachable):  # BudgetSpent too: the run is put off until then
+            await self.ledger.fail(error)
             return None
         self.ledger.counters["requests"] += 1
         visit: Visit = request.meta["visit"]
@@ -134,7 +134,7 @@ class Pages(Spider):
         try:
             return await self._look_at(response, response.meta["visit"])
         except Exception as error:  # noqa: BLE001  Scrapy would only log it
-            await self.ledger.fail(_deferred(error))
+            await self.ledger.fail(error)
             return None
 
     async def _look_at(self, response: Response, visit: Visit) -> Outcome:
@@ -197,7 +197,7 @@ class Pages(Spider):
 
     async def _hopeless(self, visit: Visit, why: str) -> bool:
         """Whether the crawl cannot even begin: then nothing is noted, and another try begins there."""
-        if visit.url not in self.ledger.scope.start or self.ledger.counters["crawled"]:
+        if not _is_start(visit) or self.ledger.counters["crawled"]:
             return False
         await self.ledger.fail(CrawlFailed(f"{visit.url} cannot be crawled: {why}"))
         return True
@@ -214,7 +214,7 @@ class Pages(Spider):
         location = (response.headers.get("Location") or b"").decode("utf-8", "replace")
         url = canonical(location, visit.url) if location else None
         if url is not None and url != visit.url:
-            if visit.url in self.ledger.scope.start or (visit.depth == 0 and visit.kind == "page"):
+            if _is_start(visit):
                 self.ledger.adopt(host_of(url))
             self.ledger.find([url], visit.depth, visit.kind, visit.hops + 1)
         await self.ledger.done(visit)
@@ -275,6 +275,6 @@ def _header(response: Response, name: str) -> str:
     return (response.headers.get(name) or b"").decode("latin-1").replace("\0", "")
 
 
-def _deferred(error: BaseException) -> BaseException:
-    """A budget that is used up puts the run off; what else goes wrong ends it."""
-    return Defer(error.until) if isinstance(error, BudgetSpent) else error
+def _is_start(visit: Visit) -> bool:
+    """Whether the crawl begins with it, or with what led to it."""
+    return visit.depth == 0 and visit.kind == "page"

@@ -18,6 +18,7 @@ from ostinato.core.model import Asked
 from ostinato.outgoing import Outgoing
 from ostinato.task import Context, Defer, GiveUp
 from ostinato.task.outcomes import hide_frames_of
+from ostinato.tasks.crawl.budgets import AskedGate
 from ostinato.tasks.crawl.ledger import Ledger
 from ostinato.tasks.crawl.robots import Robots, origin_of
 from ostinato.tasks.crawl.spider import Pages
@@ -51,7 +52,7 @@ async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:
     ledger = Ledger(ctx, scope, args.max_pages, args.max_mb * MIB, hand)
     await ledger.begin()
     due = _due(ctx, args, ledger)
-    outgoing = Outgoing(allow_private=ctx.permits.private_addresses)
+    outgoing = Outgoing(allow_private=ctx.permits.private_addresses, gate=AskedGate(ledger.ask))
     robots = Robots(outgoing, args.user_agent, args.robots)
     try:
         if ledger.fresh:
