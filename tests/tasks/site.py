@@ -135,7 +135,7 @@ class _Visitor(BaseHTTPRequestHandler):
             return self._send(302, b"", more={"Location": further})
         if path in SENT_AWAY:
             return self._send(301, b"", more={"Location": SENT_AWAY[path]})
-        if path.startswith("/sitemap"):
+        if path in ("/sitemap_index.xml", "/sitemap1.xml", "/sitemap2.xml.gz"):
             return self._sitemap(path)
         return self._page(site, path)
 
