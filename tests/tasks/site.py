@@ -146,7 +146,7 @@ class _Visitor(BaseHTTPRequestHandler):
             case "/bomb":
                 self._send(200, gzip.compress(b" " * 30_000_000), more={"Content-Encoding": "gzip"})
             case "/slow":
-                time.sleep(1.5)  # a server in a thread: the crawler waits for one second
+                time.sleep(1.5)  # in another process somebody waits for one second
                 self._send(200, page("Slow", "too late"))
             case "/flaky" if site.asked()["/flaky"] == 1:
                 self._send(503, b"not yet", more={"Retry-After": "0"})
