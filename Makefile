@@ -38,6 +38,7 @@ lock: .venv/bin/uv  ## renew requirements/*.txt from pyproject.toml
 
 demo: install  ## start a scheduler with a few example jobs
 	@mkdir -p .demo
+	@$(PY) -m examples.sources.api & api=$$!; trap "kill $$api" EXIT; \
 	OSTINATO_DATABASE_URL=sqlite:///.demo/ostinato.db .venv/bin/ostinato serve --app examples.demo:app
 
 lint: install

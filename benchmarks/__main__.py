@@ -26,6 +26,7 @@ from benchmarks.measures.jobs import Jobs
 from benchmarks.measures.processes import Processes
 from benchmarks.measures.recurring import Recurring
 from benchmarks.measures.rounds import Row, in_rounds
+from benchmarks.measures.sources import Sources
 from benchmarks.measures.tables import Growth, Scale
 from benchmarks.report import show
 from benchmarks.servers import Servers
@@ -34,7 +35,7 @@ from benchmarks.targets import as_json, verdicts
 MEASURES = {
     "T": "throughput", "H": "throughput with 100,000 jobs", "E": "enqueue", "L": "pickup latency", "F": "footprint",
     "D": "threads", "R": "recurring", "S": "scale", "G": "growth", "M": "many processes",
-    "P": "runs in processes", "A": "the HTTP API",
+    "P": "runs in processes", "A": "the HTTP API", "N": "records from an API into a table",
 }  # fmt: skip
 TOO_LONG = ("H",)  # for --quick
 KEEP_SCHEDULES = ("pgqueuer", "apscheduler", "procrastinate")
@@ -110,7 +111,7 @@ class Bench:
         self.measures: dict[str, Callable[[], list[Row]]] = {
             "T": self.throughput, "H": self.much, "E": self.enqueue, "L": self.latency, "F": self.footprint,
             "D": self.threads, "R": self.recurring, "S": self.scale, "G": self.growth, "M": self.processes,
-            "P": self.isolation, "A": self.doors,
+            "P": self.isolation, "A": self.doors, "N": self.sources,
         }  # fmt: skip
 
     def _with_peers(self, ours: Sequence[Subject]) -> list[Subject]:
@@ -156,6 +157,11 @@ class Bench:
     def doors(self) -> list[Row]:
         kept = Doors(self._servers, self._folder, int(10_000 * self._scale), 4 if self._quick else 10)
         return in_rounds(catalogue.OURS, kept.measure, self._rounds(3), "A")
+
+    def sources(self) -> list[Row]:
+        kept = Sources(self._servers, self._folder, max(1, int((20 if self._quick else 100) * self._scale)))
+        subjects = catalogue.FETCHERS if self._quick else (*catalogue.FETCHERS, *catalogue.DLT)
+        return in_rounds(subjects, kept.measure, self._rounds(3), "N")
 
     def recurring(self) -> list[Row]:
         ours = [replace(each, variables={**each.variables, **RECURRING}) for each in catalogue.OURS]

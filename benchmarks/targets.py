@@ -172,6 +172,21 @@ def _pairs(over: Row | None, under: Row | None) -> list[float]:
     return ratios(over, under, "per_second") if over and under else []
 
 
+def _sources(rows: Sequence[Row]) -> Iterator[Verdict]:
+    for store in (SQLITE, POSTGRES):
+        ours, theirs = find(rows, "fetching", store), find(rows, "dlt", store, "rest_api")
+        faster = ratios(ours, theirs, "per_second") if ours and theirs else []
+        growth = ratios(ours, theirs, "growth_mb") if ours and theirs else []
+        for name, there, wanted, met in (
+            ("records a second", faster, "≥ 5 ×", lambda ratio: ratio >= 5),
+            ("memory growth", growth, "≤ 0.1 ×", lambda ratio: ratio <= 0.1),
+        ):
+            figure = f"{median(there):.2f} ×" if there else "not measured"
+            yield Verdict(
+                "N", f"{name} on {store}, over dlt", wanted, figure, met(median(there)) if there else None
+            )
+
+
 def _footprint(rows: Sequence[Row]) -> Iterator[Verdict]:
     yield from _figure("F", find(rows, "ostinato", SQLITE), "import_ms", "import ostinato", 150, "ms")
 
@@ -179,7 +194,7 @@ def _footprint(rows: Sequence[Row]) -> Iterator[Verdict]:
 JUDGES: dict[str, Callable[[Sequence[Row]], Iterator[Verdict]]] = {
     "T": _throughput("T"), "H": _throughput("H"), "E": _enqueue, "L": _latency, "F": _footprint, "D": _threads,
     "R": _recurring, "S": _scale, "G": _growth, "M": _processes,
-    "P": _isolation,
+    "P": _isolation, "N": _sources,
 }  # fmt: skip
 
 

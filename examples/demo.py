@@ -1,16 +1,21 @@
 """A small shop that keeps itself busy: `make demo` runs it.
 
 Every way a job can behave is here once: one that just runs, one that fails and is tried again, one that reports
-how far it is, one that takes longer than its interval, and one that is only there when somebody asks.
+how far it is, one that takes longer than its interval, and one that is only there when somebody asks. Three sources
+fetch the bundled example API (examples/sources) into tables.
 """
 
 import asyncio
 import random
 import time
+from pathlib import Path
 
 from ostinato import Context, Ostinato
 
-app = Ostinato("demo")
+app = Ostinato("demo", allow_private_addresses=True)  # the example API is on this host
+
+for definition in sorted((Path(__file__).parent / "sources").glob("*.yaml")):
+    app.source(definition)
 
 
 @app.task(every="5s", first_run="now")

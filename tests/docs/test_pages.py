@@ -96,6 +96,7 @@ def test_the_demo_declares_what_it_shows():
 
     assert {job.key for job in app.declared} == {
         "heartbeat", "fetch_prices", "build_report", "slow_import", "take_order",
+        "source:books", "source:earthquakes", "source:exchange_rates",
     }  # fmt: skip
 
 

@@ -1,0 +1,63 @@
+"""dlt's `rest_api` source, as its documentation shows it: the same API, the same five fields, merged by their id.
+
+python -m benchmarks.subjects.dlt fetch URL
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+
+sys.path[:] = [
+    place for place in sys.path if not place.endswith("benchmarks/subjects")
+]  # this file is no dlt
+
+os.environ.setdefault("RUNTIME__DLTHUB_TELEMETRY", "false")
+os.environ.setdefault("RUNTIME__LOG_LEVEL", "CRITICAL")
+
+
+def main() -> None:
+    import dlt
+    from dlt.sources.rest_api import rest_api_source
+
+    from benchmarks.subjects.memory import Growth
+
+    base, _, path = sys.argv[2].rpartition("/")
+    url = os.environ["DATABASE_URL"]
+    where = (
+        dlt.destinations.postgres(url)
+        if url.startswith("postgres")
+        else dlt.destinations.sqlalchemy(
+            url.replace("sqlite:///", "sqlite:////") if "////" not in url else url
+        )
+    )
+    source = rest_api_source(
+        {
+            "client": {"base_url": base + "/"},
+            "resource_defaults": {"primary_key": "id", "write_disposition": "append"},
+            "resources": [
+                {
+                    "name": "records",
+                    "endpoint": {
+                        "path": path,
+                        "data_selector": "items",
+                        "paginator": {
+                            "type": "page_number", "base_page": 1, "page_param": "page", "total_path": "total",
+                        },
+                    },
+                }
+            ],
+        }
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        pipeline = dlt.pipeline("bench", destination=where, dataset_name="main", pipelines_dir=folder)
+        growth, began = Growth(), time.monotonic()
+        pipeline.run(source)
+        seconds = time.monotonic() - began
+        counted = pipeline.last_trace.last_normalize_info.row_counts["records"]
+    print(json.dumps({"seconds": seconds, "records": float(counted), "growth_mb": growth.megabytes()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Three example sources, and the API that they fetch (`make demo` runs both)."""
