@@ -69,10 +69,12 @@ class SqliteTx(Tx):
             raise translated(error, self._name) from error
 
     def _execute_each(self, statement: Statement, batch: Batch, params: Mapping[str, Any]) -> None:
-        scalars = tuple(_value(params[name]) for name in statement.parameters)
-        rows = zip(*map(_column, statement.columns, zip(*batch, strict=True)), strict=True)
+        scalars = (
+            repeat(_value(params[name])) for name in statement.parameters
+        )  # endless: `strict` would not do
+        rows = zip(*map(_column, statement.columns, zip(*batch, strict=True)), *scalars)  # noqa: B905
         try:
-            self._cursor.executemany(statement.each, (row + scalars for row in rows) if scalars else rows)
+            self._cursor.executemany(statement.each, rows)
         except sqlite3.Error as error:
             self._failed = True
             raise translated(error, self._name) from error

@@ -6,7 +6,8 @@ unique tuple is there is rejected too: all such records would be one and the sam
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -22,12 +23,15 @@ EXCERPT: Final = 200  # characters of a record that was rejected
 TRUE: Final = frozenset({"true", "t", "yes", "y", "on", "1"})
 FALSE: Final = frozenset({"false", "f", "no", "n", "off", "0"})
 IN_MILLISECONDS: Final = 100_000_000_000  # since 1970: what is greater is not in seconds
+PLAIN_UTC: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:Z|\+00:00)", re.ASCII)
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _sorted: Final = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True
 ).encode
+
+ODD: Final = (ValueError, TypeError, ArithmeticError, RecursionError)
 
 Convert = Callable[[Any], Cell]
 
@@ -47,38 +51,63 @@ class Rejection:
 
 
 class Mapper:
-    """What turns the records of a source into rows: the mapped cells, and then the hash."""
+    """What turns the records of a source into rows: the mapped cells, and then the hash.
+
+    Records are mapped column by column, which takes half the time of record by record. Should anything be odd about
+    one of them, all are looked at one by one, to say which and why.
+    """
 
     def __init__(self, source: Source) -> None:
         fields = source.response.fields
         self._fields = [(getter(each.source), CONVERT[each.column.type]) for each in fields]
         self._names = [each.source for each in fields]
+        self._types = [each.column.type for each in fields]
         names = [each.column.name for each in fields]
         self._unique = [names.index(name) for name in source.response.unique]
         self._about = ", ".join(source.response.unique)
         self._source = source.name
 
-    def rows(
-        self, records: Iterable[Any], page: int, rejected: list[Rejection], counted: int = 0
-    ) -> Iterator[Row]:
+    def rows(self, records: list[Any], page: int, rejected: list[Rejection], counted: int = 0) -> list[Row]:
         """The rows of records, in their order; what is rejected is added to the list. `counted` went before."""
+        try:
+            return self._at_once(records)
+        except ODD:
+            return list(self._one_by_one(records, page, rejected, counted))
+
+    def _at_once(self, records: list[Any]) -> list[Row]:
+        columns = [
+            _column([get(record) for record in records], kind, convert)
+            for (get, convert), kind in zip(self._fields, self._types, strict=True)
+        ]
+        keys = [columns[place] for place in self._unique]
+        if None in keys[0]:
+            raise ValueError("one may have nothing that tells it from others")
+        source = self._source
+        hashes = [
+            blake2b(ascii((source, *key)).encode(), digest_size=16).hexdigest()
+            for key in zip(*keys, strict=True)
+        ]
+        return list(zip(*columns, hashes, strict=True))
+
+    def _one_by_one(
+        self, records: list[Any], page: int, rejected: list[Rejection], counted: int
+    ) -> Iterator[Row]:
         fields: list[tuple[Get, Convert]] = self._fields
-        unique, name = self._unique, self._source
         for number, record in enumerate(records, counted + 1):
             row: list[Cell] = []
             try:
                 for get, convert in fields:
                     value = get(record)
                     row.append(None if value is None else convert(value))
-            except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+            except ODD as error:
                 rejected.append(self._rejection(page, number, self._names[len(row)], str(error), record))
                 continue
-            key = [row[place] for place in unique]
+            key = [row[place] for place in self._unique]
             if key.count(None) == len(key):
                 reason = "none of the fields that tell it from others is there"
                 rejected.append(self._rejection(page, number, self._about, reason, record))
                 continue
-            row.append(hash_of(name, key))
+            row.append(hash_of(self._source, key))
             yield tuple(row)
 
     @staticmethod
@@ -86,9 +115,25 @@ class Mapper:
         return Rejection(page, number, field, reason[:EXCERPT], _excerpt(record))
 
 
+def _column(values: list[Any], kind: ColumnType, convert: Convert) -> list[Cell]:
+    """A column of converted cells. Values that are of its type already are only looked at, all at once."""
+    plain, are_good = WHOLE.get(kind, (None, None))
+    if plain is None or are_good is None:
+        return [None if value is None else convert(value) for value in values]
+    there = [value for value in values if type(value) is plain]
+    if not are_good(there):
+        raise ValueError("one of them cannot stay as it is")
+    if len(there) == len(values):
+        return values
+    return [value if type(value) is plain else None if value is None else convert(value) for value in values]
+
+
 def hash_of(source: str, key: list[Cell]) -> str:
-    """The hash of a unique tuple; of each source its own, so that two that share a table do not meet."""
-    return blake2b(_compact([source, *key]).encode(), digest_size=16).hexdigest()
+    """The hash of a unique tuple; of each source its own, so that two that share a table do not meet.
+
+    `ascii` writes texts and numbers the same way in every version of Python, and is quick.
+    """
+    return blake2b(ascii((source, *key)).encode(), digest_size=16).hexdigest()
 
 
 def less_overlap(greatest: Cell, column: Column, overlap: timedelta | float | None) -> str:
@@ -168,8 +213,12 @@ def _boolean(value: Any) -> bool | None:
 
 
 def _timestamp(value: Any) -> str | None:
-    if type(value) is str and not value.strip():
-        return None
+    if type(value) is str:
+        if not value.strip():
+            return None
+        if PLAIN_UTC.fullmatch(value):  # most are: half the cost
+            datetime.fromisoformat(value)
+            return f"{value[:10]}T{value[11:19]}.000000Z"
     return _instant(value).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
@@ -225,6 +274,24 @@ CONVERT: Final[dict[ColumnType, Convert]] = {
     ColumnType.TIMESTAMP: _timestamp,
     ColumnType.DATE: _date,
     ColumnType.JSON: _json,
+}
+
+
+def _are_texts(values: list[str]) -> bool:
+    joined = "".join(values)
+    if not joined.isascii():
+        joined.encode()  # half of a character is a ValueError
+    return "\0" not in joined
+
+
+WHOLE: Final[dict[ColumnType, tuple[type[Any], Callable[[list[Any]], bool]]]] = {
+    ColumnType.TEXT: (str, _are_texts),
+    ColumnType.INTEGER: (
+        int,
+        lambda values: not values or (min(values) >= -LARGEST and max(values) <= LARGEST),
+    ),
+    ColumnType.NUMBER: (float, lambda values: math.isfinite(sum(values))),
+    ColumnType.BOOLEAN: (bool, lambda values: True),
 }
 
 

@@ -205,7 +205,7 @@ class Run:
         if records.whole is not None:
             rejected: list[Rejection] = []
             given = self._cut(records.whole, step)
-            rows = list(self._mapper.rows(given, step.number, rejected))
+            rows = self._mapper.rows(given, step.number, rejected)
             return Mapped(iter([rows]), len(rows), rejected)
         return self._spooled(records, step, files)
 
@@ -218,7 +218,7 @@ class Run:
         digest = blake2b(digest_size=16)
         for chunk in records.chunks:
             given = self._cut(chunk, step, seen)
-            rows = list(self._mapper.rows(given, step.number, rejected, seen))
+            rows = self._mapper.rows(given, step.number, rejected, seen)
             del rejected[10_000:]
             seen += len(given)
             offered += len(rows)
