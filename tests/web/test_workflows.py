@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from ostinato.core.access import Role
 from ostinato.core.errors import Invalid
 from ostinato.web import graph
 from ostinato.web.forms import structure
+from tests.app.conftest import during
+from tests.browser.place import eventually
 from tests.web.conftest import Visitor
 
 NEW = "/workflows/new"
@@ -147,6 +150,22 @@ def test_a_viewer_sees_workflows_without_buttons(stranger):
     assert "Run now" not in page
     assert "Edit" not in page
     assert stranger.see(NEW, 403)
+
+
+def test_the_steps_of_a_run_are_drawn_with_their_states(visitor):
+    where = make(visitor)
+    job = visitor.send(f"{where}/run", on=where, payload="{}").headers["location"].removeprefix("/jobs/")
+
+    async def until_done() -> None:
+        ended = lambda: visitor.app.jobs.get(job).status.value == "completed"  # noqa: E731
+        await asyncio.to_thread(eventually, ended)
+
+    during(visitor.app, until_done)
+    (run,) = visitor.app.executions.list(job)
+    page = visitor.see(f"/executions/{run.id}")
+    assert page.count('<g class="node is-completed">') == 2
+    step = visitor.app.scheduler.workflows.steps(run.id).steps[0].last
+    assert f'href="/executions/{step.id}"' in page
 
 
 # -- drawing and reading
