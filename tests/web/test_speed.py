@@ -63,6 +63,7 @@ def _row(template, job, number, at):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_no_page_takes_a_tenth_of_a_second(full):
     desk = full.app.scheduler
     job, run = desk.jobs.search(limit=1).items[0], desk.executions.search(limit=1).items[0]
