@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from ostinato import Ostinato
+from ostinato.core.providers import Provider
 from ostinato.scheduler import ExecutionView
 from ostinato.store.pages import Page
 from ostinato.task import Call
@@ -226,6 +227,49 @@ def test_private_addresses_are_refused_unless_they_are_allowed(database_url, sit
         app.enqueue([Call("crawl", json.dumps({"url": site.url}))])
     app.close()
     assert site.hits == []
+
+
+def test_a_crawl_that_finds_a_budget_spent_is_put_off_and_keeps_what_it_has(app, site):
+    site.robots = ""
+    app.scheduler.providers.create(Provider("127.0.0.1", 4, timedelta(hours=1)))
+
+    async def main() -> ExecutionView:
+        async with app.running():
+            args = {"url": f"{site.url}/calendar/1", "delay": 0, "concurrency": 1, "sitemaps": False}
+            (handle,) = app.enqueue([app.call("crawl", **args)])
+            while not (waits := app.executions.list(job=handle.id)[0]).waits_for:
+                await asyncio.sleep(0.05)  # in another process
+            return waits
+
+    waits = asyncio.run(main())
+    assert (waits.state, waits.waits_for) == ("queued", "time")
+    assert waits.attempt == 0
+    assert len(site.hits) == 4  # robots.txt and three months
+    assert pages(app, site).keys() == {"/calendar/1", "/calendar/2", "/calendar/3"}
+    assert app.scheduler.providers.get("127.0.0.1").waiting == 1
+
+
+def test_a_site_that_does_not_change_rests_at_due_times_of_its_schedule(app, site):
+    site.robots = ""
+    args = {"url": f"{site.url}/s/1", "delay": 0, "sitemaps": False, "rest_up_to": "1m"}
+    app.schedule(app.call("crawl", **args), every="1s", key="site", first_run="now")
+
+    async def main() -> list[ExecutionView]:
+        async with app.running():
+            while True:
+                ended = [each for each in app.executions.list(job="site", limit=50) if each.outcome]
+                if len(ended) >= 4:
+                    return ended[::-1]
+                await asyncio.sleep(0.1)  # in another process
+
+    ended = asyncio.run(asyncio.wait_for(main(), PATIENCE))
+    assert [each.result["unchanged_crawls"] for each in ended[:4]] == [0, 1, 2, 3]
+    due = [datetime.fromisoformat(each.result["due"]) for each in ended[:4]]
+    gaps = [later - earlier for earlier, later in pairwise(due)]
+    assert all(gap % timedelta(seconds=1) == timedelta(0) for gap in gaps)
+    assert gaps[1] >= timedelta(seconds=2)
+    assert gaps[2] >= timedelta(seconds=4)
+    assert all(each.started_at >= at for each, at in zip(ended, due, strict=False))
 
 
 def test_a_crawl_can_be_cancelled(app, site):

@@ -43,7 +43,7 @@ from ostinato.core.policy import Isolation
 from ostinato.core.workflow import WORKFLOW_TASK
 from ostinato.logs import configure_logging
 from ostinato.task import Call, Context, Registry, Task
-from ostinato.tasks import BUILT_IN
+from ostinato.tasks import runnable
 from ostinato.telemetry import Hook, Hooks
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Ostinato:
         self.name = name
         self._chosen: dict[str, Any] = {**settings, "timezone": timezone}
         self.settings = Settings.load(self._chosen)
-        self.registry = Registry(BUILT_IN)
+        self.registry = Registry(runnable())
         self.hooks = Hooks()
         self._declared: dict[str, Definition] = {}
         self._workflows = Workflows()

@@ -9,6 +9,7 @@ the network by `ctx.outgoing`. A user's own task of the same name goes first.
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final
 
 from ostinato.core.built_in import NAMES
@@ -22,3 +23,13 @@ def load(name: str) -> Task[..., Any]:
 
 
 BUILT_IN: Final[Mapping[str, Callable[[], Task[..., Any]]]] = {name: partial(load, name) for name in NAMES}
+NEEDS: Final = {"crawl": "scrapy"}  # what an extra brings
+
+
+def runnable() -> dict[str, Callable[[], Task[..., Any]]]:
+    """Those that can run here: what a worker has no library for it leaves to others."""
+    return {
+        name: task
+        for name, task in BUILT_IN.items()
+        if name not in NEEDS or find_spec(NEEDS[name]) is not None
+    }
