@@ -94,3 +94,28 @@ def test_an_event_starts_what_waits_for_it(api):
     job = api.get(f"/jobs/{answer['started'][0]['job_id']}")
     assert job["args"] == {"workflow": 1, "trigger": "e", "payload": {"total": 7}, "event": "order"}
     assert api.post("/triggers/refund", {}, 202)["started"] == []
+
+
+def test_the_steps_of_a_run_that_has_not_begun_wait(api):
+    api.post("/workflows", LITERAL, 201)
+    started = api.post("/workflows/good/run", None, 202)
+    (run,) = api.get(f"/jobs/{started['job_id']}/executions")["executions"]
+    answer = api.get(f"/executions/{run['id']}/steps")
+    assert (answer["workflow_id"], answer["version"], answer["run"]["id"]) == (1, None, run["id"])
+    assert answer["steps"] == [
+        {"id": "n", "task": "note", "after": ["t"], "state": "waiting", "because": None, "attempts": []}
+    ]
+
+
+def test_the_steps_of_what_has_none_are_refused(api):
+    job = api.make(task="fine")
+    (run,) = api.get(f"/jobs/{job['id']}/executions")["executions"]
+    assert "no steps" in api.refused("GET", f"/executions/{run['id']}/steps")
+    api.refused("GET", f"/executions/{job['id']}/steps", code=404)
+
+
+def test_a_retry_may_begin_from_the_start(api):
+    job = api.make(task="bad")
+    assert "only a job that is failed" in api.refused(
+        "POST", f"/jobs/{job['id']}/retry?from_start=true", None, 409
+    )

@@ -87,14 +87,14 @@ class Workshop:
 
     def start(self, count: int = 1, **settings: object) -> list[Process]:
         """Start workers; each is there when this returns."""
-        new = [self._spawn(settings) for _ in range(count)]
+        new = [self.spawn(settings) for _ in range(count)]
         eventually(lambda: {process.pid for process in new} <= {row.pid for row in self.workers()})
         return new
 
     def start_one(self, **settings: object) -> Process:
         return self.start(**settings)[0]
 
-    def _spawn(self, settings: dict[str, object]) -> Process:
+    def spawn(self, settings: dict[str, object]) -> Process:
         given = {"database_url": self.url} | SHORT | settings
         log = self.folder / f"log-{len(self.processes)}"
         with log.open("wb") as out:

@@ -32,7 +32,7 @@ class Isolated(Workshop):
         self.app.open(upgrade=True)
         self.processes = []
 
-    def _spawn(self, settings: dict[str, object]) -> Process:
+    def spawn(self, settings: dict[str, object]) -> Process:
         given = {"database_url": self.url, "stop_grace": "1s"} | SHORT | settings
         log = self.folder / f"log-{len(self.processes)}"
         with log.open("wb") as out:

@@ -87,6 +87,17 @@ async def kills_its_worker(ctx: Context, after: float) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+async def dies_first(ctx: Context, when: str) -> str:
+    """A step: its first attempt takes the worker with it, as it begins or when its work is done."""
+    mark(f"begin:{ctx.step}", ctx)
+    if ctx.attempt == 0 and when == "begin":
+        os.kill(os.getpid(), signal.SIGKILL)
+    mark(f"work:{ctx.step}", ctx)
+    if ctx.attempt == 0 and when == "end":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ctx.step
+
+
 class Meeting:
     """How many are in this process at once."""
 
@@ -120,7 +131,7 @@ async def asks(ctx: Context, url: str, times: int, patience: float) -> None:
 
 TASKS = (
     quick, sleeps, holds, holds_thread, holds_the_loop, ignores_cancel, blocks_the_loop, kills_its_worker, meets,
-    meets_on_threads, asks,
+    meets_on_threads, dies_first, asks,
 )  # fmt: skip
 
 

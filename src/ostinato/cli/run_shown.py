@@ -46,7 +46,8 @@ def step_list(run: Answer, now: datetime) -> Shown:
             "Error", lambda step: last(step).get("error_message") or step["because"] or "", spare=2, cut=True
         ),
     )
-    about = f"{run['name']} ({run['workflow_id']}), version {run['version']}"
+    version = "not begun yet" if run["version"] is None else f"version {run['version']}"
+    about = f"{run['name']} ({run['workflow_id']}), {version}"
     facts = {
         "Workflow": about,
         "Status": run["run"]["outcome"] or run["run"]["status"],
