@@ -83,7 +83,7 @@ class Server:
             request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return Answer(answer.status, json.load(answer))
+                return Answer(answer.status, None if answer.status == 204 else json.load(answer))
         except urllib.error.HTTPError as refusal:
             with refusal:
                 return Answer(refusal.code, json.load(refusal))

@@ -134,6 +134,7 @@ class Office:
             if lease.lease_until + patience < now:  # the sweepers of servers are quicker, where there are any
                 parts.store.workers.close_lost(lease, now)
         parts.store.workers.settle_leftovers(now)
+        parts.store.queue.time_out_runs(now)
         return self.courier.recover()
 
     def _my_turn(self) -> bool:

@@ -120,7 +120,10 @@ class Taking(Firing):
             fence=started.fence,
             job_version=started.version,
         )
-        return Claimed(started, job.definition)
+        if not live.step:
+            return Claimed(started, job.definition)
+        own = self._graphs.definitions_of(tx, [started], {job.id: job.definition}, now)
+        return Claimed(started, own.get(live.id, job.definition))
 
 
 def _may_start(live: Live, now: datetime) -> bool:
