@@ -24,7 +24,7 @@ def main() -> None:
     from benchmarks.subjects.memory import Growth
 
     base, _, path = sys.argv[2].rpartition("/")
-    url = os.environ["DATABASE_URL"]
+    url = os.environ["DATABASE_URL"].replace("//postgres@", "//postgres:none@")  # it insists on a password
     where = (
         dlt.destinations.postgres(url)
         if url.startswith("postgres")

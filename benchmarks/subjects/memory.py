@@ -13,6 +13,10 @@ class Growth:
     def megabytes(self) -> float:
         return (_status("VmHWM") - self._before) / 1024
 
+    def peak(self) -> float:
+        """Everything that the process has, at its highest."""
+        return _status("VmHWM") / 1024
+
 
 def _status(name: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()

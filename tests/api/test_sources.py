@@ -1,0 +1,113 @@
+"""Sources over HTTP: made, looked at, changed, tried, applied, deleted."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from ostinato.api.app import create_app
+from ostinato.core.access import Caller, Role
+from tests.played_api import PlayedApi, a_source_of
+from tests.sources import a_source
+
+SOURCES = "/api/v1/sources"
+
+
+@pytest.fixture
+def settings_api(new_app):
+    """The API of an app with other settings."""
+
+    def client(**settings):
+        app = new_app(**settings)
+        me = Caller("ann", Role.ADMIN)
+        return TestClient(create_app(app.scheduler, app.settings, recognise=lambda _: me))
+
+    return client
+
+
+@pytest.fixture
+def api(settings_api):
+    return settings_api()
+
+
+def test_a_source_is_made_once_and_shown_as_it_was_written(api):
+    written = a_source(auth={"type": "bearer", "token": "env:GDP_TOKEN"}, schedule="interval:30m")
+    made = api.post(SOURCES, json=written)
+    assert made.status_code == 201
+    body = made.json()
+    assert api.get(f"/api/v1/jobs/{body['id']}").json()["key"] == "source:us_gdp"
+    assert (body["status"], body["schedule"], body["definition"]) == ("active", "every 30 minutes", written)
+    assert (body["retry_count"], body["period_start"], body["next_retry_at"]) == (0, None, None)
+    assert api.post(SOURCES, json=written).status_code == 409
+    assert [each["name"] for each in api.get(SOURCES).json()["sources"]] == ["us_gdp"]
+    assert api.get(f"{SOURCES}/us_gdp").json()["id"] == body["id"]
+    assert api.get(f"{SOURCES}/nobody").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"url": "gopher://example.org"}, "url"),
+        ({"url": "http://127.0.0.1/x"}, "private network"),
+        ({"table": "jobs"}, "table"),
+        ({"schedule": "sometimes"}, "schedule"),
+        ({"response": {}}, "response.fields"),
+        ({"auth": {"type": "bearer", "token": "hunter2"}}, "auth.token"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_the_name_of_the_field(api, wrong, named):
+    refused = api.post(SOURCES, json=a_source(**wrong))
+    assert refused.status_code == 422
+    assert named in refused.json()["detail"]
+    assert "hunter2" not in refused.text
+    assert api.get(SOURCES).json()["total"] == 0
+
+
+def test_a_source_is_replaced_edited_and_deactivated(api):
+    api.post(SOURCES, json=a_source())
+    replaced = api.put(f"{SOURCES}/us_gdp", json=a_source(schedule="hourly", description="by the hour"))
+    assert (replaced.json()["schedule"], replaced.json()["description"]) == ("every hour", "by the hour")
+    edited = api.patch(f"{SOURCES}/us_gdp", json={"description": None, "execution": {"maxRetries": 2}})
+    assert (edited.json()["description"], edited.json()["max_retries"]) == ("", 2)
+    assert api.patch(f"{SOURCES}/us_gdp", json={"name": "other"}).status_code == 422
+    off = api.patch(f"{SOURCES}/us_gdp", json={"status": "off"}).json()
+    assert (off["status"], off["job_status"], off["next_run_at"]) == ("off", "paused", None)
+    assert api.post(f"{SOURCES}/us_gdp/run").status_code == 409
+    on = api.patch(f"{SOURCES}/us_gdp", json={"status": "active"}).json()
+    assert (on["status"], on["job_status"]) == ("active", "pending"), "it has never run: at once"
+
+
+def test_apply_says_what_it_would_do_and_does_it(api):
+    api.post(SOURCES, json=a_source(name="old"))
+    wanted = [a_source(), a_source(name="other")]
+
+    def applied(**more):
+        answer = api.post(f"{SOURCES}/apply", json={"sources": wanted, **more})
+        assert answer.status_code == 200, answer.text
+        return {each["name"]: each["change"] for each in answer.json()["plan"]}
+
+    new = {"us_gdp": "created", "other": "created"}
+    assert applied(dry_run=True) == new | {"old": "kept"}
+    assert applied() == new | {"old": "kept"}
+    wanted[0] = a_source(schedule="hourly")
+    assert applied(prune=True) == {"us_gdp": "changed", "other": "unchanged", "old": "deleted"}
+    assert [each["name"] for each in api.get(SOURCES).json()["sources"]] == ["other", "us_gdp"]
+    assert api.post(f"{SOURCES}/apply", json={"sources": [wanted[0], wanted[0]]}).status_code == 422
+
+
+def test_a_definition_is_tried_without_a_trace(settings_api):
+    api = settings_api(allow_private_addresses=True)
+    with PlayedApi() as played:
+        tried = api.post(f"{SOURCES}/test", json=a_source_of(played.url("/gzip"))).json()
+        assert (tried["columns"], tried["rows"][0]) == (["number", "amount", "title"], [0, 0.5, "record 0"])
+        assert (tried["records"], tried["distinct"], tried["rejected"], tried["more"]) == (5, 5, 0, False)
+        refused = api.post(f"{SOURCES}/test", json=a_source_of(played.url("/500")))
+        assert refused.status_code == 422
+        assert "500" in refused.json()["detail"]
+    assert api.get(SOURCES).json()["total"] == 0
+
+
+def test_there_are_no_records_before_the_first_run(api):
+    api.post(SOURCES, json=a_source(table="never_made"))
+    assert api.get(f"{SOURCES}/us_gdp/records").json() == {"records": [], "table": "never_made", "limit": 20}
+    assert api.get(f"{SOURCES}/us_gdp/records?limit=0").status_code == 422
+    assert api.delete(f"{SOURCES}/us_gdp?with_data=true").json()["rows_deleted"] == 0
