@@ -189,6 +189,15 @@ def test_more_output_than_is_kept_is_cut_and_the_program_ends_all_the_same(comma
     assert sum(map(len, commands.log(ended))) < 11 * MIB
 
 
+def test_whatever_bytes_it_writes_are_kept_as_text(commands):
+    odd = "printf 'a\\000b\\377c\\033[31m\\n'; head -c 200000 /dev/zero | tr '\\0' z; head -c 100000 /dev/urandom"
+    ended = commands.put(script=odd, shell=True).wait(60)
+    lines = commands.log(ended)
+    assert ended.state == "completed"
+    assert lines[0].startswith("a\\x00b")
+    assert sum(line.count("z") for line in lines) >= 200_000
+
+
 def test_a_limit_of_output_holds_for_the_program(commands):
     endless = "yes $(head -c 1000 /dev/zero | tr '\\0' x)"
     ended = commands.put(script=endless, shell=True, policies={"output_limit_mb": 1}).wait(60)
@@ -217,6 +226,16 @@ def test_cancel_stops_it_with_all_that_it_has_started(commands, how):
     handle.cancel()
     assert handle.wait(60).state == "cancelled"
     assert alive(pids) == []
+
+
+def test_it_may_clean_up_when_it_is_told_to_stop(commands, tmp_path):
+    path = tmp_path / "begun"
+    script = f"trap 'echo cleaned; exit 0' TERM; touch {path}; while :; do sleep 0.05; done"
+    handle = commands.put(script=script, shell=True)
+    eventually(path.exists)
+    handle.cancel()
+    ended = handle.wait(60)
+    assert (ended.state, commands.log(ended, "stdout")) == ("cancelled", ["cleaned"])
 
 
 def test_a_timeout_stops_it(commands):
