@@ -215,7 +215,7 @@ def test_what_cannot_be_crawled_fails_with_a_sentence(app, site):
     )
     assert refused.error == f"The robots.txt of {site.url} forbids {site.url}/private/secret."
     assert missing.error == f"{site.url}/missing cannot be crawled: It answered 404."
-    assert (metadata.state, metadata.result) == ("failed", None)
+    assert (metadata.state, metadata.result, metadata.traceback) == ("failed", None, None)
     assert "169.254.169.254" in metadata.error
     assert app.scheduler.pages.search().total == 0
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from ostinato.task.context import Tables
 
 hide_frames_of(__file__)
+for _caller in (asyncio.run, asyncio.BaseEventLoop.run_forever):  # they call the task on its loop
+    hide_frames_of(_caller.__code__.co_filename)
 
 STOP_ASKED: Final = 0  # the bytes that are shared: set by the supervisor,
 BEGUN: Final = 1  # set by the child: an order that was not read can be given to another

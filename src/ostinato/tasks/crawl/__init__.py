@@ -16,6 +16,9 @@ from typing import Any
 
 from ostinato.core.policy import Isolation
 from ostinato.task import Context, Task
+from ostinato.task.outcomes import hide_frames_of
+
+hide_frames_of(__file__)
 
 
 async def crawl(ctx: Context, **given: Any) -> dict[str, Any]:

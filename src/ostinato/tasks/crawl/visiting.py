@@ -64,7 +64,9 @@ async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:
         raise GiveUp(f"The robots.txt of {origin_of(spider.forbidden)} forbids {spider.forbidden}.")
     await ledger.end()
     ctx.flush_progress()
-    return _result(ledger, due)
+    result = _result(ledger, due)
+    ctx.log.info("crawled", **{name: value for name, value in result.items() if value and name != "due"})
+    return result
 
 
 def _due(ctx: Context, args: CrawlArgs, ledger: Ledger) -> datetime:
