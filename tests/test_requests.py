@@ -352,6 +352,33 @@ def test_a_bad_status_is_an_error_with_its_details(playground, status, transient
     run(story())
 
 
+def test_a_secret_at_the_edge_of_what_is_shown_is_hidden_too(playground, monkeypatch):
+    monkeypatch.setenv("TOKEN", "s3cret-token")
+    playground.route("/edge", lambda r: answered(b"x" * 490 + b"s3cret-token" + b"y" * 5000, 500))
+
+    async def story():
+        async with outgoing() as out:
+            credentials = Credentials(Bearer("env:TOKEN"))
+            async with out.request("GET", playground.url("/edge"), credentials=credentials) as reply:
+                with pytest.raises(BadAnswer) as caught:
+                    await reply.require_good()
+        assert "s3cret" not in str(caught.value)
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[half", "http://", "ftp://example.org", "http://a b/", "http://u:p@a.org/"]
+)
+def test_what_is_no_url_is_refused_before_anything_is_sent(url):
+    async def story():
+        async with outgoing() as out:
+            with pytest.raises(NotAllowed):
+                await fetch(out, url, params=[("a", "b")])
+
+    run(story())
+
+
 def test_html_is_no_json_and_is_shown(playground):
     async def story():
         async with outgoing() as out, out.request("GET", playground.url("/html")) as reply:

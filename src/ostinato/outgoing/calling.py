@@ -102,6 +102,7 @@ class Outgoing:
         usual = {"user-agent": AGENT, "accept-encoding": "gzip, deflate", "accept": "*/*"}
         given = {name.lower(): (name, value) for name, value in headers.items()}
         sent = {name: value for name, value in usual.items() if name not in given} | dict(given.values())
+        self._check(url)
         first = Hop(method.upper(), with_params(url, params), sent, body, trusted=True)
         shown = await credentials.shown(self)
         reply = await self._followed(first, shown, bounds, patience, secrets)
@@ -125,11 +126,11 @@ class Outgoing:
     async def _followed(
         self, hop: Hop, shown: Shown, bounds: Bounds, patience: float, secrets: Iterable[str]
     ) -> Reply:
-        hops, waiting = 0, Patience(host_of(hop.url), bounds.total)
+        hops, redirects, waiting = 0, 0, Patience(host_of(hop.url), bounds.total)
         hidden = [*secrets, *shown.secrets]
         while True:
             reply = await self._hop(hop, shown, bounds, waiting, patience, hops, hidden)
-            hops = reply.hops
+            hops, redirects = reply.hops, redirects + 1
             location = reply.headers.get("location")
             try:
                 further = None if bounds.redirects < 0 else follow(hop, reply.status, location)
@@ -139,8 +140,9 @@ class Outgoing:
             if further is None:
                 return reply
             await reply.discard()
-            if hops > bounds.redirects:
+            if redirects > bounds.redirects:
                 raise NotAllowed(f"{waiting.host} redirects more than {bounds.redirects} times.")
+            self._check(further.url)
             hop = further
             waiting.host = host_of(hop.url)
 
@@ -155,10 +157,6 @@ class Outgoing:
         hidden: list[str],
     ) -> Reply:
         """One request and the head of its answer; once more if a connection that was kept turns out to be closed."""
-        try:
-            check_url(hop.url, "The URL", self._allow_private, LONGEST_URL)
-        except Invalid as error:
-            raise NotAllowed(str(error)) from None
         may_repeat = hop.method in SAFE
         while True:
             admission = await self._gate.admit(host_of(hop.url), patience, bounds.begin)
@@ -172,6 +170,12 @@ class Outgoing:
             if answer is not None:
                 return Reply(answer, hop.url, bounds, waiting, self._clock.now(), hops, [*hidden, *secrets])
             may_repeat = False
+
+    def _check(self, url: str) -> None:
+        try:
+            check_url(url, "The URL", self._allow_private, LONGEST_URL)
+        except Invalid as error:
+            raise NotAllowed(str(error)) from None
 
     async def _sent(self, hop: Hop, host: str, may_repeat: bool) -> "httpcore2.Response | None":
         """The answer; None where nobody was at the other end of a connection that was kept."""

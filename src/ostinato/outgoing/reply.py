@@ -134,13 +134,14 @@ class Reply:
 
     def hide(self, text: str) -> str:
         """A part of the answer without our secrets: some send back what they were sent."""
-        for secret in self._secrets:
+        for secret in filter(None, self._secrets):
             text = text.replace(secret, "***")
         return text
 
     def _bad(self, message: str, body: bytes) -> BadAnswer:
-        text = self.hide(body[:EXCERPT].decode("utf-8", "replace"))
-        text = cut(text.strip(), EXCERPT)
+        # More than is shown: half of a secret, at the edge, would not be recognised.
+        text = self.hide(body[: EXCERPT + SHORT].decode("utf-8", "replace"))
+        text = cut(text[:EXCERPT].strip(), EXCERPT)
         shown = f"{message} It begins: {text}" if text else message
         return BadAnswer(shown, self.status, text, self.headers)
 

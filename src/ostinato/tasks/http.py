@@ -20,6 +20,7 @@ from ostinato.task import Context, GiveUp, RetryLater, Task
 from ostinato.task.outcomes import hide_frames_of
 
 SHOWN: Final = 500  # bytes of an answer in an error
+EDGE: Final = 4096  # bytes that are read beyond what is shown: half of a secret would not be recognised
 MOST: Final = 16 * 1024 * 1024  # bytes, unpacked or not, of an answer; what is kept of it is less
 
 hide_frames_of(__file__)  # errors of others' servers are no bugs of ours
@@ -125,7 +126,8 @@ def _is_one_of(status: int, ranges: tuple[Any, ...]) -> bool:
 
 
 async def _refused(reply: Reply, args: HttpArgs) -> Exception:
-    said = reply.hide((await _beginning(reply, SHOWN)).decode("utf-8", "replace")).strip()
+    begins = (await _beginning(reply, SHOWN + EDGE)).decode("utf-8", "replace")
+    said = reply.hide(begins)[:SHOWN].strip()
     sentence = f"The answer was {reply.status}" + (f": {said}" if said else ".")
     if not _is_one_of(reply.status, args.retry):
         return GiveUp(sentence)
@@ -135,12 +137,12 @@ async def _refused(reply: Reply, args: HttpArgs) -> Exception:
 
 async def _kept(reply: Reply, most: int) -> dict[str, Any]:
     """The answer, as JSON if it is that, else as text; nothing if nothing is to be kept."""
-    body = await _beginning(reply, most + 1) if most else b""
+    body = await _beginning(reply, most + EDGE) if most else b""
     if not body:
         return {}
-    text = reply.hide(body[:most].decode("utf-8", "replace"))
+    text = reply.hide(body.decode("utf-8", "replace"))
     if len(body) > most:
-        return {"body": text, "cut": True}
+        return {"body": text.encode()[:most].decode("utf-8", "ignore"), "cut": True}
     try:
         return {"json": json.loads(text)}
     except (ValueError, RecursionError):
