@@ -129,7 +129,7 @@ def test_figures_look_at_the_newest_runs_only(desk, long_history, efforts, monke
 
 
 def test_no_page_of_the_dashboard_walks_through_history(desk, long_history, efforts, monkeypatch):
-    monkeypatch.setattr("ostinato.store.statistics.NEWEST", 100)
+    monkeypatch.setattr("ostinato.scheduler.board.SPEAKING", 100)
     monkeypatch.setattr("ostinato.store.hours.MOST_COUNTED", 200)
     one, board = long_history[-1].id, desk.board
     board.overview(24 * HOUR)
@@ -146,7 +146,8 @@ def test_no_page_of_the_dashboard_walks_through_history(desk, long_history, effo
 
 
 def test_the_sweeper_counts_an_hour_once(desk, world, long_history, efforts):
-    world.store.hours.keep(world.now)
+    while world.store.hours.keep(world.now):
+        pass
     first = dict(efforts)
     efforts.clear()
     assert [hour.ended is None for hour in desk.board.hours(NOW)] == [False, False]

@@ -48,7 +48,8 @@ def full(visitor: Visitor) -> Visitor:
                 tx.run("insert_executions", batch)
     with store.database.write() as tx:
         tx.run(store.database.dialect.statement("ANALYZE"))
-    store.hours.keep(now)
+    while store.hours.keep(now):
+        pass
     return visitor
 
 
@@ -56,7 +57,8 @@ def _row(template, job, number, at):
     result = Result.FAILED if number % 33 == 0 else Result.COMPLETED
     return rows.EXECUTION.row(
         replace(
-            template, id=CHANCE.id(at), job_id=job.id, number=number, execution_number=number, due_at=at, run_at=at,
+            template, id=CHANCE.id(at), job_id=job.id, task=job.definition.task,
+            number=number, execution_number=number, due_at=at, run_at=at,
             queued_at=at, started_at=at, finished_at=at + timedelta(milliseconds=number * 17), result=result,
         )
     )  # fmt: skip

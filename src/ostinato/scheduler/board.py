@@ -31,6 +31,7 @@ DOTS: Final = 120  # runs in the chart of one job
 RUNNING: Final = 250
 SHOWN: Final = 8
 MOST_IN_AN_HOUR: Final = 100
+SPEAKING: Final = 1_000  # runs whose percentiles speak for all
 TIMES: Final = 4  # that are told of one job in an hour
 LOOKED_THROUGH: Final = 5_000  # events, for those of some kinds
 QUARTER: Final = timedelta(minutes=15)
@@ -114,7 +115,7 @@ class BoardDesk:
         return Overview(
             counts={**dict.fromkeys(Status, 0), **self._store.search.count_by_status()},
             hours=self._store.hours.between(now - span + HOUR, now),
-            figures=Figures.of(figures.counters().values(), figures.newest_runs()),
+            figures=Figures.of(figures.counters().values(), figures.newest_runs(limit=SPEAKING)),
             alarms=[found for found in judge(condition, now) if found.state is not State.OK],
             running=running,
             running_count=count,

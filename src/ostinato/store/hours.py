@@ -23,6 +23,7 @@ KEPT_FOR: Final = timedelta(days=400)
 MOST_COUNTED: Final = 40_000
 ALL: Final = 2**62
 LOOK_EVERY: Final = timedelta(minutes=5)
+AT_ONCE: Final = 48  # hours
 RESULTS: Final = tuple(Result)
 
 
@@ -52,26 +53,26 @@ class Hours:
         return [Hour(hour, found.get(hour)) for hour in _grid(first, last)]
 
     def keep(self, now: datetime) -> int:
-        """Count what has become final since the last time; how many hours were kept. May be called often."""
+        """Count some of what has become final, the newest first; how many hours were kept. May be called often, and
+        after an upgrade must be, until all of a long history is counted: no call takes long."""
         if self._looked_at is not None and timedelta(0) <= now - self._looked_at < LOOK_EVERY:
             return 0
-        self._looked_at = now
         first, last = beginning(now - REACH), beginning(now) - HOUR
         with self._database.read() as tx:
             kept = _kept(tx, first)
             missing = [hour for hour in _grid(first, last) if hour not in kept]
             live = _oldest_live(tx, missing[0]) if missing else None
-        final = [hour for hour in missing if live is None or hour + HOUR <= live or now - hour > DAY]
-        for hour in reversed(final):
-            self._keep_one(hour)
-        return len(final)
-
-    def _keep_one(self, hour: datetime) -> None:
-        with self._database.read() as tx:
-            counted = _counted(tx, hour, hour + HOUR, ALL)[hour]
-        with self._database.write() as tx:
-            tx.run("keep_hours", [(hour, *(counted[result] for result in RESULTS))])
-            tx.run("forget_hours", before=hour - KEPT_FOR)
+            final = [hour for hour in missing if live is None or hour + HOUR <= live or now - hour > DAY]
+            some = {hour: _counted(tx, hour, hour + HOUR, ALL)[hour] for hour in final[-AT_ONCE:]}
+        if len(some) == len(final):
+            self._looked_at = now
+        if some:
+            with self._database.write() as tx:
+                tx.run(
+                    "keep_hours", [(hour, *map(counts.__getitem__, RESULTS)) for hour, counts in some.items()]
+                )
+                tx.run("forget_hours", before=now - KEPT_FOR)
+        return len(some)
 
 
 def beginning(at: datetime) -> datetime:

@@ -64,11 +64,11 @@ class Statistics:
         }
         return counters, sum(row[-1] for row in found)
 
-    def newest_runs(self, job_id: UUID | None = None) -> list[Run]:
+    def newest_runs(self, job_id: UUID | None = None, limit: int | None = None) -> list[Run]:
         """The newest that were started, of one job or of all."""
         with self._database.read() as tx:
             if job_id is None:
-                found = tx.rows("newest_runs", limit=NEWEST)
+                found = tx.rows("newest_runs", limit=limit or NEWEST)
             else:
                 found = tx.rows("newest_runs_of", job=job_id, limit=NEWEST_OF_A_JOB)
         return [
