@@ -56,6 +56,12 @@ class HostilePlace(Place):
         self.job(task="evil", schedule="0 9 * * mon", **said | {"name": f"{HOSTILE} later"})
         assert self("POST", "/api/v1/keys", {"name": HOSTILE, "role": "viewer"}).code == 201
         assert self("PUT", "/api/v1/providers/api.example.org", {"limit": 5, "period": "1m"}).code == 201
+        parameters = [{"name": "x", "type": "text", "description": HOSTILE}]
+        template = {"name": "evil", "description": HOSTILE, "parameters": parameters}
+        code, made = self(
+            "POST", "/api/v1/templates", {**template, "job": {"task": "evil", "name": "{{ params.x }}"}}
+        )
+        assert code == 201, made
         workflow, run = self._workflow()
         source = self._source()
         ended = eventually(lambda: self._newest(done["id"], "completed"))
@@ -64,7 +70,13 @@ class HostilePlace(Place):
         whole = eventually(lambda: self._newest(run, "failed"))
         self.further = [f"/executions/{each}" for each in (broken, held, whole)]
         self.further += [f"/jobs/{failed['id']}", f"/jobs?text={quote(HOSTILE)}", f"/events?job={done['id']}"]
-        return {"/jobs": done["id"], "/executions": ended, "/workflows": workflow, "/sources": source}
+        return {
+            "/jobs": done["id"],
+            "/executions": ended,
+            "/workflows": workflow,
+            "/sources": source,
+            "/templates": "evil",
+        }
 
     def _workflow(self) -> tuple[str, str]:
         nodes = [

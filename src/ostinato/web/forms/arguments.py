@@ -66,14 +66,16 @@ class Arguments:
             view = desk.tasks.get(task) if task else TaskView("", "elsewhere")
         except NotFound:
             return cls()
-        schema = view.args
-        if schema is None:
-            return cls()
+        return cls() if view.args is None else cls.of_schema(view.args, view.help, view.off or "")
+
+    @classmethod
+    def of_schema(cls, schema: Mapping[str, Any], about: str = "", off: str = "") -> "Arguments":
+        """Of what is described like the args of a task."""
         properties, needed = schema["properties"], schema["required"]
         takes_whole = next(iter(properties), "") == WHOLE_OBJECT
         fields = {PREFIX + name: _field(name, said, name in needed) for name, said in properties.items()}
         is_open = takes_whole or bool(schema["additionalProperties"])
-        return cls({} if takes_whole else fields, True, is_open, view.help, view.off or "")
+        return cls({} if takes_whole else fields, True, is_open, about, off)
 
     def texts_of(self, args: Mapping[str, Any]) -> dict[str, str]:
         """Args as texts: those that their field would read back the same, and the rest as JSON."""

@@ -201,7 +201,7 @@ def placed(errors: Mapping[str, str], fields: Mapping[str, Field]) -> dict[str, 
 
 
 def _place(name: str, fields: Mapping[str, Field]) -> str | None:
-    argument = re.match(r"args\.([^.\[]+)", name)
+    argument = re.match(r"(?:args|params)\.([^.\[]+)", name)
     if argument and f"arg:{argument[1]}" in fields:
         return f"arg:{argument[1]}"
     parts = name.split(".")

@@ -1,0 +1,68 @@
+"""Job templates: which there are, and jobs made of them by filling in a form."""
+
+from typing import Final
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import OstinatoError
+from ostinato.scheduler.templates import TemplateView
+from ostinato.web.forms import job
+from ostinato.web.forms.arguments import Arguments
+from ostinato.web.forms.editing import here
+from ostinato.web.forms.fields import Form, typed
+from ostinato.web.forms.troubles import WrongFields, troubled
+from ostinato.web.routes import get, post
+from ostinato.web.visit import Visit
+from ostinato.wire.templates import TemplateAnswer, definition_of
+
+OTHERWISE: Final = {
+    name: job.FIELDS[name] for name in ("name", "schedule", "timezone", "key", "queue", "tags")
+}
+
+
+def show_all(visit: Visit) -> Response:
+    return visit.page("templates.html", views=visit.desk.templates.list())
+
+
+def show(visit: Visit) -> Response:
+    return _page(visit, visit.desk.templates.get(visit.part("name")), {})
+
+
+def use(visit: Visit) -> Response:
+    """Make a job of it; what is wrong stands beside its field."""
+    view, texts = visit.desk.templates.get(visit.part("name")), typed(visit.form, visit.form)
+    try:
+        arguments = Arguments.of_schema(TemplateAnswer.of(view).args)
+        params = arguments.read(texts)
+        if wrong := arguments.flaws(params):
+            raise WrongFields(wrong)
+        over = job.new_body({name: texts.get(name, "") for name in OTHERWISE})
+        definition = definition_of(visit.desk.templates.body(view.template.name, params, over), here(visit))
+        made, is_new = visit.desk.jobs.make(definition, by=visit.by)
+    except (OstinatoError, ValidationError) as error:
+        return _page(visit, view, texts, error)
+    told = "The job is made." if is_new else f"There was a job with the key {made.key} already: this one."
+    return visit.see(f"/jobs/{made.id}", told)
+
+
+def _page(
+    visit: Visit,
+    view: TemplateView,
+    texts: dict[str, str],
+    error: OstinatoError | ValidationError | None = None,
+) -> Response:
+    answer = TemplateAnswer.of(view)
+    arguments = Arguments.of_schema(answer.args)
+    form = Form({**arguments.fields, **OTHERWISE}, texts)
+    if error is not None:
+        visit, form = troubled(visit, "template", form, error)
+    return visit.page("template.html", answer=answer, form=form, otherwise=OTHERWISE)
+
+
+ROUTES: Final = (
+    get("/templates", show_all),
+    get("/templates/{name}", show),
+    post("/templates/{name}/jobs", use, Role.ADMIN),
+)
