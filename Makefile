@@ -12,10 +12,10 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install lock demo test quick check lint browser bench soak format clean
+.PHONY: help install lock demo test quick check lint browser screenshots bench soak format clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
 
 install: .venv/.ready  ## make .venv with everything in it
 
@@ -61,6 +61,9 @@ check: lint browser  ## what CI runs: lint, then all tests
 
 soak: install  ## the long random tests
 	$(PYTEST) $(PARALLEL) -m soak --timeout 7200
+
+screenshots: browser  ## pictures of every page into docs/images/
+	$(PY) -m tests.browser.screenshots
 
 bench: install  ## the benchmarks, beside the peers; ARGS="--quick" for ours alone, ARGS="--help" for more
 	$(PY) -m benchmarks $(ARGS)
