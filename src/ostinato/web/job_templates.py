@@ -58,7 +58,7 @@ def _page(
     form = Form({**arguments.fields, **OTHERWISE}, texts)
     if error is not None:
         visit, form = troubled(visit, "template", form, error)
-    return visit.page("template.html", answer=answer, form=form, otherwise=OTHERWISE)
+    return visit.page("one_template.html", answer=answer, form=form, otherwise=OTHERWISE)
 
 
 ROUTES: Final = (
