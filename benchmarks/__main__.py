@@ -151,7 +151,7 @@ class Bench:
 
     def isolation(self) -> list[Row]:
         peers = [each for each in self._peers if each in (catalogue.RQ_FORK, catalogue.CELERY_FORK)]
-        subjects = [*catalogue.OURS_IN_PROCESSES, *peers]
+        subjects = [*catalogue.OURS_IN_PROCESSES, catalogue.OURS_BY_RQ, *peers]
         return in_rounds(subjects, self._jobs.throughput, self._rounds(3), "P")
 
     def doors(self) -> list[Row]:

@@ -92,6 +92,7 @@ OURS_IN_PROCESSES = tuple(
     replace(ostinato(store, "two processes", KIND="process", OSTINATO_CONCURRENCY="2"), jobs=2000)
     for store in (SQLITE, POSTGRES)
 )
+OURS_BY_RQ = replace(ostinato(SQLITE, "RQ as the engine", rounds=3, OSTINATO_ENGINE="rq"), jobs=200)
 LIMITS = (raw(SQLITE), raw(POSTGRES))
 
 PGQUEUER = Subject("PgQueuer", POSTGRES, "pgqueuer", "pgqueuer", "pgqueuer", rounds=5,
@@ -138,6 +139,10 @@ PEERS = (
 
 def stage(subject: Subject, servers: Servers, folder: Path) -> Stage:
     """Give a subject an empty store."""
+    if subject.variables.get("OSTINATO_ENGINE") == "rq":
+        servers.redis.ask(1, "FLUSHALL")
+        given = {**subject.variables, "OSTINATO_REDIS_URL": servers.redis.url(1)}
+        return _on_sqlite(replace(subject, variables=given), folder)
     if subject.store == REDIS:
         return _on_redis(subject, servers)
     if subject.store == SQLITE:

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.marks import mark
 from benchmarks.subjects.verbs import Subject, in_batches, main
 from ostinato import Context, Ostinato
+from ostinato.config import EngineKind
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import Policies
@@ -63,6 +64,8 @@ class Ours(Subject):
     def work(self) -> None:
         if "WAITS" in os.environ:
             _watch_the_lock(os.environ["WAITS"])
+        if app.settings.engine is EngineKind.RQ:
+            _work_for_rq()
         app.run()
 
     def recur(self, count: int, seconds: float) -> dict[str, Any]:
@@ -75,6 +78,16 @@ class Ours(Subject):
         for first in range(0, count, 1000):
             app.jobs.create([definition] * min(1000, count - first), allow_unknown=True)
         return {"began": begin.timestamp()}
+
+
+def _work_for_rq() -> None:
+    """One of RQ's own workers, which forks for each message."""
+    from ostinato.courier.courier import connect
+    from ostinato.rq import Worker, use
+
+    connection = connect(app.settings.redis_url.reveal())
+    use(app, connection)
+    Worker(["default"], connection=connection).work(with_scheduler=True, logging_level="ERROR")
 
 
 def _watch_the_lock(file: str) -> None:

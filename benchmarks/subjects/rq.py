@@ -1,4 +1,4 @@
-"""RQ: a SimpleWorker, or a fork per job (KIND=fork)."""
+"""RQ: a SimpleWorker, or a fork per job with its scheduler beside (KIND=fork)."""
 
 import os
 from collections.abc import Sequence
@@ -25,8 +25,9 @@ class Rq(Subject):
             self.queue.enqueue_many([Queue.prepare_data(mark, args=(n,), result_ttl=KEPT) for n in batch])
 
     def work(self) -> None:
-        kind = Worker if os.environ.get("KIND") == "fork" else SimpleWorker
-        kind([self.queue], connection=self.connection).work(logging_level="ERROR")
+        forks = os.environ.get("KIND") == "fork"
+        kind = Worker if forks else SimpleWorker
+        kind([self.queue], connection=self.connection).work(logging_level="ERROR", with_scheduler=forks)
 
 
 if __name__ == "__main__":
