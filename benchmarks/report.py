@@ -80,7 +80,8 @@ SHAPES: dict[str, Shape] = {
         verb: _growth(verb) for verb in ("fire", "claim", "settle")}, "fire_empty", rising=True),
     "N": Shape("Records from an API on loopback into a table, 1,000 a page", {
         "records/s": _number("per_second"), "least – most": _span("per_second"),
-        "memory growth MB": _number("growth_mb", ",.1f"), "records": _number("records")}, "per_second"),
+        "CPU µs/record": _number("cpu_us"), "memory growth MB": _number("growth_mb", ",.1f"),
+        "records": _number("records")}, "per_second"),
     "M": Shape("Many processes: one worker, two workers", {
         "one, jobs/s": _number("one"), "two, jobs/s": _number("two"), "two / one": _number("ratio", ".2f"),
         "smaller share": _number("least_share", ".0%"), "wait for write lock s": _number("longest_wait", ".3f"),

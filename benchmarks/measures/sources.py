@@ -28,7 +28,7 @@ class Sources:
         if found["records"] != self._pages * SIZE:
             raise Unwell(f"{found['records']:g} records arrived of {self._pages * SIZE}")
         return {"per_second": found["records"] / found["seconds"], "growth_mb": found["growth_mb"],
-                "records": found["records"]}  # fmt: skip
+                "cpu_us": 1e6 * found["cpu"] / found["records"], "records": found["records"]}  # fmt: skip
 
 
 @contextmanager

@@ -52,11 +52,15 @@ def main() -> None:
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         pipeline = dlt.pipeline("bench", destination=where, dataset_name="main", pipelines_dir=folder)
-        growth, began = Growth(), time.monotonic()
+        growth, began, busy = Growth(), time.monotonic(), time.process_time()
         pipeline.run(source)
-        seconds = time.monotonic() - began
+        seconds, cpu = time.monotonic() - began, time.process_time() - busy
         counted = pipeline.last_trace.last_normalize_info.row_counts["records"]
-    print(json.dumps({"seconds": seconds, "records": float(counted), "growth_mb": growth.megabytes()}))
+    print(
+        json.dumps(
+            {"seconds": seconds, "cpu": cpu, "records": float(counted), "growth_mb": growth.megabytes()}
+        )
+    )
 
 
 if __name__ == "__main__":

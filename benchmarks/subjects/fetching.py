@@ -43,19 +43,19 @@ async def fetched(app: Ostinato) -> dict[str, float]:
     import ostinato.outgoing.network
     import ostinato.tasks.fetch  # noqa: F401
 
-    growth, began = Growth(), time.monotonic()
+    growth, began, busy = Growth(), time.monotonic(), time.process_time()
     async with app.running():
         while True:
             job = await asyncio.to_thread(app.jobs.get, "source:records")
             if job.facts.completed + job.facts.failed:
                 break
             await asyncio.sleep(0.02)
-    seconds = time.monotonic() - began
+    seconds, cpu = time.monotonic() - began, time.process_time() - busy
     (run,) = app.executions.list(job=job.id, limit=1)
     assert run.outcome == "completed", run.error
     return {
         "seconds": seconds, "records": float(run.items_indexed or 0), "growth_mb": growth.megabytes(),
-        "peak_mb": growth.peak(),
+        "peak_mb": growth.peak(), "cpu": cpu,
     }  # fmt: skip
 
 
