@@ -267,14 +267,18 @@ def test_a_worker_that_is_killed_takes_it_along(fresh):
     eventually(lambda: alive(pids) == [], GONE_WITHIN)
 
 
-def test_a_supervisor_that_is_killed_takes_it_along(fresh):
+def test_a_supervisor_that_is_killed_takes_the_program_along(fresh):
     worker = fresh.start_one(**WORKER)
     _, pids = fresh.hold(how="stubborn")
     supervisors = [
         each for each in psutil.Process(worker.pid).children() if "supervisor" in " ".join(each.cmdline())
     ]
     os.kill(supervisors[0].pid, signal.SIGKILL)
-    eventually(lambda: alive(pids[:1]) == [], GONE_WITHIN)
+    try:
+        eventually(lambda: alive(pids[:1]) == [], GONE_WITHIN)
+    finally:  # a grandchild in a session of its own is nobody's then: there is no one left to find it
+        for pid in alive(pids):
+            os.kill(pid, signal.SIGKILL)
 
 
 # -- disabled means refused
