@@ -112,8 +112,13 @@ class Place:
         deadline = time.monotonic() + 90
         while not true(found := self.get(schedule)):
             assert time.monotonic() < deadline, found
+            self.revive()
             time.sleep(0.1)  # in another process
         return found
+
+    def revive(self) -> None:
+        """As a service manager does: RQ's workers may end when their Redis is killed."""
+        self.workers = [each if each.poll() is None else self.work() for each in self.workers]
 
     def executions(self, schedule: str) -> list[Any]:
         found = self.ask("GET", f"/jobs/{schedule}/executions?limit=250")["executions"]
