@@ -14,7 +14,10 @@ from tests.tasks.site import a_site
 pytestmark = pytest.mark.system
 
 
-def test_a_job_with_a_url_crawls_that_site_and_its_words_are_found(database_url, tmp_path, capsys):
+def test_a_job_with_a_url_crawls_that_site_and_its_words_are_found(
+    database_url, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "200")  # wide enough for whole URLs
     server = Server(tmp_path, database_url, OSTINATO_ALLOW_PRIVATE_ADDRESSES="true")
     try:
         with a_site() as site:
