@@ -51,7 +51,7 @@
   function listen() {
     if (source || !stream || marked().length === 0) return;
     source = new EventSource(stream);
-    source.onopen = () => shown(true);
+    source.onopen = () => { shown(true); soon(); }; // something may have happened since the page was made
     source.onmessage = soon;
     source.onerror = () => shown(false);
   }
