@@ -91,7 +91,7 @@ def test_the_line_of_theirs_that_is_wrong_is_named(ostinato, tmp_path):
 
 
 def test_a_worker_needs_an_app(ostinato):
-    assert ostinato("worker").err == "Missing option '--app'.\n"
+    assert ostinato("worker").err == "Missing option '--app' (env var: 'OSTINATO_APP').\n"
 
 
 @pytest.mark.parametrize(
