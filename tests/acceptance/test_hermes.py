@@ -37,10 +37,11 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path_factory.mktemp('hermes')}/ostinato.db"
     here = request.getfixturevalue("postgres_database")
+    name = f"{here.rpartition('/')[2]}_hermes"  # of this process of pytest-xdist
     with psycopg.connect(here, autocommit=True) as connection:
-        connection.execute("DROP DATABASE IF EXISTS hermes WITH (FORCE)")
-        connection.execute("CREATE DATABASE hermes")
-    return f"{here.rpartition('/')[0]}/hermes"
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {name}")
+    return f"{here.rpartition('/')[0]}/{name}"
 
 
 @pytest.fixture
