@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.system, pytest.mark.xdist_group("hermes")]
 
 TABLES = ("things", "others", "gdp", "theirs")
 PAGED = {"type": "page", "limitParam": "limit", "limit": 10, "hasMorePath": "more"}
-QUICKLY = {"OSTINATO_LEASE": "3s", "OSTINATO_SWEEP": "1s", "OSTINATO_RENEW": "1s"}
+QUICKLY = {"OSTINATO_LEASE_SECONDS": "3s", "OSTINATO_SWEEP_SECONDS": "1s", "OSTINATO_RENEW_SECONDS": "1s"}
 Start = Callable[..., Server]
 
 
