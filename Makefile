@@ -47,8 +47,8 @@ lint: install
 	$(PY) -m mypy
 	.venv/bin/lint-imports
 
-quick: lint  ## lint, then the tests without servers, processes and simulation, under 60 s: for each commit
-	$(PYTEST) $(PARALLEL) -m "not postgres and not system and not soak" --ignore=tests/simulation
+quick: lint  ## lint, then the rules, the shapes outside and the pages, about a minute: for each commit
+	$(PYTEST) $(PARALLEL) -m "not postgres and not system and not soak" tests/core tests/wire tests/docs tests/test_*.py
 
 browser: install
 	@$(PY) -m tests.browser.chromium
