@@ -7,8 +7,9 @@ LOCK = .venv/bin/uv pip compile --universal --python-version 3.11 --generate-has
 PYTEST = $(PY) -m pytest
 PARALLEL = -n logical --dist loadgroup
 
-# Another active virtualenv, or a path of the caller's, must not leak into ours.
-unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX
+# Another active virtualenv, or a path of the caller's, must not leak into ours; nor a wish to write no bytecode:
+# the tests start hundreds of processes, and each would compile everything it imports.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -74,3 +75,4 @@ format: install  ## format, and mend what ruff can mend
 
 clean:  ## remove everything that was made
 	rm -rf .venv .demo dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
