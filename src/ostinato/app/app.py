@@ -33,14 +33,12 @@ from ostinato.app.options import (
     schedule_from,
 )
 from ostinato.app.tasks import AppTask, run_once, without_schedule
-from ostinato.app.workflows import AppWorkflow, Flow, Workflows, drawn
 from ostinato.config import Settings
-from ostinato.core import built_in
+from ostinato.core.built_in import check
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
-from ostinato.core.workflow import WORKFLOW_TASK
 from ostinato.logs import configure_logging
 from ostinato.task import Call, Context, Registry, Task
 from ostinato.tasks import runnable
@@ -51,6 +49,7 @@ if TYPE_CHECKING:
 
     from ostinato.app.serving import Listening
     from ostinato.app.signals import Signals
+    from ostinato.app.workflows import AppWorkflow, Flow
     from ostinato.engine.engine import Engine
     from ostinato.scheduler import Scheduler
     from ostinato.scheduler.declarations import Applied
@@ -86,7 +85,7 @@ class Ostinato:
         self.registry = Registry(runnable())
         self.hooks = Hooks()
         self._declared: dict[str, Definition] = {}
-        self._workflows = Workflows()
+        self._workflows: dict[str, AppWorkflow] = {}
         self._parts: Parts | None = None
         self._scheduler: Scheduler | None = None
         self._opening = threading.Lock()
@@ -152,16 +151,14 @@ class Ostinato:
     def workflow(self, function: Any = None, /, *, on: Any = (), **options: Unpack[JobOptions]) -> Any:
         """Declare a workflow, called `name=` or as the function that draws it. `on=`: events that start it; with
         `every=` or `cron=` also declare a job that does."""
+        from ostinato.app.workflows import declare
+
         events = (on,) if isinstance(on, str) else tuple(on)
 
-        def declare(given: Callable[[Flow], object]) -> AppWorkflow:
-            made = self._workflows.add(drawn(self, given, events, options))
-            if has_schedule(options):
-                keyed = cast(JobOptions, {"key": made.name, **options, "name": made.name})
-                self.schedule(Call(WORKFLOW_TASK, encode({"workflow": made.name})), **keyed)
-            return made
+        def decorate(given: Callable[[Flow], object]) -> AppWorkflow:
+            return declare(self, self._workflows, given, events, options)
 
-        return declare if function is None else declare(function)
+        return decorate if function is None else decorate(function)
 
     def dispatch_event(self, kind: str, data: Mapping[str, Any] | None = None) -> list[Handle]:
         """Start each active workflow with a trigger for this kind of event; `data` is its payload."""
@@ -170,13 +167,13 @@ class Ostinato:
 
     def apply_workflows(self) -> None:
         """Bring the workflows in the database in line with those that this app declares."""
-        for each in self._workflows:
+        for each in self._workflows.values():
             each.apply()
 
     def call(self, task: str, /, **args: Any) -> Call:
         """A task by its name, with its arguments: also one that only other processes know."""
         if self.registry.is_built_in(task):
-            built_in.check(task, args, self.settings.permits)
+            check(task, args, self.settings.permits)
         elif task in self.registry.names():
             self.registry.get(task).arguments(args)  # Invalid if they do not fit
         return Call(task, encode(args))

@@ -13,14 +13,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from ostinato.app.handle import Handle
 from ostinato.app.options import JOB_OPTIONS, JobOptions, check_names, has_schedule
 from ostinato.core.errors import Invalid
-from ostinato.core.workflow import TriggerKind, read_graph
+from ostinato.core.payload import encode
+from ostinato.core.workflow import WORKFLOW_TASK, TriggerKind, read_graph
 from ostinato.core.workflow.references import PART, REF
-from ostinato.task import Task
+from ostinato.task import Call, Task
 
 if TYPE_CHECKING:
     from ostinato.app.app import Ostinato
@@ -201,20 +202,22 @@ class AppWorkflow:
         self._app.scheduler.workflows.declare(self.name, self.nodes, self.description)
 
 
-class Workflows:
-    """Those that an app declares, by name."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, AppWorkflow] = {}
-
-    def add(self, workflow: AppWorkflow) -> AppWorkflow:
-        if workflow.name in self._known:
-            raise Invalid(f"Two workflows of this app are called {workflow.name!r}; give one another name=.")
-        self._known[workflow.name] = workflow
-        return workflow
-
-    def __iter__(self) -> Iterator[AppWorkflow]:
-        return iter(self._known.values())
+def declare(
+    app: "Ostinato",
+    known: dict[str, AppWorkflow],
+    function: Callable[[Flow], object],
+    on: Sequence[str],
+    options: JobOptions,
+) -> AppWorkflow:
+    """Add the workflow that a function draws to those that an app knows; with a schedule also a job that starts it."""
+    made = drawn(app, function, on, options)
+    if made.name in known:
+        raise Invalid(f"Two workflows of this app are called {made.name!r}; give one another name=.")
+    known[made.name] = made
+    if has_schedule(options):
+        keyed = cast(JobOptions, {"key": made.name, **options, "name": made.name})
+        app.schedule(Call(WORKFLOW_TASK, encode({"workflow": made.name})), **keyed)
+    return made
 
 
 def drawn(

@@ -21,13 +21,15 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import lru_cache
 from itertools import takewhile
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
-
-from cronsim import CronSim, CronSimError
 
 from ostinato.core.duration import HOUR
 from ostinato.core.errors import InvalidSchedule
 from ostinato.core.zones import CALM, gap_end, offset_at, passes, wall_at, wall_span
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
 
 ALIASES = {
     "@yearly": "0 0 1 1 *",
@@ -183,7 +185,9 @@ def explain(expression: str) -> str:
     return _read(expression, " ".join(split(expression))).explain()
 
 
-def _read(expression: str, fields: str) -> CronSim:
+def _read(expression: str, fields: str) -> "CronSim":
+    from cronsim import CronSim, CronSimError  # most programs of ours have no cron expression
+
     try:
         return CronSim(fields, _ANY_START)
     except CronSimError as error:

@@ -15,9 +15,7 @@ second: two instants at most that far apart with one offset have nothing but tha
 
 from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 from zoneinfo import ZoneInfo
 
 import tzdata
@@ -33,6 +31,8 @@ def zone(name: str) -> ZoneInfo:
     """The zone of that IANA name, such as `Europe/Paris`."""
     if name not in zone_names():  # also what keeps `../../etc/passwd` from being opened
         raise Invalid(f"There is no time zone {name[:60]!r}; {_advice(name)}")
+    from importlib.resources import files
+
     with files(tzdata).joinpath("zoneinfo", *name.split("/")).open("rb") as data:
         return ZoneInfo.from_file(data, key=name)
 
@@ -40,6 +40,8 @@ def zone(name: str) -> ZoneInfo:
 @cache
 def zone_names() -> frozenset[str]:
     """Every name that `zone` knows."""
+    from importlib.resources import files
+
     return frozenset(files(tzdata).joinpath("zones").read_text().split())
 
 
@@ -104,6 +106,8 @@ def _instant(wall: datetime, offset: timedelta) -> datetime:
 
 
 def _advice(name: str) -> str:
+    from difflib import get_close_matches  # for mistakes only
+
     by_lower = {known.lower(): known for known in zone_names()}
     by_city = {known.lower().rpartition("/")[2]: known for known in sorted(zone_names())}
     asked = name[:60].lower().replace(" ", "_")

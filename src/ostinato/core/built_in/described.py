@@ -1,4 +1,7 @@
-"""A built-in task, as everybody but its worker knows it."""
+"""A built-in task, as everybody but its worker knows it.
+
+How args are read is imported by whoever reads some: every program has Permits, and few have built-in tasks.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +9,6 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
 
-from ostinato.core.arguments import read, schema
 from ostinato.core.errors import Invalid, WrongArgument
 
 USUAL_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
@@ -52,10 +54,14 @@ class BuiltIn:
     @property
     def schema(self) -> dict[str, Any]:
         """Its args as JSON schema."""
+        from ostinato.core.arguments import schema
+
         return schema(self.args)
 
     def check(self, given: Any, permits: Permits) -> None:
         """Invalid unless these args can be run with these permits; the message names the field, or the setting."""
+        from ostinato.core.arguments import read
+
         if (sentence := self.off(permits)) is not None:
             raise WrongArgument("task", sentence)
         self.refuse(read(self.args, given), permits)
