@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.describing import Said, describing
+from ostinato.cli.documents import read_named
 from ostinato.cli.door import path
 from ostinato.cli.job_shown import job_facts
 from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
@@ -16,6 +17,7 @@ from ostinato.core.errors import Invalid
 
 template = typer.Typer(help="Job templates: look at, apply from a file, use.", rich_markup_mode=None)
 
+WRITTEN: Final = "a template is an object with a name, parameters and a job"
 TemplateArgument = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The name of a template.")]
 AS_TEXT: Final = ("text", "lines", "duration", "url", "secret")  # of what type a value is not read as JSON
 
@@ -50,7 +52,9 @@ def apply_template(
     ],
 ) -> None:
     """Make the templates of a file, or let them take the places of those of their names."""
-    answers = [desk.ask("PUT", path("templates", each.pop("name")), body=each) for each in _read(file)]
+    answers = [
+        desk.ask("PUT", path("templates", each.pop("name")), body=each) for each in read_named(file, WRITTEN)
+    ]
     desk.tell(answers, lambda done: Sentences([f"The template {each['name']} is kept." for each in done]))
 
 
@@ -108,20 +112,3 @@ def _param(text: str, types: dict[str, str]) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         raise Invalid(f"--param {name} is {types[name]}, written as JSON, not {value[:60]!r}.") from None
-
-
-def _read(file: Path) -> list[dict[str, Any]]:
-    import yaml
-
-    try:
-        text = file.read_text("utf-8")
-        read = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except (ValueError, yaml.YAMLError) as error:
-        raise Invalid(f"{file} is neither JSON nor YAML: {error}") from None
-    wanted = read if isinstance(read, list) else [read]
-    for each in wanted:
-        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
-            raise Invalid(f"{file}: a template is an object with a name, parameters and a job.")
-    return wanted

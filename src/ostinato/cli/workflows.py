@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from ostinato.cli.documents import read_named
 from ostinato.cli.door import path
 from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, Shown
 from ostinato.cli.times import at_length, when
@@ -14,6 +15,7 @@ from ostinato.core.errors import Invalid
 
 workflow = typer.Typer(help="Workflows: apply, look at, run.", rich_markup_mode=None)
 
+WRITTEN: Final = "a workflow is an object with a name and nodes"
 WorkflowArgument = Annotated[
     str, typer.Argument(metavar="WORKFLOW", help="The id of a workflow, or its name.")
 ]
@@ -31,7 +33,7 @@ def apply_workflow(
     ] = False,
 ) -> None:
     """Make the workflows of a file, or bring those of the same names in line."""
-    answers = [_applied(desk, each, allow_unknown) for each in _read(file)]
+    answers = [_applied(desk, each, allow_unknown) for each in read_named(file, WRITTEN)]
     desk.tell(
         answers,
         lambda done: Sentences(
@@ -108,23 +110,6 @@ def _all(desk: Desk) -> list[dict[str, Any]]:
     while page := desk.get("/workflows", limit=250, after=found[-1]["id"] if found else 0)["workflows"]:
         found += page
     return found
-
-
-def _read(file: Path) -> list[dict[str, Any]]:
-    import yaml  # JSON is YAML too, but for its errors
-
-    try:
-        text = file.read_text("utf-8")
-        read = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except (ValueError, yaml.YAMLError) as error:
-        raise Invalid(f"{file} is neither JSON nor YAML: {error}") from None
-    wanted = read if isinstance(read, list) else [read]
-    for each in wanted:
-        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
-            raise Invalid(f"{file}: a workflow is an object with a name and nodes.")
-    return wanted
 
 
 def _object(text: str | None) -> Any:
