@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Optional
@@ -223,6 +224,29 @@ def test_a_quiet_context_keeps_things_in_memory():
     assert ctx.checkpoint == {"page": 3}
     assert not ctx.cancelled
     assert ctx.occurrence_key != Task(work)().occurrence_key, "two calls are two occurrences"
+
+
+def test_counters_are_told_with_progress_and_also_without():
+    told: list[str] = []
+
+    class Desk(QuietDesk):
+        def report_progress(self, execution_id, fence, progress) -> None:
+            told.append(progress)
+
+    ctx = a_context()
+    ctx = Context(ctx.live, ctx.definition, {}, desk=Desk(), monotonic=iter(range(100)).__next__)
+    ctx.count(mails=1)
+    ctx.progress(2, message="sending")
+    ctx.count_items(5, 4)
+    ctx.count(mails=2, bytes=30)
+    assert [json.loads(each) for each in told] == [
+        {"counters": {"mails": 1}},
+        {"done": 2, "message": "sending", "counters": {"mails": 1}},
+        {
+            "done": 2, "message": "sending", "items_crawled": 5, "items_indexed": 4,
+            "counters": {"mails": 2, "bytes": 30},
+        },
+    ]  # fmt: skip
 
 
 def test_a_plain_call_inside_a_run_has_that_runs_context():

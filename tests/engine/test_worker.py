@@ -381,6 +381,18 @@ async def test_progress_is_saved_while_it_runs_and_fenced(rig: Rig):
     assert rig.live(job_id)[0].progress == '{"done":1,"of":2}'
 
 
+async def test_what_was_told_last_is_saved_also_when_nothing_follows(rig: Rig):
+    gate = Gate(rig)
+    (job_id,) = rig.enqueue()
+    worker = await rig.worker()
+    await worker.step()
+    await until(lambda: gate.started)
+    gate.started[0].progress(1)
+    gate.started[0].progress(2)  # too soon to be told
+    await worker.watch()
+    assert rig.live(job_id)[0].progress == '{"done":2}'
+
+
 async def test_progress_that_could_not_be_saved_is_saved_later(rig: Rig, monkeypatch):
     gate = Gate(rig)
     (job_id,) = rig.enqueue()

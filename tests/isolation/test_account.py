@@ -43,7 +43,14 @@ async def test_a_killed_run_is_counted_too(bench: Bench):
 
 
 @pytest.mark.parametrize(
-    "account", [Account(), Account(12, 31.5, Stopped.KILLED, 3), Account(0), Account(exit_code=0)]
+    "account",
+    [
+        Account(),
+        Account(12, 31.5, Stopped.KILLED, 3),
+        Account(0),
+        Account(exit_code=0),
+        Account(counters=(("requests", 3), ("seconds", 0.5))),
+    ],
 )
 def test_an_account_is_read_as_it_was_written(account: Account):
     assert Account.from_json(account.to_json()) == account

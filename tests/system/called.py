@@ -5,7 +5,7 @@ from os import getcwd
 
 from ostinato import Context
 
-__all__ = ["adds", "fails", "getcwd", "knows", "waits"]
+__all__ = ["adds", "counts", "fails", "getcwd", "knows", "waits"]
 
 
 def adds(a: int, b: int) -> int:
@@ -23,3 +23,9 @@ def knows(ctx: Context) -> bool:
 
 def fails() -> None:
     raise ValueError("out of cheese")
+
+
+def counts(ctx: Context) -> None:
+    print("hello")  # noqa: T201  to the log
+    ctx.progress(1, of=2)
+    ctx.count(letters=2)

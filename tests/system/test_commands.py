@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -157,6 +158,24 @@ def test_a_program_that_a_signal_ends(commands):
     assert "SIGKILL" in str(ended.error)
 
 
+def test_how_far_it_is_is_its_last_line_and_what_it_wrote_is_counted(commands, tmp_path):
+    path = tmp_path / "go on"
+    script = f"echo copying; echo 'shop.sql 40%' >&2; until [ -e '{path}' ]; do sleep 0.05; done; printf end; exit 3"
+    handle = commands.put(script=script, shell=True)
+
+    def progress() -> dict[str, Any]:
+        return next((json.loads(live.progress) for live in commands.live() if live.progress), {})
+
+    eventually(lambda: progress().get("message") == "shop.sql 40%")
+    assert progress() == {
+        "done": 2, "message": "shop.sql 40%", "counters": {"output_lines": 2, "output_bytes": 21},
+    }  # fmt: skip
+    path.touch()
+    ended = handle.wait(60)
+    assert (ended.state, ended.exit_code) == ("failed", 3)
+    assert ended.counters == {"output_lines": 3, "output_bytes": 24}
+
+
 @pytest.mark.parametrize(
     ("args", "word"), [({}, "No such file"), ({"cwd": "/no/such/folder"}, "no directory")]
 )
@@ -187,6 +206,7 @@ def test_more_output_than_is_kept_is_cut_and_the_program_ends_all_the_same(comma
     ended = commands.put(script="head -c 30000000 /dev/zero | tr '\\0' y | fold -w 499", shell=True).wait(60)
     assert ended.state == "completed"
     assert sum(map(len, commands.log(ended))) < 11 * MIB
+    assert ended.counters["output_bytes"] > 30_000_000
 
 
 def test_whatever_bytes_it_writes_are_kept_as_text(commands):
@@ -299,6 +319,7 @@ def test_a_worker_where_commands_are_off_refuses_what_was_made_elsewhere(fresh):
     [
         ("adds", {"a": 1, "b": 2}, "completed", 3),
         ("waits", {}, "completed", "waited"),
+        ("counts", {}, "completed", None),
         ("knows", {}, "completed", True),
         ("adds", {"a": 1}, "failed", "missing 'b'"),
         ("nothing", {}, "failed", "There is no function nothing"),
@@ -309,4 +330,6 @@ def test_a_worker_where_commands_are_off_refuses_what_was_made_elsewhere(fresh):
 def test_a_function_of_an_allowed_module(commands, function, args, state, said):
     ended = commands.put("python", function=f"called:{function}", args=args).wait(60)
     assert ended.state == state, ended.error
+    if function == "counts":
+        assert ended.counters == {"letters": 2, "output_lines": 1, "output_bytes": 6}
     assert ended.result == said if state == "completed" else said in str(ended.error)

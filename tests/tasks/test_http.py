@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from collections.abc import Iterator
@@ -74,6 +75,38 @@ def test_a_call_says_what_it_is_and_keeps_the_answer(app, server):
     assert asked.headers["x-execution-key"] == f"{key}-rc0"
     assert asked.headers["x-job-id"] == str(ended.job_id)
     assert asked.headers["x-attempt"] == "0"
+
+
+def test_what_it_has_counted_is_kept_with_every_attempt(app, server):
+    server.answers = [Answer(302, b"", {"location": "/there"}), Answer(503, b"no", {"retry-after": "0"})]
+    server.at["/there"] = Answer(200, b"y" * 5000)
+    ended = run(app, {"url": server.url, "method": "PUT", "body": "x" * 300}, retries=0)
+    counters = dict(ended.counters)
+    assert counters.pop("answered_after_ms") >= 0
+    assert counters == {"bytes_sent": 300, "status": 200, "requests": 2, "bytes_received": 5000}
+    server.answers = [Answer(503, b"not now")]
+    ended = run(app, {"url": server.url}, retries=0)
+    assert (ended.state, ended.counters["status"], ended.counters["bytes_received"]) == ("failed", 503, 7)
+    ended = run(app, {"url": "http://127.0.0.1:1/"}, retries=0)
+    assert (ended.state, ended.counters) == ("failed", {"bytes_sent": 0})
+
+
+def test_it_tells_whom_it_waits_for(app, server):
+    server.answers = [Answer(seconds=60)]
+    definition = define("http", encode({"url": server.url}), Once(DUE), {}, app.name, 0)
+
+    async def body() -> Any:
+        (handle,) = app.put([definition])
+        while not (live := app.jobs.get(handle.id).lives) or live[0].progress is None:
+            await asyncio.sleep(0.05)  # for other threads, which save it
+        server.over.set()
+        return json.loads(live[0].progress)
+
+    assert during(app, body) == {
+        "done": 0,
+        "message": f"calling {server.url.removeprefix('http://').partition(':')[0]}",
+        "counters": {"bytes_sent": 0},
+    }
 
 
 def test_every_attempt_sends_the_same_idempotency_key(new_app, server):

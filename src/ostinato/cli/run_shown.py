@@ -82,6 +82,7 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Exit code": run["exit_code"],
             "Items crawled": run["items_crawled"],
             "Items indexed": run["items_indexed"],
+            "Counters": _counters(run["counters"]),
             "Result": run["result"],
             "Error": _error(run),
             "Traceback": run["stack_trace"],
@@ -91,12 +92,21 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
 
 
 def _progress(told: Any) -> str | None:
-    """`30 of 120 (25%): orders`."""
+    """`30 of 120 (25%): orders`; without a whole what it says about it."""
     if not isinstance(told, dict) or "done" not in told:
         return None
     done, total, message = told["done"], told.get("of"), told.get("message")
+    if message and not total:
+        return str(message)
     share = f" of {total:,} ({done / total:.0%})" if total else ""
     return f"{done:,}{share}" + (f": {message}" if message else "")
+
+
+def _counters(counted: dict[str, float] | None) -> str | None:
+    """`requests 3, bytes received 1,204`."""
+    if not counted:
+        return None
+    return ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in counted.items())
 
 
 def _error(run: Answer) -> str | None:

@@ -1,10 +1,19 @@
 """What a run cost, and how it stopped when it was asked to."""
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
+
+from ostinato.core.errors import Invalid
+
+MOST_COUNTERS: Final = 50
+LONGEST_NAME: Final = 60
+
+Counters = tuple[tuple[str, float], ...]  # names and figures
 
 
 class Stopped(StrEnum):
@@ -26,12 +35,14 @@ class Account:
     exit_code: int | None = None  # of a process that ended by itself
     items_crawled: int | None = None  # records that its task has seen, if it counts them
     items_indexed: int | None = None  # those of them that were new
+    counters: Counters | None = None  # whatever else it counts, by name
 
     def to_json(self) -> str | None:
         """As text, and None when there is nothing to tell."""
         return account_text(
-            self.cpu_ms, self.memory_mb, self.stopped, self.exit_code, self.items_crawled, self.items_indexed
-        )
+            self.cpu_ms, self.memory_mb, self.stopped, self.exit_code, self.items_crawled, self.items_indexed,
+            self.counters,
+        )  # fmt: skip
 
     @staticmethod
     def from_json(text: str | None) -> "Account":
@@ -39,6 +50,19 @@ class Account:
 
 
 NOTHING: Final = Account()
+
+
+def counted(before: Counters | None, counters: Mapping[str, Any]) -> Counters:
+    """The counters of a run after it has told some, by name; Invalid for what is none."""
+    for name, value in counters.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise Invalid(f"The counter {name[:LONGEST_NAME]} must be a number, not {str(value)[:50]!r}.")
+        if len(name) > LONGEST_NAME:
+            raise Invalid(f"The name of a counter has at most {LONGEST_NAME} letters: {name[:20]}… has more.")
+    known = {**dict(before or ()), **counters}
+    if len(known) > MOST_COUNTERS:
+        raise Invalid(f"A run has at most {MOST_COUNTERS} counters.")
+    return tuple(known.items())
 
 
 @lru_cache(1024)
@@ -49,11 +73,13 @@ def account_text(
     exit_code: int | None = None,
     items_crawled: int | None = None,
     items_indexed: int | None = None,
+    counters: Counters | None = None,
 ) -> str | None:
     """An Account as text; most are alike, so that they are looked up rather than written."""
     known = {
         "cpu_ms": cpu_ms, "memory_mb": memory_mb, "stopped": stopped, "exit_code": exit_code,
         "items_crawled": items_crawled, "items_indexed": items_indexed,
+        "counters": None if counters is None else dict(counters),
     }  # fmt: skip
     told = {name: value for name, value in known.items() if value is not None}
     return json.dumps(told, separators=(",", ":")) if told else None
@@ -62,7 +88,7 @@ def account_text(
 @lru_cache(1024)
 def _account_of(text: str) -> Account:
     raw: dict[str, Any] = json.loads(text)
-    stopped = raw.get("stopped")
+    stopped, counters = raw.get("stopped"), raw.get("counters")
     return Account(
         raw.get("cpu_ms"),
         raw.get("memory_mb"),
@@ -70,4 +96,5 @@ def _account_of(text: str) -> Account:
         raw.get("exit_code"),
         raw.get("items_crawled"),
         raw.get("items_indexed"),
+        None if counters is None else tuple(counters.items()),
     )

@@ -23,7 +23,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -40,11 +39,12 @@ from ostinato.core.outcome import (
     Outcome,
     TimedOut,
 )
-from ostinato.core.payload import decode, encode
+from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
 from ostinato.engine.lanes import Lanes
 from ostinato.engine.steps import charged
 from ostinato.engine.threads import Threads
+from ostinato.engine.told import Told
 from ostinato.isolation.orders import Order, Reference
 from ostinato.isolation.plan import Plan
 from ostinato.isolation.pool import Pool
@@ -149,6 +149,10 @@ class Running:
         self.account = self._accounted(stopped=decided is self._wish)
         self._runner.on_finished(self, decided)
 
+    def _cost(self, how: Stopped | None) -> Json | None:
+        told = self.context
+        return account_text(round(1000 * self.cpu), None, how, None, *told.items, told.counters)
+
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -198,8 +202,7 @@ class OnLoop(Running):
         return self._wish or outcome
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        how = Stopped.ASYNC if stopped else None
-        return account_text(round(1000 * self.cpu), None, how, None, *self.context.items)
+        return self._cost(Stopped.ASYNC if stopped else None)
 
     def _insist(self) -> None:
         self._lane.cancel()
@@ -245,18 +248,18 @@ class OnThread(Running):
                 return wish
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        how = Stopped.COOPERATIVE if stopped else None
-        return account_text(round(1000 * self.cpu), None, how, None, *self.context.items)
+        return self._cost(Stopped.COOPERATIVE if stopped else None)
 
 
 class OnProcess(Running):
     """A run in a process of its own."""
 
-    __slots__ = ("_report", "_run")
+    __slots__ = ("_report", "_run", "_told")
 
     def __init__(self, runner: "Runner", task: Task[..., Any], context: Context) -> None:
         super().__init__(runner, task, context)
         self._report: Report | None = None
+        self._told = Told(context, runner.loop)
         self._run = 0
 
     def _begin(self) -> None:
@@ -282,10 +285,7 @@ class OnProcess(Running):
         return self._wish if stopped and self._wish is not None else outcome
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        if self._report is None:
-            return None
-        crawled, indexed = self.context.items
-        return replace(self._report.account, items_crawled=crawled, items_indexed=indexed).to_json()
+        return None if self._report is None else self._told.ended(self._report.account).to_json()
 
     # -- what the pool tells
 
@@ -294,9 +294,10 @@ class OnProcess(Running):
         self._finish(report.outcome)
 
     def progressed(self, progress: Json) -> None:
-        told = decode(progress)
-        self.context.items = told.get("items_crawled"), told.get("items_indexed")
-        self.context.pass_on_progress(progress)
+        self._told.progressed(progress)
+
+    def wrote(self, lines: int, size: int, last: str) -> None:
+        self._told.wrote(lines, size, last)
 
     def checkpointed(self, checkpoint: Json) -> None:
         self._answer(lambda: self.context.pass_on_checkpoint(checkpoint))

@@ -277,6 +277,8 @@ class Worker:
 
     async def watch(self) -> None:
         """Obey those who asked for a stop, tell how far things are, and report what does not stop."""
+        for running in self._running:
+            running.context.flush_progress()  # what was told last, should nothing follow for long
         await self._save_progress()
         if not self._running:
             return

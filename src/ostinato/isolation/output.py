@@ -11,7 +11,8 @@ from ostinato.isolation.plan import CUT
 LONGEST_LINE: Final = 32 * 1024
 STREAMS: Final = ("stdout", "stderr")
 
-PassOn = Callable[[str, bytes], None]  # the stream, and whole lines of it; CUT, and how many bytes
+# The stream, and lines of it, only the last of which may be without its end; CUT, and how many bytes.
+PassOn = Callable[[str, bytes], None]
 
 
 class Output:
@@ -68,7 +69,7 @@ class Output:
         whole, newline, rest = data.rpartition(b"\n")
         begun = self._begun[pipe]
         if newline:
-            self._pass_on(self._name(pipe), bytes(begun) + whole)
+            self._pass_on(self._name(pipe), bytes(begun) + whole + newline)
             begun.clear()
         begun += rest
         if len(begun) > LONGEST_LINE:

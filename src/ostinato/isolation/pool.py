@@ -17,7 +17,8 @@ from typing import Final, NamedTuple, Protocol
 from ostinato.isolation import limits, system
 from ostinato.isolation.frames import Frame, Wire
 from ostinato.isolation.orders import Order
-from ostinato.isolation.plan import Plan, Written, to_logging
+from ostinato.isolation.output import STREAMS
+from ostinato.isolation.plan import CUT, Plan, Written, to_logging
 from ostinato.isolation.preparing import Surroundings
 from ostinato.isolation.reports import SUPERVISOR_LOST, Report
 
@@ -31,6 +32,7 @@ class Listener(Protocol):
     """Who hears of a run. Called on the loop."""
 
     def progressed(self, progress: str) -> None: ...
+    def wrote(self, lines: int, size: int, last: str) -> None: ...
     def checkpointed(self, checkpoint: str) -> None: ...
     def crawled(self, turn: str) -> None: ...
     def ended(self, report: Report) -> None: ...
@@ -167,20 +169,23 @@ class Pool:
             case "crawl" if given is not None:
                 given.listener.crawled(text)
             case "out" | "log":
-                self._write_down(frame, None if given is None else given.order)
+                self._write_down(frame, given)
             case "born":
                 self._children.add(head["pid"])
             case "gone":
                 self._children.discard(head["pid"])
 
-    def _write_down(self, frame: Frame, order: Order | None) -> None:
+    def _write_down(self, frame: Frame, given: Given | None) -> None:
         head, text = frame.head, frame.body.decode("utf-8", "replace")
-        stream = head.get("stream", "log")
+        stream, order = head.get("stream", "log"), None if given is None else given.order
         at = datetime.fromtimestamp(head["at"], UTC)
         key = "" if order is None else order.key
         execution_id = None if order is None else order.live.id
         level, logger = head.get("level", logging.INFO), head.get("logger", "")
-        for line in [text] if stream == "log" else text.split("\n"):
+        lines = [text] if stream == "log" else text.removesuffix("\n").split("\n")
+        if given is not None:
+            _tell_size(given.listener, stream, lines, len(frame.body))
+        for line in lines:
             self._sink(Written(execution_id, key, at, stream, level, logger, line))
 
     # -- its end
@@ -216,3 +221,12 @@ class Pool:
             return
         for each in lost:
             each.listener.ended(Report(SUPERVISOR_LOST))
+
+
+def _tell_size(listener: Listener, stream: str, lines: Sequence[str], size: int) -> None:
+    """What a run has written itself; lines of its log are no output, and of what was cut only the size is known."""
+    if stream == CUT:
+        listener.wrote(0, int(lines[0]), "")
+    elif stream in STREAMS:
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        listener.wrote(len(lines), size, last.strip())

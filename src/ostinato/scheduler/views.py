@@ -97,6 +97,7 @@ class ExecutionView:
     # What a run tells of itself; None as long as its task tells nothing.
     items_crawled: int | None = None
     items_indexed: int | None = None
+    counters: Mapping[str, float] | None = None
     cpu_time_ms: int | None = None
     memory_peak_mb: float | None = None
     stopped: str | None = None  # how, when it was asked to: cooperative, async, terminated, killed
@@ -125,7 +126,8 @@ def _ended(row: Execution) -> ExecutionView:
         error_kind=row.error_kind, error=row.error, traceback=row.traceback, waits_for=None, cancel_asked_at=None,
         progress=None, key=_key(row), cpu_time_ms=account.cpu_ms, memory_peak_mb=account.memory_mb,
         stopped=account.stopped, exit_code=account.exit_code, items_crawled=account.items_crawled,
-        items_indexed=account.items_indexed, step=row.step,
+        items_indexed=account.items_indexed, counters=None if account.counters is None else dict(account.counters),
+        step=row.step,
     )  # fmt: skip
 
 
@@ -139,7 +141,7 @@ def _live(row: Live) -> ExecutionView:
         worker_id=row.worker_id, version=row.version, result=None, error_kind=None, error=None, traceback=None,
         waits_for=row.waits_for, cancel_asked_at=row.cancel_asked_at,
         progress=progress, key=_key(row), items_crawled=told.get("items_crawled"),
-        items_indexed=told.get("items_indexed"), step=row.step,
+        items_indexed=told.get("items_indexed"), counters=told.get("counters"), step=row.step,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 from uuid import UUID, uuid4
 
 from ostinato.clock import SystemClock
+from ostinato.core.account import Counters, counted
 from ostinato.core.built_in import Permits
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Asked, Definition, Json, Live
@@ -168,6 +169,7 @@ class Context:
         "_undelivered",
         "args",
         "cancelled",
+        "counters",
         "definition",
         "items",
         "live",
@@ -189,6 +191,7 @@ class Context:
         self.worker = worker
         self.cancelled = False  # True: stop soon (cancelled, timed out, lease lost, worker stopping)
         self.items: tuple[int | None, int | None] = (None, None)  # seen, and new; see `count_items`
+        self.counters: Counters | None = None  # see `count`
         self._desk = desk
         self._monotonic = monotonic
         self._checkpoint = live.checkpoint
@@ -299,13 +302,16 @@ class Context:
         if not math.isfinite(done) or (of is not None and not math.isfinite(of)):
             raise Invalid(f"Progress is counted in numbers, and {done} of {of} is not one.")
         self._progress = Progress(done, of, None if message is None else cut(message, MESSAGE_LIMIT))
-        self._undelivered = True
-        if self._monotonic() - self._delivered_at >= PROGRESS_EVERY:
-            self.flush_progress()
+        self._tell_soon()
 
     def count_items(self, crawled: int, indexed: int) -> None:
         """Say how many records it has seen so far, and how many were new: shown with the execution, however it ends."""
         self.items = crawled, indexed
+
+    def count(self, **counters: float) -> None:
+        """Say what else it has counted so far (`ctx.count(mails=120)`); kept with the execution, however it ends."""
+        self.counters = counted(self.counters, counters)
+        self._tell_soon()
 
     @property
     def last_progress(self) -> Progress | None:
@@ -314,17 +320,28 @@ class Context:
 
     def flush_progress(self) -> None:
         """For the runner: tell what was held back."""
-        if self._undelivered and self._progress is not None:
+        if self._undelivered:
             self._undelivered = False
             self._delivered_at = self._monotonic()
-            counted = dict(zip(("items_crawled", "items_indexed"), self.items, strict=True))
-            known = self._progress._asdict() | counted
+            known: dict[str, Any] = {} if self._progress is None else self._progress._asdict()
+            known |= zip(("items_crawled", "items_indexed"), self.items, strict=True)
+            known["counters"] = None if self.counters is None else dict(self.counters)
             told = {name: value for name, value in known.items() if value is not None}
             self._desk.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
 
-    def pass_on_progress(self, progress: Json) -> None:
+    def take_over(self, told: dict[str, Any]) -> None:
         """For the runner: what the same run tells in another process."""
-        self._desk.report_progress(self.live.id, self.live.fence, progress)
+        if "done" in told:
+            self._progress = Progress(told["done"], told.get("of"), told.get("message"))
+        self.items = told.get("items_crawled", self.items[0]), told.get("items_indexed", self.items[1])
+        self.counters = tuple((dict(self.counters or ()) | told.get("counters", {})).items()) or None
+        self._undelivered = True
+        self.flush_progress()
+
+    def _tell_soon(self) -> None:
+        self._undelivered = True
+        if self._monotonic() - self._delivered_at >= PROGRESS_EVERY:
+            self.flush_progress()
 
     def pass_on_checkpoint(self, checkpoint: Json) -> None:
         self._desk.save_checkpoint(self.live.id, self.live.fence, checkpoint)

@@ -1,8 +1,8 @@
 """`command`: run a program, in a process of its own that dies with its worker and takes the program along.
 
 What it writes goes through the pipes of that process into the log of the execution, line by line, and never through
-this code. The supervisor watches over limits, asks it to stop and kills what does not, whatever it has forked: see
-`ostinato.isolation`.
+this code; how much that is so far, and the last line, are its counters and its progress. The supervisor watches over
+limits, asks it to stop and kills what does not, whatever it has forked: see `ostinato.isolation`.
 """
 
 import os
@@ -39,6 +39,8 @@ def command(ctx: Context, **given: Any) -> dict[str, Any]:
     began = time.monotonic()
     code = _run(args, _environment(ctx, args))
     seconds = round(time.monotonic() - began, 3)
+    if code >= 0:
+        ctx.count(exit_code=code)  # also of a failure
     if code not in args.exit_codes:
         raise _failure(code, args, ctx.definition.policies)
     return {"exit_code": code, "seconds": seconds}

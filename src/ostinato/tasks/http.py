@@ -6,6 +6,7 @@ order. What waits for a provider's budget is put back until then.
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -15,12 +16,14 @@ from ostinato.core.arguments import Flaw, read
 from ostinato.core.built_in.http import HttpArgs
 from ostinato.core.errors import Invalid, Unreachable
 from ostinato.core.payload import decode
+from ostinato.core.urls import host_of
 from ostinato.outgoing import Bounds, Credentials, Reply
 from ostinato.task import Context, GiveUp, RetryLater, Task
 from ostinato.task.outcomes import hide_frames_of
 
 SHOWN: Final = 500  # bytes of an answer in an error
 EDGE: Final = 4096  # bytes that are read beyond what is shown: half of a secret would not be recognised
+LENGTH_DIGITS: Final = 16  # of a Content-Length that can be meant
 MOST: Final = 16 * 1024 * 1024  # bytes, unpacked or not, of an answer; what is kept of it is less
 
 hide_frames_of(__file__)  # errors of others' servers are no bugs of ours
@@ -47,16 +50,41 @@ async def http(ctx: Context, **given: Any) -> dict[str, Any]:
 
 async def _called(ctx: Context, args: HttpArgs, seconds: float) -> dict[str, Any]:
     url, headers, body = _request(args, ctx)
+    host, began = host_of(url), time.monotonic()
+    ctx.progress(0, message=f"calling {host}")
+    ctx.count(bytes_sent=len(body))
     bounds = Bounds(seconds, seconds, seconds, MOST, MOST, args.redirects or -1)
     credentials = Credentials(args.auth)
     async with ctx.outgoing.request(
         args.method, url, headers=headers, body=body, credentials=credentials, bounds=bounds
     ) as reply:
+        told = _Told(ctx, reply, host)
+        ctx.count(
+            status=reply.status,
+            requests=reply.hops,
+            answered_after_ms=round(1000 * (time.monotonic() - began)),
+        )
         if not _is_one_of(reply.status, args.expect):
-            raise await _refused(reply, args)
-        kept = await _kept(reply, args.keep)
+            raise await _refused(reply, args, told)
+        kept = await _kept(reply, args.keep, told)
         ctx.log.info("answered", status=reply.status, bytes=reply.unpacked)
         return {"status": reply.status, **kept}
+
+
+class _Told:
+    """How much of an answer has come."""
+
+    def __init__(self, ctx: Context, reply: Reply, host: str) -> None:
+        self._ctx, self._reply, self._message = ctx, reply, f"{reply.status} from {host}"
+        length = reply.headers.get("content-length", "")
+        self._of = int(length) if length.isdecimal() and len(length) < LENGTH_DIGITS else None
+        self.so_far()
+
+    def so_far(self) -> None:
+        received = self._reply.received
+        of = self._of if self._of and received <= self._of else None
+        self._ctx.progress(received, of, self._message)
+        self._ctx.count(bytes_received=received)
 
 
 def _request(args: HttpArgs, ctx: Context) -> tuple[str, dict[str, str], bytes]:
@@ -125,8 +153,8 @@ def _is_one_of(status: int, ranges: tuple[Any, ...]) -> bool:
     return any(status in each for each in ranges)
 
 
-async def _refused(reply: Reply, args: HttpArgs) -> Exception:
-    begins = (await _beginning(reply, SHOWN + EDGE)).decode("utf-8", "replace")
+async def _refused(reply: Reply, args: HttpArgs, told: _Told) -> Exception:
+    begins = (await _beginning(reply, SHOWN + EDGE, told)).decode("utf-8", "replace")
     said = reply.hide(begins)[:SHOWN].strip()
     sentence = f"The answer was {reply.status}" + (f": {said}" if said else ".")
     if not _is_one_of(reply.status, args.retry):
@@ -135,9 +163,9 @@ async def _refused(reply: Reply, args: HttpArgs) -> Exception:
     return UnexpectedStatus(sentence) if wait is None else RetryLater(wait, sentence)
 
 
-async def _kept(reply: Reply, most: int) -> dict[str, Any]:
+async def _kept(reply: Reply, most: int, told: _Told) -> dict[str, Any]:
     """The answer, as JSON if it is that, else as text; nothing if nothing is to be kept."""
-    body = await _beginning(reply, most + EDGE) if most else b""
+    body = await _beginning(reply, most + EDGE, told) if most else b""
     if not body:
         return {}
     text = reply.hide(body.decode("utf-8", "replace"))
@@ -149,10 +177,11 @@ async def _kept(reply: Reply, most: int) -> dict[str, Any]:
         return {"body": text}
 
 
-async def _beginning(reply: Reply, most: int) -> bytes:
+async def _beginning(reply: Reply, most: int, told: _Told) -> bytes:
     read = b""
     while len(read) < most and (part := await reply.read(most - len(read))):
         read += part
+        told.so_far()
     return read
 
 

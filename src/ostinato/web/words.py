@@ -151,6 +151,20 @@ def number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
+def progress(told: Mapping[str, Any] | None) -> str:
+    """How far a run is: `30 of 120 · orders`; what it says about it, where it cannot say how much there is."""
+    done, of, message = ((told or {}).get(name) for name in ("done", "of", "message"))
+    if not of and message:
+        return str(message)
+    share = "" if done is None else f"{number(done)} of {number(of)}" if of else number(done)
+    return f"{share} · {message}" if message else share
+
+
+def counters(counted: Mapping[str, float] | None) -> str:
+    """What it has counted, in one line: `requests 3 · bytes received 1,204`."""
+    return " · ".join(f"{name.replace('_', ' ')} {number(each)}" for name, each in (counted or {}).items())
+
+
 def percent(share: float | None) -> str:
     """`99.5%`; all of it only if it is all of it."""
     if share is None:
@@ -246,6 +260,8 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "took": took,
     "span": span,
     "number": number,
+    "progress": progress,
+    "counters": counters,
     "percent": percent,
     "pretty": pretty,
     "compact": compact,

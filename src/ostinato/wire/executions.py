@@ -33,6 +33,7 @@ class ExecutionAnswer(BaseModel):
     duration_ms: int | None
     items_crawled: int | None
     items_indexed: int | None
+    counters: dict[str, float] | None
     cpu_time_ms: int | None
     memory_peak_mb: float | None
     stopped: str | None = Field(json_schema_extra={"enum": [*Stopped, None]})
@@ -57,7 +58,8 @@ class ExecutionAnswer(BaseModel):
             number=view.number, retry_attempt=view.attempt, status=view.state, outcome=view.outcome,
             asked=view.asked, due_at=view.due_at, run_at=view.run_at, started_at=view.started_at,
             completed_at=view.finished_at, duration_ms=milliseconds(view.duration),
-            items_crawled=view.items_crawled, items_indexed=view.items_indexed, cpu_time_ms=view.cpu_time_ms,
+            items_crawled=view.items_crawled, items_indexed=view.items_indexed,
+            counters=None if view.counters is None else dict(view.counters), cpu_time_ms=view.cpu_time_ms,
             memory_peak_mb=view.memory_peak_mb, stopped=view.stopped, exit_code=view.exit_code,
             error_kind=view.error_kind, error_message=view.error,
             stack_trace=view.traceback, result=view.result, progress=view.progress, metadata=dict(view.metadata or {}),

@@ -20,6 +20,10 @@ AT_ONCE: Final = 50  # URLs that are taken
 MOST_FOUND: Final = 5_000  # URLs that one turn hands in
 TURN_EVERY: Final = 1.0  # seconds: so much of its work a crash can undo
 TURN_BYTES: Final = 1_000_000
+COUNTED: Final = (
+    "new", "changed", "unchanged", "gone", "failed", "refused", "redirects", "duplicates", "noindex", "forbidden",
+    "left_out", "sitemaps", "requests", "bytes",
+)  # fmt: skip
 LEAST_SEEN: Final = 10_000
 SEEN_PER_PAGE: Final = 20  # URLs that are remembered for each page that may be fetched
 
@@ -145,8 +149,15 @@ class Ledger:
         self._bytes, self._turned_at = 0, time.monotonic()
         self._ctx.count_items(self.counters["crawled"], self.counters["indexed"])
         expected = min(self._seen, self._max_pages)
-        self._ctx.progress(self.counters["crawled"], max(expected, self.counters["crawled"]))
+        self._ctx.progress(self.counters["crawled"], max(expected, self.counters["crawled"]), self._message)
+        self._ctx.count(**{name: self.counters[name] for name in COUNTED if self.counters[name]})
         return turn
+
+    @property
+    def _message(self) -> str:
+        counters = self.counters
+        told = f"{counters['crawled']:,} pages, {counters['new'] + counters['changed']:,} new or changed"
+        return told + (f", {counters['failed']:,} failed" if counters["failed"] else "")
 
     # -- what is next
 

@@ -19,7 +19,7 @@ from ostinato.outgoing import Outgoing
 from ostinato.task import Context, Defer, GiveUp
 from ostinato.task.outcomes import hide_frames_of
 from ostinato.tasks.crawl.budgets import AskedGate
-from ostinato.tasks.crawl.ledger import Ledger
+from ostinato.tasks.crawl.ledger import COUNTED, Ledger
 from ostinato.tasks.crawl.robots import Robots, origin_of
 from ostinato.tasks.crawl.spider import Pages
 
@@ -38,10 +38,6 @@ SETTINGS: Final = {
     "LOG_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
 }
-COUNTED: Final = (
-    "new", "changed", "unchanged", "gone", "failed", "refused", "redirects", "duplicates", "noindex", "forbidden",
-    "left_out", "sitemaps", "requests", "bytes",
-)  # fmt: skip
 
 
 async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:

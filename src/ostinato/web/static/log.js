@@ -44,8 +44,12 @@
     place.hidden = false;
     const bar = place.querySelector("progress");
     if (told.of) { bar.max = told.of; bar.value = told.done; } else { bar.removeAttribute("value"); }
-    place.querySelector("span").textContent =
-      `${told.done}${told.of ? ` of ${told.of}` : ""}${told.message ? ` · ${told.message}` : ""}`;
+    const number = (value) => value.toLocaleString("en");
+    const done = told.done === undefined ? "" : number(told.done) + (told.of ? ` of ${number(told.of)}` : "");
+    place.querySelector("[data-said]").textContent =
+      told.message && !told.of ? told.message : done + (told.message ? ` · ${told.message}` : "");
+    place.querySelector("[data-counted]").textContent =
+      Object.entries(told.counters || {}).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value)}`).join(" · ");
   });
   source.addEventListener("cut", (event) => {
     const row = made("li", `… ${JSON.parse(event.data).bytes.toLocaleString("en")} bytes were cut: the log was full …`);
