@@ -27,7 +27,7 @@ def a_row(number, **changes):
         "day": "2026-11-16", "amount": 0.1 + number, "count": number, "final": True,
         "at": "2026-11-16T08:00:00.000000Z", "more": '{"a":1}', "Name": f"it's {number}",
     } | changes  # fmt: skip
-    return (*cells.values(), f"hash-{number}")
+    return (*cells.values(), f"hash-{number}".encode())
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_columns_are_added_to_our_own_table(records, hold):
     wider = replace(TARGET, columns=(*COLUMNS, Column("later", ColumnType.INTEGER)))
     assert records.look(wider).to_add == (Column("later", ColumnType.INTEGER),)
     records.prepare(wider)
-    records.insert(wider, [[(*a_row(2)[:-1], 7, "hash-2")]], hold, NOW)
+    records.insert(wider, [[(*a_row(2)[:-1], 7, b"hash-2")]], hold, NOW)
     assert [row["later"] for row in records.newest(wider, 10)] == [7, None]
 
 

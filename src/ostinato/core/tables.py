@@ -23,7 +23,7 @@ ID: Final = "id"
 HASH: Final = "ostinato_hash"
 GIVEN: Final = (SOURCE_NAME, HASH)  # columns that are never mapped
 
-Cell = str | int | float | bool | None
+Cell = str | int | float | bool | bytes | None
 Row = tuple[Cell, ...]
 
 

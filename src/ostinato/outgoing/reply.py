@@ -21,6 +21,7 @@ MIB: Final = 1024 * 1024
 EXCERPT: Final = 500  # bytes of a body that are shown
 SHORT: Final = 4096
 DEEPEST: Final = 100  # lists and objects in each other
+NESTS: Final = frozenset({dict, list})  # and nothing derived from them: it comes from a parser
 
 T = TypeVar("T")
 
@@ -188,18 +189,19 @@ def parse_json(body: bytes, whose: str, deepest: int = DEEPEST) -> Any:
 
 def _is_deeper(value: object, deepest: int) -> bool:
     """Level by level: what is deep may be too deep to walk down."""
-    level = [value]
+    level: list[Any] = [value] if type(value) in NESTS else []
     for _ in range(deepest):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
-            if isinstance(inner, dict | list)
-        ]
         if not level:
             return False
-    return True
+        insides = [each.values() if type(each) is dict else each for each in level]
+        level = [
+            inner
+            for inside in insides
+            if not NESTS.isdisjoint(map(type, inside))  # of most records it is: one call for each
+            for inner in inside
+            if type(inner) in NESTS
+        ]
+    return bool(level)
 
 
 async def _next(incoming: AsyncIterator[bytes], host: str) -> bytes:

@@ -55,6 +55,10 @@ def _text(value: str) -> bytes:
     return LENGTH(len(encoded)) + encoded
 
 
+def _bytes(value: bytes) -> bytes:
+    return LENGTH(len(value)) + value
+
+
 def _array(oid: int, element: int, item: Callable[[Any], bytes]) -> tuple[type[list[Any]], type[Dumper]]:
     """A kind of list, and what dumps it."""
     dumper = {"oid": oid, "element": element, "item": staticmethod(item)}
@@ -68,5 +72,6 @@ DUMPERS: Final = {
     "double": _array(1022, 701, _double),
     "text": _array(1009, 25, _text),
     "json": _array(1009, 25, _text),
+    "bytes": _array(1001, 17, _bytes),
 }
 ARRAYS: Final = {kind: values for kind, (values, _) in DUMPERS.items()}

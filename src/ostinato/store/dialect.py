@@ -15,7 +15,7 @@ What may stand in a statement besides SQL (never inside quotes):
     {position}                       `{position}(text, part)`: where a part of a text begins, 0 if it is not in it
     {part chosen_jobs}               what stands in this file under a line `-- part: chosen_jobs`
     {is_distinct_from} {is_not_distinct_from}              comparisons for which null equals null
-    {uuid} {instant} {bigint} {double} {text} {json}       types; all but {text} also in CAST(:x AS {uuid})
+    {uuid} {instant} {bigint} {double} {text} {json} {bytes}    types; all but {text} also in CAST(:x AS {uuid})
     {keyed} {strict} {fillfactor 50} {schema} {prefix}    for migrations; {prefix} begins an index's name
     {page_words}                     the index of words, in SQLite
 
@@ -23,7 +23,7 @@ In a migration what stands below a line `-- [sqlite]` or `-- [postgres]` is for 
 or to the next such line.
 
 An instant is a whole number of microseconds since 1970 (UTC), an id a uuid (16 bytes), JSON plain text; {text}
-is compared byte by byte on both databases. A type in `{rows: …}` and `{in: …}` is one of the six above.
+is compared byte by byte on both databases. A type in `{rows: …}` and `{in: …}` is one of the seven above.
 """
 
 import re
@@ -46,9 +46,7 @@ TABLES: Final = frozenset(
 SEARCH_INDEX: Final = "page_words"  # SQLite keeps words in tables of their own; PostgreSQL in a column
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-EXACT_AS_FLOAT: Final = (
-    2**52
-)  # microseconds (year 2112): below, fromtimestamp of a float rounds to the right one
+EXACT_AS_FLOAT: Final = 2**52  # microseconds (year 2112): below, fromtimestamp of a float rounds rightly
 
 NAME_LINE: Final = re.compile(r"-- name: (?P<name>[a-z_0-9]+)(?: \[(?P<kind>postgres|sqlite)\])?")
 PART_LINE: Final = re.compile(r"-- part: (?P<name>[a-z_0-9]+)")
@@ -62,7 +60,7 @@ TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 ONLY_FOR: Final = re.compile(r"^-- \[(postgres|sqlite)\]$", re.MULTILINE)
-COLUMN: Final = re.compile(r"(?P<name>[a-z_][a-z0-9_]*) (?P<type>uuid|instant|bigint|double|text|json)")
+COLUMN: Final = re.compile(r"(?P<name>[a-z_][a-z0-9_]*) (?P<type>uuid|instant|bigint|double|text|json|bytes)")
 IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 ROW_LOCK: Final = re.compile(
     r"(?P<lock>for_update_skip_locked|for_update|for_share)(?: of (?P<table>[a-z_]+))?"
@@ -159,6 +157,7 @@ TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "double": "double precision",
         "text": "text",
         "json": "text",
+        "bytes": "bytea",
     },
     Kind.SQLITE: {
         "uuid": "BLOB",
@@ -167,6 +166,7 @@ TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "double": "REAL",
         "text": "TEXT",
         "json": "TEXT",
+        "bytes": "BLOB",
     },
 }
 

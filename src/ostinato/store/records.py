@@ -304,7 +304,7 @@ def _create(name: str, target: Target, dialect: Dialect) -> str:
         f"{SOURCE_NAME} {kinds[ColumnType.TEXT]} NOT NULL",
         f"{CREATED_AT} {kinds[ColumnType.TIMESTAMP]} NOT NULL",
         *(f"{quoted(column.name)} {kinds[column.type]}" for column in target.columns),
-        f"{HASH} {kinds[ColumnType.TEXT]} NOT NULL UNIQUE",
+        f"{HASH} {dialect.type_of('bytes')} NOT NULL UNIQUE",
     ]
     return f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(columns)})"
 
@@ -324,7 +324,7 @@ def _insertion(target: Target, place: Place, dialect: Dialect) -> Statement:
     if place.ours:
         names.append(HASH)
         values.append("u.hash")
-        sent.append("hash text")
+        sent.append("hash bytes")
     if _sets_created_at(target, place):
         names.append(CREATED_AT)
         values.append("CAST(:created AS timestamptz)" if postgres else ":created")

@@ -81,8 +81,9 @@ class SqliteTx(Tx):
 
 
 def _is_narrow(statement: Statement) -> bool:
-    """Whether its batch may go as JSON. A number that JSON has made text of may come back a little different."""
-    return len(statement.columns) < WIDE and all(kind != "double" for _, kind in statement.columns)
+    """Whether its batch may go as JSON, which has no bytes, and from which a number may come back a bit different."""
+    kinds = {kind for _, kind in statement.columns}
+    return len(statement.columns) < WIDE and not kinds & {"double", "bytes"}
 
 
 def _value(value: Any) -> Any:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.sources import read_source
-from ostinato.core.sources.mapping import CONVERT, Mapper, hash_of, less_overlap
+from ostinato.core.sources.converting import CONVERT, less_overlap
+from ostinato.core.sources.mapping import Hash, Mapper
 from ostinato.core.sources.paths import getter
 from ostinato.core.tables import Column, ColumnType
 from tests.sources import a_source
@@ -124,6 +125,45 @@ def test_the_hash_is_of_the_unique_tuple_and_of_the_source():
     assert one[-1] == other[-1] != third[-1]
     assert hash_of("a", ["1"]) != hash_of("b", ["1"])
     assert hash_of("a", ["1", "2"]) != hash_of("a", ["1,2"])
+
+
+def hash_of(source, key):
+    (found,) = Hash(source).of([tuple(key)])
+    return found
+
+
+def test_the_hashes_of_neighbours_lie_together_in_an_index():
+    days = [f"2026-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 29)]
+    ids = range(1000, 2000)
+    for keys in (
+        [(day, "x") for day in days],
+        [(number,) for number in ids],
+        [("a", number) for number in ids],
+    ):
+        hashes = Hash("s").of(keys)
+        assert hashes == sorted(hashes)
+        assert max(map(len, hashes)) <= 28
+
+
+RECORDS = st.lists(
+    st.fixed_dictionaries({}, optional={
+        "n": st.one_of(st.integers(), st.none(), st.text(max_size=3)),
+        "x": st.one_of(st.floats(), st.integers(), st.none()),
+        "t": st.one_of(st.text(max_size=5), st.integers(), st.booleans()),
+        "b": st.one_of(st.booleans(), st.sampled_from(["yes", "no", "", 1, 0])),
+        "d": st.one_of(st.dates().map(str), st.none()),
+    }) | st.none() | st.just([]), max_size=6,
+)  # fmt: skip
+
+
+@given(RECORDS)
+def test_all_at_once_comes_to_the_same_as_one_by_one(records):
+    kinds = {"n": "integer", "x": "number", "t": "text", "b": "boolean", "d": "date"}
+    fields = [{"source": name, "target": name, "type": kind} for name, kind in kinds.items()]
+    together, rejected = mapped(records, fields)
+    alone = [mapped([record], fields) for record in records]
+    assert repr(together) == repr([row for rows, _ in alone for row in rows])  # 1 is not 1.0 here, nor True
+    assert [each.reason for each in rejected] == [each.reason for _, some in alone for each in some]
 
 
 @given(

@@ -7,6 +7,7 @@ dotted, and its parts are names of members or places in a list. `.` is the whole
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 from ostinato.core.errors import Invalid
@@ -58,6 +59,23 @@ def getter(path: str) -> Get:
         name = parts[0]
         return lambda value: value.get(name) if type(value) is dict else None
     return lambda value: _follow(value, parts)
+
+
+@lru_cache(4096)
+def column_getter(path: str) -> Callable[[list[Any]], list[Any]]:
+    """What follows a path into each of many values: for a plain name, which most have, without a call for each."""
+    get, parts = getter(path), parts_of(path)
+    if not is_dotted(path) or len(parts) != 1 or PLACE.fullmatch(parts[0]):
+        return lambda values: [get(value) for value in values]
+    pick = itemgetter(parts[0])
+
+    def all_of(values: list[Any]) -> list[Any]:
+        try:
+            return list(map(pick, values))
+        except (KeyError, TypeError):  # one of them lacks it, or is no object
+            return [get(value) for value in values]
+
+    return all_of
 
 
 def _follow(value: Any, parts: tuple[str, ...]) -> Any:

@@ -19,8 +19,9 @@ from typing import Any, Final
 from ostinato.core.errors import Invalid, LeaseLost, OstinatoError, StoreError
 from ostinato.core.payload import encode
 from ostinato.core.sources import read_source
+from ostinato.core.sources.converting import less_overlap
 from ostinato.core.sources.definition import OnLimit, PagingKind
-from ostinato.core.sources.mapping import Mapper, Rejection, less_overlap
+from ostinato.core.sources.mapping import Mapper, Rejection
 from ostinato.core.sources.paging import Checkpoint, DoesNotAdvance, Step, Trail, next_step
 from ostinato.core.tables import Row
 from ostinato.outgoing import Credentials
@@ -222,14 +223,14 @@ class Run:
             del rejected[10_000:]
             seen += len(given)
             offered += len(rows)
-            line = json.dumps(rows)
+            line = json.dumps(rows, default=bytes.hex)  # of the hash, which is the last
             digest.update(line.encode())
             spool.write(line + "\n")
         if seen and self._last == digest.digest():
             raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
         self._last = digest.digest()
         spool.seek(0)
-        chunks = ([tuple(row) for row in json.loads(line)] for line in spool)
+        chunks = ([(*cells, bytes.fromhex(of)) for *cells, of in json.loads(line)] for line in spool)
         return Mapped(chunks, offered, rejected)
 
     def _cut(self, records: list[Any], step: Step, seen: int = 0) -> list[Any]:

@@ -1,0 +1,221 @@
+"""Values into cells of a type: what an API may write a number, a day or an instant as.
+
+Most values of a column are right as they are, or alike: a column is looked at as a whole, and only what is otherwise
+is converted one by one.
+"""
+
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from types import NoneType
+from typing import Any, Final
+
+from ostinato.core.tables import Cell, Column, ColumnType
+
+LARGEST: Final = 2**63 - 1
+TRUE: Final = frozenset({"true", "t", "yes", "y", "on", "1"})
+FALSE: Final = frozenset({"false", "f", "no", "n", "off", "0"})
+IN_MILLISECONDS: Final = 100_000_000_000  # since 1970: what is greater is not in seconds
+SECONDS_IN_UTC: Final = re.compile(r"(?:....-..-..T..:..:..(?:Z|\+00:00)\n)*+")
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_sorted: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True
+).encode
+
+Convert = Callable[[Any], Cell]
+
+
+def cells_of(values: list[Any], kind: ColumnType) -> list[Cell]:
+    """A column of converted cells. Values that are of its type already are only looked at, all at once."""
+    convert, types = CONVERT[kind], set(map(type, values))
+    if kind is ColumnType.DATE and types == {str}:
+        known = {value: convert(value) for value in set(values)}  # many records of a page have the same one
+        return [known[value] for value in values]
+    if kind is ColumnType.TIMESTAMP and types == {str} and (instants := _all_in_utc(values)):
+        return instants
+    plain, are_good = WHOLE.get(kind, (None, None))
+    if plain not in types or are_good is None:
+        return [None if value is None else convert(value) for value in values]
+    there = values if len(types) == 1 else [value for value in values if type(value) is plain]
+    if not are_good(there):
+        raise ValueError("one of them cannot stay as it is")
+    if types <= {plain, NoneType}:
+        return values
+    return [value if type(value) is plain else None if value is None else convert(value) for value in values]
+
+
+def less_overlap(greatest: Cell, column: Column, overlap: timedelta | float | None) -> str:
+    """What to ask for, when this is the greatest value that is stored."""
+    if isinstance(greatest, str) and column.type is ColumnType.TIMESTAMP:
+        at = _instant(greatest) - (overlap if isinstance(overlap, timedelta) else timedelta(0))
+        return at.isoformat().replace("+00:00", "Z")
+    if isinstance(greatest, str) and column.type is ColumnType.DATE:
+        day = _instant(greatest) - (overlap if isinstance(overlap, timedelta) else timedelta(0))
+        return day.date().isoformat()
+    if isinstance(greatest, int | float) and isinstance(overlap, float):
+        rest = greatest - overlap
+        return str(int(rest)) if column.type is ColumnType.INTEGER else repr(rest)
+    return str(greatest)
+
+
+# -- conversions; each is given anything but None
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        return _checked("true" if value is True else "false" if value is False else compact(value))
+    return value if value.isascii() and "\0" not in value else _checked(value)
+
+
+def _checked(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("it holds a NUL character, which databases refuse")
+    text.encode()  # half of a character is a ValueError
+    return text
+
+
+def _integer(value: Any) -> int | None:
+    if type(value) is str:
+        if not value.strip():
+            return None
+        try:
+            value = int(value)
+        except ValueError:
+            value = _number(value)
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise ValueError(f"{value!r} is not a whole number")
+        value = int(value)
+    if not isinstance(value, int):
+        raise ValueError(f"{_shown(value)} is not a whole number")
+    if not -LARGEST <= value <= LARGEST:
+        raise ValueError(f"{_shown(value)} is too large")
+    return int(value)
+
+
+def _number(value: Any) -> float | None:
+    if type(value) is str:
+        if not value.strip():
+            return None
+        try:
+            value = float(value)
+        except ValueError:
+            raise ValueError(f"{_shown(value)} is not a number") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{_shown(value)} is not a number")
+    found = float(value)
+    if not math.isfinite(found):
+        raise ValueError(f"{value!r} is not a finite number")
+    return found
+
+
+def _boolean(value: Any) -> bool | None:
+    if value is True or value is False:
+        return bool(value)
+    if type(value) is str and not value.strip():
+        return None
+    word = str(value).strip().lower() if isinstance(value, str | int) else ""
+    if word in TRUE or word in FALSE:
+        return word in TRUE
+    raise ValueError(f"{_shown(value)} is neither true nor false")
+
+
+def _timestamp(value: Any) -> str | None:
+    if type(value) is str and not value.strip():
+        return None
+    return _instant(value).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+def _all_in_utc(values: list[str]) -> list[Cell] | None:
+    """The same for many, if all are whole seconds in UTC, as most are: a fifth of the cost."""
+    if not SECONDS_IN_UTC.fullmatch("\n".join([*values, ""])):
+        return None
+    try:
+        deque(map(datetime.fromisoformat, values), 0)  # they look like it; is there such a day?
+    except ValueError:
+        return None
+    return [value[:19] + ".000000Z" for value in values]
+
+
+def _date(value: Any) -> str | None:
+    if type(value) is str:
+        text = value.strip()
+        if not text:
+            return None
+        if len(text) == 10:
+            return date.fromisoformat(text).isoformat()
+        try:
+            return datetime.fromisoformat(text).date().isoformat()  # the day that is written, in its own zone
+        except ValueError:
+            pass
+    return _instant(value).date().isoformat()
+
+
+def _instant(value: Any) -> datetime:
+    """An instant from ISO 8601, from the form of e-mails and HTTP, or from seconds or milliseconds since 1970."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return EPOCH + timedelta(seconds=value / 1000 if abs(value) > IN_MILLISECONDS else value)
+    if type(value) is not str:
+        raise ValueError(f"{_shown(value)} is not an instant")
+    text = value.strip()
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = _other_instant(text)
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _other_instant(text: str) -> datetime:
+    try:
+        return parsedate_to_datetime(text)
+    except (ValueError, TypeError):
+        pass
+    try:
+        return _instant(float(text))
+    except (ValueError, OverflowError):
+        raise ValueError(f"{_shown(text)} is not an instant") from None
+
+
+def _json(value: Any) -> str:
+    text = _sorted(value)
+    return _checked("\0" if "\\u0000" in text else text)
+
+
+CONVERT: Final[dict[ColumnType, Convert]] = {
+    ColumnType.TEXT: _text,
+    ColumnType.INTEGER: _integer,
+    ColumnType.NUMBER: _number,
+    ColumnType.BOOLEAN: _boolean,
+    ColumnType.TIMESTAMP: _timestamp,
+    ColumnType.DATE: _date,
+    ColumnType.JSON: _json,
+}
+
+
+def _are_texts(values: list[str]) -> bool:
+    joined = "".join(values)
+    if not joined.isascii():
+        joined.encode()  # half of a character is a ValueError
+    return "\0" not in joined
+
+
+WHOLE: Final[dict[ColumnType, tuple[type[Any], Callable[[list[Any]], bool]]]] = {
+    ColumnType.TEXT: (str, _are_texts),
+    ColumnType.INTEGER: (
+        int,
+        lambda values: not values or (min(values) >= -LARGEST and max(values) <= LARGEST),
+    ),
+    ColumnType.NUMBER: (float, lambda values: math.isfinite(sum(values))),
+    ColumnType.BOOLEAN: (bool, lambda values: True),
+}
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "…"
