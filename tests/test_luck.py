@@ -30,6 +30,13 @@ def test_ids_of_one_instant_rise():
     assert ids == sorted(set(ids))
 
 
+def test_ids_in_one_go_rise_on_from_those_before():
+    luck = RandomLuck()
+    ids = [luck.id(NOW), *luck.ids(NOW, 1000), luck.id(NOW), *luck.ids(NOW, 0), *luck.ids(NOW, 2)]
+    assert len(ids) == 1004
+    assert ids == sorted(set(ids))
+
+
 def test_an_instant_before_1970_has_an_id():
     assert isinstance(RandomLuck().id(datetime(1, 1, 1, tzinfo=UTC)), UUID)
 

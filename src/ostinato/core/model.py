@@ -35,6 +35,9 @@ class Luck(Protocol):
     def id(self, now: datetime) -> UUID:
         """A new id, in the order of time."""
 
+    def ids(self, now: datetime, count: int) -> list[UUID]:
+        """Many new ids, in their order."""
+
 
 class Asked(StrEnum):
     """Who asked for an occurrence."""

@@ -7,7 +7,8 @@ and a way out if it is not. What comes out of a run is kept whatever it is: as t
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from json.scanner import make_scanner
 from typing import Any, NamedTuple
 
@@ -18,10 +19,23 @@ DEEPEST = 64
 FIELD_LIMIT = 1000  # characters of one field in a log line
 BARE = re.compile(r"[!#-<>-\[\]-~]+")  # printable ASCII but for space, quote, equals sign and backslash
 
-AS_GIVEN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
-CANONICAL = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"), sort_keys=True
-)
+
+def _writer(*, sort_keys: bool) -> Callable[[object], str]:
+    """Writes compact JSON. `JSONEncoder.encode` makes its C half anew for each text: 1.7 instead of 0.7 µs."""
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"), sort_keys=sort_keys
+    )
+    if c_make_encoder is None:  # not CPython
+        return encoder.encode
+    pieces = c_make_encoder(
+        None, encoder.default, encode_basestring, None, encoder.key_separator, encoder.item_separator,
+        encoder.sort_keys, encoder.skipkeys, encoder.allow_nan,
+    )  # fmt: skip
+    return lambda value: "".join(pieces(value, 0))
+
+
+AS_GIVEN = _writer(sort_keys=False)
+CANONICAL = _writer(sort_keys=True)
 
 PLAIN = frozenset({int, bool, type(None)})
 
@@ -153,9 +167,9 @@ def _escaped(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable()).replace("\x7f", "\\u007f")
 
 
-def _dump(value: object, what: str, encoder: json.JSONEncoder) -> str:
+def _dump(value: object, what: str, write: Callable[[object], str]) -> str:
     try:
-        return encoder.encode(value)
+        return write(value)
     except (ValueError, TypeError) as error:  # an integer of more digits than Python will write
         raise Invalid(f"{what} cannot be written as JSON: {error}.") from None
 

@@ -117,7 +117,7 @@ class JobDesk(JobQuestions):
             self._known.require({definition.task})
         now, luck = self._clock.now(), self._luck
         original = lifecycle.create(luck.id(now), replace(definition, args=args[0]), now, luck)
-        copies = [Copy(luck.id(now), luck.id(now), each) for each in args[1:]]
+        copies = list(map(Copy, luck.ids(now, len(args) - 1), luck.ids(now, len(args) - 1), args[1:]))
         self._store.jobs.add_copies(original, copies, connection)
         return [original.job.id, *(copy.job_id for copy in copies)]
 

@@ -27,7 +27,7 @@ is compared byte by byte on both databases. A type in `{rows: â€¦}` and `{in: â€
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -308,8 +308,8 @@ class _Rendering:
             arrays = ", ".join(f"$rows_{name}$::{self.dialect.type_of(kind)}[]" for name, kind in columns)
             return f"unnest({arrays}) AS u({', '.join(name for name, _ in columns)})"
         cells = [_from_json(f"value->>{i}", kind) for i, (_, kind) in enumerate(columns)]
-        if columns[0][1] == "uuid":  # what the row is about: never null
-            cells[0] = "substr(:rows_ids, key * 16 + 1, 16)"
+        ids = leading_ids(columns)
+        cells[:ids] = [f"substr(:rows_ids, key * {16 * ids} + {16 * i + 1}, 16)" for i in range(ids)]
         fields = (f"{cell} AS {name}" for cell, (name, _) in zip(cells, columns, strict=True))
         return f"(SELECT {', '.join(fields)} FROM json_each(:rows)) AS u"
 
@@ -336,6 +336,11 @@ class _Rendering:
 
     def _wrong(self, what: str) -> StoreError:
         return StoreError(f"The statement {self.name or 'without a name'} {what}.")
+
+
+def leading_ids(columns: Sequence[tuple[str, str]]) -> int:
+    """How many columns of a batch come first and are ids: what a row is about, never null."""
+    return next((place for place, (_, kind) in enumerate(columns) if kind != "uuid"), len(columns))
 
 
 def _without_comments(text: str) -> str:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -19,7 +19,7 @@ from uuid import UUID
 from ostinato.core.errors import ForeignDatabase, Invalid, InvalidSetting, StoreError, StoreUnavailable
 from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, driver_connection
-from ostinato.store.dialect import Dialect, Kind, Statement, to_bytes, to_micros
+from ostinato.store.dialect import Dialect, Kind, Statement, leading_ids, to_bytes, to_micros
 from ostinato.store.turn import FILE_MODE, Turn
 
 OLDEST: Final = (3, 38, 0)
@@ -98,14 +98,19 @@ def _value(value: Any) -> Any:
 
 def _as_json(columns: Sequence[tuple[str, str]], batch: Batch) -> dict[str, Any]:
     """A batch in one piece; ids that come first stand beside it, as one blob."""
-    if not batch or columns[0][1] != "uuid":
+    leading = leading_ids(columns)
+    if not batch or not leading:
         return {"rows": to_json(batch), "rows_ids": b""}
-    ids, *cells = zip(*batch, strict=True)
-    for place, (_, kind) in enumerate(columns[1:]):
+    all_cells = list(zip(*batch, strict=True))
+    ids, cells = all_cells[:leading], all_cells[leading:]
+    for place, (_, kind) in enumerate(columns[leading:]):
         if kind == "instant":  # left to the encoder, each would be a call back into Python of its own
             cells[place] = tuple(cell and to_micros(cell) for cell in cells[place])
-    rows = list(zip(repeat(0, len(ids)), *cells, strict=True))
-    return {"rows": to_json(rows), "rows_ids": b"".join(map(to_bytes, ids))}
+    rows = list(zip(*(repeat(0, len(batch)) for _ in ids), *cells, strict=True))
+    return {
+        "rows": to_json(rows),
+        "rows_ids": b"".join(map(to_bytes, chain.from_iterable(zip(*ids, strict=True)))),
+    }
 
 
 def _column(column: tuple[str, str], cells: tuple[Any, ...]) -> Sequence[Any]:

@@ -16,6 +16,7 @@ class Parameters:
     """How args, by name, become a call of one function."""
 
     __slots__ = (
+        "_all_in_order",
         "_hidden",
         "_known",
         "_open",
@@ -40,6 +41,7 @@ class Parameters:
         self._open = len(named) < len(shown)
         self._order = [each.name for each in shown if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
         self._known = frozenset(each.name for each in named)
+        self._all_in_order = len(named) if len(named) == len(self._order) else None
         self._required = frozenset(each.name for each in named if each.default is Parameter.empty)
         self._hidden = frozenset(each.name for each in everything) - {each.name for each in shown}
 
@@ -49,6 +51,8 @@ class Parameters:
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a call as one object; TypeError as the call itself would raise it."""
+        if not kwargs and self._all_in_order == len(args):
+            return dict(zip(self._order, args, strict=True))
         named = dict(zip(self._order, args, strict=False))  # `bind` takes ten times as long
         if len(args) <= len(self._order) and not named.keys() & kwargs.keys():
             named |= kwargs
