@@ -13,8 +13,8 @@ from ostinato.luck import RandomLuck
 from ostinato.store import backup as copying
 from ostinato.store import migrate
 from ostinato.store.backup import backup, restore
+from ostinato.store.cells import to_uuid
 from ostinato.store.database import open_database
-from ostinato.store.dialect import to_uuid
 from ostinato.store.store import Store
 from tests.build import HOUR
 

@@ -21,8 +21,8 @@ from sqlalchemy.orm import Session as OrmSession
 
 from ostinato.core.errors import ForeignDatabase, Invalid, StoreError, StoreUnavailable
 from ostinato.store import migrate, postgres, sqlite
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Duplicate, open_database
-from ostinato.store.dialect import from_micros, to_uuid
 
 STATEMENTS = """
 -- name: add

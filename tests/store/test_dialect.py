@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.errors import InvalidSetting, StoreError
-from ostinato.store.dialect import TABLES, Dialect, Kind, from_micros, to_micros, to_uuid
+from ostinato.store.cells import from_micros, to_micros, to_uuid
+from ostinato.store.dialect import TABLES, Dialect, Kind
 
 POSTGRES = Dialect(Kind.POSTGRES)
 SQLITE = Dialect(Kind.SQLITE)

@@ -13,7 +13,8 @@ from ostinato.core import lifecycle
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Asked, Change, Definition, Ending, Facts, Skip, SkipReason, WaitsFor
 from ostinato.store import rows
-from ostinato.store.dialect import Dialect, Kind, from_micros, to_uuid
+from ostinato.store.cells import from_micros, to_uuid
+from ostinato.store.dialect import Dialect, Kind
 from ostinato.store.store import QUERIES
 from tests.build import HOUR, NOW, a_definition, a_job, a_live, an_execution
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from ostinato.store.dialect import to_bytes, to_micros
+from ostinato.store.cells import to_bytes, to_micros
 
 NULL: Final = Struct("!i").pack(-1)
 SIXTEEN: Final = Struct("!i").pack(16)

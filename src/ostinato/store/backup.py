@@ -19,8 +19,9 @@ from typing import Any, Final
 
 from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
 from ostinato.store import migrate
+from ostinato.store.cells import to_uuid
 from ostinato.store.database import Database, Row, Tx
-from ostinato.store.dialect import Dialect, Kind, Statement, to_uuid
+from ostinato.store.dialect import Dialect, Kind, Statement
 from ostinato.store.sqlite import SqliteDatabase, translated
 
 Told = Callable[[int, int], None]  # how much is done, of how much

@@ -13,8 +13,8 @@ from ostinato.core.model import Execution, Live, Result
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Schedule
 from ostinato.store import rows
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_uuid
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ostinato.store import rows
+from ostinato.store.cells import from_micros
 from ostinato.store.database import Database
-from ostinato.store.dialect import from_micros
 from ostinato.store.rows import QueueRow, WorkerRow
 
 

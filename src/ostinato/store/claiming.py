@@ -13,8 +13,9 @@ from uuid import UUID
 
 from ostinato.core.model import Claimed, Live
 from ostinato.store import rows
+from ostinato.store.cells import from_micros
 from ostinato.store.database import Tx
-from ostinato.store.dialect import Kind, from_micros
+from ostinato.store.dialect import Kind
 from ostinato.store.locking import Duty
 
 ROUNDS: Final = 20  # how often a claim looks again

@@ -14,8 +14,8 @@ from uuid import UUID
 
 from ostinato.core.crawl.urls import host_of, page_id
 from ostinato.core.model import Json, Live
+from ostinato.store.cells import from_micros
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros
 
 TIDIED: Final = 5_000  # URLs by one transaction
 

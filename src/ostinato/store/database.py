@@ -4,7 +4,7 @@ A transaction is `with db.write() as tx` (committed at the end, rolled back when
 `with db.read() as tx` (one snapshot). Nothing is opened before the first transaction.
 
 What goes in: a datetime becomes microseconds, a UUID an id of this database, a list a list; the rest as it is.
-What comes out: plain tuples; ids as UUID (PostgreSQL) or bytes (SQLite), for `dialect.to_uuid`; instants as
+What comes out: plain tuples; ids as UUID (PostgreSQL) or bytes (SQLite), for `cells.to_uuid`; instants as
 microseconds.
 
 What a driver raises is translated here and nowhere else: the database is away, locked, too slow or asks to

@@ -29,14 +29,10 @@ is compared byte by byte on both databases. A type in `{rows: â€¦}` and `{in: â€
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
-from uuid import UUID
 
 from ostinato.core.errors import InvalidSetting, StoreError
-from ostinato.core.ids import uuid_of
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
@@ -45,8 +41,6 @@ TABLES: Final = frozenset(
 )
 SEARCH_INDEX: Final = "page_words"  # SQLite keeps words in tables of their own; PostgreSQL in a column
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-EXACT_AS_FLOAT: Final = 2**52  # microseconds (year 2112): below, fromtimestamp of a float rounds rightly
 
 NAME_LINE: Final = re.compile(r"-- name: (?P<name>[a-z_0-9]+)(?: \[(?P<kind>postgres|sqlite)\])?")
 PART_LINE: Final = re.compile(r"-- part: (?P<name>[a-z_0-9]+)")
@@ -377,29 +371,3 @@ class _RowByRow(_Rendering):
 
 def _from_json(value: str, kind: str) -> str:
     return f"ostinato_uuid({value})" if kind == "uuid" else value
-
-
-def to_micros(instant: datetime) -> int:
-    """An aware datetime as microseconds since 1970."""
-    since = instant - EPOCH
-    return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-@lru_cache(4096)  # what was queued or came due together has the same instants
-def from_micros(micros: int) -> datetime:
-    """Microseconds since 1970 as a datetime in UTC."""
-    if 0 <= micros < EXACT_AS_FLOAT:
-        return datetime.fromtimestamp(micros / 1e6, UTC)
-    return EPOCH + timedelta(microseconds=micros)
-
-
-def to_uuid(value: UUID | bytes) -> UUID:
-    """An id as either database returns it."""
-    if type(value) is not bytes:
-        return value  # type: ignore[return-value]
-    return uuid_of(int.from_bytes(value, "big"))
-
-
-def to_bytes(value: UUID | bytes) -> bytes:
-    """An id as both databases return it: quick to compare and to look up."""
-    return value if type(value) is bytes else value.int.to_bytes(16, "big")  # type: ignore[union-attr]

@@ -28,8 +28,8 @@ from ostinato.clock import Clock
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Event, Execution, Live
 from ostinato.store import rows
+from ostinato.store.cells import from_micros, to_micros, to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_micros, to_uuid
 
 STARTED: Final = "execution.started"
 FINISHED: Final = "execution.finished"

@@ -14,8 +14,8 @@ from ostinato.core.errors import StoreError, StoreUnavailable
 from ostinato.core.lifecycle import Dealt, fire, rewind
 from ostinato.core.model import Change, Facts, Job, Live, Skip
 from ostinato.store import locking, rows
+from ostinato.store.cells import from_micros
 from ostinato.store.database import Tx
-from ostinato.store.dialect import from_micros
 from ostinato.store.locking import Duty, Lives
 
 log = logging.getLogger("ostinato.store")

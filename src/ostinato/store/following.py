@@ -15,8 +15,8 @@ from uuid import UUID
 from ostinato.core.lifecycle import follow
 from ostinato.core.model import Change
 from ostinato.store import locking
+from ostinato.store.cells import to_uuid
 from ostinato.store.database import Tx
-from ostinato.store.dialect import to_uuid
 from ostinato.store.locking import Duty
 
 BATCH: Final = 100

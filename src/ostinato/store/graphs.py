@@ -18,8 +18,8 @@ from ostinato.core.model import Definition, Job, Live, WaitsFor
 from ostinato.core.policy import Policies
 from ostinato.core.workflow import Graph, Origin, RunState, read_graph
 from ostinato.store import rows
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Tx
-from ostinato.store.dialect import from_micros, to_uuid
 
 KNOWN: Final = 1000  # parsed graphs
 MOMENT: Final = timedelta(

@@ -10,9 +10,9 @@ from uuid import UUID
 from ostinato.core.encoding import policies_of
 from ostinato.core.model import Event, Execution, Live, Luck, Result, Skip
 from ostinato.store import rows
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.crawls import delete_pages_of
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.logs import delete_logs_of
 from ostinato.store.notices import Notices
 from ostinato.store.rows import LastRun

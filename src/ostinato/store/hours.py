@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from ostinato.core.ids import first_of
 from ostinato.core.model import Result
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_uuid
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)

@@ -9,8 +9,8 @@ from uuid import UUID
 from ostinato.core.errors import Conflict, NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Change, Execution, Job, Json, Live, Status
 from ostinato.store import locking, rows
+from ostinato.store.cells import to_uuid
 from ostinato.store.database import Database, Duplicate, Tx
-from ostinato.store.dialect import to_uuid
 from ostinato.store.following import NOBODY, chain, come_after
 from ostinato.store.locking import Definitions
 from ostinato.store.notices import Notices

@@ -8,8 +8,8 @@ from typing import Final
 
 from ostinato.core.limits import LONGEST_WHILE, Passage, passage
 from ostinato.core.policy import Policies
+from ostinato.store.cells import from_micros, to_micros, to_uuid
 from ostinato.store.database import Tx
-from ostinato.store.dialect import from_micros, to_micros, to_uuid
 from ostinato.store.locking import Duty
 
 KEYS: Final = 100  # that one transaction looks at

@@ -15,8 +15,8 @@ from uuid import UUID
 from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job, Live, Luck, Skip
 from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
+from ostinato.store.cells import from_micros, to_bytes, to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_bytes, to_uuid
 from ostinato.store.graphs import Graphs
 from ostinato.store.notices import Notices
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_uuid
 
 LEAST_COUNTED: Final = 16  # bytes: a row costs something, however short its line
 CHECKED: Final = 500  # executions, by one look for logs that belong to none

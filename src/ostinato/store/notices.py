@@ -16,8 +16,8 @@ from ostinato.core.errors import StoreError
 from ostinato.core.hooks import OF_SUCCESSES, Hook, Kind, Notice
 from ostinato.core.model import Change, Definition, Event, Luck, Result
 from ostinato.store import rows
+from ostinato.store.cells import to_uuid
 from ostinato.store.database import Tx
-from ostinato.store.dialect import to_uuid
 
 log = logging.getLogger("ostinato.store")
 

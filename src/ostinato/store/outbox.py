@@ -19,8 +19,8 @@ from ostinato.core.model import Event, Live, Luck
 from ostinato.core.notices import late
 from ostinato.core.thresholds import Figures, before, beyond
 from ostinato.store import rows
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.notices import Notices, definitions_of
 
 log = logging.getLogger("ostinato.store")

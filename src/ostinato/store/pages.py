@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Database, Row
-from ostinato.store.dialect import Kind, from_micros, to_uuid
+from ostinato.store.dialect import Kind
 
 COUNTED: Final = 10_000  # there may be more: a count ends here
 ASKED: Final = re.compile(r'(-?)(?:"([^"]*)"|(\S+))')

@@ -9,8 +9,9 @@ from typing import Final
 
 from ostinato.core.lifecycle import Plain, may_be_plain, plain
 from ostinato.core.model import Asked, Finished, Live
+from ostinato.store.cells import from_micros, to_bytes
 from ostinato.store.database import Row, Tx
-from ostinato.store.dialect import Kind, from_micros, to_bytes
+from ostinato.store.dialect import Kind
 
 SCHEDULE: Final = Asked.SCHEDULE  # looking up a member of an Enum is a call
 ENDS: Final = Plain.ENDS

@@ -32,8 +32,9 @@ from psycopg.types.string import ByteaBinaryLoader
 from ostinato.core.errors import Invalid, InvalidSetting, StoreError, StoreUnavailable
 from ostinato.store.arrays import ARRAYS, DUMPERS
 from ostinato.store.bells import ServerListener
+from ostinato.store.cells import from_micros, to_micros, to_uuid
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, Watchdog, driver_connection
-from ostinato.store.dialect import Dialect, Statement, from_micros, to_micros, to_uuid
+from ostinato.store.dialect import Dialect, Statement
 
 Connection = psycopg.Connection[Any]
 Cursor = RawCursor[Any]

@@ -12,8 +12,8 @@ from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Event, Luck
 from ostinato.core.providers import KNOWN_WITHIN, Key, Passage, Provider, batch_of, counts_until, opening
 from ostinato.store import rows
+from ostinato.store.cells import from_micros
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros
 
 MICROSECOND: Final = timedelta(microseconds=1)
 LONGEST_HOLD: Final = timedelta(minutes=15)

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core.model import Change, Facts
+from ostinato.store.cells import to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import to_uuid
 
 RESTARTED = "job.restarted"  # the event of a restart
 

@@ -14,8 +14,8 @@ from uuid import UUID
 
 from ostinato.core.model import Execution, Live, Result, Status
 from ostinato.store import rows
+from ostinato.store.cells import to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import to_uuid
 from ostinato.store.jobs import JobRow, Jobs
 from ostinato.store.kept import Kept
 

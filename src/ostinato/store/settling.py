@@ -16,8 +16,8 @@ from ostinato.core.lifecycle import settle, time_out_run
 from ostinato.core.model import Change, Event, Facts, Finished, Job, Live, Result
 from ostinato.core.outcome import Begun, Cancelled, Completed, Deferred, Error, Failed, Outcome, TimedOut
 from ostinato.store import locking, rows
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Tx
-from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.locking import Duty, Lives
 from ostinato.store.plainly import settle_plainly
 

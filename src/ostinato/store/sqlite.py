@@ -18,8 +18,9 @@ from uuid import UUID
 
 from ostinato.core.errors import ForeignDatabase, Invalid, InvalidSetting, StoreError, StoreUnavailable
 from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
+from ostinato.store.cells import to_bytes, to_micros
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, driver_connection
-from ostinato.store.dialect import Dialect, Kind, Statement, leading_ids, to_bytes, to_micros
+from ostinato.store.dialect import Dialect, Kind, Statement, leading_ids
 from ostinato.store.turn import FILE_MODE, Turn
 
 OLDEST: Final = (3, 38, 0)

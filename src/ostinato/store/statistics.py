@@ -7,8 +7,8 @@ from uuid import UUID
 
 from ostinato.core.account import Account
 from ostinato.core.model import Result
+from ostinato.store.cells import from_micros
 from ostinato.store.database import Database
-from ostinato.store.dialect import from_micros
 from ostinato.store.kept import Kept
 
 NEWEST: Final = 2_000  # runs that speak for all of them

@@ -13,8 +13,8 @@ from uuid import UUID
 from ostinato.core.messages import MAY_START
 from ostinato.core.model import Change, Claimed, Job, Live
 from ostinato.store import locking, rows
+from ostinato.store.cells import to_uuid
 from ostinato.store.database import Tx
-from ostinato.store.dialect import to_uuid
 from ostinato.store.firing import Firing, lock_one
 from ostinato.store.workers import NewWorker
 

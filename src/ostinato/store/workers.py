@@ -11,8 +11,8 @@ from ostinato.core.errors import NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Change, Event, Finished, Luck
 from ostinato.core.outcome import Interrupted, Lost
 from ostinato.store import rows
+from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import from_micros, to_uuid
 from ostinato.store.queue import Queue
 from ostinato.store.rows import QueueRow, WorkerRow
 
