@@ -88,14 +88,14 @@ def expected() -> set[str]:
     months = {f"/calendar/{n}" for n in range(1, CALENDAR + 1)}
     odd = {
         "/", "/list?a=1&b=2", "/about/", "/redirected", "/dup", "/latin", "/cyrillic", "/lies", "/data",
-        "/plain.txt", "/flaky", "/nofollow", "/item", "/private/but-this", "/lone%20space",
+        "/plain.txt", "/flaky", "/nofollow", "/item", "/private/but-this", "/lone%20space", "/odd", "/from-odd",
     }  # fmt: skip
     return tree | sitemaps | months | odd
 
 
 def troubled() -> set[str]:
     """Pages of which there is nothing but the reason why."""
-    return {"/huge", "/bomb", "/slow", "/missing", "/broken", "/noindex"}
+    return {"/huge", "/bomb", "/slow", "/missing", "/broken", "/noindex", "/no-charset"}
 
 
 class _Server(ThreadingHTTPServer):
@@ -161,6 +161,8 @@ class _Visitor(BaseHTTPRequestHandler):
                 self._send(200, page("Поезд", "Железная дорога", head=head).encode_as("cp1251"), "text/html")
             case "/lies":
                 self._send(200, page("Lies", "naïve").encode_as("latin-1"), "text/html; charset=utf-8")
+            case "/no-charset":
+                self._send(200, page("Unread", "unread"), "text/html; charset=base64")
             case "/data":
                 self._send(200, b"\x00\x01\x02" * 1000, "application/octet-stream")
             case "/plain.txt":
@@ -260,7 +262,7 @@ HOME = (
     "/broken", "/missing", "/private/secret", "/private/but-this", "/noindex", "/nofollow", "/dup?session=7", "/latin",
     "/cyrillic", "/lies", "/data", "/plain.txt", "/picture.png", "/item", "/lone space", "http://10.0.0.1/", "http://[::1]/x",
     "http://metadata.google.internal/", "https://example.com/", "mailto:someone@example.com", "javascript:void(0)",
-    "ftp://example.com/x", "http://", "//[broken/",
+    "ftp://example.com/x", "http://", "//[broken/", "/odd", "/no-charset",
 )  # fmt: skip
 PAGES = {
     "/": page(
@@ -278,6 +280,8 @@ PAGES = {
     "/dup": page("Twice", "The same thing", head='<link rel="canonical" href="/dup">'),
     "/flaky": page("Flaky", "At the second try"),
     "/lone%20space": page("A space", "in its name"),
+    "/odd": page("Odd", "A bell \x07 &#2; <?rung x?>rings", ("/from-odd",), '<base href="http://[nowhere">'),
+    "/from-odd": page("Further", "Found all the same"),
     "/item": page(
         "An item", '<span class="price">12.50</span> <b class="tag">red</b><b class="tag">blue</b>'
     ),

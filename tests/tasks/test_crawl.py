@@ -101,6 +101,7 @@ def _exactly_the_pages_that_should_be(kept: dict[str, Page], site: Site) -> None
     assert "unpacks to more than" in kept["/bomb"].error
     assert "larger than" in kept["/huge"].error
     assert "sent nothing for 1 s" in kept["/slow"].error
+    assert "It cannot be read" in kept["/no-charset"].error
 
 
 def _each_asked_for_once(site: Site) -> None:
@@ -151,6 +152,7 @@ def _search_finds_words(app: Ostinato, ended: ExecutionView, site: Site) -> None
         return {page.url.removeprefix(site.url) for page in pages}
 
     assert found("number7") == {"/p/7"}
+    assert found('"bell rings"') == {"/odd"}
     assert found("windmills") == {"/plain.txt"}
     assert found('"Железная дорога"') == {"/cyrillic"}
     assert found("sitemap knows", job=str(ended.job_id)) == {f"/s/{n}" for n in range(IN_SITEMAPS)}

@@ -56,8 +56,19 @@ def rules_hash(rules: Mapping[str, Rule]) -> str:
     return sha256(json.dumps([VERSION, told]).encode()).hexdigest()[:16]
 
 
+class Unreadable(Exception):
+    """What a page says can be made nothing of."""
+
+
 def read(response: Response, rules: Mapping[str, Rule]) -> Read:
-    """What there is to keep."""
+    """What there is to keep; Unreadable for what nobody can read (a charset that is none, for example)."""
+    try:
+        return _read(response, rules)
+    except (ValueError, LookupError, etree.LxmlError) as error:
+        raise Unreadable(f"It cannot be read: {str(error)[:200]}") from None
+
+
+def _read(response: Response, rules: Mapping[str, Rule]) -> Read:
     said = " ".join(v.decode("latin-1") for v in response.headers.getlist("X-Robots-Tag")).lower()
     if isinstance(response, HtmlResponse):
         return _html(response, rules, said)
@@ -69,9 +80,9 @@ def read(response: Response, rules: Mapping[str, Rule]) -> Read:
 
 
 def _html(response: HtmlResponse, rules: Mapping[str, Rule], said: str) -> Read:
-    page = response.selector
+    page = Selector(text=response.text, type="html")
     said += " " + " ".join(_all(page, '//meta[translate(@name,"ROBTS","robts")="robots"]/@content')).lower()
-    base = urljoin(response.url, _first(page, "//base/@href"))
+    base = _base(response.url, _first(page, "//base/@href"))
     links, follow = _links(page, base)
     language = _first(page, "/html/@lang") or (response.headers.get("Content-Language") or b"").decode(
         "latin-1"
@@ -95,6 +106,14 @@ def _html(response: HtmlResponse, rules: Mapping[str, Rule], said: str) -> Read:
     )
 
 
+def _base(url: str, named: str) -> str:
+    """What links are relative to; a page that says rubbish about it has said nothing."""
+    try:
+        return urljoin(url, named)
+    except ValueError:
+        return url
+
+
 def _links(page: Selector, base: str) -> tuple[list[str], list[str]]:
     links, follow = dict[str, None](), dict[str, None]()
     for link in page.xpath("//a[@href] | //area[@href] | //iframe[@src] | //frame[@src]"):
@@ -113,13 +132,14 @@ def is_page(url: str) -> bool:
 
 
 def _text(page: Selector) -> str:
-    root = page.root
-    etree.strip_elements(root, *NOT_TEXT, etree.Comment, with_tail=False)
-    for element in root.iter():
+    """What is to be read, with an end of line before and after each block."""
+    root, parts = page.root, list[str]()
+    etree.strip_elements(root, *NOT_TEXT, etree.Comment, etree.ProcessingInstruction, with_tail=False)
+    for event, element in etree.iterwalk(root, events=("start", "end")):
         if element.tag in BLOCKS:
-            element.text = "\n" + (element.text or "")
-            element.tail = "\n" + (element.tail or "")
-    return "".join(root.itertext())
+            parts.append("\n")
+        parts.append((element.text if event == "start" else element.tail) or "")
+    return "".join(parts)
 
 
 def _column(page: Selector, rule: Rule) -> Any:

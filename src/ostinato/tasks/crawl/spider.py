@@ -232,7 +232,12 @@ class Pages(Spider):
         await self.ledger.done(visit)
 
     async def _page(self, response: Response, visit: Visit) -> None:
-        page, counters = extract.read(response, self.args.extract), self.ledger.counters
+        counters = self.ledger.counters
+        try:
+            page = extract.read(response, self.args.extract)
+        except extract.Unreadable as error:
+            await self._unanswered(visit, response.status, str(error))
+            return
         self.ledger.find(page.follow, visit.depth + 1)
         own = page.canonical
         if own and own != visit.url and not visit.hops and self.ledger.scope.wants(own, visit.depth):
