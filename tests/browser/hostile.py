@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 from urllib.parse import quote
 
 from ostinato.web.app import ROUTES
 from tests.browser.place import Place, eventually
+from tests.browser.small_site import a_small_site
 
 HOSTILE = "\"'><script>window.hacked=1;alert(1)</script><img src=x onerror=window.hacked=1>{{7*7}}"
 
@@ -64,18 +66,21 @@ class HostilePlace(Place):
         assert code == 201, made
         workflow, run = self._workflow()
         source = self._source()
+        crawled = self._crawled()
         ended = eventually(lambda: self._newest(done["id"], "completed"))
         broken = eventually(lambda: self._newest(failed["id"], "failed"))
         held = eventually(lambda: self._newest(running["id"], "running"))
         whole = eventually(lambda: self._newest(run, "failed"))
-        self.further = [f"/executions/{each}" for each in (broken, held, whole)]
+        self.further += [f"/executions/{each}" for each in (broken, held, whole)]
         self.further += [f"/jobs/{failed['id']}", f"/jobs?text={quote(HOSTILE)}", f"/events?job={done['id']}"]
+        self.further += ["/pages?q=lamp", "/pages?q=nothing", f"/pages?q={quote(HOSTILE)}"]
         return {
             "/jobs": done["id"],
             "/executions": ended,
             "/workflows": workflow,
             "/sources": source,
             "/templates": "evil",
+            "/pages": crawled,
         }
 
     def _workflow(self) -> tuple[str, str]:
@@ -91,6 +96,20 @@ class HostilePlace(Place):
         code, started = self("POST", f"/api/v1/workflows/{made['id']}/run", {"payload": {HOSTILE: HOSTILE}})
         assert code == 202, started
         return str(made["id"]), started["job_id"]
+
+    def _crawled(self) -> str:
+        """A page that was found by a crawl."""
+        shown = escape(HOSTILE)
+        page = (
+            f'<title>{shown}</title><meta name="description" content="{shown}"><p>lamp {shown} \x02 {shown}</p>'
+            f'<a href="/{quote(HOSTILE)}?{quote(HOSTILE)}={quote(HOSTILE)}">x</a><i>{shown}</i>'
+        )
+        with a_small_site({"/": page}) as url:
+            args = {"url": url, "delay": 0, "extract": {"evil": "i::text"}, "user_agent": "Evil"}
+            crawl = self.job(task="crawl", name=HOSTILE, args=args)
+            eventually(lambda: self._newest(crawl["id"], "completed"))
+        self.further = [f"/jobs/{crawl['id']}"]
+        return str(self.get("/pages?q=lamp")["pages"][0]["id"])
 
     def _source(self) -> str:
         fields = [{"source": "a", "target": "b"}]

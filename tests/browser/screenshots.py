@@ -19,6 +19,7 @@ from ostinato.clock import SystemClock
 from ostinato.testing import simulate
 from tests.browser import chromium, shop
 from tests.browser.place import Place, eventually
+from tests.browser.small_site import LIGHTHOUSES, a_small_site
 from tests.played_api import PlayedApi
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -87,6 +88,10 @@ def filled(place: Shop, api: PlayedApi) -> dict[str, str]:
     post("/keys", {"name": "wall display", "role": "viewer"})
     post("/jobs/send_reminders/pause", None)
     post("/jobs/sync_warehouse/run", {"args": {"pages": 400}})
+    with a_small_site(LIGHTHOUSES) as url:
+        crawl = post("/jobs", {"task": "crawl", "name": "lighthouses", "args": {"url": url, "delay": 0}})
+        eventually(lambda: place.get(f"/jobs/{crawl['id']}")["status"] == "completed")
+    (page,) = place.get("/pages?q=keeper+wick")["pages"]
     job = place.get("/jobs/fetch_prices")
     eventually(lambda: place.get("/sources/exchange_rates")["completed"])
     eventually(lambda: all(place.get(f"/jobs/{run}")["status"] == "completed" for run in runs))
@@ -98,7 +103,7 @@ def filled(place: Shop, api: PlayedApi) -> dict[str, str]:
         "job-new": "/jobs/new?task=fetch_prices&schedule=0+9+*+*+mon-fri&timezone=Europe/Paris",
         "executions": "/executions", "execution": f"/executions/{running}", "workflow-run": f"/executions/{graph}",
         "calendar": "/calendar", "sources": "/sources", "source": "/sources/exchange_rates",
-        "source-new": "/sources/new",
+        "source-new": "/sources/new", "pages": "/pages?q=lamp", "page": f"/pages/{page['id']}",
         "workflows": "/workflows", "workflow": f"/workflows/{workflow['id']}", "templates": "/templates",
         "providers": "/providers", "workers": "/workers", "events": "/events", "settings": "/settings",
     }  # fmt: skip

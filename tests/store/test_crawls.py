@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from ostinato.core.crawl.urls import page_id
+from ostinato.scheduler.crawled import starred
 from ostinato.store.crawls import Fetched, Found, Touched, Turn
-from ostinato.store.pages import PageFilter, as_match
+from ostinato.store.pages import FOUND, FOUND_ENDS, PageFilter, as_match
 from tests.build import HOUR, MINUTE
 from tests.store.conftest import FAILURE
 
@@ -142,7 +143,9 @@ def test_words_are_found_the_best_page_first_and_forgotten_with_the_change(world
     assert paths("harbours", host="example.org") == ["/b", "/a"]
     assert paths("harbours", host="example.com") == []
     assert paths("harbours", job_id=crawl.job_id) == ["/b", "/a"]
-    assert "**harbours**" in pages.search(PageFilter("harbours"), 10, 0)[0][0].snippet
+    snippet = pages.search(PageFilter("harbours"), 10, 0)[0][0].snippet
+    assert snippet == f"Ships, {FOUND}harbours{FOUND_ENDS} and the sea"
+    assert starred(snippet) == "Ships, **harbours** and the sea"
     crawls.turn(crawl, a_turn([a_page("/b", title="Hills", text="Hills only")]), world.now)
     assert paths("harbours") == ["/a"]
     assert paths("hills") == ["/b"]

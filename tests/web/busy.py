@@ -84,7 +84,7 @@ class Busy:
             id=CHANCE.id(self.now), job_id=job.id, number=3, attempt=0, execution_number=4, asked=Asked.HAND,
             due_at=self.now, run_at=self.now, queued_at=self.now, queue=job.definition.queue, priority=5, task=EVIL,
             fence=1, worker_id=self.worker.id, started_at=self.now, version=1,
-            progress='{"done": 3, "of": 4, "message": "<script>"}',
+            progress='{"done": 3, "of": 4, "message": "<script>", "counters": {"<script>": 1204}}',
         )  # fmt: skip
         self.store.jobs.change(job.id, lambda job, lives, last: Change(job, add=(live,)))
         return live

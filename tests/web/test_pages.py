@@ -1,15 +1,17 @@
 """Every page renders, whatever is in it, and offers what may be done to those who may."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
 from ostinato.core.access import Role
-from ostinato.core.model import Ending, Result, Status
+from ostinato.core.account import account_text
+from ostinato.core.model import Change, Ending, Result, Status
 from ostinato.web.app import ROUTES
-from tests.build import HOUR
+from tests.build import HOUR, SECOND
 from tests.web.busy import EVIL, Busy
 from tests.web.conftest import Visitor
 
@@ -232,6 +234,28 @@ def test_an_execution_shows_its_attempts_its_end_and_its_log_by_level(busy):
     running = unescape(busy.visitor.see(f"/executions/{busy.running.id}"))
     assert 'value="3"' in running
     assert "3 of 4 · <script>" in running
+
+
+def test_how_far_a_run_is_and_what_it_has_counted(busy):
+    page = unescape(busy.visitor.see(f"/executions/{busy.running.id}"))
+    assert "3 of 4 · <script>" in page
+    assert "<script> 1,204" in page
+    assert "<dd>1,204</dd>" in page
+    account = account_text(1, None, None, None, None, None, (("bytes_sent", 5),))
+    ended = busy.ended(busy.job, 3, Result.COMPLETED, attempt=1, account=account)
+    page = busy.visitor.see(f"/executions/{ended.id}")
+    assert "<dt>Bytes sent</dt><dd>5</dd>" in page
+
+
+def test_what_is_due_and_not_begun_is_due_now(busy):
+    job = busy.add(name="late one", key="late")
+    late = replace(job.facts, next_due_at=busy.now - 4 * SECOND)
+    busy.store.jobs.change(job.id, lambda job, lives, last: Change(replace(job, facts=late)))
+    for path in ("/", "/jobs", f"/jobs/{job.id}"):
+        page = busy.visitor.see(path)
+        times = re.findall(r'<time class="ago soon"[^>]*>([^<]*)</time>', page)
+        assert "now" in times, path
+        assert not any("ago" in each for each in times), path
 
 
 def test_a_running_one_is_asked_to_stop_and_one_that_ended_is_run_again(busy):

@@ -7,8 +7,10 @@ from uuid import UUID
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.scheduler.pages import check_page, check_words
 from ostinato.scheduler.questions import JobQuestions, Ref
-from ostinato.store.pages import Page, PageFilter, WholePage
+from ostinato.store.pages import COUNTED, FOUND, FOUND_ENDS, Page, PageFilter, WholePage
 from ostinato.store.store import Store
+
+__all__ = ["COUNTED", "FOUND", "FOUND_ENDS", "FURTHEST", "FoundPages", "PageDesk", "name_of", "starred"]
 
 FURTHEST: Final = 10_000
 LONGEST: Final = 500  # characters of a search
@@ -57,6 +59,11 @@ class PageDesk:
         if found is None:
             raise NotFound(f"There is no page {page_id[:100]!r}.")
         return found
+
+
+def starred(snippet: str) -> str:
+    """A snippet as text: `the **lamp** of the keeper`."""
+    return snippet.replace(FOUND, "**").replace(FOUND_ENDS, "**")
 
 
 def name_of(page: Page) -> str:

@@ -13,6 +13,7 @@ from ostinato.store.database import Database, Row
 from ostinato.store.dialect import Kind
 
 COUNTED: Final = 10_000  # there may be more: a count ends here
+FOUND, FOUND_ENDS = "\x02", "\x03"  # around a word in a snippet; no text of a page has these
 ASKED: Final = re.compile(r'(-?)(?:"([^"]*)"|(\S+))')
 
 
@@ -36,7 +37,7 @@ class Page:
     first_seen_at: datetime
     fetched_at: datetime
     changed_at: datetime
-    snippet: str
+    snippet: str  # of its text, with FOUND and FOUND_ENDS around the words
 
 
 @dataclass(frozen=True, slots=True)

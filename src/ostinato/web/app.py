@@ -22,6 +22,7 @@ from ostinato.scheduler import Scheduler
 from ostinato.web import (
     calendar,
     charts,
+    crawled,
     events,
     executions,
     graph,
@@ -52,6 +53,7 @@ ROUTES: Final[Sequence[Route]] = (
     *overview.ROUTES,
     *forms.ROUTES,
     *sources.ROUTES,
+    *crawled.ROUTES,
     *workflows.ROUTES,
     *providers.ROUTES,
     *job_templates.ROUTES,
@@ -69,6 +71,7 @@ NAVIGATION: Final = (  # those that have a route
     ("/executions", "Executions"),
     ("/calendar", "Calendar"),
     ("/sources", "Sources"),
+    ("/pages", "Pages"),
     ("/workflows", "Workflows"),
     ("/templates", "Templates"),
     ("/providers", "Providers"),

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from jinja2 import pass_context
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ostinato.core.describe import describe
 from ostinato.core.duration import format_duration
 from ostinato.core.schedule import Once, Schedule
 from ostinato.core.zones import zone
 from ostinato.scheduler import JobView
+from ostinato.scheduler.crawled import FOUND, FOUND_ENDS
 
 NOTHING: Final = "–"
 SECOND: Final = timedelta(seconds=1)
@@ -38,6 +39,16 @@ def ago(context: Context, instant: datetime | None, of_job: str | None = None) -
     if instant is None:
         return NOTHING
     return _time(context, instant, of_job, lambda visit: distance(instant - visit.now), "ago")
+
+
+@pass_context
+def soon(context: Context, instant: datetime | None, of_job: str | None = None) -> str:
+    """How far away something is that is to come; what is due is due now, also while nobody has begun it."""
+    if instant is None:
+        return NOTHING
+    return _time(
+        context, instant, of_job, lambda visit: distance(max(instant - visit.now, timedelta(0))), "ago soon"
+    )
 
 
 @pass_context
@@ -216,6 +227,26 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+# -- what others wrote
+
+
+def marked(snippet: str) -> Markup:
+    """A part of a text; the words that were looked for are marked."""
+    begins, *rest = snippet.split(FOUND)
+    return Markup().join([escape(begins), *(_marked(*each.partition(FOUND_ENDS)) for each in rest)])
+
+
+def _marked(word: str, _: str, after: str) -> Markup:
+    return Markup("<mark>{}</mark>{}").format(word, after)
+
+
+def outward(url: str) -> Markup:
+    """A link to somebody else's page; what is no address on the web stays text."""
+    if not url.startswith(("https://", "http://")):
+        return escape(url)
+    return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(url, shortly(url, 200))
+
+
 # -- states: a colour and a shape, and a word beside them
 
 SHAPES: Final[Mapping[str, str]] = {  # in a box of 16 by 16
@@ -256,6 +287,7 @@ def state(word: Any) -> Markup:
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "at": at,
     "ago": ago,
+    "soon": soon,
     "both": both,
     "took": took,
     "span": span,
@@ -269,6 +301,8 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "sentence": sentence,
     "state": state,
     "mark": mark,
+    "marked": marked,
+    "outward": outward,
     "iso": iso,
     "in_zone": in_zone,
     "describe": schedule,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from ostinato.scheduler.crawled import FoundPages, name_of
+from ostinato.scheduler.crawled import FoundPages, name_of, starred
 from ostinato.store.pages import Page, WholePage
 from ostinato.wire.words import Text, Words
 
@@ -22,7 +22,7 @@ class PageQuery(Words):
 
 
 class PageAnswer(BaseModel):
-    """A page in a list; `snippet` is where the words stand."""
+    """A page in a list; `snippet` is where the words stand, as `**word**`."""
 
     id: str
     job_id: UUID
@@ -82,4 +82,4 @@ class PageList(BaseModel):
 
 def _told(page: Page) -> dict[str, Any]:
     told = {name: getattr(page, name) for name in PageAnswer.model_fields}
-    return told | {"id": name_of(page), "error": page.error or None}
+    return told | {"id": name_of(page), "error": page.error or None, "snippet": starred(page.snippet)}

@@ -33,7 +33,7 @@ class ExecutionAnswer(BaseModel):
     duration_ms: int | None
     items_crawled: int | None
     items_indexed: int | None
-    counters: dict[str, float] | None
+    counters: dict[str, int | float] | None
     cpu_time_ms: int | None
     memory_peak_mb: float | None
     stopped: str | None = Field(json_schema_extra={"enum": [*Stopped, None]})

@@ -94,7 +94,7 @@ SELECT count(*) FROM (SELECT 1 FROM {pages} AS p WHERE {part chosen_pages} LIMIT
 SELECT p.id, p.job_id, p.url, p.status, p.error, p.content_type, p.title, p.description, p.language, p.columns, p.hash,
     p.size, p.depth, p.first_seen_at, p.fetched_at, p.changed_at,
     ts_headline('simple', p.text, websearch_to_tsquery('simple', CAST(:words AS {json})),
-        'StartSel=**, StopSel=**, MaxWords=30, MinWords=12, MaxFragments=1')
+        'StartSel=' || chr(2) || ', StopSel=' || chr(3) || ', MaxWords=30, MinWords=12, MaxFragments=1')
 FROM (
     SELECT p.*, ts_rank(p.words, q.q) AS rank FROM {pages} AS p
     CROSS JOIN websearch_to_tsquery('simple', CAST(:words AS {json})) AS q(q)
@@ -105,7 +105,7 @@ ORDER BY p.rank DESC, p.id
 -- name: search_pages [sqlite]
 SELECT p.id, p.job_id, p.url, p.status, p.error, p.content_type, p.title, p.description, p.language, p.columns, p.hash,
     p.size, p.depth, p.first_seen_at, p.fetched_at, p.changed_at,
-    snippet({page_words}, 2, '**', '**', ' … ', 24)
+    snippet({page_words}, 2, char(2), char(3), ' … ', 24)
 FROM {page_words} JOIN {pages} AS p ON p.id = {page_words}.rowid
 WHERE {page_words} MATCH :words AND {part chosen_pages}
 ORDER BY bm25({page_words}, 8.0, 4.0, 1.0), p.id LIMIT :limit OFFSET :offset

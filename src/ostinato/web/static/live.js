@@ -80,7 +80,8 @@
   setInterval(() => {
     if (document.hidden) return;
     for (const time of document.querySelectorAll("time.ago")) {
-      time.textContent = distance((Date.parse(time.dateTime) + skew - Date.now()) / 1000);
+      const far = (Date.parse(time.dateTime) + skew - Date.now()) / 1000;
+      time.textContent = distance(time.classList.contains("soon") ? Math.max(far, 0) : far);
     }
   }, 1000);
 })();
