@@ -11,7 +11,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, Final
@@ -54,7 +54,10 @@ class Mapped:
 
     chunks: Iterator[list[Row]]
     offered: int
-    rejected: list[Rejection] = field(default_factory=list)
+    rejected: list[Rejection]
+    seen: int = 0  # records
+    following: Step | None = None  # the next page
+    files: ExitStack = field(default_factory=ExitStack)  # where large ones are
 
 
 class Run:
@@ -74,6 +77,8 @@ class Run:
         self._mapper = Mapper(self.source)
         self._credentials = Credentials(self.source.auth)
         self._trail = Trail()
+        self._more: list[tuple[str, str]] = []  # parameters that ask for what is new
+        self._coming: asyncio.Task[Page] | None = None  # the next page, on its way
         self._last: object = None  # the records of the page before, or their digest
         self._fingerprint = blake2b(encode(written).encode(), digest_size=8).hexdigest()
 
@@ -81,13 +86,16 @@ class Run:
         ctx, source = self.ctx, self.source
         try:
             await asyncio.to_thread(ctx.open_table, source.target)
-            more = await self._what_is_new()
+            self._more = await self._what_is_new()
         except (Invalid, StoreError) as error:
             raise failure(error, 1) from None
         step = self._first_step()
-        while step is not None and not self._enough(step):
-            step = await self._page(step, more)
-            self._tell()
+        try:
+            while step is not None and not self._enough(step, self.count.pages):
+                step = await self._page(step)
+                self._tell()
+        finally:
+            await self._look_no_further()
         if self.limited_by:
             ctx.log.warning(
                 f"There is more than {self.limited_by} allows: the rest was left", source=source.name
@@ -129,9 +137,9 @@ class Run:
             return [(asked.param, asked.start)] if asked.start else []
         return [(asked.param, less_overlap(greatest, asked.column, asked.overlap))]
 
-    def _enough(self, step: Step) -> bool:
+    def _enough(self, step: Step, pages: int) -> bool:
         limits = self.source.limits
-        if self.count.pages < limits.pages:
+        if pages < limits.pages:
             return bool(self.limited_by)
         self._at_limit("limits.maxPages", f"{limits.pages} pages", step)
         return True
@@ -146,30 +154,51 @@ class Run:
 
     # -- a page
 
-    async def _page(self, step: Step, more: list[tuple[str, str]]) -> Step | None:
-        source, count = self.source, self.count
+    async def _page(self, step: Step) -> Step | None:
+        """Take a page, and while it is stored ask for the next one: a run waits for the slower of the two only."""
+        page = await self._asked(step)
+        self.count.requests += page.requests
+        self.count.bytes += page.size
+        mapped = await asyncio.to_thread(self._mapped, page, step)
+        following = mapped.following
+        if following is not None and page.wait is None and self._may_look_ahead():
+            self._coming = asyncio.create_task(self._ask(following))
         try:
-            self._trail.go(step)
-        except DoesNotAdvance as error:
-            raise PermanentFailure(f"Page {step.number}: {error}") from None
-        page = await ask(
-            self.ctx.outgoing,
-            source,
-            step,
-            self._credentials,
-            more,
-            max(source.limits.bytes - count.bytes, 1),
-        )
-        count.requests += page.requests
-        count.bytes += page.size
-        try:
-            following = await asyncio.to_thread(self._keep, page, step)
+            await asyncio.to_thread(self._store, mapped, step)
         except LeaseLost:
+            await self._look_no_further()
             await asyncio.sleep(A_CANCEL)  # if somebody has asked us to stop, that is how this ends
             raise
         if following is not None and page.wait is not None:
             await self._leave_alone(page.wait)
         return following
+
+    async def _asked(self, step: Step) -> Page:
+        coming, self._coming = self._coming, None
+        return await (coming or self._ask(step))
+
+    async def _ask(self, step: Step) -> Page:
+        try:
+            self._trail.go(step)
+        except DoesNotAdvance as error:
+            raise PermanentFailure(f"Page {step.number}: {error}") from None
+        most = max(self.source.limits.bytes - self.count.bytes, 1)
+        return await ask(self.ctx.outgoing, self.source, step, self._credentials, self._more, most)
+
+    def _may_look_ahead(self) -> bool:
+        """Not where this page is the last one that the limits allow, nor when the run is to stop."""
+        return (
+            self.count.pages + 1 < self.source.limits.pages and not self.limited_by and not self.ctx.cancelled
+        )
+
+    async def _look_no_further(self) -> None:
+        coming, self._coming = self._coming, None
+        if coming is None:
+            return
+        coming.cancel()
+        await asyncio.wait([coming])
+        if not coming.cancelled() and coming.exception() is None:
+            coming.result().close()
 
     async def _leave_alone(self, wait: timedelta) -> None:
         """The API has said that nothing is left for now: a long wait is better spent in the queue."""
@@ -178,18 +207,18 @@ class Run:
             raise Defer(wait)
         await asyncio.sleep(wait.total_seconds())
 
-    def _keep(self, page: Page, step: Step) -> Step | None:
-        """Read, map and store a page; the next one. On a thread."""
+    def _mapped(self, page: Page, step: Step) -> Mapped:
+        """Read and map a page, and see which one is next. On a thread."""
         try:
             with ExitStack() as files:
                 records = read(page, self.source)
                 self._require_progress(records, step)
-                mapped = self._mapped(records, step, files)
-                following = next_step(self.source.paging, step, records.seen, page.url)
-                self._store(mapped, following, records.seen.records)
-            return following
-        except LeaseLost:
-            raise
+                mapped = self._rows(records, step, files)
+                mapped.seen = records.seen.records
+                mapped.following = next_step(self.source.paging, step, records.seen, page.url)
+                self._require_few_rejected(mapped)
+                mapped.files = files.pop_all()
+            return mapped
         except OstinatoError as error:
             raise failure(error, step.number) from None
         finally:
@@ -202,13 +231,12 @@ class Run:
             raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
         self._last = records.whole
 
-    def _mapped(self, records: Records, step: Step, files: ExitStack) -> Mapped:
-        if records.whole is not None:
-            rejected: list[Rejection] = []
-            given = self._cut(records.whole, step)
-            rows = self._mapper.rows(given, step.number, rejected)
-            return Mapped(iter([rows]), len(rows), rejected)
-        return self._spooled(records, step, files)
+    def _rows(self, records: Records, step: Step, files: ExitStack) -> Mapped:
+        if records.whole is None:
+            return self._spooled(records, step, files)
+        rejected: list[Rejection] = []
+        rows = self._mapper.rows(self._cut(records.whole, step), step.number, rejected)
+        return Mapped(iter([rows]), len(rows), rejected)
 
     def _spooled(self, records: Records, step: Step, files: ExitStack) -> Mapped:
         """The rows of a large page, in a file: its transaction is to be short, and memory flat."""
@@ -240,17 +268,30 @@ class Run:
         self._at_limit("limits.maxRecords", f"{self.source.limits.records} records", step)
         return records[: max(room, 0)]
 
-    def _store(self, mapped: Mapped, following: Step | None, seen: int) -> None:
-        count = self.count
-        crawled = count.items_crawled + (mapped.offered + len(mapped.rejected) if self.limited_by else seen)
-        rejected = count.rejected + len(mapped.rejected)
+    def _require_few_rejected(self, mapped: Mapped) -> None:
+        if self.limited_by:
+            mapped.seen = mapped.offered + len(mapped.rejected)
+        crawled, rejected = self.count.items_crawled + mapped.seen, self.count.rejected + len(mapped.rejected)
         self.rejections += mapped.rejected[: KEPT - len(self.rejections)]
         if rejected > self.source.limits.rejected * crawled:
             raise PermanentFailure(self._too_many(rejected, crawled))
-        after = Counters(**asdict(count))
-        after.pages, after.items_crawled, after.rejected = count.pages + 1, crawled, rejected
-        where = Checkpoint(following, self._fingerprint, self.ctx.attempt, asdict(after))
-        new = self.ctx.store_page(self.source.target, mapped.chunks, where.to_json())
+
+    def _store(self, mapped: Mapped, step: Step) -> None:
+        """Store a page together with where its run goes on. On a thread."""
+        after = replace(
+            self.count,
+            pages=self.count.pages + 1,
+            items_crawled=self.count.items_crawled + mapped.seen,
+            rejected=self.count.rejected + len(mapped.rejected),
+        )
+        where = Checkpoint(mapped.following, self._fingerprint, self.ctx.attempt, asdict(after))
+        try:
+            with mapped.files:
+                new = self.ctx.store_page(self.source.target, mapped.chunks, where.to_json())
+        except LeaseLost:
+            raise
+        except OstinatoError as error:
+            raise failure(error, step.number) from None
         after.items_indexed += new
         after.duplicates += mapped.offered - new
         self.count = after
