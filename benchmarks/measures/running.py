@@ -68,7 +68,11 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def environment(stage: Stage, marks: Path, variables: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OSTINATO_")}
+    own = (
+        "OSTINATO_",
+        "PYTHONDONTWRITEBYTECODE",
+    )  # peers are installed with their bytecode: ours has its own too
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     return {**kept, **stage.variables, **variables, "MARKS": str(marks), "PYTHONWARNINGS": "ignore"}
 
 

@@ -16,47 +16,55 @@ FIELDS = {"id": "integer", "at": "timestamp", "value": "number", "name": "text",
 
 def main() -> None:
     app = Ostinato("bench", allow_private_addresses=True)
+    app.source(a_source("warm", sys.argv[2], maxPages=1, onLimit="stop"))
+    app.source(a_source("records", sys.argv[2]))
     app.open(upgrade=True)
-    app.source(
-        {
-            "name": "records",
-            "url": sys.argv[2],
-            "table": "records",
-            "execution": {"timeout": 600},
-            "response": {
-                "dataPath": "items",
-                "fields": [
-                    {"source": name, "target": f"its_{name}", "type": kind} for name, kind in FIELDS.items()
-                ],
-                "unique": ["its_id"],
-            },
-            "pagination": {"type": "page", "hasMorePath": "more"},
-            "limits": {"maxBytes": "10GB", "maxRecords": 10_000_000, "maxPages": 10_000},
-        }
-    )
     print(json.dumps(asyncio.run(fetched(app))))
 
 
-async def fetched(app: Ostinato) -> dict[str, float]:
-    # What dlt imports is there before it is measured, too.
-    import ostinato.engine.engine
-    import ostinato.outgoing.network
-    import ostinato.tasks.fetch  # noqa: F401
-
-    growth, began, busy = Growth(), time.monotonic(), time.process_time()
-    async with app.running():
-        while True:
-            job = await asyncio.to_thread(app.jobs.get, "source:records")
-            if job.facts.completed + job.facts.failed:
-                break
-            await asyncio.sleep(0.02)
-    seconds, cpu = time.monotonic() - began, time.process_time() - busy
-    (run,) = app.executions.list(job=job.id, limit=1)
-    assert run.outcome == "completed", run.error
+def a_source(name: str, url: str, **limits: object) -> dict[str, object]:
     return {
-        "seconds": seconds, "records": float(run.items_indexed or 0), "growth_mb": growth.megabytes(),
-        "peak_mb": growth.peak(), "cpu": cpu,
-    }  # fmt: skip
+        "name": name,
+        "url": url,
+        "table": name,
+        "schedule": "manual",
+        "execution": {"timeout": 600},
+        "response": {
+            "dataPath": "items",
+            "fields": [
+                {"source": field, "target": f"its_{field}", "type": kind} for field, kind in FIELDS.items()
+            ],
+            "unique": ["its_id"],
+        },
+        "pagination": {"type": "page", "hasMorePath": "more"},
+        "limits": {"maxBytes": "10GB", "maxRecords": 10_000_000, "maxPages": 10_000, **limits},
+    }
+
+
+async def fetched(app: Ostinato) -> dict[str, float]:
+    async with app.running():
+        # One page first, as dlt does: what is imported, opened and planned once is not what is measured.
+        await completed(app, "source:warm")
+        growth, began, busy = Growth(), time.monotonic(), time.process_time()
+        records = await completed(app, "source:records")
+        seconds, cpu = time.monotonic() - began, time.process_time() - busy
+        return {
+            "seconds": seconds, "records": float(records), "growth_mb": growth.megabytes(),
+            "peak_mb": growth.peak(), "cpu": cpu,
+        }  # fmt: skip
+
+
+async def completed(app: Ostinato, key: str) -> int:
+    """Run a source: how many records it has stored."""
+    await asyncio.to_thread(app.jobs.run, key)
+    while True:
+        job = await asyncio.to_thread(app.jobs.get, key)
+        if job.facts.completed + job.facts.failed:
+            break
+        await asyncio.sleep(0.02)
+    (run,) = await asyncio.to_thread(lambda: app.executions.list(job=job.id, limit=1))
+    assert run.outcome == "completed", run.error
+    return run.items_indexed or 0
 
 
 if __name__ == "__main__":
