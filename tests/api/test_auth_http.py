@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from ostinato import Ostinato
 from ostinato.access.tokens import Tokens
 from ostinato.core.access import Role
-from ostinato.engine.engine import Measured
+from ostinato.engine.measured import Measured
 from ostinato.measures import RunTimes, StoreTimes, Totals
 from ostinato.telemetry import Counts
 from ostinato.wiring import build_api

@@ -494,6 +494,28 @@ def test_the_settings_of_a_connection(lite):
     assert stat.S_IMODE(os.stat(lite.name).st_mode) & 0o007 == 0
 
 
+def test_the_log_is_brought_back_into_the_file_beside_the_writers(lite):
+    for x in range(20):
+        add(lite, x)
+    with lite.write() as tx:
+        tx.run("add", id=uuid4(), x=1, note="under way")
+        assert lite.fold() > 20  # pages: a writer is not waited for
+    file = sqlite3.connect(f"file:{lite.file}?immutable=1", uri=True)  # without its log
+    assert file.execute("SELECT count(*) FROM ostinato_jobs").fetchone() == (20,)
+    file.close()
+    assert lite.fold() > 0
+    assert lite.fold() == 0, "nothing was written since"
+
+
+def test_a_commit_does_not_bring_the_log_back_unless_it_is_long(lite):
+    with lite.write() as tx:
+        tx.run("add_many", [(uuid4(), x, None, f"{x:03000}", 0.0, "{}") for x in range(1500)])
+    add(lite, 1)
+    file = sqlite3.connect(f"file:{lite.file}?immutable=1", uri=True)
+    assert file.execute("PRAGMA page_count").fetchone()[0] < 1000
+    file.close()
+
+
 def test_the_test_kit_does_without_fsync(sqlite_url):
     database = with_table(sqlite_url, durable=False)
     with database.write() as tx:

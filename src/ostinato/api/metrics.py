@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from ostinato.api.caller import Viewer
 from ostinato.core.errors import StoreError
-from ostinato.engine.engine import Measured
+from ostinato.engine.measured import Measured
 from ostinato.measures import Snapshot
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.metrics import Gauges

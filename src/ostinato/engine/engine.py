@@ -10,9 +10,8 @@ that claims and never settles.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, ParamSpec, Protocol, TypeVar
 
@@ -22,19 +21,20 @@ from ostinato.config import Settings
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Luck
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, Step
+from ostinato.engine.folding import keep_short
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.lease import MOST_BUGS, Renewing
+from ostinato.engine.measured import Measured
 from ostinato.engine.notifier import Notifier
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import NOTHING, Identity, Worker
 from ostinato.isolation.plan import Plan
-from ostinato.measures import RunTimes, StoreTimes, Totals
+from ostinato.measures import StoreTimes, Totals
 from ostinato.store.history import Keep
-from ostinato.store.statistics import Counters
 from ostinato.store.store import Store
 from ostinato.task import Registry
-from ostinato.telemetry import Counts, Telemetry
+from ostinato.telemetry import Telemetry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,21 +55,6 @@ MIB: Final = 1024 * 1024
 STORE_THREADS: Final = 10  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What this process has counted and measured."""
-
-    counts: Counts
-    run_times: RunTimes
-    store_times: StoreTimes
-    executions: Totals[tuple[str, str]]  # by task and result, of all processes
-
-    def take_in(self, counters: Mapping[str, Counters]) -> None:
-        """What the jobs have counted, by task."""
-        ended = ((task, each.ended.items()) for task, each in counters.items())
-        self.executions.sample({(task, result): count for task, items in ended for result, count in items})
 
 
 class Telling(Protocol):
@@ -173,7 +158,7 @@ class Engine:
         duties = [
             self._dispatch,
             self._work,
-            *([self._settle] if self._store.database.elsewhere else []),
+            self._settle if self._store.database.elsewhere else self._fold,
             self._watch,
             self._write_logs,
             self._sweep,
@@ -269,6 +254,9 @@ class Engine:
                 await asyncio.sleep(HOLD_BACK)
             await self._until_done(self.worker.flush)
             await self.worker.ended.wait()
+
+    async def _fold(self) -> None:
+        await keep_short(lambda: self._until_done(lambda: self.worker.in_store(self._store.database.fold)))
 
     async def _take_up_work(self) -> Step:
         if self.worker.lease.closed:

@@ -161,6 +161,10 @@ class Database(ABC):
     def listen(self, on_ring: Callable[[], None]) -> Listener:
         """Call `on_ring` from a thread whenever somebody rang, or may have; it must be quick and not raise."""
 
+    def fold(self) -> int:
+        """Do beside the writers what they would have to stop for; how many pages that were. None, on a server."""
+        return 0
+
     @abstractmethod
     def close(self) -> None:
         """Close what is idle; a transaction under way ends first. The next one would open it again."""

@@ -22,6 +22,7 @@ from ostinato.store.cells import to_bytes, to_micros
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, driver_connection
 from ostinato.store.dialect import Dialect, Kind, Statement, leading_ids
 from ostinato.store.turn import FILE_MODE, Turn
+from ostinato.store.wal import LONGEST_LOG, Folding, Watcher
 
 OLDEST: Final = (3, 38, 0)
 
@@ -30,6 +31,13 @@ AWAY: Final = frozenset(
     | {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT}
 )
 WIDE: Final = 5  # from so many columns on it is quicker to bind the rows of a batch one by one
+OF_WRITERS: Final = (
+    "journal_mode = WAL",
+    "foreign_keys = ON",
+    "journal_size_limit = 67108864",
+    f"wal_autocheckpoint = {LONGEST_LOG}",
+)
+OF_READERS: Final = ("query_only = ON",)  # they may still bring the log back into the file
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
@@ -179,6 +187,7 @@ class SqliteDatabase(Database):
         self._writer: sqlite3.Cursor | None = None
         self._known_to_be_ours = False
         self._readers: deque[sqlite3.Cursor] = deque()
+        self._folding = Folding(self)
 
     @contextmanager
     def write(self, deadline: float | None = None) -> Iterator[Tx]:
@@ -276,18 +285,10 @@ class SqliteDatabase(Database):
             raise translated(error, self.name) from error
         connection.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
         cursor = connection.cursor()
-        for pragma in self._pragmas() if writes else ["query_only = ON", "mmap_size = 0"]:
+        durably = f"synchronous = {'FULL' if self._durable else 'OFF'}"
+        for pragma in (durably, "mmap_size = 0", *(OF_WRITERS if writes else OF_READERS)):
             self.execute(cursor, f"PRAGMA {pragma}")
         return cursor
-
-    def _pragmas(self) -> list[str]:
-        return [
-            "journal_mode = WAL",
-            f"synchronous = {'FULL' if self._durable else 'OFF'}",
-            "foreign_keys = ON",
-            "mmap_size = 0",
-            "journal_size_limit = 67108864",
-        ]
 
     @contextmanager
     def borrow(self, connection: object) -> Iterator[Tx]:
@@ -338,7 +339,11 @@ class SqliteDatabase(Database):
     def listen(self, on_ring: Callable[[], None]) -> Listener:
         return FileListener(self.file, Watcher(self), on_ring)
 
+    def fold(self) -> int:
+        return self._folding.fold()
+
     def close(self) -> None:
+        self._folding.close()
         if self._writer is not None:
             with self._turn.held(self._deadline):
                 self._writer.connection.close()
@@ -349,22 +354,9 @@ class SqliteDatabase(Database):
 
     def start_over(self) -> None:
         self._turn.close()
-        self._inherited += [self._writer, *self._readers]  # closing them here could harm the parent
+        self._inherited += [
+            self._writer,
+            self._folding,
+            *self._readers,
+        ]  # closing them here could harm the parent
         self._begin_with_nothing()
-
-
-class Watcher:
-    """Sees whether somebody has committed; a number means something on one connection only."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._database = database
-        self._cursor: sqlite3.Cursor | None = None
-
-    def version(self) -> int:
-        if self._cursor is None:
-            self._cursor = self._database.reader()
-        return int(self._database.execute(self._cursor, "PRAGMA data_version")[0][0])
-
-    def close(self) -> None:
-        if self._cursor is not None:
-            self._cursor.connection.close()

@@ -1,0 +1,20 @@
+"""How often the log of SQLite is brought back into the file."""
+
+import pytest
+
+from ostinato.engine.folding import OFTEN, RARELY, WANTED, next_pause
+
+
+@pytest.mark.parametrize(
+    ("pause", "pages", "then"),
+    [
+        (RARELY, 0, RARELY),  # nobody writes
+        (RARELY, 10, RARELY),
+        (RARELY, 2 * WANTED, RARELY / 2),
+        (1.0, WANTED, 1.0),  # as it should be
+        (1.0, WANTED // 2, 2.0),  # calmer again
+        (RARELY, 1000 * WANTED, OFTEN),
+    ],
+)
+def test_the_more_is_written_the_sooner_again(pause, pages, then):
+    assert next_pause(pause, pages) == then
