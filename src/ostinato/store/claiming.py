@@ -95,6 +95,10 @@ class Claiming(Duty):
             taken += self._start(tx, search, search.limit - len(taken))
             if len(taken) == search.limit:
                 return taken, parked, None
+            if (
+                taken and self._database.elsewhere
+            ):  # they start a round trip earlier; the next claim looks further
+                return taken, parked, search.now
             next_at, set_apart = self._outlook(tx, search)
             if set_apart and self._unpark(tx, search):
                 continue
