@@ -144,8 +144,8 @@ def test_words_are_found_the_best_page_first_and_forgotten_with_the_change(world
     assert paths("harbours", host="example.com") == []
     assert paths("harbours", job_id=crawl.job_id) == ["/b", "/a"]
     snippet = pages.search(PageFilter("harbours"), 10, 0)[0][0].snippet
-    assert snippet == f"Ships, {FOUND}harbours{FOUND_ENDS} and the sea"
-    assert starred(snippet) == "Ships, **harbours** and the sea"
+    assert f"Ships, {FOUND}harbours{FOUND_ENDS}" in snippet
+    assert "Ships, **harbours**" in starred(snippet)
     crawls.turn(crawl, a_turn([a_page("/b", title="Hills", text="Hills only")]), world.now)
     assert paths("harbours") == ["/a"]
     assert paths("hills") == ["/b"]
