@@ -8,6 +8,7 @@ import signal
 import threading
 
 import psutil
+import pytest
 
 from ostinato.core.outcome import Completed, Lost
 from ostinato.isolation.plan import CUT
@@ -69,6 +70,17 @@ async def test_when_the_supervisor_dies_its_runs_are_lost_and_the_next_has_a_new
     assert not alive(pid)
     assert (await bench.run(work.nothing)).outcome == Completed()
     assert bench.pool.supervisor_pid not in (None, supervisor)
+
+
+@pytest.mark.parametrize("who", ["supervisor", "guardian"])
+async def test_whoever_is_killed_the_other_one_ends_also_what_has_left_its_group(bench: Bench, who: str):
+    running = bench.start(work.forks, path=bench.at, how=["session", "orphan"])
+    pids = [await bench.reached(), await bench.reached("grandchild")]
+    supervisor = bench.pool.supervisor_pid
+    os.kill(supervisor if who == "supervisor" else psutil.Process(supervisor).ppid(), signal.SIGKILL)
+    assert (await bench.end(running)).outcome == Lost("the supervisor of its process died")
+    assert [pid for pid in (*pids, supervisor) if alive(pid)] == []
+    assert (await bench.run(work.nothing)).outcome == Completed()
 
 
 async def test_a_flood_of_output_is_cut_and_fills_no_memory(bench: Bench):

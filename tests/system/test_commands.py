@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -287,18 +286,16 @@ def test_a_worker_that_is_killed_takes_it_along(fresh):
     eventually(lambda: alive(pids) == [], GONE_WITHIN)
 
 
-def test_a_supervisor_that_is_killed_takes_the_program_along(fresh):
+@pytest.mark.parametrize("who", ["the supervisor", "its guardian"])
+def test_a_supervisor_that_is_killed_takes_the_program_along(fresh, who):
     worker = fresh.start_one(**WORKER)
     _, pids = fresh.hold(how="stubborn")
-    supervisors = [
+    (guardian,) = (
         each for each in psutil.Process(worker.pid).children() if "supervisor" in " ".join(each.cmdline())
-    ]
-    os.kill(supervisors[0].pid, signal.SIGKILL)
-    try:
-        eventually(lambda: alive(pids[:1]) == [], GONE_WITHIN)
-    finally:  # a grandchild in a session of its own is nobody's then: there is no one left to find it
-        for pid in alive(pids):
-            os.kill(pid, signal.SIGKILL)
+    )
+    (supervisor,) = guardian.children()
+    (supervisor if who == "the supervisor" else guardian).kill()
+    eventually(lambda: alive(pids) == [], GONE_WITHIN)
 
 
 # -- disabled means refused

@@ -1,7 +1,7 @@
 """The worker's side: a supervisor, started when it is first needed, and the runs that are with it.
 
-All of it belongs to the worker's loop. When the supervisor dies its children die too; their groups are killed once more
-from here, and then the runs are lost. The next run gets a new supervisor.
+All of it belongs to the worker's loop. When the supervisor dies its children die too, and its guardian ends what they
+had started; their groups are killed once more from here, and then the runs are lost. The next run gets a new one.
 """
 
 import asyncio
@@ -58,7 +58,8 @@ class Pool:
         self.plan = plan
         self._modules, self._sink = modules, sink
         self._wire: Wire | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None  # the guardian
+        self._supervisor: int | None = None
         self._runs = dict[int, Given]()
         self._children = set[int]()
         self._last = 0
@@ -66,7 +67,8 @@ class Pool:
 
     @property
     def supervisor_pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
+        """Once it has said so; None while there is none."""
+        return self._supervisor
 
     @property
     def running(self) -> int:
@@ -170,6 +172,8 @@ class Pool:
                 given.listener.crawled(text)
             case "out" | "log":
                 self._write_down(frame, given)
+            case "up":
+                self._supervisor = head["pid"]
             case "born":
                 self._children.add(head["pid"])
             case "gone":
@@ -192,7 +196,7 @@ class Pool:
 
     def _hang_up(self) -> None:
         wire, process = self._wire, self._process
-        self._wire = self._process = None
+        self._wire = self._process = self._supervisor = None
         if wire is not None:
             loop = asyncio.get_running_loop()
             loop.remove_reader(wire)
@@ -205,19 +209,27 @@ class Pool:
 
     def _lost(self) -> None:
         log.warning("The supervisor of processes died: runs=%d", len(self._runs))
+        guardian = self._process
         self._hang_up()
         lost, children = list(self._runs.values()), set(self._children)
         self._runs.clear()
         self._children.clear()
-        self._tell_when_gone(lost, children, asyncio.get_running_loop().time() + LONGEST_LOOK)
+        self._tell_when_gone(lost, guardian, children, asyncio.get_running_loop().time() + LONGEST_LOOK)
 
-    def _tell_when_gone(self, lost: Sequence[Given], groups: set[int], until: float) -> None:
+    def _tell_when_gone(
+        self,
+        lost: Sequence[Given],
+        guardian: "subprocess.Popen[bytes] | None",
+        groups: set[int],
+        until: float,
+    ) -> None:
+        """The guardian ends when it has ended all that was left of them."""
         for group in groups:
             system.kill(group)
         loop = asyncio.get_running_loop()
         left = {group for group in groups if system.group_lives(group)}
-        if left and loop.time() < until:
-            loop.call_later(LOOK_EVERY, self._tell_when_gone, lost, left, until)
+        if (left or (guardian is not None and guardian.poll() is None)) and loop.time() < until:
+            loop.call_later(LOOK_EVERY, self._tell_when_gone, lost, guardian, left, until)
             return
         for each in lost:
             each.listener.ended(Report(SUPERVISOR_LOST))

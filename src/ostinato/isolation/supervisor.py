@@ -2,7 +2,8 @@
 
     python -m ostinato.isolation.supervisor FD PLAN
 
-FD is a socket to the worker; when that breaks, everything here is killed. It has one thread and no code of users, so
+FD is a socket to the worker; when that breaks, everything here is killed. Above it stands a guardian, for when it is
+killed itself. It has one thread and no code of users, so
 that it may fork. A run is reported as ended when its result is there and nothing that it started goes on, or when its
 child and all its descendants are known to be gone.
 """
@@ -21,6 +22,7 @@ from typing import Final
 from ostinato.isolation import system
 from ostinato.isolation.family import Family, Run, State, fork, how_it_ended
 from ostinato.isolation.frames import Frame, Head, Wire
+from ostinato.isolation.guardian import end_all, stand_guard
 from ostinato.isolation.plan import Plan
 from ostinato.isolation.switchboard import Switchboard
 
@@ -29,7 +31,6 @@ ORPHANS_EVERY: Final = 0.01
 IDLE_FOR: Final = 60.0  # so long a child beyond the first may have nothing to do
 PREPARES_FOR: Final = 60.0  # so long an import may take
 LEAVES_FOR: Final = 5.0
-LAST_EFFORT: Final = 10.0
 MOST_UNSENT: Final = 1024 * 1024  # bytes for the worker, above which output is left in the pipes
 
 
@@ -52,7 +53,7 @@ class Supervisor:
         """Until the worker is gone."""
         while not self._worker.closed:
             self.step()
-        self._end_all()
+        end_all(self._families)  # nothing that it started may go on
 
     def step(self) -> None:
         wait = ORPHANS_EVERY if self._ending else max(self._look_at - time.monotonic(), 0)
@@ -292,19 +293,6 @@ class Supervisor:
         if self._waiting:
             self._tell({"ev": "ended", "run": self._waiting.popleft().id} | how)
 
-    def _end_all(self) -> None:
-        """The worker is gone: nothing that it started may go on."""
-        until = time.monotonic() + LAST_EFFORT
-        while time.monotonic() < until:
-            for pid in [*system.descendants(os.getpid()), *self._families]:
-                system.kill(pid)
-            try:
-                while os.wait4(-1, os.WNOHANG)[0]:
-                    pass
-            except ChildProcessError:
-                return
-            time.sleep(ORPHANS_EVERY)
-
     # -- deadlines and limits
 
     def _look_by(self, at: float) -> None:
@@ -370,27 +358,29 @@ class Supervisor:
             self._board.listen(pipe, partial(self._on_output, family, pipe))
 
 
-def _notice_the_end_of_the_worker(wire: Wire) -> None:
-    """Also when somebody whom it has forked keeps its end of the socket open."""
-    parent = os.getppid()
+def _notice_the_end_of(parent: int, wire: Wire) -> None:
+    """Also when somebody keeps the worker's end of the socket open."""
 
     def on_signal(*_: object) -> None:
         wire.closed = wire.closed or os.getppid() != parent
 
     signal.signal(signal.SIGHUP, on_signal)
     system.tell_when_parent_ends(signal.SIGHUP)
+    on_signal()  # it may have come too early
 
 
 def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # the worker decides
         signal.signal(number, signal.SIG_IGN)
-    worker = socket.socket(fileno=int(sys.argv[1]))
+    gc.collect()
+    gc.freeze()  # guardian and children share these pages as long as nobody writes to them
+    connection = int(sys.argv[1])
+    parent = stand_guard(connection) if system.HAS_PROC else os.getppid()
     plan = Plan.from_json(sys.argv[2])
     system.adopt_orphans()
-    wire = Wire(worker)
-    _notice_the_end_of_the_worker(wire)
-    gc.collect()
-    gc.freeze()  # children share these pages as long as nobody writes to them
+    wire = Wire(socket.socket(fileno=connection))
+    _notice_the_end_of(parent, wire)
+    wire.send({"ev": "up", "pid": os.getpid()})
     Supervisor(wire, plan).run()
 
 
