@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
+from functools import partial
 from queue import SimpleQueue
 
 import pytest
@@ -65,6 +66,37 @@ def test_no_more_run_at_once_than_there_are_threads(threads):
     assert held[2].begun.wait(SOON)
     held[1].let_go.set()
     held[2].let_go.set()
+
+
+def test_calls_that_wait_are_all_under_way_at_once():
+    threads = Threads(40, "test")
+    held = [Held(threads) for _ in range(40)]
+    assert all(each.begun.wait(SOON) for each in held)
+    for each in held:
+        each.let_go.set()
+    threads.stop()
+    assert gone(names())
+
+
+def test_short_calls_pass_those_that_wait(threads):
+    held, done = Held(threads), SimpleQueue[int]()
+    for number in range(1000):
+        threads.submit(partial(done.put, number))
+    assert [done.get(timeout=SOON) for _ in range(1000)] == list(range(1000))
+    held.let_go.set()
+
+
+def test_whoever_goes_passes_on_what_it_was_called_for(threads):
+    for _ in range(200):  # each time the same race: called, and one too many
+        threads.resize(2)
+        held = [Held(threads), Held(threads)]
+        assert all(each.begun.wait(SOON) for each in held)
+        for each in held:
+            each.let_go.set()
+        threads.resize(1)
+        done = threading.Event()
+        threads.submit(done.set)
+        assert done.wait(SOON)
 
 
 def test_a_call_has_a_copy_of_its_callers_context(threads):

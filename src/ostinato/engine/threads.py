@@ -4,10 +4,11 @@ Not a ThreadPoolExecutor: that makes a Future and a lock for each call (18 µs a
 and waits for its threads when the process ends, which a task that hangs would then prevent.
 """
 
+from _thread import LockType
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextvars import Context, copy_context
-from queue import SimpleQueue
 from threading import Lock, Thread
 from time import perf_counter
 from typing import ParamSpec, TypeVar
@@ -18,52 +19,95 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Call = Callable[[], None]
+Bell = LockType  # held by a thread that sleeps: released, it wakes
 
 
 class Threads:
-    """Runs calls on at most `size` daemon threads."""
+    """Runs calls on at most `size` daemon threads.
+
+    Not one thread is woken for each call, but one when there is something to do, who wakes the next before it begins if
+    there is more. So short calls are done by a few threads, one after the other, while calls that wait are all under
+    way at once. (With one woken for each, 500 threads fought for the interpreter over what one could do.)
+    """
 
     def __init__(self, size: int, name: str = "ostinato") -> None:
         self._name = name
         self._size = size
-        self._calls: SimpleQueue[tuple[Context, Call] | None] = SimpleQueue()  # None: one thread may go
         self._lock = Lock()
+        self._calls: deque[tuple[Context, Call]] = deque()
+        self._idle: list[Bell] = []  # who went to sleep last is woken first
         self._threads = 0
-        self._unfinished = 0
         self._started = 0
+        self._waking = False  # one is on its way: it will look for calls, and wake the next
 
     def submit(self, call: Call) -> None:
         """Run `call` on a thread, in a copy of the caller's contextvars. It must not raise."""
         with self._lock:
-            self._unfinished += 1
-            short = self._threads < min(self._unfinished, self._size)
-            if short:
-                self._threads += 1
-                self._started += 1
-        self._calls.put((copy_context(), call))
-        if short:
-            Thread(target=self._work, name=f"{self._name}-{self._started}", daemon=True).start()
+            self._calls.append((copy_context(), call))
+            start = self._wake_one()
+        if start:
+            self._start()
 
     def resize(self, size: int) -> None:
         """Allow more threads, or let the surplus go as they become free."""
         with self._lock:
             self._size = size
-            surplus = max(self._threads - size, 0)
-            self._threads -= surplus
-        for _ in range(surplus):
-            self._calls.put(None)
+            for bell in self._idle[size:]:
+                bell.release()
+            del self._idle[size:]
 
     def stop(self) -> None:
         """Let all threads go once they have done what was submitted; waits for none."""
         self.resize(0)
 
+    def _wake_one(self) -> bool:
+        """With the lock: call somebody to what there is to do, unless somebody comes already. True: start a thread."""
+        if self._waking or not self._calls:
+            return False
+        if self._idle:
+            self._waking = True
+            self._idle.pop().release()
+            return False
+        if self._threads >= self._size:
+            return False
+        self._waking = True
+        self._threads += 1
+        self._started += 1
+        return True
+
+    def _start(self) -> None:
+        try:
+            Thread(target=self._work, name=f"{self._name}-{self._started}", daemon=True).start()
+        except RuntimeError:  # the system allows no more
+            with self._lock:
+                self._waking = False
+                self._threads -= 1
+                if not self._threads:
+                    raise
+
     def _work(self) -> None:
-        while (item := self._calls.get()) is not None:
+        bell, called = Lock(), True
+        bell.acquire()
+        while True:
+            with self._lock:
+                if called:
+                    self._waking = called = False
+                if self._threads > self._size and (self._size or not self._calls):
+                    self._threads -= 1
+                    self._wake_one()  # to what it was called for, perhaps
+                    return
+                item = self._calls.popleft() if self._calls else None
+                start = item is not None and self._wake_one()
+                if item is None:
+                    self._idle.append(bell)
+            if start:
+                self._start()
+            if item is None:
+                called = bell.acquire()
+                continue
             context, call = item
             context.run(call)
             del item, context, call  # an idle thread must not keep a run's values alive
-            with self._lock:
-                self._unfinished -= 1
 
 
 class StoreThreads(Executor):
