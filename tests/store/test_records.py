@@ -1,6 +1,7 @@
 """The tables of sources: made, filled page by page under the fence of a run, looked at, emptied."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -108,6 +109,21 @@ def test_a_page_that_cannot_be_stored_leaves_nothing_behind(records, hold):
     with pytest.raises(StoreError):
         records.insert(TARGET, chunks(), hold, NOW)
     assert records.newest(TARGET, 10) == []
+
+
+def test_a_record_that_comes_twice_is_there_once(records, hold):
+    records.prepare(TARGET)
+    assert records.insert(TARGET, [[a_row(1), a_row(1)], [a_row(1), a_row(2)]], hold, NOW) == 2
+    assert store_rows(records, hold, 2, 3, 3) == 1
+
+
+def test_what_several_store_at_the_same_moment_is_there_once(records, hold):
+    records.prepare(TARGET)
+    for first in range(0, 2000, 200):
+        page = range(first, first + 200)
+        new = together(*[partial(store_rows, records, hold, *page)] * 4)
+        assert sum(new) == 200
+    assert len(records.newest(TARGET, 3000)) == 2000
 
 
 def test_columns_are_added_to_our_own_table(records, hold):

@@ -7,8 +7,6 @@ by whatever unique constraints it has.
 
 Where a table is in another database one transaction is impossible: there the fence is checked before and after, and
 a page that is stored twice is the same rows.
-
-Statements are made here because their names are the users'; each name was checked (`core/tables.py`) and is quoted.
 """
 
 import json
@@ -26,7 +24,6 @@ from ostinato.config import Secret
 from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
 from ostinato.core.tables import (
     CREATED_AT,
-    HASH,
     ID,
     SOURCE_NAME,
     Cell,
@@ -39,54 +36,14 @@ from ostinato.core.tables import (
     check_table_name,
     missing_columns,
 )
-from ostinato.store.database import Database, Tx, open_database
-from ostinato.store.dialect import Dialect, Kind, Statement
+from ostinato.store.database import Database, Duplicate, Tx, open_database
+from ostinato.store.dialect import Kind, Statement
+from ostinato.store.filling import TYPES, Found, Insertion, Place, creation, insertion, quoted
 
 QUERIES: Final = Path(__file__).parent / "queries" / "records.sql"
 REMEMBERED: Final = 500  # tables whose statement is kept
 OTHERS: Final = 20  # other databases that are kept open
 CONNECTIONS: Final = 5  # to each of them
-TYPES: Final = {
-    Kind.POSTGRES: {
-        ColumnType.TEXT: "text", ColumnType.INTEGER: "bigint", ColumnType.NUMBER: "double precision",
-        ColumnType.BOOLEAN: "boolean", ColumnType.TIMESTAMP: "timestamptz", ColumnType.DATE: "date",
-        ColumnType.JSON: "jsonb",
-    },
-    Kind.SQLITE: {
-        ColumnType.TEXT: "TEXT", ColumnType.INTEGER: "INTEGER", ColumnType.NUMBER: "REAL",
-        ColumnType.BOOLEAN: "INTEGER", ColumnType.TIMESTAMP: "TEXT", ColumnType.DATE: "TEXT", ColumnType.JSON: "TEXT",
-    },
-}  # fmt: skip
-SENT_AS: Final = {ColumnType.INTEGER: "bigint", ColumnType.NUMBER: "double", ColumnType.BOOLEAN: "bigint"}
-A_TEXT: Final = "S"  # PostgreSQL's category of types that hold text
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A column that a table has."""
-
-    name: str
-    type: str = ""
-    category: str = ""
-    has_default: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A table by its quoted name, and what it has."""
-
-    name: str
-    columns: tuple[Found, ...]
-
-    @property
-    def ours(self) -> bool:
-        return any(column.name == HASH for column in self.columns)
-
-    def has(self, name: str) -> bool:
-        return self.find(name) is not None
-
-    def find(self, name: str) -> Found | None:
-        return next((each for each in self.columns if each.name.lower() == name.lower()), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +61,7 @@ class Records:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._others: OrderedDict[str, Database] = OrderedDict()
-        self._inserts: OrderedDict[Target, tuple[Statement, bool]] = OrderedDict()
+        self._inserts: OrderedDict[Target, Insertion] = OrderedDict()
         self._lock = threading.Lock()
 
     # -- what is there
@@ -167,7 +124,7 @@ class Records:
             state = _state(target, place)
             kinds = TYPES[self._of(target).dialect.kind]
             if not state.exists:
-                tx.run(self._statement(target, _create(place.name, target, self._of(target).dialect)))
+                tx.run(self._statement(target, creation(place.name, target, self._of(target).dialect)))
             for column in state.to_add:
                 add = f"ALTER TABLE {place.name} ADD COLUMN {quoted(column.name)} {kinds[column.type]}"
                 tx.run(self._statement(target, add))
@@ -177,24 +134,30 @@ class Records:
         return state
 
     def insert(self, target: Target, chunks: Iterable[Sequence[Row]], hold: Hold, now: datetime) -> int:
-        """Store a page: how many of its rows were new. LeaseLost if its run may write no more."""
+        """Store a page: how many of its rows were new. LeaseLost if its run may write no more.
+
+        `chunks` may be gone through twice.
+        """
+        try:
+            return self._insert(target, chunks, hold, now, quickly=True)
+        except Duplicate:  # somebody else has just stored one of them
+            return self._insert(target, chunks, hold, now, quickly=False)
+
+    def _insert(
+        self, target: Target, chunks: Iterable[Sequence[Row]], hold: Hold, now: datetime, quickly: bool
+    ) -> int:
         if not target.database:
             with self._database.write() as tx:
-                count = self._insert(tx, target, chunks, now)
-                saved = tx.run(
-                    "save_page", id=hold.execution_id, fence=hold.fence, checkpoint=hold.checkpoint
-                )
-                if saved != 1:
-                    raise _lost()
+                count = self._fill(tx, target, chunks, now, quickly)
+                _save(tx, hold)
             return count
         with self._database.read() as tx:
             if tx.row("may_write", id=hold.execution_id, fence=hold.fence) is None:
                 raise _lost()
         with self._of(target).write() as tx:
-            count = self._insert(tx, target, chunks, now)
+            count = self._fill(tx, target, chunks, now, quickly)
         with self._database.write() as tx:
-            if tx.run("save_page", id=hold.execution_id, fence=hold.fence, checkpoint=hold.checkpoint) != 1:
-                raise _lost()
+            _save(tx, hold)
         return count
 
     def delete_rows(self, target: Target) -> int:
@@ -213,21 +176,23 @@ class Records:
 
     # -- within
 
-    def _insert(self, tx: Tx, target: Target, chunks: Iterable[Sequence[Row]], now: datetime) -> int:
-        known = self._inserts.get(target)
-        if known is None:
+    def _fill(
+        self, tx: Tx, target: Target, chunks: Iterable[Sequence[Row]], now: datetime, quickly: bool
+    ) -> int:
+        into = self._inserts.get(target)
+        if into is None:
             raise StoreError(f"The table {target.table} was not prepared.")
-        statement, hashed = known
-        created = {"created": _instant(now)} if "created" in statement.parameters else {}
+        created = {"created": _instant(now)} if "created" in into.safe.parameters else {}
         count = 0
         for chunk in chunks:
-            batch = chunk if hashed else [row[:-1] for row in chunk]
+            batch = chunk if into.hashed else [row[:-1] for row in chunk]
+            alone = quickly and len({row[-1] for row in chunk}) == len(chunk)
             if batch:
-                count += tx.run(statement, batch, source=target.source, **created)
+                count += tx.run(into.quick if alone else into.safe, batch, source=target.source, **created)
         return count
 
     def _remember(self, target: Target, place: Place) -> None:
-        made = _insertion(target, place, self._of(target).dialect), place.ours
+        made = insertion(target, place, self._of(target).dialect)
         with self._lock:
             self._inserts[target] = made
             self._inserts.move_to_end(target)
@@ -281,11 +246,6 @@ class Records:
             return database
 
 
-def quoted(name: str) -> str:
-    """A checked name, as it stands in a statement."""
-    return f'"{name}"'
-
-
 def _state(target: Target, place: Place) -> TableState:
     if not place.columns:
         check_new_table(target)
@@ -294,76 +254,17 @@ def _state(target: Target, place: Place) -> TableState:
     return TableState(exists=True, ours=place.ours, to_add=to_add)
 
 
-def _create(name: str, target: Target, dialect: Dialect) -> str:
-    kinds = TYPES[dialect.kind]
-    by_itself = dialect.kind is Kind.POSTGRES
-    columns = [
-        f"{ID} bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"
-        if by_itself
-        else f"{ID} INTEGER PRIMARY KEY",
-        f"{SOURCE_NAME} {kinds[ColumnType.TEXT]} NOT NULL",
-        f"{CREATED_AT} {kinds[ColumnType.TIMESTAMP]} NOT NULL",
-        *(f"{quoted(column.name)} {kinds[column.type]}" for column in target.columns),
-        f"{HASH} {dialect.type_of('bytes')} NOT NULL UNIQUE",
-    ]
-    return f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(columns)})"
-
-
-def _insertion(target: Target, place: Place, dialect: Dialect) -> Statement:
-    """What inserts a batch of rows: the mapped columns as c0, c1 …, and the hash where the table has one."""
-    postgres = dialect.kind is Kind.POSTGRES
-    names = [quoted(SOURCE_NAME)]
-    values = ["CAST(:source AS text)" if postgres else ":source"]
-    sent = []
-    for number, column in enumerate(target.columns):
-        found = place.find(column.name)
-        assert found is not None
-        names.append(quoted(found.name))
-        values.append(_cast(f"u.c{number}", column.type, found) if postgres else f"u.c{number}")
-        sent.append(f"c{number} {SENT_AS.get(column.type, 'text')}")
-    if place.ours:
-        names.append(HASH)
-        values.append("u.hash")
-        sent.append("hash bytes")
-    if _sets_created_at(target, place):
-        names.append(CREATED_AT)
-        values.append("CAST(:created AS timestamptz)" if postgres else ":created")
-    sql = (
-        f"INSERT INTO {place.name} ({', '.join(names)}) SELECT {', '.join(values)} "
-        f"FROM {{rows: {', '.join(sent)}}} WHERE true ON CONFLICT DO NOTHING"
-    )
-    return dialect.statement(sql, "insert_records")
-
-
-def _cast(cell: str, kind: ColumnType, found: Found) -> str:
-    """A cell as the type of its column. Text goes into a column of text as it is: a cast would cut it."""
-    if found.category == A_TEXT:
-        return cell if kind not in SENT_AS else f"{cell}::text"
-    meant = {
-        ColumnType.BOOLEAN: f"{cell}::int::boolean",
-        ColumnType.TIMESTAMP: f"{cell}::timestamptz",
-        ColumnType.DATE: f"{cell}::date",
-        ColumnType.JSON: f"{cell}::jsonb",
-    }.get(kind, cell)
-    return f"{meant}::{found.type}"
-
-
-def _sets_created_at(target: Target, place: Place) -> bool:
-    found = place.find(CREATED_AT)
-    mapped = any(column.name.lower() == CREATED_AT for column in target.columns)
-    if found is None or mapped:
-        return False
-    return place.ours or (
-        not found.has_default and found.type.lower().startswith(("timestamp", "text", "datetime"))
-    )
-
-
 def _instant(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _shown(cell: Any) -> Any:
     return cell.hex() if isinstance(cell, bytes) else cell
+
+
+def _save(tx: Tx, hold: Hold) -> None:
+    if tx.run("save_page", id=hold.execution_id, fence=hold.fence, checkpoint=hold.checkpoint) != 1:
+        raise _lost()
 
 
 def _lost() -> LeaseLost:

@@ -9,12 +9,12 @@ up) goes on where it was, because starting over would never end.
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from hashlib import blake2b
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from ostinato.core.errors import Invalid, LeaseLost, OstinatoError, StoreError
 from ostinato.core.payload import encode
@@ -52,12 +52,24 @@ class Counters:
 class Mapped:
     """The rows of a page, before they are stored."""
 
-    chunks: Iterator[list[Row]]
+    chunks: Iterable[list[Row]]  # to be gone through as often as one likes
     offered: int
     rejected: list[Rejection]
     seen: int = 0  # records
     following: Step | None = None  # the next page
     files: ExitStack = field(default_factory=ExitStack)  # where large ones are
+
+
+class Spooled:
+    """Rows in a file, a chunk on each line."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        self._file.seek(0)
+        for line in self._file:
+            yield [(*cells, bytes.fromhex(of)) for *cells, of in json.loads(line)]
 
 
 class Run:
@@ -236,7 +248,7 @@ class Run:
             return self._spooled(records, step, files)
         rejected: list[Rejection] = []
         rows = self._mapper.rows(self._cut(records.whole, step), step.number, rejected)
-        return Mapped(iter([rows]), len(rows), rejected)
+        return Mapped([rows], len(rows), rejected)
 
     def _spooled(self, records: Records, step: Step, files: ExitStack) -> Mapped:
         """The rows of a large page, in a file: its transaction is to be short, and memory flat."""
@@ -257,9 +269,7 @@ class Run:
         if seen and self._last == digest.digest():
             raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
         self._last = digest.digest()
-        spool.seek(0)
-        chunks = ([(*cells, bytes.fromhex(of)) for *cells, of in json.loads(line)] for line in spool)
-        return Mapped(chunks, offered, rejected)
+        return Mapped(Spooled(spool), offered, rejected)
 
     def _cut(self, records: list[Any], step: Step, seen: int = 0) -> list[Any]:
         room = self.source.limits.records - self.count.items_crawled - seen
