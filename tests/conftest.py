@@ -1,7 +1,8 @@
-"""What every test may ask for: a fresh, empty database, of either kind.
+"""What every test may ask for: a fresh database of either kind, with the schema and without rows.
 
-`database_url` runs a test on both; `sqlite_url` and `postgres_url` on one. PostgreSQL starts when the first
-test asks for it: one server for the whole run, one database per worker of pytest-xdist.
+`database_url` runs a test on both; `sqlite_url` and `postgres_url` on one; `empty_…` has not even the schema.
+PostgreSQL starts when the first test asks for it: one server for the whole run, one database per worker of
+pytest-xdist.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
+from tests.schemas import PostgresSchema, SqliteSchema
 from tests.servers import PostgresServer, new_folder, shared_server
 from tests.valkey import Valkey
 
@@ -22,6 +24,7 @@ settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
 
 TESTS = Path(__file__).parent
+DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 FOLDER = pytest.StashKey[Path]()
 OWNED = pytest.StashKey[PostgresServer]()
 
@@ -51,7 +54,7 @@ def pytest_configure_node(node) -> None:
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"postgres_url", "private_postgres"} & set(getattr(item, "fixturenames", ())):
+        if {"postgres_schema", "private_postgres"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.postgres)
         if item.path.is_relative_to(TESTS / "system"):
             item.add_marker(pytest.mark.system)
@@ -80,28 +83,55 @@ def postgres_database(request: pytest.FixtureRequest) -> str:
     return server.url(name)
 
 
-@pytest.fixture
-def postgres_url(postgres_database: str) -> str:
-    """An empty PostgreSQL database."""
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
-        connection.execute(  # what an earlier test left open would hold locks
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        connection.execute("DROP SCHEMA IF EXISTS ostinato CASCADE")
-    return postgres_database
+@pytest.fixture(scope="session")
+def postgres_schema(postgres_database: str) -> Iterator[PostgresSchema]:
+    schema = PostgresSchema(postgres_database)
+    yield schema
+    schema.close()
+
+
+@pytest.fixture(scope="session")
+def sqlite_schema(tmp_path_factory: pytest.TempPathFactory) -> SqliteSchema:
+    return SqliteSchema(tmp_path_factory.mktemp("schema"))
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def postgres_url(postgres_schema: PostgresSchema) -> str:
+    """A PostgreSQL database with the schema and without rows."""
+    postgres_schema.without_rows()
+    return postgres_schema.url
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path, sqlite_schema: SqliteSchema) -> str:
+    """A SQLite database with the schema and without rows."""
+    sqlite_schema.copy_to(tmp_path / "ostinato.db")
+    return f"sqlite:///{tmp_path}/ostinato.db"
+
+
+@pytest.fixture(params=DATABASES)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The same test on both databases."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_schema: PostgresSchema) -> str:
+    """A PostgreSQL database that has no schema yet."""
+    postgres_schema.remove()
+    return postgres_schema.url
+
+
+@pytest.fixture
+def empty_sqlite_url(tmp_path: Path) -> str:
     """A SQLite database that does not exist yet."""
     return f"sqlite:///{tmp_path}/ostinato.db"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database_url(request: pytest.FixtureRequest) -> str:
-    """The same test on both databases."""
-    return request.getfixturevalue(f"{request.param}_url")
+@pytest.fixture(params=DATABASES)
+def empty_database_url(request: pytest.FixtureRequest) -> str:
+    """The same test on both databases, before anybody migrated them."""
+    return request.getfixturevalue(f"empty_{request.param}_url")
 
 
 @pytest.fixture

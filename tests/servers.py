@@ -102,7 +102,7 @@ class PostgresServer:
         self._control("start", "-l", str(self.folder / "log"), "-o", f"-N 300 {options}")
 
     def _initialise(self) -> None:
-        if _unprivileged() and not _reachable(_binaries(_packages())):
+        if _unprivileged() and not _reachable(binaries()):
             _copy_wheel(self._copy)
         self._run(
             "initdb",
@@ -145,7 +145,7 @@ class PostgresServer:
 
 def shared_server(folder: Path) -> PostgresServer:
     """The one server of a test run, started by the first worker that asks; the controller owns `folder`."""
-    server = PostgresServer(folder, fsync=False)
+    server = PostgresServer(folder, fsync=False, autovacuum="off")
     with (folder / "starting").open("w") as starting:
         fcntl.flock(starting, fcntl.LOCK_EX)
         if not server.started:
@@ -192,6 +192,11 @@ def clear(folder: Path) -> None:
     if (folder / "data" / "postmaster.pid").exists():
         PostgresServer(folder).stop("immediate")
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def binaries() -> Path:
+    """The folder with PostgreSQL's programs."""
+    return _binaries(_packages())
 
 
 def _packages() -> Path:

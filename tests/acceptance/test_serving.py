@@ -17,11 +17,11 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def start(sqlite_url, tmp_path) -> Iterator[object]:
+def start(empty_sqlite_url, tmp_path) -> Iterator[object]:
     started: list[Server] = []
 
     def start(*flags: str, **environment: str) -> Server:
-        started.append(Server(tmp_path, sqlite_url, *flags, **environment))
+        started.append(Server(tmp_path, empty_sqlite_url, *flags, **environment))
         eventually(started[-1].ready)
         return started[-1]
 

@@ -241,8 +241,8 @@ def test_the_first_use_of_an_empty_sqlite_database_makes_the_schema(sqlite_url):
     app.close()
 
 
-def test_postgresql_is_made_only_when_asked(postgres_url):
-    app = Ostinato("shop", database_url=postgres_url)
+def test_postgresql_is_made_only_when_asked(empty_postgres_url):
+    app = Ostinato("shop", database_url=empty_postgres_url)
     with pytest.raises(
         SchemaBehind, match=r"not there yet, this program needs version \d+: run `ostinato db upgrade`"
     ):

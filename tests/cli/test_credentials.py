@@ -102,8 +102,8 @@ def test_a_key_is_made_used_listed_and_revoked(ostinato, secret, guarded, monkey
     assert ostinato("key", "revoke", "01a1e564-5286-7e49-889e-389aa297e15a").code == 3
 
 
-def test_a_key_for_people(ostinato, sqlite_url):
-    answer = ostinato("key", "create", "ci", "--database", sqlite_url)
+def test_a_key_for_people(ostinato, empty_sqlite_url):
+    answer = ostinato("key", "create", "ci", "--database", empty_sqlite_url)
     assert answer.code == 0
     key = answer.out.splitlines()[-1]
     assert key.count(".") == 1

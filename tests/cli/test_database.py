@@ -9,43 +9,43 @@ from ostinato import Ostinato
 from ostinato.store.database import open_database
 
 
-def test_upgrade_makes_the_schema_and_can_be_repeated(ostinato, database_url):
-    first = ostinato("db", "upgrade", "--database", database_url)
+def test_upgrade_makes_the_schema_and_can_be_repeated(ostinato, empty_database_url):
+    first = ostinato("db", "upgrade", "--database", empty_database_url)
     assert first.code == 0
     assert "is at version" in first.out
     assert "Applied 0001_heart" in first.out
-    second = ostinato("db", "upgrade", "--database", database_url)
+    second = ostinato("db", "upgrade", "--database", empty_database_url)
     assert (second.code, second.out.splitlines()[-1]) == (0, "There was nothing to do.")
 
 
-def test_check_finds_nothing_in_a_sound_database(ostinato, database_url):
-    ostinato("db", "upgrade", "--database", database_url)
-    answer = ostinato("db", "check", "--database", database_url)
+def test_check_finds_nothing_in_a_sound_database(ostinato, empty_database_url):
+    ostinato("db", "upgrade", "--database", empty_database_url)
+    answer = ostinato("db", "check", "--database", empty_database_url)
     assert (answer.code, answer.out.splitlines()[-1]) == (0, "Everything adds up.")
 
 
-def test_check_tells_what_does_not_add_up(ostinato, sqlite_url):
-    app = Ostinato(database_url=sqlite_url)
+def test_check_tells_what_does_not_add_up(ostinato, empty_sqlite_url):
+    app = Ostinato(database_url=empty_sqlite_url)
     app.register("work", lambda: None).enqueue()
     app.close()
-    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+    with sqlite3.connect(empty_sqlite_url.removeprefix("sqlite:///")) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute("UPDATE ostinato_jobs SET completed = 7")
     connection.close()
-    answer = ostinato("db", "check", "--database", sqlite_url)
+    answer = ostinato("db", "check", "--database", empty_sqlite_url)
     assert answer.code == 1
     assert "counts 7 completed" in answer.out
 
 
-def test_check_names_a_schema_that_is_not_there(ostinato, postgres_url):
-    answer = ostinato("db", "check", "--database", postgres_url)
+def test_check_names_a_schema_that_is_not_there(ostinato, empty_postgres_url):
+    answer = ostinato("db", "check", "--database", empty_postgres_url)
     assert answer.code == 1
     assert "The schema is not there yet" in answer.out
     assert "run `ostinato db upgrade`" in answer.out
 
 
-def test_check_makes_nothing(ostinato, sqlite_url, tmp_path):
-    answer = ostinato("db", "check", "--database", sqlite_url)
+def test_check_makes_nothing(ostinato, empty_sqlite_url, tmp_path):
+    answer = ostinato("db", "check", "--database", empty_sqlite_url)
     assert (answer.code, answer.out) == (3, "")
     assert answer.err == f"There is no database {tmp_path}/ostinato.db yet.\n"
     assert not (tmp_path / "ostinato.db").exists()
@@ -68,15 +68,15 @@ def test_a_file_that_is_not_ours_is_left_as_it_is(ostinato, tmp_path, command):
     assert (tmp_path / "letter.txt").read_text() == "Dear Sir or Madam"
 
 
-def test_a_database_of_a_newer_version_is_refused(ostinato, database_url):
-    ostinato("db", "upgrade", "--database", database_url)
-    database = open_database(database_url)
+def test_a_database_of_a_newer_version_is_refused(ostinato, empty_database_url):
+    ostinato("db", "upgrade", "--database", empty_database_url)
+    database = open_database(empty_database_url)
     with database.write() as tx:
         meta = database.dialect.table("meta")
         tx.run(database.dialect.statement(f"UPDATE {meta} SET value = '99' WHERE key = 'schema_version'"))
     database.close()
     for command in ("check", "upgrade"):
-        answer = ostinato("db", command, "--database", database_url)
+        answer = ostinato("db", command, "--database", empty_database_url)
         assert answer.code == 5
         assert "is version 99" in answer.err
         assert "use a newer Ostinato" in answer.err
@@ -102,13 +102,13 @@ def test_a_database_that_cannot_be_used_is_one_sentence(ostinato, url, code, sen
 # -- backup
 
 
-def test_a_backup_and_the_way_back(ostinato, database_url, tmp_path):
-    app = Ostinato(database_url=database_url)
+def test_a_backup_and_the_way_back(ostinato, empty_database_url, tmp_path):
+    app = Ostinato(database_url=empty_database_url)
     app.open(upgrade=True)
     job = app.register("work", lambda: None).enqueue()
     app.close()
     copy = tmp_path / "copy.db"
-    answer = ostinato("db", "backup", str(copy), "--database", database_url)
+    answer = ostinato("db", "backup", str(copy), "--database", empty_database_url)
     assert answer.err == ""
     assert (answer.code, answer.out) == (0, f"{copy} has everything, {copy.stat().st_size:,} bytes.\n")
     target = f"sqlite:///{tmp_path}/target.db"
@@ -116,19 +116,19 @@ def test_a_backup_and_the_way_back(ostinato, database_url, tmp_path):
     assert (restored.code, restored.out) == (0, f"{tmp_path}/target.db has everything that {copy} has.\n")
     assert str(job.id) in ostinato("job", "list", "--database", target).out
     assert ostinato("db", "restore", str(copy), "--database", target).code == 4
-    assert ostinato("db", "backup", str(copy), "--database", database_url).code == 4
+    assert ostinato("db", "backup", str(copy), "--database", empty_database_url).code == 4
 
 
-def test_a_backup_of_nothing(ostinato, sqlite_url, tmp_path):
-    answer = ostinato("db", "backup", "copy.db", "--database", sqlite_url)
+def test_a_backup_of_nothing(ostinato, empty_sqlite_url, tmp_path):
+    answer = ostinato("db", "backup", "copy.db", "--database", empty_sqlite_url)
     assert (answer.code, answer.out) == (3, "")
     assert not (tmp_path / "ostinato.db").exists()
-    assert ostinato("db", "restore", "copy.db", "--database", sqlite_url).code == 3
+    assert ostinato("db", "restore", "copy.db", "--database", empty_sqlite_url).code == 3
 
 
-def test_everything_as_json(ostinato, database_url, tmp_path):
+def test_everything_as_json(ostinato, empty_database_url, tmp_path):
     def answer(*arguments):
-        return json.loads(ostinato("db", *arguments, "--database", database_url, "--json").out)
+        return json.loads(ostinato("db", *arguments, "--database", empty_database_url, "--json").out)
 
     upgraded = answer("upgrade")
     assert upgraded["applied"][0] == "0001_heart"

@@ -114,28 +114,28 @@ def test_old_zone_data_are_told():
 # -- the command
 
 
-def test_a_database_that_is_well_but_for_workers(ostinato, database_url):
-    ostinato("db", "upgrade", "--database", database_url)
-    answer = ostinato("doctor", "--database", database_url)
+def test_a_database_that_is_well_but_for_workers(ostinato, empty_database_url):
+    ostinato("db", "upgrade", "--database", empty_database_url)
+    answer = ostinato("doctor", "--database", empty_database_url)
     assert answer.code == 0
     for subject in ("database", "schema", "clock", "zone data", "workers", "due times", "backlog"):
         assert f"  {subject} " in answer.out
     assert "→ workers: Start one: ostinato worker --app MODULE:APP." in answer.out
 
 
-def test_jobs_that_nobody_works_on_are_exit_code_1(ostinato, database_url):
-    app = Ostinato(database_url=database_url)
+def test_jobs_that_nobody_works_on_are_exit_code_1(ostinato, empty_database_url):
+    app = Ostinato(database_url=empty_database_url)
     app.open(upgrade=True)
     app.register("work", lambda: None).enqueue()
     app.close()
-    answer = ostinato("doctor", "--database", database_url, "--json")
+    answer = ostinato("doctor", "--database", empty_database_url, "--json")
     assert answer.code == 1
     states = {each["subject"]: each["state"] for each in json.loads(answer.out)}
     assert (states["database"], states["workers"]) == ("ok", "wrong")
 
 
-def test_a_schema_that_is_behind_is_told_with_its_remedy(ostinato, postgres_url):
-    answer = ostinato("doctor", "--database", postgres_url)
+def test_a_schema_that_is_behind_is_told_with_its_remedy(ostinato, empty_postgres_url):
+    answer = ostinato("doctor", "--database", empty_postgres_url)
     assert answer.code == 1
     assert "→ schema: ostinato db upgrade" in answer.out
 
@@ -147,6 +147,6 @@ def test_a_database_that_is_away_is_told(ostinato):
     assert "secret" not in answer.out
 
 
-def test_to_look_is_not_to_make(ostinato, sqlite_url, tmp_path):
-    assert ostinato("doctor", "--database", sqlite_url).code == 3
+def test_to_look_is_not_to_make(ostinato, empty_sqlite_url, tmp_path):
+    assert ostinato("doctor", "--database", empty_sqlite_url).code == 3
     assert not (tmp_path / "ostinato.db").exists()

@@ -116,18 +116,18 @@ def test_a_database_that_is_away(ostinato):
     assert len(answer.err.splitlines()) == 1
 
 
-def test_a_schema_that_is_behind(ostinato, postgres_url):
-    answer = ostinato("job", "list", "--database", postgres_url)
+def test_a_schema_that_is_behind(ostinato, empty_postgres_url):
+    answer = ostinato("job", "list", "--database", empty_postgres_url)
     assert (answer.code, answer.out) == (5, "")
     assert "run `ostinato db upgrade`" in answer.err
 
 
 def test_the_database_of_the_flag_comes_before_the_server_of_the_environment(
-    ostinato, sqlite_url, monkeypatch
+    ostinato, empty_sqlite_url, monkeypatch
 ):
     monkeypatch.setenv("OSTINATO_SERVER", "http://127.0.0.1:1")
     assert ostinato("job", "list").code == 5
-    assert json.loads(ostinato("job", "list", "--database", sqlite_url, "--json").out)["jobs"] == []
+    assert json.loads(ostinato("job", "list", "--database", empty_sqlite_url, "--json").out)["jobs"] == []
 
 
 def test_the_variables_of_the_command_line_are_no_mistakes(ostinato, monkeypatch):
@@ -136,11 +136,11 @@ def test_the_variables_of_the_command_line_are_no_mistakes(ostinato, monkeypatch
     assert ostinato("config", "show").err == ""
 
 
-def test_a_bug_is_one_sentence_and_exit_code_1(ostinato, sqlite_url, monkeypatch, caplog):
+def test_a_bug_is_one_sentence_and_exit_code_1(ostinato, empty_sqlite_url, monkeypatch, caplog):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a secret of ours")
 
     monkeypatch.setattr("ostinato.scheduler.jobs.JobDesk.search", broken)
-    answer = ostinato("job", "list", "--database", sqlite_url)
+    answer = ostinato("job", "list", "--database", empty_sqlite_url)
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.splitlines()[-1].startswith("Something went wrong inside")

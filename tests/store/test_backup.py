@@ -151,8 +151,8 @@ def test_nobody_waits_for_a_backup(world, tmp_path):
     assert written.is_set()
 
 
-def test_a_backup_comes_before_an_upgrade_and_makes_none(database_url, tmp_path):
-    with opened(database_url) as old:
+def test_a_backup_comes_before_an_upgrade_and_makes_none(empty_database_url, tmp_path):
+    with opened(empty_database_url) as old:
         migrate.upgrade(old.database, until=1)
         backup(old.database, tmp_path / "copy.db", silent)
         assert migrate.schema_version(old.database) == 1
@@ -163,8 +163,8 @@ def test_a_backup_comes_before_an_upgrade_and_makes_none(database_url, tmp_path)
         assert migrate.schema_version(target.database) == migrate.latest_version()
 
 
-def test_there_must_be_something_to_back_up(database_url, tmp_path):
-    with opened(database_url) as empty, pytest.raises(NotFound, match="has nothing of ours to back up"):
+def test_there_must_be_something_to_back_up(empty_database_url, tmp_path):
+    with opened(empty_database_url) as empty, pytest.raises(NotFound, match="has nothing of ours to back up"):
         backup(empty.database, tmp_path / "copy.db", silent)
 
 

@@ -81,22 +81,22 @@ def with_table(url, **options):
 
 
 @pytest.fixture
-def db(database_url):
-    database = with_table(database_url)
+def db(empty_database_url):
+    database = with_table(empty_database_url)
     yield database
     database.close()
 
 
 @pytest.fixture
-def lite(sqlite_url):
-    database = with_table(sqlite_url)
+def lite(empty_sqlite_url):
+    database = with_table(empty_sqlite_url)
     yield database
     database.close()
 
 
 @pytest.fixture
-def pg(postgres_url):
-    database = with_table(postgres_url)
+def pg(empty_postgres_url):
+    database = with_table(empty_postgres_url)
     yield database
     database.close()
 
@@ -347,8 +347,8 @@ def theirs_of(db, url, how):
 
 
 @pytest.fixture(params=["driver", "connection", "session"])
-def theirs(db, database_url, request):
-    made = theirs_of(db, database_url, request.param)
+def theirs(db, empty_database_url, request):
+    made = theirs_of(db, empty_database_url, request.param)
     yield made
     made[3]()
 
@@ -386,8 +386,11 @@ def test_what_fails_in_a_borrowed_transaction_undoes_itself_only(db, theirs):
     assert xs(db) == [1]
 
 
-def test_a_borrowed_row_factory_changes_nothing(lite, pg, postgres_url):
-    one, two = sqlite3.connect(lite.name), psycopg.connect(postgres_url, row_factory=psycopg.rows.dict_row)
+def test_a_borrowed_row_factory_changes_nothing(lite, pg, empty_postgres_url):
+    one, two = (
+        sqlite3.connect(lite.name),
+        psycopg.connect(empty_postgres_url, row_factory=psycopg.rows.dict_row),
+    )
     one.row_factory = sqlite3.Row
     for db, connection in ((lite, one), (pg, two)):
         with db.borrow(connection) as tx:
@@ -396,10 +399,10 @@ def test_a_borrowed_row_factory_changes_nothing(lite, pg, postgres_url):
         connection.close()
 
 
-def test_a_connection_to_another_database_is_refused(lite, pg, postgres_url, tmp_path):
+def test_a_connection_to_another_database_is_refused(lite, pg, empty_postgres_url, tmp_path):
     elsewhere = sqlite3.connect(tmp_path / "other.db")
     memory = sqlite3.connect(":memory:")
-    other = psycopg.connect(postgres_url, dbname="postgres")
+    other = psycopg.connect(empty_postgres_url, dbname="postgres")
     for db, connection in (
         (lite, elsewhere),
         (lite, memory),
@@ -414,10 +417,10 @@ def test_a_connection_to_another_database_is_refused(lite, pg, postgres_url, tmp
         connection.close()
 
 
-def test_a_connection_without_a_transaction_is_refused(lite, pg, postgres_url):
+def test_a_connection_without_a_transaction_is_refused(lite, pg, empty_postgres_url):
     one, two = (
         sqlite3.connect(lite.name, isolation_level=None),
-        psycopg.connect(postgres_url, autocommit=True),
+        psycopg.connect(empty_postgres_url, autocommit=True),
     )
     for db, connection in ((lite, one), (pg, two)):
         with pytest.raises(Invalid, match="no open transaction"), db.borrow(connection):
@@ -516,8 +519,8 @@ def test_a_commit_does_not_bring_the_log_back_unless_it_is_long(lite):
     file.close()
 
 
-def test_the_test_kit_does_without_fsync(sqlite_url):
-    database = with_table(sqlite_url, durable=False)
+def test_the_test_kit_does_without_fsync(empty_sqlite_url):
+    database = with_table(empty_sqlite_url, durable=False)
     with database.write() as tx:
         assert tx.row(database.dialect.statement("PRAGMA synchronous")) == (0,)
 
@@ -527,8 +530,8 @@ def test_a_transaction_inside_a_transaction_is_refused_at_once(lite):
         pass
 
 
-def test_waiting_for_a_thread_counts_into_the_deadline(sqlite_url):
-    lite = with_table(sqlite_url, deadline=0.2)
+def test_waiting_for_a_thread_counts_into_the_deadline(empty_sqlite_url):
+    lite = with_table(empty_sqlite_url, deadline=0.2)
     caught = []
 
     def wait():
@@ -545,9 +548,9 @@ def test_waiting_for_a_thread_counts_into_the_deadline(sqlite_url):
 
 
 @pytest.mark.system
-def test_a_process_that_holds_the_turn_is_waited_for_until_the_deadline(sqlite_url):
-    lite = with_table(sqlite_url, deadline=0.2)
-    other = start_python(HOLD, sqlite_url)
+def test_a_process_that_holds_the_turn_is_waited_for_until_the_deadline(empty_sqlite_url):
+    lite = with_table(empty_sqlite_url, deadline=0.2)
+    other = start_python(HOLD, empty_sqlite_url)
     before = time.monotonic()
     with pytest.raises(StoreUnavailable, match="Others have been writing"):
         add(lite, 1)
@@ -558,8 +561,8 @@ def test_a_process_that_holds_the_turn_is_waited_for_until_the_deadline(sqlite_u
 
 
 @pytest.mark.system
-def test_a_killed_process_frees_its_turn(lite, sqlite_url):
-    other = start_python(HOLD, sqlite_url)
+def test_a_killed_process_frees_its_turn(lite, empty_sqlite_url):
+    other = start_python(HOLD, empty_sqlite_url)
     other.kill()
     other.communicate()
     add(lite, 1)
@@ -567,9 +570,9 @@ def test_a_killed_process_frees_its_turn(lite, sqlite_url):
 
 
 @pytest.mark.system
-def test_no_process_starves(sqlite_url):
-    lite = with_table(sqlite_url, durable=False)
-    writers = [start_python(WRITE_ON, sqlite_url, str(number)) for number in range(3)]
+def test_no_process_starves(empty_sqlite_url):
+    lite = with_table(empty_sqlite_url, durable=False)
+    writers = [start_python(WRITE_ON, empty_sqlite_url, str(number)) for number in range(3)]
     for writer in writers:
         writer.stdin.write("\n")
         writer.stdin.flush()
@@ -585,8 +588,8 @@ def test_no_process_starves(sqlite_url):
     )  # without the lock file the smallest was 0.00 to 0.10, with it 0.21 and more
 
 
-def test_a_stranger_who_holds_the_write_lock_is_waited_for_until_the_deadline(sqlite_url):
-    lite = with_table(sqlite_url, deadline=0.1)
+def test_a_stranger_who_holds_the_write_lock_is_waited_for_until_the_deadline(empty_sqlite_url):
+    lite = with_table(empty_sqlite_url, deadline=0.1)
     stranger = sqlite3.connect(lite.name, isolation_level=None)
     stranger.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked"):
@@ -656,10 +659,10 @@ def test_a_full_disk_is_unavailable_until_there_is_room(lite):
         assert tx.run("add_many", big) == 200
 
 
-def test_an_old_sqlite_is_refused(monkeypatch, sqlite_url):
+def test_an_old_sqlite_is_refused(monkeypatch, empty_sqlite_url):
     monkeypatch.setattr(sqlite, "OLDEST", (99, 0, 0))
     with pytest.raises(StoreError, match="too old"):
-        open_database(sqlite_url)
+        open_database(empty_sqlite_url)
 
 
 # PostgreSQL
@@ -691,14 +694,14 @@ def test_a_batch_has_one_plan_whatever_is_in_it(pg):
     assert len([types for (types,) in prepared if types.startswith("{uuid[]")]) == 1
 
 
-def test_an_old_server_is_refused(monkeypatch, postgres_url):
+def test_an_old_server_is_refused(monkeypatch, empty_postgres_url):
     monkeypatch.setattr(postgres, "OLDEST", 990000)
-    with pytest.raises(StoreError, match="older than PostgreSQL 14"), opened(postgres_url).read():
+    with pytest.raises(StoreError, match="older than PostgreSQL 14"), opened(empty_postgres_url).read():
         pass
 
 
-def test_a_lock_that_is_not_given_is_unavailable_and_costs_no_connection(postgres_url):
-    pg = with_table(postgres_url, deadline=1.0)
+def test_a_lock_that_is_not_given_is_unavailable_and_costs_no_connection(empty_postgres_url):
+    pg = with_table(empty_postgres_url, deadline=1.0)
     add(pg, 1)
     with pg.write() as one:
         one.rows("lock", x=1)
@@ -716,8 +719,8 @@ def test_what_may_work_later_is_unavailable(code):
     assert isinstance(pg.translated(psycopg.errors.lookup(code)("so")), StoreUnavailable)
 
 
-def test_when_all_connections_are_in_use_the_wait_has_a_deadline(postgres_url):
-    pg = opened(postgres_url, deadline=0.2, max_connections=1)
+def test_when_all_connections_are_in_use_the_wait_has_a_deadline(empty_postgres_url):
+    pg = opened(empty_postgres_url, deadline=0.2, max_connections=1)
     with pytest.raises(StoreUnavailable, match="All 1 connections"), pg.read(), pg.read():
         pass
     pg.close()
@@ -782,8 +785,8 @@ def frozen(pg, server):
     return pids
 
 
-def test_a_transaction_that_takes_too_long_on_our_side_loses_its_connection(postgres_url):
-    pg = with_table(postgres_url, deadline=0.3)
+def test_a_transaction_that_takes_too_long_on_our_side_loses_its_connection(empty_postgres_url):
+    pg = with_table(empty_postgres_url, deadline=0.3)
     with pytest.raises(StoreUnavailable), pg.write() as tx:  # noqa: PT012
         threading.Event().wait(1.0)
         tx.run("add", id=uuid4(), x=1, note=None)
@@ -792,8 +795,8 @@ def test_a_transaction_that_takes_too_long_on_our_side_loses_its_connection(post
     pg.close()
 
 
-def test_a_migration_has_no_deadline(postgres_url):
-    pg = with_table(postgres_url, deadline=0.3)
+def test_a_migration_has_no_deadline(empty_postgres_url):
+    pg = with_table(empty_postgres_url, deadline=0.3)
     with pg.write(float("inf")) as tx:
         tx.rows(pg.dialect.statement("SELECT pg_sleep(0.6)"))
         tx.run("add", id=UUID(int=1), x=1, note=None)
@@ -809,12 +812,12 @@ connection.close()
 """
 
 
-def test_g3_what_is_committed_stays_when_another_process_looks_and_leaves(sqlite_url, tmp_path):
+def test_g3_what_is_committed_stays_when_another_process_looks_and_leaves(empty_sqlite_url, tmp_path):
     """Nobody but SQLite may open the file: closing a descriptor drops the locks that tell others we are here."""
-    db = open_database(sqlite_url)
+    db = open_database(empty_sqlite_url)
     migrate.upgrade(db)
     db.close()
-    db = open_database(sqlite_url)
+    db = open_database(empty_sqlite_url)
     db.load(
         "-- name: keep\nINSERT INTO {meta} (key, value) VALUES (:key, 'x')\n-- name: look\nSELECT 1 FROM {meta}"
     )

@@ -30,8 +30,8 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def db(database_url):
-    database = open_database(database_url)
+def db(empty_database_url):
+    database = open_database(empty_database_url)
     yield database
     database.close()
 
@@ -77,8 +77,8 @@ def test_migrations_are_numbered_without_a_gap(db, folder):
         upgrade(db, folder)
 
 
-def test_sqlite_brings_itself_up_to_date(sqlite_url, folder):
-    lite = open_database(sqlite_url)
+def test_sqlite_brings_itself_up_to_date(empty_sqlite_url, folder):
+    lite = open_database(empty_sqlite_url)
     require_current(lite, folder)
     assert schema_version(lite) == 1
     (folder / "0002_second.sql").write_text(SECOND)
@@ -86,8 +86,8 @@ def test_sqlite_brings_itself_up_to_date(sqlite_url, folder):
     assert schema_version(lite) == 2
 
 
-def test_postgresql_is_upgraded_only_when_asked(postgres_url, folder):
-    pg = open_database(postgres_url)
+def test_postgresql_is_upgraded_only_when_asked(empty_postgres_url, folder):
+    pg = open_database(empty_postgres_url)
     with pytest.raises(SchemaBehind, match=r"not there yet.* run `ostinato db upgrade`"):
         require_current(pg, folder)
     assert schema_version(pg) == 0
@@ -111,29 +111,29 @@ def test_a_newer_schema_is_refused(db, folder):
     assert schema_version(db) == 2
 
 
-def test_tables_of_our_names_that_are_not_ours_are_refused(db, database_url, folder):
-    if database_url.startswith("sqlite"):
-        execute(database_url, "CREATE TABLE ostinato_jobs (x)")
+def test_tables_of_our_names_that_are_not_ours_are_refused(db, empty_database_url, folder):
+    if empty_database_url.startswith("sqlite"):
+        execute(empty_database_url, "CREATE TABLE ostinato_jobs (x)")
     else:
-        execute(database_url, "CREATE SCHEMA ostinato", "CREATE TABLE ostinato.jobs (x bigint)")
+        execute(empty_database_url, "CREATE SCHEMA ostinato", "CREATE TABLE ostinato.jobs (x bigint)")
     for act in (require_current, upgrade):
         with pytest.raises(ForeignDatabase, match="not ours: it is left as it is"):
             act(db, folder)
 
 
 @pytest.mark.parametrize("columns", ["x bigint", "key text, value text"])
-def test_a_meta_that_is_not_ours_is_refused(db, database_url, folder, columns):
-    if database_url.startswith("sqlite"):
-        execute(database_url, f"CREATE TABLE ostinato_meta ({columns})")
+def test_a_meta_that_is_not_ours_is_refused(db, empty_database_url, folder, columns):
+    if empty_database_url.startswith("sqlite"):
+        execute(empty_database_url, f"CREATE TABLE ostinato_meta ({columns})")
     else:
-        execute(database_url, "CREATE SCHEMA ostinato", f"CREATE TABLE ostinato.meta ({columns})")
+        execute(empty_database_url, "CREATE SCHEMA ostinato", f"CREATE TABLE ostinato.meta ({columns})")
     with pytest.raises(ForeignDatabase, match="not ours"):
         upgrade(db, folder)
 
 
-def test_other_peoples_tables_are_left_alone(db, database_url, folder):
+def test_other_peoples_tables_are_left_alone(db, empty_database_url, folder):
     execute(
-        database_url,
+        empty_database_url,
         "DROP TABLE IF EXISTS jobs",
         "CREATE TABLE jobs (x bigint)",
         "INSERT INTO jobs VALUES (7)",
@@ -141,41 +141,41 @@ def test_other_peoples_tables_are_left_alone(db, database_url, folder):
     upgrade(db, folder)
     with db.read() as tx:
         assert tx.rows(db.dialect.statement("SELECT x FROM jobs")) == [(7,)]
-    execute(database_url, "DROP TABLE jobs")
+    execute(empty_database_url, "DROP TABLE jobs")
 
 
-def test_schemas_do_not_know_each_other(postgres_url, folder):
-    execute(postgres_url, "DROP SCHEMA IF EXISTS second CASCADE")
-    one, two = open_database(postgres_url), open_database(postgres_url, schema="second")
+def test_schemas_do_not_know_each_other(empty_postgres_url, folder):
+    execute(empty_postgres_url, "DROP SCHEMA IF EXISTS second CASCADE")
+    one, two = open_database(empty_postgres_url), open_database(empty_postgres_url, schema="second")
     assert upgrade(one, folder) == upgrade(two, folder) == ["0001_first"]
     one.close()
     two.close()
-    execute(postgres_url, "DROP SCHEMA second CASCADE")
+    execute(empty_postgres_url, "DROP SCHEMA second CASCADE")
 
 
-def test_a_schema_that_somebody_made_for_us_is_enough(postgres_url, folder):
+def test_a_schema_that_somebody_made_for_us_is_enough(empty_postgres_url, folder):
     execute(
-        postgres_url,
+        empty_postgres_url,
         "CREATE SCHEMA ostinato",
         "DROP ROLE IF EXISTS plain",
         "CREATE ROLE plain LOGIN",
         "GRANT USAGE, CREATE ON SCHEMA ostinato TO plain",
     )
-    pg = open_database(postgres_url.replace("postgres@", "plain@"))
+    pg = open_database(empty_postgres_url.replace("postgres@", "plain@"))
     assert upgrade(pg, folder) == ["0001_first"]
     pg.close()
-    execute(postgres_url, "DROP OWNED BY plain", "DROP ROLE plain")
+    execute(empty_postgres_url, "DROP OWNED BY plain", "DROP ROLE plain")
 
 
 @pytest.mark.system
-def test_many_processes_may_upgrade_at_once(db, database_url, folder):
+def test_many_processes_may_upgrade_at_once(db, empty_database_url, folder):
     (folder / "0002_second.sql").write_text(SECOND)
     code = (
         "import sys, pathlib; from ostinato.store.database import open_database\n"
         "from ostinato.store.migrate import upgrade\n"
         "print(upgrade(open_database(sys.argv[1]), pathlib.Path(sys.argv[2])))"
     )
-    command = [sys.executable, "-c", code, database_url, str(folder)]
+    command = [sys.executable, "-c", code, empty_database_url, str(folder)]
     others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     applied = [name for other in others for name in eval(other.communicate(timeout=60)[0])]
     assert sorted(applied) == ["0001_first", "0002_second"]

@@ -30,11 +30,11 @@ def until(true, what: str):
 
 
 @pytest.fixture
-def start(tmp_path, database_url) -> Iterator:
+def start(tmp_path, empty_database_url) -> Iterator:
     started: list[Server] = []
 
     def start(*flags: str, **environment: str) -> Server:
-        server = Server(tmp_path, database_url, *flags, **environment)
+        server = Server(tmp_path, empty_database_url, *flags, **environment)
         started.append(server)
         until(server.ready, "the server does not start")
         return server
@@ -85,8 +85,8 @@ def stream(server: Server, **headers: str):
     return urllib.request.urlopen(request, timeout=PATIENCE)
 
 
-def test_without_auth_a_server_does_not_listen_beyond_this_host(tmp_path, sqlite_url):
-    server = Server(tmp_path, sqlite_url, "--host", "0.0.0.0")
+def test_without_auth_a_server_does_not_listen_beyond_this_host(tmp_path, empty_sqlite_url):
+    server = Server(tmp_path, empty_sqlite_url, "--host", "0.0.0.0")
     assert server.end() == 2
     assert "--insecure" in server.log
     assert "Traceback" not in server.log

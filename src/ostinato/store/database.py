@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -29,6 +30,12 @@ from ostinato.store.dialect import Dialect, Kind, Statement
 
 Row = tuple[Any, ...]
 Batch = Sequence[Row]
+
+
+@cache
+def _rendered(dialect: Dialect, text: str) -> Mapping[str, Statement]:
+    """Every store of a process has the same statements: they are rendered once."""
+    return dialect.statements(text)
 
 
 class Duplicate(StoreError):
@@ -124,7 +131,7 @@ class Database(ABC):
     def load(self, statements: Path | str) -> None:
         """Make the statements of a file (or text) known by name."""
         text = statements.read_text("utf-8") if isinstance(statements, Path) else statements
-        self.statements.update(self.dialect.statements(text))
+        self.statements.update(_rendered(self.dialect, text))
 
     def observed(self, tx: Tx) -> None:
         """For the database: what a transaction changes is told afterwards, if somebody listens."""

@@ -45,9 +45,10 @@ def latest_version(folder: Path = MIGRATIONS) -> int:
 
 def upgrade(db: Database, folder: Path = MIGRATIONS, until: int | None = None) -> list[str]:
     """Apply what is missing, up to a version if one is named; the names of what was applied."""
-    migrations = _migrations(folder)
-    _refuse_newer(db, schema_version(db), len(migrations))
-    return [path.stem for number, path in enumerate(migrations[:until], 1) if _apply(db, number, path)]
+    version, migrations = schema_version(db), _migrations(folder)
+    _refuse_newer(db, version, len(migrations))
+    missing = list(enumerate(migrations[:until], 1))[version:]
+    return [path.stem for number, path in missing if _apply(db, number, path)]
 
 
 def require_current(db: Database, folder: Path = MIGRATIONS) -> None:
