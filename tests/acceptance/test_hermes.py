@@ -242,6 +242,7 @@ def test_a_stopping_worker_hands_a_fetch_back_at_once_and_another_goes_on_with_i
     assert (run["status"], run["retry_attempt"]) == ("completed", 0), "the same attempt, nothing spent"
     assert [query["page"] for query in api.asked("/hang")].count("1") == 1
     assert rows("SELECT count(*), count(DISTINCT number) FROM things") == [(25, 25)]
+    assert (run["items_crawled"], run["items_indexed"]) == (25, 25), "with what was stored before"
     assert source(again)["retry_count"] == 0
 
 

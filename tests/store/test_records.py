@@ -45,7 +45,7 @@ def hold(world):
     (job_id,) = world.enqueue()
     (claimed,) = world.claim(world.worker())
     assert claimed.live.job_id == job_id
-    return Hold(claimed.live.id, claimed.live.fence, '{"next":2}')
+    return Hold(claimed.live.id, claimed.live.fence, lambda new: f'{{"new":{new}}}')
 
 
 def store_rows(records, hold, *numbers, target=TARGET):
@@ -80,7 +80,7 @@ def test_a_page_is_stored_with_its_checkpoint(world, records, hold):
     records.prepare(TARGET)
     store_rows(records, hold, 1)
     (row,) = [row for row in world.jobs() if row.lives]
-    assert row.lives[0].checkpoint == '{"next":2}'
+    assert row.lives[0].checkpoint == '{"new":1}'
 
 
 def test_g2_a_run_that_lost_its_execution_stores_nothing(records, hold):
@@ -223,7 +223,7 @@ def test_a_lease_is_renewed_between_pages(world, records):
     world.enqueue()
     (claimed,) = world.claim(worker)
     records.prepare(TARGET)
-    hold = Hold(claimed.live.id, claimed.live.fence, "{}")
+    hold = Hold(claimed.live.id, claimed.live.fence, lambda new: "{}")
     for number in range(3):
         store_rows(records, hold, number)
         assert world.store.workers.renew(worker, world.advance(SECOND), LEASE, 1) is not None

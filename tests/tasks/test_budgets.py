@@ -37,6 +37,7 @@ def test_a_fetch_waits_for_a_budget_and_goes_on_where_it_was(app, api):  # noqa:
     assert (ended.outcome, ended.attempt) == ("completed", 0)
     assert numbers(app) == list(range(25))
     assert len(api.asked("/offset")) == 3  # no page twice
+    assert (ended.items_crawled, ended.items_indexed) == (25, 25)  # all of them counted
     assert desk.providers.get(HOST).waiting == 0
 
 

@@ -1,6 +1,6 @@
 """The worker's side of tasks that store records: what they write goes under the fence of their run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -32,7 +32,7 @@ class TableDesk:
         fence: int,
         target: Target,
         chunks: Iterable[Sequence[Row]],
-        checkpoint: Json,
+        checkpoint: Callable[[int], Json],
     ) -> int:
         if not self.lease.trusted:
             raise LeaseLost("This run no longer holds its execution: nothing was stored.")

@@ -12,7 +12,7 @@ a page that is stored twice is the same rows.
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ class Hold:
 
     execution_id: UUID
     fence: int
-    checkpoint: str
+    checkpoint: Callable[[int], str]  # what is kept with the page, when so many of its rows were new
 
 
 class Records:
@@ -149,7 +149,7 @@ class Records:
         if not target.database:
             with self._database.write() as tx:
                 count = self._fill(tx, target, chunks, now, quickly)
-                _save(tx, hold)
+                _save(tx, hold, count)
             return count
         with self._database.read() as tx:
             if tx.row("may_write", id=hold.execution_id, fence=hold.fence) is None:
@@ -157,7 +157,7 @@ class Records:
         with self._of(target).write() as tx:
             count = self._fill(tx, target, chunks, now, quickly)
         with self._database.write() as tx:
-            _save(tx, hold)
+            _save(tx, hold, count)
         return count
 
     def delete_rows(self, target: Target) -> int:
@@ -262,8 +262,9 @@ def _shown(cell: Any) -> Any:
     return cell.hex() if isinstance(cell, bytes) else cell
 
 
-def _save(tx: Tx, hold: Hold) -> None:
-    if tx.run("save_page", id=hold.execution_id, fence=hold.fence, checkpoint=hold.checkpoint) != 1:
+def _save(tx: Tx, hold: Hold, count: int) -> None:
+    checkpoint = hold.checkpoint(count)
+    if tx.run("save_page", id=hold.execution_id, fence=hold.fence, checkpoint=checkpoint) != 1:
         raise _lost()
 
 

@@ -51,9 +51,12 @@ class Tables(Protocol):
         fence: int,
         target: Target,
         chunks: Iterable[Sequence[Row]],
-        checkpoint: Json,
+        checkpoint: Callable[[int], Json],
     ) -> int:
-        """Store rows and the checkpoint together; how many were new. LeaseLost when this run may write no more."""
+        """Store rows together with the checkpoint, which may tell how many of them were new; how many that is.
+
+        LeaseLost when this run may write no more.
+        """
 
 
 class Desk(Protocol):
@@ -379,11 +382,16 @@ class Context:
         """The greatest value of a column that a source has stored."""
         return self._desk.tables.greatest(target, column)
 
-    def store_page(self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: object) -> int:
-        """Store rows and a checkpoint, both or none: how many rows were new. LeaseLost if this run is over."""
-        text = encode(checkpoint, "checkpoint")
+    def store_page(
+        self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Callable[[int], object]
+    ) -> int:
+        """Store rows and a checkpoint (by how many rows were new), both or none. LeaseLost if this run is over."""
+
+        def text(new: int) -> str:
+            return encode(checkpoint(new), "checkpoint")
+
         count = self._desk.tables.store(self.live.id, self.live.fence, target, chunks, text)
-        self._checkpoint = text
+        self._checkpoint = text(count)
         return count
 
 

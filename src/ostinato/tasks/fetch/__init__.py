@@ -1,7 +1,8 @@
 """The task `fetch`: a source, page after page, into its table.
 
-`page` asks for a page and holds its body, `reading` finds the records in it, `run` maps and stores them and goes on to
-the next one. Parsing, mapping and storing happen on a thread; only the network is waited for on the loop.
+`page` asks for a page and holds its body, `reading` finds the records in it, `mapped` makes rows of them, `run` stores
+these, gets the next page meanwhile, and goes on with it. Parsing, mapping and storing happen on threads; only the
+network is waited for on the loop.
 """
 
 from typing import Any

@@ -1,0 +1,172 @@
+"""A page on its way from records to rows: read, checked, mapped; a large one in a file, so that memory stays flat."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from hashlib import blake2b
+from typing import IO, Any, Final
+
+from ostinato.core.errors import OstinatoError
+from ostinato.core.sources.definition import OnLimit, PagingKind, Source
+from ostinato.core.sources.mapping import Mapper, Rejection
+from ostinato.core.sources.paging import DoesNotAdvance, Step, next_step
+from ostinato.core.tables import Row
+from ostinato.tasks.fetch.errors import PermanentFailure, failure
+from ostinato.tasks.fetch.page import Page
+from ostinato.tasks.fetch.reading import Records, read
+
+KEPT: Final = 20  # rejected records that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a run has done so far."""
+
+    pages: int = 0
+    requests: int = 0
+    bytes: int = 0
+    items_crawled: int = 0  # records seen
+    items_indexed: int = 0  # new rows
+    duplicates: int = 0
+    rejected: int = 0
+
+
+@dataclass(slots=True)
+class Mapped:
+    """The rows of a page, before they are stored."""
+
+    step: Step
+    chunks: Iterable[list[Row]]  # to be gone through as often as one likes
+    seen: int  # records
+    offered: int  # rows that they became; the others were rejected
+    rejected: list[Rejection]  # the first of them
+    limited_by: str = ""  # the limit that cut it
+    following: Step | None = None  # the next page
+    wait: timedelta | None = None  # the API asks to be left alone for so long
+    so_far: Counters = Counters()  # with this page, but for what storing it will tell
+    files: ExitStack = field(default_factory=ExitStack)  # where large ones are
+
+    def stored(self, before: Counters, new: int) -> Counters:
+        """What the run has done when so many of the rows were new."""
+        return replace(
+            self.so_far,
+            items_indexed=before.items_indexed + new,
+            duplicates=before.duplicates + self.offered - new,
+        )
+
+
+class Spooled:
+    """Rows in a file, a chunk on each line."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        self._file.seek(0)
+        for line in self._file:
+            yield [(*cells, bytes.fromhex(of)) for *cells, of in json.loads(line)]
+
+
+class Pages:
+    """Reads and maps the pages of a run, one after the other, on a thread."""
+
+    def __init__(self, source: Source) -> None:
+        self.rejections: list[Rejection] = []  # the first of them
+        self._source = source
+        self._mapper = Mapper(source)
+        self._last: object = None  # the records of the page before, or their digest
+
+    def mapped(self, page: Page, step: Step, before: Counters) -> Mapped:
+        """The rows of a page, and which one is next. What is wrong with it is a failure of the run."""
+        try:
+            with ExitStack() as files:
+                records = read(page, self._source)
+                self._require_progress(records, step)
+                mapped = self._rows(records, step, before, files)
+                mapped.wait = page.wait
+                mapped.following = next_step(self._source.paging, step, records.seen, page.url)
+                mapped.so_far = self._counted(mapped, page, before)
+                mapped.files = files.pop_all()
+            return mapped
+        except OstinatoError as error:
+            raise failure(error, step.number) from None
+        finally:
+            page.close()
+
+    def _require_progress(self, records: Records, step: Step) -> None:
+        if self._source.paging.kind is PagingKind.NONE or records.whole is None:
+            return
+        if records.whole and records.whole == self._last:
+            raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
+        self._last = records.whole
+
+    def _rows(self, records: Records, step: Step, before: Counters, files: ExitStack) -> Mapped:
+        if records.whole is None:
+            return self._spooled(records, step, before, files)
+        rejected: list[Rejection] = []
+        given, limited_by = self._cut(records.whole, step, before.items_crawled)
+        rows = self._mapper.rows(given, step.number, rejected)
+        return Mapped(step, [rows], len(given), len(rows), rejected[:KEPT], limited_by)
+
+    def _spooled(self, records: Records, step: Step, before: Counters, files: ExitStack) -> Mapped:
+        """The rows of a large page, in a file: its transaction is to be short, and memory flat."""
+        made = tempfile.TemporaryFile("w+", encoding="utf-8", prefix="ostinato-")  # noqa: SIM115
+        spool = files.enter_context(made)
+        mapped, digest = Mapped(step, Spooled(spool), 0, 0, []), blake2b(digest_size=16)
+        for chunk in records.chunks:
+            given, cut_by = self._cut(chunk, step, before.items_crawled + mapped.seen)
+            mapped.limited_by = mapped.limited_by or cut_by
+            rows = self._mapper.rows(given, step.number, mapped.rejected, mapped.seen)
+            del mapped.rejected[KEPT:]
+            mapped.seen += len(given)
+            mapped.offered += len(rows)
+            line = json.dumps(rows, default=bytes.hex)  # of the hash, which is the last
+            digest.update(line.encode())
+            spool.write(line + "\n")
+        if mapped.seen and self._last == digest.digest():
+            raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
+        self._last = digest.digest()
+        return mapped
+
+    def _cut(self, records: list[Any], step: Step, before: int) -> tuple[list[Any], str]:
+        """As many of these records as there is room for, and the limit that keeps out the others."""
+        room = self._source.limits.records - before
+        if len(records) <= room:
+            return records, ""
+        name = at_limit(self._source, "limits.maxRecords", f"{self._source.limits.records} records", step)
+        return records[: max(room, 0)], name
+
+    def _counted(self, mapped: Mapped, page: Page, before: Counters) -> Counters:
+        rejected = before.rejected + mapped.seen - mapped.offered
+        crawled = before.items_crawled + mapped.seen
+        self.rejections += mapped.rejected[: KEPT - len(self.rejections)]
+        if rejected > self._source.limits.rejected * crawled:
+            raise PermanentFailure(self._too_many(rejected, crawled))
+        return replace(
+            before,
+            pages=before.pages + 1,
+            requests=before.requests + page.requests,
+            bytes=before.bytes + page.size,
+            items_crawled=crawled,
+            rejected=rejected,
+        )
+
+    def _too_many(self, rejected: int, crawled: int) -> str:
+        first = "; ".join(str(each) for each in self.rejections[:3])
+        return (
+            f"{rejected} of {crawled} records were rejected, more than limits.maxRejected allows "
+            f"({self._source.limits.rejected:.0%}): {first}"
+        )
+
+
+def at_limit(source: Source, name: str, what: str, step: Step) -> str:
+    """The name of a limit at which a run stops, where its source says so; else that is a failure."""
+    if source.limits.then is OnLimit.FAIL:
+        raise PermanentFailure(
+            f"Page {step.number}: there is more than {name} allows ({what}); what was fetched is stored. "
+            "Allow more, or say limits.onLimit: stop."
+        )
+    return name
