@@ -9,7 +9,7 @@ from ostinato.core.crawl.urls import page_id
 from ostinato.scheduler.crawled import starred
 from ostinato.store.crawls import Fetched, Found, Touched, Turn
 from ostinato.store.pages import FOUND, FOUND_ENDS, PageFilter, as_match
-from tests.build import HOUR, MINUTE
+from tests.build import HOUR, MINUTE, SECOND
 from tests.store.conftest import FAILURE
 
 SITE = "https://example.org"
@@ -103,6 +103,31 @@ def test_what_did_not_change_or_did_not_answer_keeps_its_content(world, crawl):
     assert (by_url["/a"].status, by_url["/a"].error, by_url["/a"].fetched_at) == (200, "", world.now)
     assert (by_url["/b"].status, by_url["/b"].error) == (503, "503 Service Unavailable")
     assert pages.get(by_url["/b"].id).text == "beta"
+
+
+def test_crawls_take_turns_at_a_host_and_leave_it_the_pause_of_whoever_was_last(world, crawl):
+    crawls, other, now = world.store.crawls, world.another().crawls, world.now
+    assert crawls.take_turn("example.org", now, 2 * SECOND) == now
+    assert other.take_turn("example.org", now, 5 * SECOND) == now + 2 * SECOND
+    assert crawls.take_turn("example.org", now + SECOND, SECOND) == now + 7 * SECOND
+    assert crawls.take_turn("example.com", now, SECOND) == now, "every host has its own"
+    assert other.take_turn("example.org", now + MINUTE, SECOND) == now + MINUTE
+
+
+def test_a_clock_that_was_set_back_keeps_nobody_waiting_for_ever(world, crawl):
+    crawls, now = world.store.crawls, world.now
+    crawls.take_turn("example.org", now + 24 * HOUR, SECOND)
+    assert crawls.take_turn("example.org", now, SECOND) <= now + HOUR
+
+
+def test_hosts_are_forgotten_when_nobody_asks_them_any_more(world, crawl):
+    crawls, now = world.store.crawls, world.now
+    crawls.take_turn("example.org", now, SECOND)
+    crawls.take_turn("example.com", now + 2 * HOUR, SECOND)
+    crawls.forget_hosts(now + 2 * HOUR)
+    with world.store.database.read() as tx:
+        found = tx.rows(world.store.database.dialect.statement("SELECT host FROM {crawl_hosts}"))
+    assert [host for (host,) in found] == ["example.com"]
 
 
 def test_what_an_earlier_crawl_knows_comes_with_the_url(world, crawl):

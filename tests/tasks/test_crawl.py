@@ -207,6 +207,15 @@ def test_hosts_are_asked_as_rarely_as_the_job_and_their_robots_say(app, site):
     assert min(later - earlier for earlier, later in pairwise(times)) > 0.35
 
 
+def test_crawls_of_one_host_share_its_pauses(app, site):
+    args = {"delay": "300ms", "max_pages": 5, "sitemaps": False, "robots": False}
+    both = crawls(app, {"url": f"{site.url}/calendar/1", **args}, {"url": f"{site.url}/p/0", **args})
+    assert [each.items_crawled for each in both] == [5, 5]
+    times = [hit.at for hit in site.hits]
+    assert len(times) == 12  # each asks for robots.txt, which may name sitemaps
+    assert times[-1] - times[0] > 0.8 * 0.3 * 11  # alone each would need half of it
+
+
 def test_what_cannot_be_crawled_fails_with_a_sentence(app, site):
     site.robots = "User-agent: *\nDisallow: /private/\n"
     refused, missing, metadata = crawls(

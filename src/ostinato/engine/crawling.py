@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -48,14 +48,14 @@ class CrawlDesk:
         return asdict(begun) | {"last": last}
 
     def _admitted(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Leave for one request, or when there may be one; neither where nobody counts."""
+        """Leave for one request, or when there may be one; where nobody counts, how long to wait for its turn."""
         now = self.clock.now()
         over = [Spent(UUID(each), domain, 1, now) for each, domain in asked["over"]]
         known = {each.domain: each for each in self.providers.all()} if asked["host"] else {}
         provider = provider_of(asked["host"], known) if known else None
         if provider is None:
             self.providers.answer(over)
-            return {}
+            return self._turn_at(asked["host"], asked["pause"], now)
         hold = timedelta(seconds=asked["within"]) + LONGER
         taken = self.providers.take(provider.domain, 1, now, hold, over)
         if taken is None:
@@ -69,6 +69,12 @@ class CrawlDesk:
             "opens_in": (opens_at - now).total_seconds(),
             "domain": provider.domain,
         }
+
+    def _turn_at(self, host: str | None, pause: float, now: datetime) -> dict[str, Any]:
+        if not host or not pause:
+            return {}
+        turn = self.crawls.take_turn(host, now, timedelta(seconds=pause))
+        return {"wait": (turn - now).total_seconds()}
 
     def _turned(self, live: Live, asked: dict[str, Any]) -> dict[str, Any] | None:
         turn = Turn(

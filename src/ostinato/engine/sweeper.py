@@ -63,6 +63,7 @@ class Sweeper:
         self._store.queue.forget_limits(now)
         self._store.hours.keep(now)
         self._store.providers.forget(now)
+        self._store.crawls.forget_hosts(now)
         oldest = now - timedelta(days=self._keep.days)
         history.prune_events(now, self._keep, self._luck.id(oldest))
 

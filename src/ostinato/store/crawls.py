@@ -8,16 +8,18 @@ twice, a turn changes nothing more.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from ostinato.core.crawl.turns import next_turn
 from ostinato.core.crawl.urls import host_of, page_id
 from ostinato.core.model import Json, Live
 from ostinato.store.cells import from_micros
 from ostinato.store.database import Database, Tx
 
 TIDIED: Final = 5_000  # URLs by one transaction
+HOSTS_KEPT: Final = timedelta(hours=1)
 
 
 class Found(NamedTuple):
@@ -124,6 +126,20 @@ class Crawls:
                 return new, []
             rows = tx.rows("waiting_crawl_urls", job=live.job_id, number=live.number, limit=turn.want)
         return new, [Waiting(*row) for row in rows]
+
+    def take_turn(self, host: str, now: datetime, pause: timedelta) -> datetime:
+        """When the next request to a host may be sent; whoever asks after that waits for the pause."""
+        with self._database.write() as tx:
+            tx.run("know_crawl_host", host=host, now=now)
+            row = tx.row("lock_crawl_host", host=host)
+            turn, free_at = next_turn(None if row is None else from_micros(row[0]), now, pause)
+            tx.run("take_turn", host=host, free_at=free_at)
+        return turn
+
+    def forget_hosts(self, now: datetime) -> None:
+        """Those that nobody has asked for a while."""
+        with self._database.write() as tx:
+            tx.run("forget_crawl_hosts", before=now - HOSTS_KEPT)
 
     def end(self, live: Live) -> bool:
         """Forget what the occurrence has seen: it is over. False when the fence is stale."""

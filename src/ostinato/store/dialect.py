@@ -36,8 +36,8 @@ from ostinato.core.errors import InvalidSetting, StoreError
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
-    "log_sizes dependencies workflows workflow_versions pages crawl_urls providers passages deferrals templates meta "
-    "job_status".split()
+    "log_sizes dependencies workflows workflow_versions pages crawl_urls crawl_hosts providers passages deferrals "
+    "templates meta job_status".split()
 )
 SEARCH_INDEX: Final = "page_words"  # SQLite keeps words in tables of their own; PostgreSQL in a column
 

@@ -213,8 +213,14 @@ def schedule(value: Schedule) -> str:
 
 
 def called(job: JobView | None) -> str:
-    """What a job is called: the best name that it has."""
-    return NOTHING if job is None else job.definition.name or job.key or job.task
+    """What a job is called: the best name that it has; a crawl without one is known by its site."""
+    if job is None:
+        return NOTHING
+    return job.definition.name or job.key or (_site(job) if job.task == "crawl" else "") or job.task
+
+
+def _site(job: JobView) -> str:
+    return shortly(str(job.args.get("source_name") or job.args.get("url") or ""))
 
 
 def shortly(value: Any, most: int = 80) -> str:

@@ -50,6 +50,20 @@ DELETE FROM {crawl_urls} WHERE ctid = ANY (ARRAY(
 DELETE FROM {crawl_urls} WHERE job_id = :job AND number = :number AND page_id IN (
     SELECT page_id FROM {crawl_urls} WHERE job_id = :job AND number = :number LIMIT :limit)
 
+-- name: know_crawl_host
+INSERT INTO {crawl_hosts} (host, free_at) VALUES (:host, :now) ON CONFLICT (host) DO NOTHING
+
+-- name: lock_crawl_host
+-- Whoever takes a turn is alone.
+SELECT free_at FROM {crawl_hosts} WHERE host = :host {for_update}
+
+-- name: take_turn
+UPDATE {crawl_hosts} SET free_at = :free_at WHERE host = :host
+
+-- name: forget_crawl_hosts
+-- Hosts that nobody has asked for a while.
+DELETE FROM {crawl_hosts} WHERE free_at < :before
+
 -- name: left_crawls
 -- Occurrences of a job that left URLs behind and have ended.
 SELECT DISTINCT c.number FROM {crawl_urls} AS c WHERE c.job_id = :job AND c.number < :number

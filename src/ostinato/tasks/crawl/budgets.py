@@ -1,4 +1,4 @@
-"""The gate of a crawl's requests: its worker is asked, which asks the budgets that all processes share."""
+"""The gate of a crawl's requests: its worker is asked, which asks what all processes share."""
 
 import asyncio
 import time
@@ -30,19 +30,31 @@ class Leave:
 
 
 class AskedGate:
-    """Asks the worker, one request at a time; what was answered is told with the next question."""
+    """Asks the worker, one request at a time; what was answered is told with the next question.
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    A host has the budget of its provider, if it has one; else all crawls take turns, each of which ends with a pause.
+    """
+
+    def __init__(self, ask: Ask, pause: float) -> None:
+        """`pause`: seconds between two requests to a host."""
+        self._ask, self._pause = ask, pause
+        self._pauses = dict[str, float]()  # of hosts that want more
         self._over: list[list[str]] = []
         self._free = dict[str, float]()
 
+    def slow_down(self, host: str, pause: float) -> None:
+        """A host asks for longer pauses."""
+        self._pauses[host] = max(pause, self._pauses.get(host, self._pause))
+
     async def admit(self, host: str, patience: float, within: float) -> Admission | None:
-        deadline = time.monotonic() + patience
-        while time.monotonic() >= self._free.get(host, 0.0):
-            told = await self._asked({"host": host, "within": within})
+        deadline, pause = time.monotonic() + patience, self._pauses.get(host, self._pause)
+        while pause or time.monotonic() >= self._free.get(host, 0.0):
+            told = await self._asked({"host": host, "within": within, "pause": pause})
             if "leave" in told:
                 return Leave(told["leave"], self._over)
+            if "wait" in told:
+                await asyncio.sleep(told["wait"])
+                break
             if "opens_in" not in told:
                 self._free[host] = time.monotonic() + FRESH
                 break
@@ -53,7 +65,7 @@ class AskedGate:
 
     async def close(self) -> None:
         if self._over:
-            await self._asked({"host": None, "within": 0})
+            await self._asked({"host": None, "within": 0, "pause": 0})
 
     async def _asked(self, what: dict[str, Any]) -> dict[str, Any]:
         over, self._over[:] = list(self._over), []

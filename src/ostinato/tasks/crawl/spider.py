@@ -11,12 +11,14 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from ostinato.core import urls
 from ostinato.core.built_in.crawl import MIB, CrawlArgs
 from ostinato.core.crawl.urls import canonical, host_of
 from ostinato.core.errors import OstinatoError, TooMuch, Unreachable
 from ostinato.outgoing import Bounds, Outgoing
 from ostinato.task import Defer
 from ostinato.tasks.crawl import extract, sitemaps
+from ostinato.tasks.crawl.budgets import AskedGate
 from ostinato.tasks.crawl.ledger import Ledger, Visit
 from ostinato.tasks.crawl.robots import Robots, Rules
 
@@ -39,9 +41,16 @@ class Pages(Spider):
     name = "crawl"
 
     def __init__(
-        self, args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Outgoing, **given: Any
+        self,
+        args: CrawlArgs,
+        ledger: Ledger,
+        robots: Robots,
+        outgoing: Outgoing,
+        gate: AskedGate,
+        **given: Any,
     ) -> None:
         super().__init__(**given)
+        self._gate = gate
         self.args, self.ledger, self.robots, self.outgoing = args, ledger, robots, outgoing
         self.forbidden: str | None = None  # a start URL that robots.txt keeps us from
         self._rules = extract.rules_hash(args.extract)
@@ -100,6 +109,7 @@ class Pages(Spider):
         if host not in known:
             delay = max(self.args.delay.total_seconds(), asked)
             known[host] = {"concurrency": self.args.concurrency, "delay": delay}
+            self._gate.slow_down(urls.host_of(f"//{host}"), delay)
 
     async def calm(self, url: str) -> None:
         """Wait until a host that asked for it has been left alone."""

@@ -48,12 +48,13 @@ async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:
     ledger = Ledger(ctx, scope, args.max_pages, args.max_mb * MIB, hand)
     await ledger.begin()
     due = _due(ctx, args, ledger)
-    outgoing = Outgoing(allow_private=ctx.permits.private_addresses, gate=AskedGate(ledger.ask))
+    gate = AskedGate(ledger.ask, args.delay.total_seconds())
+    outgoing = Outgoing(allow_private=ctx.permits.private_addresses, gate=gate)
     robots = Robots(outgoing, args.user_agent, args.robots)
     try:
         if ledger.fresh:
             await _begin(args, ledger, robots)
-        spider = await _crawled(args, ledger, robots, outgoing)
+        spider = await _crawled(args, ledger, robots, outgoing, gate)
     finally:
         await outgoing.close()
     if not ledger.counters["crawled"] and spider.forbidden is not None:
@@ -90,13 +91,15 @@ async def _begin(args: CrawlArgs, ledger: Ledger, robots: Robots) -> None:
             ledger.find(rules.sitemaps(origin), 0, "sitemap")
 
 
-async def _crawled(args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Outgoing) -> Pages:
+async def _crawled(
+    args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Outgoing, gate: AskedGate
+) -> Pages:
     logging.getLogger("scrapy").setLevel(logging.WARNING)
     runner = AsyncCrawlerRunner(Settings(SETTINGS))
     crawler = runner.create_crawler(Pages)
     turning = asyncio.create_task(ledger.keep_turning())
     try:
-        await runner.crawl(crawler, args=args, ledger=ledger, robots=robots, outgoing=outgoing)
+        await runner.crawl(crawler, args=args, ledger=ledger, robots=robots, outgoing=outgoing, gate=gate)
     except asyncio.CancelledError:
         with suppress(OstinatoError):
             await ledger.save()
