@@ -27,14 +27,13 @@ from ostinato.api import (
 )
 from ostinato.api.caller import OPEN, Doorkeeper
 from ostinato.api.document import Api
-from ostinato.api.failures import RESPONSES, answer_errors
+from ostinato.api.failures import answer_errors
 from ostinato.api.reading import Reading
 from ostinato.api.repeating import Repeating
 from ostinato.api.streams import Streams
 from ostinato.config import Settings
 from ostinato.scheduler import Scheduler
 
-API: Final = "/api/v1"
 ROUTERS: Final = (
     jobs.router,
     control.router,
@@ -71,14 +70,10 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        strict_content_type=False,  # what is not JSON has not come so far
-        responses=RESPONSES,
     )
     app.state.desk, app.state.settings, app.state.streams = desk, settings, Streams(desk)
-    for router in ROUTERS:
-        app.include_router(router, prefix=API)
-    for router in (docs.router, *routers):
-        app.include_router(router)
+    for router in (*ROUTERS, docs.router, *routers):
+        app.router.routes.extend(router.routes)
     answer_errors(app)
     app.add_middleware(Repeating, repeats=desk.repeats)
     app.add_middleware(Reading)

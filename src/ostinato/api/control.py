@@ -3,11 +3,12 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from ostinato.api.caller import Operator
 from ostinato.api.desk import Desk
 from ostinato.api.jobs import Ref, answer
+from ostinato.api.routers import api_router
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Forbidden, OstinatoError
 from ostinato.scheduler import Scheduler
@@ -17,7 +18,7 @@ from ostinato.wire.errors import status_of
 from ostinato.wire.job_answer import JobAnswer
 from ostinato.wire.words import Words
 
-router = APIRouter(tags=["control"])
+router = api_router("control")
 
 
 class RunBody(Words):

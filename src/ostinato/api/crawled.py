@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from ostinato.api.caller import Viewer
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.wire.crawled import PageList, PageQuery, WholePageAnswer
 
-router = APIRouter(tags=["pages"])
+router = api_router("pages")
 
 Id = Annotated[str, Path(alias="id", description="The id of a page.", max_length=100)]
 

@@ -3,17 +3,18 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from ostinato.api.caller import Operator, Viewer
 from ostinato.api.desk import Desk
 from ostinato.api.jobs import Ref
+from ostinato.api.routers import api_router
 from ostinato.core.errors import NotFound
 from ostinato.scheduler import Scheduler
 from ostinato.wire.executions import ExecutionAnswer, ExecutionList
 from ostinato.wire.questions import AllExecutionsQuery, CancelQuery, ExecutionQuery, refuse_both
 
-router = APIRouter(tags=["executions"])
+router = api_router("executions")
 
 ExecutionId = Annotated[str, Path(alias="id", description="The id of an execution.", max_length=200)]
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
+from ostinato.api.routers import api_router
 from ostinato.core.errors import StoreError
 
 ANSWER_WITHIN: Final = 5.0  # seconds that the database has
@@ -52,7 +53,7 @@ class Readiness:
 
 def router(check: Check) -> APIRouter:
     """`check` gives the reasons why this process is not ready."""
-    routes, readiness = APIRouter(tags=["health"]), Readiness(check)
+    routes, readiness = api_router("health", prefix=""), Readiness(check)
 
     @routes.get("/healthz")
     async def healthz() -> Alive:

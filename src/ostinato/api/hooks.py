@@ -3,11 +3,12 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel
 
 from ostinato.api.caller import Admin
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.wire.hooks import (
     DeliveryAnswer,
     DeliveryList,
@@ -18,7 +19,7 @@ from ostinato.wire.hooks import (
     TestAnswer,
 )
 
-router = APIRouter(tags=["hooks"])
+router = api_router("hooks")
 
 Id = Annotated[UUID, Path(alias="id")]
 

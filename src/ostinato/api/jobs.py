@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 from pydantic import BaseModel
 
 from ostinato.api.caller import Admin, Viewer
 from ostinato.api.desk import AtThisDesk, Desk
+from ostinato.api.routers import api_router
 from ostinato.core.errors import Stale, UnknownTask
 from ostinato.core.model import Definition, Status
 from ostinato.scheduler import JobView, Scheduler
@@ -21,7 +22,7 @@ from ostinato.wire.questions import JobQuery, MakeQuery, NextQuery, SkipQuery, W
 from ostinato.wire.reasons import WhyAnswer
 from ostinato.wire.words import WrongField
 
-router = APIRouter(tags=["jobs"])
+router = api_router("jobs")
 
 Ref = Annotated[str, Path(alias="id", description="The id of a job, or its key.", max_length=200)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="Edit only this version (ETag).")]

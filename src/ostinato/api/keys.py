@@ -3,13 +3,14 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from ostinato.api.caller import Admin
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.wire.keys import KeyAnswer, KeyBody, KeyList, NewKeyAnswer
 
-router = APIRouter(tags=["keys"])
+router = api_router("keys")
 
 Id = Annotated[UUID, Path(alias="id")]
 

@@ -2,16 +2,17 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from ostinato.api.caller import Viewer
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.api.streams import Streams
 from ostinato.scheduler import Scheduler
 from ostinato.wire.events import EventAnswer, EventList
 
-router = APIRouter(tags=["events"])
+router = api_router("events")
 
 STREAM: Final = "text/event-stream"
 STREAMED: Final[dict[int | str, dict[str, Any]]] = {

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -14,6 +14,7 @@ from ostinato.api.caller import Viewer
 from ostinato.api.desk import Desk
 from ostinato.api.executions import ExecutionId, id_of
 from ostinato.api.live import STREAM
+from ostinato.api.routers import api_router
 from ostinato.api.streams import AWAY, COMMENT_EVERY, LONGEST, READ_EVERY, RETRY, Streams
 from ostinato.core.errors import NotFound, StoreError
 from ostinato.scheduler import ExecutionView, Scheduler
@@ -21,7 +22,7 @@ from ostinato.scheduler.logs import MOST_LINES
 from ostinato.store.logs import LogPage
 from ostinato.wire.logs import LAST, LineAnswer, LogAnswer, LogQuery, cut_text, line_text
 
-router = APIRouter(tags=["executions"])
+router = api_router("executions")
 
 PLAIN: Final = "text/plain"
 LIVE: Final = ("queued", "running")

@@ -16,6 +16,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from ostinato.api.caller import Viewer
+from ostinato.api.routers import api_router
 from ostinato.core.errors import StoreError
 from ostinato.engine.measured import Measured
 from ostinato.measures import Snapshot
@@ -132,7 +133,7 @@ def _add(family: HistogramMetricFamily, labels: list[str], snapshot: Snapshot) -
 
 def router(desk: Scheduler, measured: Measured, version: str) -> APIRouter:
     """`/metrics` of one process."""
-    routes, registry = APIRouter(tags=["metrics"]), CollectorRegistry()
+    routes, registry = api_router("metrics", prefix=""), CollectorRegistry()
     collectors: tuple[Callable[..., object], ...] = (ProcessCollector, PlatformCollector, GCCollector)
     for collector in collectors:
         collector(registry=registry)

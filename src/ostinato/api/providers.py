@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import BaseModel
 
 from ostinato.api.caller import Admin
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.wire.providers import BudgetBody, ProviderAnswer, ProviderBody, ProviderList
 
-router = APIRouter(tags=["providers"])
+router = api_router("providers")
 
 Domain = Annotated[str, Path(description="The domain of a provider.")]
 

@@ -5,10 +5,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from ostinato.api.caller import Admin, Operator, Viewer
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Definition
 from ostinato.core.workflow import WORKFLOW_TASK
@@ -27,7 +28,7 @@ from ostinato.wire.schedules import (
 )
 from ostinato.wire.words import WrongField, WrongState
 
-router = APIRouter(tags=["schedules"])
+router = api_router("schedules")
 
 F = TypeVar("F", bound=Callable[..., Any])
 Ref = Annotated[str, Path(alias="id", description="The id of a schedule: that of its job.", max_length=200)]

@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
+from fastapi import Body, Depends, Path, Query, Request, Response
 
 from ostinato.api.caller import Admin, Operator, Viewer
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.scheduler.sources import Here
 from ostinato.wire.sources import (
     ApplyBody,
@@ -18,7 +19,7 @@ from ostinato.wire.sources import (
     TriedAnswer,
 )
 
-router = APIRouter(tags=["sources"])
+router = api_router("sources")
 
 Name = Annotated[str, Path(description="The name of a source.", max_length=100)]
 

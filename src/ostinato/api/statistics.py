@@ -1,14 +1,13 @@
 """Figures, and when schedules come round."""
 
-from fastapi import APIRouter
-
 from ostinato.api.caller import Viewer
 from ostinato.api.desk import AtThisDesk, Desk
 from ostinato.api.jobs import Ref
+from ostinato.api.routers import api_router
 from ostinato.wire.previews import PreviewBody, TimesAnswer, previewed
 from ostinato.wire.statistics import JobStatsAnswer, MetricsAnswer
 
-router = APIRouter(tags=["statistics"])
+router = api_router("statistics")
 
 
 @router.get("/jobs/{id}/stats")

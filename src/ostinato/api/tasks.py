@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from ostinato.api.caller import Viewer
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.wire.tasks import TaskAnswer, TaskList
 
-router = APIRouter(tags=["tasks"])
+router = api_router("tasks")
 
 Name = Annotated[str, Path(alias="name", description="The name of a task.", max_length=200)]
 

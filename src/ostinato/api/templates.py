@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from ostinato.api.caller import Admin, Viewer
 from ostinato.api.desk import AtThisDesk, Desk
 from ostinato.api.jobs import EXISTING, make_job
+from ostinato.api.routers import api_router
 from ostinato.wire.job_answer import JobAnswer
 from ostinato.wire.questions import MakeQuery
 from ostinato.wire.templates import (
@@ -19,7 +20,7 @@ from ostinato.wire.templates import (
     definition_of,
 )
 
-router = APIRouter(tags=["templates"])
+router = api_router("templates")
 
 Name = Annotated[str, Path(alias="name", description="The name of a template.", max_length=100)]
 

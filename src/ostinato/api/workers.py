@@ -3,17 +3,18 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import Field
 
 from ostinato.api.caller import Admin, Operator, Viewer
 from ostinato.api.desk import Desk
+from ostinato.api.routers import api_router
 from ostinato.core.errors import NotFound
 from ostinato.scheduler import Scheduler
 from ostinato.wire.words import LARGEST, Whole, Words
 from ostinato.wire.workers import QueueAnswer, QueueList, WorkerAnswer, WorkerList
 
-router = APIRouter(tags=["workers"])
+router = api_router("workers")
 
 WorkerId = Annotated[str, Path(alias="id", description="The id of a worker.", max_length=200)]
 QueueName = Annotated[str, Path(alias="name", description="The name of a queue.", max_length=200)]

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query, Response
+from fastapi import Body, Path, Query, Response
 
 from ostinato.api.caller import Admin, Operator, Viewer
 from ostinato.api.desk import Desk
 from ostinato.api.executions import ExecutionId, id_of
+from ostinato.api.routers import api_router
 from ostinato.wire.questions import MakeQuery
 from ostinato.wire.workflows import (
     EventAnswer,
@@ -20,7 +21,7 @@ from ostinato.wire.workflows import (
     WorkflowList,
 )
 
-router = APIRouter(tags=["workflows"])
+router = api_router("workflows")
 
 Ref = Annotated[str, Path(alias="id", description="The id of a workflow, or its name.", max_length=200)]
 Kind = Annotated[str, Path(description="What happened, such as order.", max_length=100)]
