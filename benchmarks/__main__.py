@@ -56,9 +56,11 @@ def main() -> None:
     with Servers() as servers, tempfile.TemporaryDirectory(prefix="ostinato-bench-") as folder:
         bench = Bench(given, servers, Path(folder))
         for letter in _letters(given):
+            since = time.monotonic()
             measured[letter] = bench.measures[letter]()
             judged = [each for each in verdicts(measured) if each.measure == letter]
             show(letter, measured[letter], judged, console)
+            console.print(f"{MEASURES[letter]}: {time.monotonic() - since:.0f} s\n")
             if given.json is not None:
                 given.json.write_text(json.dumps(_as_json(measured, time.monotonic() - began), indent=1))
     console.print(f"{(time.monotonic() - began) / 60:.1f} minutes, load {os.getloadavg()[0]:.1f} at the end")
@@ -121,6 +123,10 @@ class Bench:
         """How many; None: as each subject wants."""
         return self._wanted_rounds or (quick if self._quick else full)
 
+    def _fewer(self, subjects: Sequence[Subject]) -> list[Subject]:
+        """With a quarter of the jobs where time is short."""
+        return [replace(each, jobs=each.jobs // 4) for each in subjects] if self._quick else list(subjects)
+
     def throughput(self) -> list[Row]:
         ours = (*catalogue.OURS, *catalogue.LIMITS, *(() if self._quick else catalogue.OURS_BY_DEFAULT))
         return in_rounds(self._with_peers(ours), self._jobs.throughput, self._rounds(None, quick=2), "T")
@@ -137,7 +143,8 @@ class Bench:
     def latency(self) -> list[Row]:
         ours = catalogue.OURS if self._quick else (*catalogue.OURS, *catalogue.OURS_BY_DEFAULT)
         subjects = [each for each in self._with_peers(ours) if each.latency]
-        return in_rounds(subjects, lambda subject: self._jobs.latency(subject, 200), self._rounds(3), "L")
+        samples = 100 if self._quick else 200
+        return in_rounds(subjects, lambda subject: self._jobs.latency(subject, samples), self._rounds(3), "L")
 
     def footprint(self) -> list[Row]:
         one_each = {
@@ -147,12 +154,12 @@ class Bench:
 
     def threads(self) -> list[Row]:
         subjects = [*catalogue.OURS, *catalogue.OURS_IN_THREADS]
-        return in_rounds(subjects, self._jobs.throughput, self._rounds(5), "D")
+        return in_rounds(self._fewer(subjects), self._jobs.throughput, self._rounds(5), "D")
 
     def isolation(self) -> list[Row]:
         peers = [each for each in self._peers if each in (catalogue.RQ_FORK, catalogue.CELERY_FORK)]
-        subjects = [*catalogue.OURS_IN_PROCESSES, catalogue.OURS_BY_RQ, *peers]
-        return in_rounds(subjects, self._jobs.throughput, self._rounds(3), "P")
+        ours = [*catalogue.OURS_IN_PROCESSES, *([] if self._quick else [catalogue.OURS_BY_RQ])]
+        return in_rounds([*self._fewer(ours), *peers], self._jobs.throughput, self._rounds(3), "P")
 
     def doors(self) -> list[Row]:
         kept = Doors(self._servers, self._folder, int(10_000 * self._scale), 4 if self._quick else 10)
@@ -184,7 +191,7 @@ class Bench:
         return in_rounds(catalogue.OURS, kept.measure, 1, "G")
 
     def processes(self) -> list[Row]:
-        kept = Processes(self._servers, self._folder, int(20_000 * self._scale))
+        kept = Processes(self._servers, self._folder, int((8_000 if self._quick else 20_000) * self._scale))
         return in_rounds(catalogue.OURS, kept.measure, self._rounds(3), "M")
 
 
