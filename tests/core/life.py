@@ -192,9 +192,11 @@ class Life:
         return steps
 
     def fire(self) -> None:
-        self._save(
-            lifecycle.fire(self.job, self.rows, self.now, self.luck, self._dealt(), self.last_failed())
-        )
+        change = lifecycle.fire(self.job, self.rows, self.now, self.luck, self._dealt(), self.last_failed())
+        if not self.rows and (short := lifecycle.fire_plainly(self.job, self.now, Chance())) is not None:
+            (live,) = change.add
+            assert replace(short, add=(replace(short.add[0], id=live.id),)) == change
+        self._save(change)
 
     def rewind(self) -> None:
         ahead = [skip for skip in self.skips if skip.last_due_at > self.now]

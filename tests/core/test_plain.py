@@ -1,18 +1,78 @@
-"""The shortcut for plain successes says what the rule says.
+"""The shortcuts for plain firings and plain successes say what the rules say.
 
-Every success in the random lives of test_lifecycle_properties.py is compared too (`Life.settle`).
+Every firing and every success in the random lives of test_lifecycle_properties.py is compared too (`Life.fire`,
+`Life.settle`).
 """
 
 from dataclasses import replace
+from datetime import time
 
 import pytest
 
-from ostinato.core.lifecycle import Plain, may_be_plain, plain
+from ostinato.core.lifecycle import Plain, fire_plainly, may_be_plain, plain
 from ostinato.core.model import Finished
 from ostinato.core.outcome import Lost
 from ostinato.core.policy import CatchUp, Overlap
-from tests.build import HOUR, MINUTE, NOW, a_definition, a_live
+from ostinato.core.window import Window
+from tests.build import HOUR, MINUTE, NOW, SECOND, Chance, a_definition, a_live
 from tests.core.life import FAILURE, SUCCESS, Life, plainly
+
+
+def due(by=HOUR, **given):
+    """A life of which nothing is live, some time after its beginning."""
+    life = Life(**given)
+    life.advance(by)
+    return life
+
+
+def fired(life):
+    return fire_plainly(life.job, life.now, Chance())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"every": HOUR},
+        {"cron": "0 * * * *"},
+        {"every": HOUR, "by": HOUR - SECOND / 2},  # ahead of its time
+        {"every": HOUR, "overlap": Overlap.ALLOW, "max_overlap": 3},
+        {"every": HOUR, "catch_up": CatchUp.ALL},
+        {"every": HOUR, "total_repeats": 1},
+        {"every": HOUR, "end_at": NOW + 2 * HOUR},
+    ],
+    ids=["every", "cron", "ahead", "allow", "catch up", "repeats", "ends later"],
+)
+def test_a_plain_firing_is_seen_and_is_what_the_rule_says(given):
+    life = due(**given)
+    assert fired(life) is not None
+    life.fire()  # compares
+    assert len(life.lives) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"every": HOUR, "by": HOUR - 2 * SECOND},
+        {"every": HOUR, "by": 2 * HOUR},
+        {"every": HOUR, "by": HOUR + 10 * MINUTE, "late_after": 5 * MINUTE},
+        {"every": HOUR, "end_at": NOW + HOUR},
+        {"every": HOUR, "fixed_delay": True},
+        {"every": HOUR, "jitter": MINUTE},
+        {"every": HOUR, "window": Window(start=time(9), end=time(17))},
+        {"every": HOUR, "max_concurrency": 2},
+        {"at": NOW + HOUR},
+    ],
+    ids=["early", "missed", "late", "last", "fixed delay", "jitter", "window", "limited", "once"],
+)
+def test_what_else_there_is_to_decide_is_left_to_the_rule(given):
+    assert fired(due(**given)) is None
+
+
+@pytest.mark.parametrize("act", ["pause", "cancel", "delete"])
+def test_what_somebody_has_stopped_is_not_fired(act):
+    life = due(every=HOUR)
+    getattr(life, act)()
+    assert fired(life) is None
 
 
 def running(**given):

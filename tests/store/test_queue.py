@@ -331,14 +331,15 @@ def test_what_was_set_aside_keeps_its_due_time_and_is_fired_when_it_can_be_read(
     assert world.store.queue.next_wake() == NOW + 2 * HOUR
 
 
-def test_a_job_whose_rule_breaks_is_set_aside_and_the_others_go_on(world, monkeypatch, caplog):
-    broken, *others = world.add(4, every=HOUR)
+@pytest.mark.parametrize("rule", ["fire", "fire_plainly"])
+def test_a_job_whose_rule_breaks_is_set_aside_and_the_others_go_on(world, monkeypatch, caplog, rule):
+    broken, *others = world.add(4, every=HOUR, jitter=SECOND if rule == "fire" else timedelta(0))
     world.advance(HOUR)
 
-    def fire(job, *rest):
-        return lifecycle.fire(job, *rest) if job.id != broken else 1 / 0
+    def breaks(job, *rest):
+        return getattr(lifecycle, rule)(job, *rest) if job.id != broken else 1 / 0
 
-    monkeypatch.setattr(firing, "fire", fire)
+    monkeypatch.setattr(firing, rule, breaks)
     assert {change.job.id for change in world.fire()} == set(others)
     assert "ZeroDivisionError" in caplog.text
     monkeypatch.undo()
@@ -356,6 +357,7 @@ def test_a_job_whose_change_cannot_be_saved_is_set_aside_and_the_others_go_on(wo
         return change if job.id != broken else replace(change, add=(replace(change.add[0], priority=99),))
 
     monkeypatch.setattr(firing, "fire", fire)
+    monkeypatch.setattr(firing, "fire_plainly", lambda *_: None)
     assert {change.job.id for change in world.fire()} == set(others)
     assert str(broken) in caplog.text
     assert world.fire() == []

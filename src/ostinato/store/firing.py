@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core.errors import StoreError, StoreUnavailable
-from ostinato.core.lifecycle import Dealt, fire, rewind
+from ostinato.core.lifecycle import Dealt, fire, fire_plainly, rewind
 from ostinato.core.model import Change, Facts, Job, Live, Skip
 from ostinato.store import locking, rows
 from ostinato.store.cells import from_micros
@@ -91,9 +91,20 @@ class Firing(Duty):
             jobs = locking.with_definitions(tx, self._definitions, before)
             lives = locking.lives_of(tx, sorted(jobs))
             ready = [job for job in jobs.values() if _ready(job, lives[job.id], now, ahead)]
-            decided, failed = _each(ready, lives, lambda job, own: self._fire(tx, job, own, now))
-            changes = [change for change in decided if change.job.facts != before[change.job.id]]
-            locking.save(tx, changes, before)
+            plain = dict[UUID, Change]()
+
+            def decide(job: Job, own: Sequence[Live]) -> Change:
+                if not own and (change := fire_plainly(job, now, self._luck)) is not None:
+                    plain[job.id] = change
+                    return change
+                return self._fire(tx, job, own, now)
+
+            decided, failed = _each(ready, lives, decide)
+            changes = [
+                each for each in decided if each.job.id in plain or each.job.facts != before[each.job.id]
+            ]
+            _save_plain(tx, list(plain.values()), now)
+            locking.save(tx, [each for each in changes if each.job.id not in plain], before)
             self._notices.write(tx, changes)
             self._set_aside(tx, [*failed, *(job_id for job_id, _ in found if job_id not in jobs)], now)
             if any(change.add for change in changes):
@@ -173,6 +184,16 @@ def _each(
             log.exception("No rule can deal with a job; it is set aside: job_id=%s", job.id)
             failed.append(job.id)
     return changes, failed
+
+
+def _save_plain(tx: Tx, changes: Sequence[Change], now: datetime) -> None:
+    """A third of what `locking.save` writes, and half of its cost."""
+    if not changes:
+        return
+    facts = [(each.job.id, each.job.facts) for each in changes]
+    tx.touch(job_id for job_id, _ in facts)
+    tx.run("fire_plainly", [(job_id, each.last_due_at, each.next_due_at) for job_id, each in facts], now=now)
+    tx.run("queue_fired", [(each.add[0].id, each.job.id) for each in changes], now=now)
 
 
 def _ready(job: Job, lives: Sequence[Live], now: datetime, ahead: timedelta) -> bool:

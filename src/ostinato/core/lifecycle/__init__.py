@@ -38,7 +38,7 @@ from ostinato.core.lifecycle.commands import (
 )
 from ostinato.core.lifecycle.firing import Dealt, fire, rewind
 from ostinato.core.lifecycle.following import follow
-from ostinato.core.lifecycle.plain import Plain, may_be_plain, plain
+from ostinato.core.lifecycle.plain import Plain, fire_plainly, may_be_plain, plain
 from ostinato.core.lifecycle.settling import Flow, settle, time_out_run
 from ostinato.core.lifecycle.status import next_run_at, status
 
@@ -54,6 +54,7 @@ __all__ = [
     "delete",
     "edit",
     "fire",
+    "fire_plainly",
     "follow",
     "may_be_plain",
     "next_run_at",

@@ -1,17 +1,59 @@
-"""The plain success: what most runs come to, said without a draft.
+"""What most firings and most runs come to, said without a draft.
 
-A run has completed, nobody has touched its job meanwhile, and nothing else of the job is live. Then all there is to
-do is to count it, and for a run-once job to end. `settle` says the same, at many times the cost: it stays the rule,
-and tests/core/test_plain.py holds this shortcut to it.
+The plain firing: a job that recurs, untouched, with nothing live; one time is due, and the next one has not come. It is
+queued, and the next time named. The plain success: a run has completed, nobody has touched its job meanwhile, and
+nothing else of the job is live. Then all there is to do is to count it, and for a run-once job to end.
+
+`fire` and `settle` say the same, at many times the cost: they stay the rules, and tests/core/test_plain.py holds these
+shortcuts to them.
 """
 
 from datetime import datetime
 from enum import Enum
 
-from ostinato.core.model import Definition, Finished
+from ostinato.core.lifecycle import timeline
+from ostinato.core.lifecycle.draft import ALL_FACTS, FIRED_AHEAD
+from ostinato.core.limits import is_limited
+from ostinato.core.model import Asked, Change, Definition, Facts, Finished, Job, Live, Luck
 from ostinato.core.outcome import Completed
 from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Cron, Every, Once
+
+SCHEDULE = Asked.SCHEDULE  # looking up a member of an Enum is a call
+
+
+def fire_plainly(job: Job, now: datetime, luck: Luck) -> Change | None:
+    """What `fire` decides about a job of which nothing is live; None: ask it."""
+    definition, facts, due = job.definition, job.facts, job.facts.next_due_at
+    if due is None or due - now > FIRED_AHEAD or now - due > definition.policies.late_after:
+        return None
+    if _is_touched(facts) or (facts.last_due_at is not None and due <= facts.last_due_at):
+        return None
+    following = timeline.next_due(definition, facts, due) if _is_steady(definition) else None
+    if following is None or following <= now:
+        return None
+    after = Facts(*ALL_FACTS(facts))
+    after.last_number += 1
+    after.last_execution_number += 1
+    after.last_due_at, after.next_due_at, after.computed_at = due, following, now
+    live = Live(
+        luck.id(now), job.id, after.last_number, 0, after.last_execution_number, SCHEDULE, due, due, now,
+        definition.queue, definition.priority, definition.task,
+    )  # fmt: skip
+    return Change(Job(job.id, definition, after), (live,))
+
+
+def _is_touched(facts: Facts) -> bool:
+    touched = facts.paused_at or facts.cancelled_at or facts.deleted_at or facts.ended_as or facts.reset_at
+    return touched is not None
+
+
+def _is_steady(definition: Definition) -> bool:
+    """Whether its due times start when they are due, and wait for nobody."""
+    policies = definition.policies
+    if policies.window is not None or policies.jitter or policies.fixed_delay or is_limited(policies):
+        return False
+    return isinstance(definition.schedule, Every | Cron)
 
 
 class Plain(Enum):

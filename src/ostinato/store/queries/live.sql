@@ -11,6 +11,14 @@ SELECT u.id, u.job_id, u.number, u.attempt, u.execution_number, u.asked, u.due_a
 FROM {rows: id uuid, job_id uuid, number bigint, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, step text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text, limit_key text}
 WHERE true
 
+-- name: queue_fired
+-- The same for the first attempts that plain firings queue: all but their ids stands in the rows of their jobs.
+INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task,
+    step, slot, fence, failures, losses, releases, cancel_by)
+SELECT u.id, j.id, j.last_number, 0, j.last_execution_number, 'schedule', j.last_due_at, j.last_due_at, :now, j.queue,
+    j.priority, j.task, '', 0, 0, 0, 0, 0, ''
+FROM {rows: id uuid, job_id uuid} CROSS JOIN {jobs} AS j WHERE j.id = u.job_id
+
 -- name: update_live
 -- Live rows that a rule has changed, under their job's lock.
 UPDATE {live} AS l SET asked = u.asked, due_at = u.due_at, run_at = u.run_at, queued_at = u.queued_at, queue = u.queue,
