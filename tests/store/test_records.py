@@ -111,6 +111,17 @@ def test_a_page_that_cannot_be_stored_leaves_nothing_behind(records, hold):
     assert records.newest(TARGET, 10) == []
 
 
+@pytest.mark.parametrize("count", [1, 24, 25, 26, 60])
+def test_every_row_of_a_page_is_stored_as_it_is_and_in_its_order(records, hold, count):
+    records.prepare(TARGET)
+    assert store_rows(records, hold, *range(count)) == count
+    found = records.newest(TARGET, 100)[::-1]
+    assert [(row["count"], row["amount"], row["Name"]) for row in found] == [
+        (number, 0.1 + number, f"it's {number}") for number in range(count)
+    ]
+    assert {row["source_name"] for row in found} == {"gdp"}
+
+
 def test_a_record_that_comes_twice_is_there_once(records, hold):
     records.prepare(TARGET)
     assert records.insert(TARGET, [[a_row(1), a_row(1)], [a_row(1), a_row(2)]], hold, NOW) == 2
