@@ -85,6 +85,7 @@ SHAPES: dict[str, Shape] = {
     "M": Shape("Many processes: one worker, two workers", {
         "one, jobs/s": _number("one"), "two, jobs/s": _number("two"), "two / one": _number("ratio", ".2f"),
         "smaller share": _number("least_share", ".0%"), "wait for write lock s": _number("longest_wait", ".3f"),
+        "machine busy with one": _number("busy", ".0%"),
         }, "one"),
 }  # fmt: skip
 

@@ -1,9 +1,15 @@
-"""M: two worker processes against one, what each of them did, and how long one waited for SQLite's write lock."""
+"""M: two worker processes against one, what each of them did, and how long one waited for SQLite's write lock.
+
+Counted from when all of them work: a second process that still imports would take a core from the first. How busy one
+worker keeps the machine says how much there is to be won by a second one.
+"""
 
 import json
 import time
 from contextlib import ExitStack
 from pathlib import Path
+
+import psutil
 
 from benchmarks import marks
 from benchmarks.catalogue import Subject, stage
@@ -18,17 +24,18 @@ class Processes:
 
     def measure(self, subject: Subject) -> Figures:
         """One and two, right after each other."""
-        one, _, _ = self._with(subject, 1)
-        two, shares, waited = self._with(subject, 2)
+        one, _, _, busy = self._with(subject, 1)
+        two, shares, waited, _ = self._with(subject, 2)
         return {
             "one": one,
             "two": two,
             "ratio": two / one,
             "least_share": min(shares),
             "longest_wait": waited,
+            "busy": busy,
         }
 
-    def _with(self, subject: Subject, workers: int) -> tuple[float, list[float], float | None]:
+    def _with(self, subject: Subject, workers: int) -> tuple[float, list[float], float | None, float]:
         files = [self._folder / f"marks{number}" for number in range(workers)]
         waits = [self._folder / f"waits{number}" for number in range(workers)]
         for file in (*files, *waits):
@@ -40,9 +47,13 @@ class Processes:
         with ExitStack() as stack:
             for file, wait in zip(files, waits, strict=True):
                 stack.enter_context(worker(set_up, file, WAITS=str(wait)))
+            until(lambda: all(marks.count(file) for file in files), what="all at work")
+            psutil.cpu_percent()
             until(lambda: sum(map(marks.count, files)) >= self._jobs and set_up.probe())
-            done = time.time()
-        first = min(when for file in files for _, when in marks.read(file))
+            done, busy = time.time(), psutil.cpu_percent() / 100
+        starts = [[when for _, when in marks.read(file)] for file in files]
+        begin = max(map(min, starts))
+        within = [sum(when >= begin for when in each) for each in starts]
         waited = [json.loads(wait.read_text()) for wait in waits if wait.exists()]
-        shares = [marks.count(file) / self._jobs for file in files]
-        return self._jobs / (done - first), shares, max(waited, default=None)
+        shares = [count / sum(within) for count in within]
+        return sum(within) / (done - begin), shares, max(waited, default=None), busy
