@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape, unescape
+from html import unescape
 
 import pytest
 
@@ -120,19 +120,6 @@ def test_a_job_that_crawls_leads_to_its_pages(library):
     job = library.add(task="crawl", key="site")
     assert f'href="/pages?job={job.id}"' in library.visitor.see(f"/jobs/{job.id}")
     assert "/pages?job" not in library.visitor.see(f"/jobs/{library.job.id}")
-
-
-@pytest.mark.parametrize(
-    ("args", "called"),
-    [
-        ('{"url": "https://a.example/", "source_name": "The <b>shop</b>"}', "The <b>shop</b>"),
-        ('{"url": "https://a.example/"}', "https://a.example/"),
-        ("{}", "crawl"),
-    ],
-)
-def test_a_crawl_without_a_name_is_known_by_its_site(library, args, called):
-    job = library.add(task="crawl", key=None, name="", args=args)
-    assert f"<h1>{escape(called)}</h1>" in library.visitor.see(f"/jobs/{job.id}")
 
 
 def test_a_viewer_may_search_and_is_not_offered_what_they_may_not_do(stranger: Visitor):

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from html import unescape
+from html import escape, unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -245,6 +245,25 @@ def test_how_far_a_run_is_and_what_it_has_counted(busy):
     ended = busy.ended(busy.job, 3, Result.COMPLETED, attempt=1, account=account)
     page = busy.visitor.see(f"/executions/{ended.id}")
     assert "<dt>Bytes sent</dt><dd>5</dd>" in page
+
+
+@pytest.mark.parametrize(
+    ("task", "args", "called"),
+    [
+        ("crawl", '{"url": "https://a.example/", "source_name": "The <b>shop</b>"}', "The <b>shop</b>"),
+        ("crawl", '{"url": "https://a.example/"}', "https://a.example/"),
+        ("crawl", "{}", "crawl"),
+        ("http", '{"url": "https://a.example/ping"}', "https://a.example/ping"),
+        ("command", '{"argv": ["pg_dump", "--file", "x"]}', "pg_dump --file x"),
+        ("command", '{"script": "ls | wc"}', "ls | wc"),
+        ("python", '{"function": "shop:nightly"}', "shop:nightly"),
+        ("python", '{"function": 7}', "7"),
+        ("mine", '{"url": "https://a.example/"}', "mine"),
+    ],
+)
+def test_a_job_without_a_name_is_known_by_what_it_is_about(busy, task, args, called):
+    job = busy.add(task=task, key=None, name="", args=args)
+    assert f"<h1>{escape(called)}</h1>" in busy.visitor.see(f"/jobs/{job.id}")
 
 
 def test_what_is_due_and_not_begun_is_due_now(busy):

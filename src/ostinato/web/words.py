@@ -20,6 +20,12 @@ from ostinato.scheduler.crawled import FOUND, FOUND_ENDS
 NOTHING: Final = "–"
 SECOND: Final = timedelta(seconds=1)
 MINUTE, HOUR, DAY = 60, 3600, 86400
+SAYS_MOST: Final = {
+    "crawl": ("source_name", "url"),
+    "http": ("url",),
+    "command": ("argv", "script"),
+    "python": ("function",),
+}
 
 
 # -- times
@@ -213,14 +219,17 @@ def schedule(value: Schedule) -> str:
 
 
 def called(job: JobView | None) -> str:
-    """What a job is called: the best name that it has; a crawl without one is known by its site."""
+    """What a job is called: the best name that it has; without one a built-in task is known by what it is about."""
     if job is None:
         return NOTHING
-    return job.definition.name or job.key or (_site(job) if job.task == "crawl" else "") or job.task
+    return job.definition.name or job.key or _about(job) or job.task
 
 
-def _site(job: JobView) -> str:
-    return shortly(str(job.args.get("source_name") or job.args.get("url") or ""))
+def _about(job: JobView) -> str:
+    for name in SAYS_MOST.get(job.task, ()):
+        if said := job.args.get(name):
+            return shortly(" ".join(map(str, said)) if isinstance(said, list) else str(said))
+    return ""
 
 
 def shortly(value: Any, most: int = 80) -> str:
