@@ -42,6 +42,21 @@ def draw_report(app, tasks):
     return report
 
 
+def test_its_runs_are_those_by_hand_and_its_schedule(app, tasks):
+    @app.workflow(every="1h")
+    def hourly(flow):
+        flow.step(tasks[0], region="eu")
+
+    @app.workflow(every="2h")
+    def other(flow):
+        flow.step(tasks[0], region="us")
+
+    started = working(app, lambda: hourly.run().id)
+    scheduled = app.jobs.get("hourly").id
+    assert [job.id for job in app.scheduler.workflows.runs("hourly")] == [started, scheduled]
+    assert [job.key for job in app.scheduler.workflows.runs("other")] == ["other"]
+
+
 def test_the_workflow_of_the_issue_runs(app, tasks):
     report = draw_report(app, tasks)
     assert report.nodes == [

@@ -10,7 +10,7 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core.checks import is_storable
 from ostinato.core.errors import Invalid, NotFound, UnknownTask
-from ostinato.core.model import Definition
+from ostinato.core.model import Definition, Status
 from ostinato.core.payload import decode, encode
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Once, Schedule
@@ -31,6 +31,7 @@ WorkflowRef = int | str
 LONGEST_NAME: Final = 200
 LONGEST_DESCRIPTION: Final = 10_000
 PAGE: Final = 250
+STANDING: Final = frozenset(Status) - {Status.COMPLETED, Status.FAILED, Status.CANCELLED}
 NO_RETRIES: Final = Policies(max_retries=0)
 
 
@@ -198,8 +199,20 @@ class WorkflowDesk:
 
     def runs(self, ref: WorkflowRef, limit: int = 50) -> Sequence[JobView]:
         """The jobs that run a workflow, the newest first: schedules, and one for each start by hand or by an event."""
-        chosen = JobFilter(tag=tag_of(self._find(ref).id))
-        return self._jobs.search(chosen, limit=limit).items
+        row = self._find(ref)
+        found = list(self._jobs.search(JobFilter(tag=tag_of(row.id)), limit=limit).items)
+        found += (job for job in self._standing(row) if all(job.id != each.id for each in found))
+        return sorted(found, key=lambda job: job.facts.created_at, reverse=True)[:limit]
+
+    def _standing(self, row: WorkflowRow) -> Sequence[JobView]:
+        """Jobs that name it in their args alone, as those of `@app.workflow(every=…)`, and have not ended."""
+        asked = JobFilter(STANDING, task=WORKFLOW_TASK)
+        named = (row.id, str(row.id), row.name)
+        return [
+            job
+            for job in self._jobs.search(asked, limit=PAGE).items
+            if tag_of(row.id) not in job.definition.tags and job.args.get("workflow") in named
+        ]
 
     # -- within
 

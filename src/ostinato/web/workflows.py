@@ -72,15 +72,15 @@ def show(visit: Visit) -> Response:
 
 
 def _shown(visit: Visit, view: WorkflowView, form: Form) -> Response:
-    runs = visit.desk.jobs.search(JobFilter(tag=tag_of(view.id)), limit=RUNS)
+    runs = visit.desk.workflows.runs(view.id, RUNS)
     triggers = [str(node["id"]) for node in view.nodes if "task" not in node]
     return visit.page(
         "workflow.html",
         view=view,
         drawing=graph.drawn(graph.nodes_of(view.nodes), f"The steps of {view.name}"),
-        runs=runs.items,
-        total=runs.total,
-        last=visit.desk.jobs.last_runs(runs.items) if runs.items else {},
+        runs=runs,
+        total=visit.desk.jobs.search(JobFilter(tag=tag_of(view.id)), limit=1).total,
+        last=visit.desk.jobs.last_runs(runs) if runs else {},
         tag=tag_of(view.id),
         form=form,
         triggers=triggers,
