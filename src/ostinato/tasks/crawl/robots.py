@@ -11,6 +11,7 @@ from ostinato.core.errors import Unreachable
 from ostinato.outgoing import Bounds, Outgoing
 
 LONGEST: Final = 512 * 1024  # bytes of robots.txt that are read
+LONGEST_DELAY: Final = 60.0  # seconds: with more a crawl would never end
 BOUNDS: Final = Bounds(begin=20.0, silence=20.0, total=60.0)
 
 
@@ -32,7 +33,7 @@ class Rules:
             return 0.0
         rate = self.parsed.request_rate(agent)
         by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0
-        return max(float(self.parsed.crawl_delay(agent) or 0.0), by_rate)
+        return min(max(float(self.parsed.crawl_delay(agent) or 0.0), by_rate, 0.0), LONGEST_DELAY)
 
     def sitemaps(self, origin: str) -> list[str]:
         """The sitemaps that it names; the usual place, if it names none."""
