@@ -47,6 +47,15 @@ class Scene:
         self.now += HOUR
         self._add(count, at=self.now, made=self.now - HOUR)
 
+    def recur(self, count: int) -> None:
+        """Jobs of every hour that were made an hour ago, and come due now; none of those before does."""
+        self.store.jobs.add(
+            [
+                lifecycle.create(self.luck.id(self.now), a_definition(every=HOUR), self.now - HOUR, self.luck)
+                for _ in range(count)
+            ]
+        )
+
     def _add(self, count: int, at: datetime, made: datetime) -> None:
         definition = a_definition(at=at)
         new = [lifecycle.create(self.luck.id(made), definition, made, self.luck) for _ in range(count)]
@@ -197,7 +206,7 @@ def test_an_execution_writes_no_more_rows_than_it_must(scene):
 
 MOST_CALLS = {
     "enqueue": 230,
-    "fire": 200,
+    "fire": 200,  # of a run-once: by the rule
     "claim": 40,
     "settle": 250,
     "succeed": 42,
@@ -227,3 +236,16 @@ def test_one_more_job_costs_a_bounded_number_of_calls(scene):
         }
     each = {verb: (totals[MANY][verb] - totals[FEW][verb]) / (MANY - FEW) for verb in MOST_CALLS}
     assert {verb: number for verb, number in each.items() if number > MOST_CALLS[verb]} == {}
+
+
+MOST_CALLS_OF_A_PLAIN_FIRING = 120  # half of them read the definition, which is done once
+
+
+def test_one_more_plain_firing_costs_a_bounded_number_of_calls(scene):
+    scene.recur(1)
+    scene.fire(1)
+    totals = []
+    for count in (FEW, MANY):
+        scene.recur(count)
+        totals.append(calls_of(lambda count=count: scene.fire(count)))
+    assert (totals[1] - totals[0]) / (MANY - FEW) <= MOST_CALLS_OF_A_PLAIN_FIRING
