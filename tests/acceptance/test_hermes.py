@@ -330,12 +330,10 @@ def test_twenty_due_sources_and_a_queue_of_five_all_run_once_before_any_runs_twi
             api.url(f"/s{number}"), f"s{number}", schedule="interval:2s", queue="sources"
         )
         create(server, definition)
-    waiting = {each["name"]: each for each in server("GET", "/api/v1/queues").body["queues"]}["sources"]
     server("POST", "/api/v1/queues/sources/resume")
     eventually(lambda: len({path for path, _ in api.requests}) == 20)
     first = [path for path, _ in api.requests][:20]
     assert len(set(first)) == 20, "none ran twice before all had run once"
-    assert waiting["queued"] <= 20
 
 
 def test_one_source_is_never_in_flight_twice(server, api, rows):
