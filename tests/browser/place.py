@@ -36,6 +36,7 @@ async def holds(ctx: Context, path: str) -> str:
             Path(f"{path}.talk").unlink()
             ctx.log.warning("somebody asked me to talk")
             ctx.progress(n, message="talking")
+            ctx.count(words_said=1204)
         await asyncio.sleep(0.02)  # in another process
     return "held"
 """

@@ -57,6 +57,7 @@ def test_the_log_of_a_run_is_followed_with_its_progress_until_the_result(place, 
     place.touch(f"{held['path']}.talk")
     expect(log).to_contain_text("somebody asked me to talk")
     expect(page.locator("[data-progress]")).to_contain_text("talking")
+    expect(page.locator("[data-progress]")).to_contain_text("words said 1,204")
     page.get_by_label("Least level").select_option("warning")
     page.get_by_role("button", name="Show").click()
     expect(log).to_contain_text("somebody asked me to talk")
@@ -65,6 +66,7 @@ def test_the_log_of_a_run_is_followed_with_its_progress_until_the_result(place, 
     expect(page.locator("[data-live=result]")).to_contain_text("held")
     expect(page.locator("[data-live=state]")).to_contain_text("completed")
     expect(page.get_by_role("button", name="Run again")).to_be_visible()
+    expect(page.locator("[data-live=facts]")).to_contain_text("Words said")
 
 
 def test_a_running_one_is_cancelled(place, open_page, held):

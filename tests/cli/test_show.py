@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
+from ostinato.cli import run_shown
 from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, plain
 from ostinato.cli.times import absolute, at_length, relative, took, when
 
@@ -150,3 +151,23 @@ def test_both_together():
 )
 def test_how_long_it_took(milliseconds, words):
     assert took(milliseconds) == words
+
+
+@pytest.mark.parametrize(
+    ("progress", "words"),
+    [
+        ({"done": 30, "of": 120, "message": "orders"}, "30 of 120 (25%): orders"),
+        ({"done": 2, "of": 4}, "2 of 4 (50%)"),
+        ({"done": 1204, "message": "copying"}, "copying"),
+        ({"done": 1204}, "1,204"),
+        ({"counters": {"a": 1}}, None),
+        (None, None),
+    ],
+)
+def test_how_far_it_is(progress, words):
+    assert run_shown._progress(progress) == words
+
+
+def test_what_it_has_counted():
+    assert run_shown._counters({"bytes_sent": 1204, "requests": 2}) == "bytes sent 1,204, requests 2"
+    assert run_shown._counters(None) is None
