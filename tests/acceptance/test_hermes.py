@@ -417,7 +417,9 @@ def test_the_command_line_tries_applies_shows_and_deletes(server, api, rows, tmp
     assert "Applied: 2 created" in cli(server, "source", "apply", str(folder))
     assert "2 unchanged" in cli(server, "source", "apply", str(folder))
     eventually(lambda: rows_of(rows, "things") == 10)
-    assert "record 3" in cli(server, "source", "show", "s0", "--records", "3")
+    shown = cli(server, "source", "show", "s0", "--records", "3")
+    assert "record 3" in shown
+    assert "5, 5 new" in shown
     (folder / "s1.yaml").unlink()
     assert "say --yes" in cli(server, "source", "apply", str(folder), "--prune", code=2)
     assert "1 deleted" in cli(server, "source", "apply", str(folder), "--prune", "--yes")

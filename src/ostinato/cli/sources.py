@@ -65,6 +65,7 @@ def list_(desk: Desk) -> None:
         Column("Schedule", lambda row: row["schedule"], spare=1, cut=True),
         Column("Next run", lambda row: when(row["next_run_at"], now)),
         Column("Last run", lambda row: row["last_run"] and row["last_run"]["outcome"]),
+        Column("Records", lambda row: _counted(row["last_run"] or {}), spare=1),
         Column("Failures", lambda row: f"{row['retry_count']}/{row['max_retries']}", right=True),
         Column("Next retry", lambda row: when(row["next_retry_at"], now), spare=3),
     )
@@ -200,6 +201,7 @@ def _whole(answer: Any, desk: Desk) -> Shown:
             "Schedule": answer["schedule"],
             "Next run": at_length(answer["next_run_at"], now),
             "Last run": f"{last['outcome']}, {at_length(last['at'], now)}" if last else None,
+            "Records": _counted(last),
             "Last error": last.get("error"),
             "Retry count": f"{answer['retry_count']} of {answer['max_retries']}",
             "Period start": at_length(answer["period_start"], now),
@@ -211,6 +213,12 @@ def _whole(answer: Any, desk: Desk) -> Shown:
     if "records" in answer:
         parts += [Sentences([""]), _table(answer["records"])]
     return Several(parts)
+
+
+def _counted(last: dict[str, Any]) -> str | None:
+    """What the last run brought."""
+    seen = last.get("items_crawled")
+    return None if seen is None else f"{seen}, {last['items_indexed']} new"
 
 
 def _tried(answer: Any) -> Shown:

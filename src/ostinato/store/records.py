@@ -13,7 +13,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from ostinato.config import Secret
 from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
 from ostinato.core.tables import (
     CREATED_AT,
+    HASH,
     ID,
     SOURCE_NAME,
     Cell,
@@ -97,13 +98,13 @@ class Records:
                     self._statement(target, f"SELECT row_to_json(t)::text {where}"),
                     source=target.source, limit=limit,
                 )  # fmt: skip
-                return [json.loads(text) for (text,) in found]
+                return [_as_shown(target, json.loads(text), _of_postgres) for (text,) in found]
             names = [column.name for column in place.columns]
             shown = ", ".join(f"t.{quoted(name)}" for name in names)
             rows = tx.rows(
                 self._statement(target, f"SELECT {shown} {where}"), source=target.source, limit=limit
             )
-        return [dict(zip(names, map(_shown, row), strict=True)) for row in rows]
+        return [_as_shown(target, dict(zip(names, row, strict=True)), _of_sqlite) for row in rows]
 
     # -- writing
 
@@ -258,8 +259,29 @@ def _instant(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _shown(cell: Any) -> Any:
-    return cell.hex() if isinstance(cell, bytes) else cell
+def _as_shown(
+    target: Target, row: dict[str, Any], read: Callable[[Any, ColumnType | None], Any]
+) -> dict[str, Any]:
+    """A row, the same from either database, and without the hash, which nobody can read."""
+    kinds = {column.name.lower(): column.type for column in target.columns}
+    return {name: read(cell, kinds.get(name.lower())) for name, cell in row.items() if name != HASH}
+
+
+def _of_postgres(cell: Any, kind: ColumnType | None) -> Any:
+    is_instant = isinstance(cell, str) and kind in (ColumnType.TIMESTAMP, None) and cell.endswith("+00:00")
+    return f"{cell[:-6]}Z" if is_instant else cell
+
+
+def _of_sqlite(cell: Any, kind: ColumnType | None) -> Any:
+    """It has neither booleans nor JSON."""
+    if isinstance(cell, bytes):
+        return cell.hex()
+    if kind is ColumnType.BOOLEAN and type(cell) is int:
+        return bool(cell)
+    if kind is ColumnType.JSON and isinstance(cell, str):
+        with suppress(ValueError):
+            return json.loads(cell)
+    return cell
 
 
 def _save(tx: Tx, hold: Hold, count: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
-from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Live, Result, Skip
+from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Json, Live, Result, Skip
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 from ostinato.store.cells import from_micros, to_uuid
 
@@ -146,6 +146,7 @@ class LastRun:
     result: Result
     error: str | None
     failures: int
+    account: Json | None
 
 
 LAST_RUN: Final = Shape(LastRun)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from ostinato.core.account import Account
 from ostinato.core.describe import describe
 from ostinato.core.model import Status
 from ostinato.core.schedule import Manual
@@ -49,6 +50,8 @@ class LastRunAnswer(BaseModel):
     at: datetime
     outcome: str
     error: str | None
+    items_crawled: int | None = Field(description="Records that it has seen.")
+    items_indexed: int | None = Field(description="Those of them that were new.")
 
 
 class SourceAnswer(BaseModel):
@@ -80,9 +83,11 @@ class SourceAnswer(BaseModel):
         planned = source.schedule if source is not None else Manual()
         last = None
         if view.last is not None:
+            account = Account.from_json(view.last.account)
             last = LastRunAnswer(
-                at=view.last.finished_at, outcome=view.last.result, error=view.last.error or None
-            )
+                at=view.last.finished_at, outcome=view.last.result, error=view.last.error or None,
+                items_crawled=account.items_crawled, items_indexed=account.items_indexed,
+            )  # fmt: skip
         return cls(
             id=view.job.id, name=view.name, status="unreadable" if source is None else source.status,
             description=definition.description, url=None if source is None else source.url,

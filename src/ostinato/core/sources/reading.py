@@ -45,11 +45,14 @@ TIMES: Final = (ColumnType.TIMESTAMP, ColumnType.DATE)
 def read_source(given: object, timezone: str = "UTC", *, allow_private: bool = True) -> Source:
     """A source from plain values; `timezone` is for schedules that name none."""
     words = Words(given)
+    name = _name(words)  # what is missing is named in the order in which people write
+    url = check_url(words.needed_text("url"), "url", allow_private)
+    table = check_table_name(words.needed_text("table"))
     response = _response(words.inner("response"))
     source = Source(
-        name=_name(words),
-        url=check_url(words.needed_text("url"), "url", allow_private),
-        table=check_table_name(words.needed_text("table")),
+        name=name,
+        url=url,
+        table=table,
         response=response,
         schedule=_schedule(words, timezone),
         status=words.text("status", ACTIVE, 100) or ACTIVE,
