@@ -417,6 +417,7 @@ def test_the_command_line_tries_applies_shows_and_deletes(server, api, rows, tmp
     assert "Applied: 2 created" in cli(server, "source", "apply", str(folder))
     assert "2 unchanged" in cli(server, "source", "apply", str(folder))
     eventually(lambda: rows_of(rows, "things") == 10)
+    eventually(lambda: source(server, "s0")["last_run"])
     shown = cli(server, "source", "show", "s0", "--records", "3")
     assert "record 3" in shown
     assert "5, 5 new" in shown
@@ -426,7 +427,7 @@ def test_the_command_line_tries_applies_shows_and_deletes(server, api, rows, tmp
     assert "with 5 rows" in cli(server, "source", "delete", "s0", "--with-data", "--yes")
     assert rows("SELECT DISTINCT source_name FROM things") == [("s1",)]
     (folder / "bad.yaml").write_text("name: x\nurl: ftp://x\n")
-    assert "response.fields is missing" in cli(server, "source", "apply", str(folder), code=2)
+    assert "x: url must be an http or https URL" in cli(server, "source", "apply", str(folder), code=2)
 
 
 # -- killed at random
