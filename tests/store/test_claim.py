@@ -9,7 +9,6 @@ from uuid import uuid4
 from ostinato.core.model import WaitsFor
 from ostinato.luck import RandomLuck
 from ostinato.store import claiming
-from ostinato.store.claiming import Claim
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
 from tests.build import HOUR, MINUTE, NOW, SECOND
@@ -103,16 +102,6 @@ def test_a_claim_that_got_less_than_wanted_says_when_there_may_be_more(world):
     assert queue.claim(worker, ["work"], [], NOW, 1).next_at == NOW + SECOND / 4
     assert len(queue.claim(worker, ["work"], [], NOW + SECOND, 5).claimed) == 2
     assert queue.claim(worker, ["work"], [], NOW + SECOND, 5).next_at is None
-
-
-def test_on_a_server_what_was_claimed_does_not_wait_for_a_look_further(postgres_world):
-    world = postgres_world
-    world.enqueue(2)
-    worker, queue = world.worker(), world.store.queue
-    first = queue.claim(worker, ["work"], [], world.now, 5)
-    assert len(first.claimed) == 2
-    assert first.next_at == world.now, "look again, now"
-    assert queue.claim(worker, ["work"], [], world.now, 5) == Claim()
 
 
 def test_a_claim_that_passed_over_a_locked_row_says_to_look_again(postgres_world):

@@ -28,9 +28,9 @@ SCALARS = {
     "checkpoint": "{}", "closed_as": "lost", "concurrency": 5, "declared": None, "description": "", "free_at": NOW,
     "fence": 1, "horizon": NOW, "host": "here", "id": UUID(int=1), "job": UUID(int=1), "kept": 1, "key": "k",
     "kind": "every", "lease_until": NOW, "limit": 10, "max_queued": 3, "metadata": "{}", "name": "default",
-    "now": NOW, "number": 1, "original": UUID(int=1), "owner": "", "paused_at": NOW, "pid": 1, "policies": "{}",
-    "priority": 5, "pruned": "{}", "queue": "default", "queues": "[]", "running": 0, "schedule": "{}", "since": NOW,
-    "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
+    "every_queue": True, "now": NOW, "number": 1, "original": UUID(int=1), "owner": "", "paused_at": NOW, "pid": 1,
+    "policies": "{}", "priority": 5, "pruned": "{}", "queue": "default", "queues": "[]", "running": 0, "schedule": "{}",
+    "since": NOW, "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
     "version": "1", "worker": UUID(int=2), "before": NOW,
     "key_id": None, "prefix": "ost_a", "hash": "0", "role": "viewer", "expires_at": None,
     "from_id": UUID(int=1), "to_id": UUID(int=2),
@@ -216,7 +216,7 @@ HOT = {
     "holders", "live_of", "facts", "last_failure", "dealt_ranges", "executions_of", "list_executions",
     "list_skips", "extend_skips", "nth_newest", "prunable", "job_by_held_key", "jobs_by_key", "deleted_jobs",
     "jobs_after", "live_by_id", "status_of", "search_executions_of", "occurrences_until",
-    "attempts_at", "ended_between", "skip_until", "newest_runs_of", "last_execution",
+    "fire_plainly", "queue_fired", "attempts_at", "ended_between", "skip_until", "newest_runs_of", "last_execution",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ rows that another claim has locked are passed over. What nobody here knows is se
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Final
@@ -32,6 +32,9 @@ COLUMNS: Final = [
     name for name in rows.STARTED.columns if name not in rows.GIVEN
 ]  # of a row that was claimed
 WIDTH, JOB_ID, VERSION = len(COLUMNS), COLUMNS.index("job_id"), COLUMNS.index("version")
+DEFINED: Final = (
+    WIDTH + 16
+)  # as `rows.definition_of` wants it; then PostgreSQL says whether its queue is bounded
 IN_ORDER: Final = itemgetter(COLUMNS.index("priority"), COLUMNS.index("run_at"))
 
 
@@ -64,13 +67,34 @@ class Claiming(Duty):
         self, worker: UUID, tasks: Sequence[str], queues: Sequence[str], now: datetime, limit: int
     ) -> Claim:
         """Take and start up to `limit` executions. A worker that was closed takes nothing."""
+        search = Search(worker, tasks, queues, now, limit)
+        if self._database.elsewhere and not self._is_time_to_unpark(search):
+            claimed = self._claim_at_once(search)
+            if claimed:  # whether there is more, and when, is for the next claim to find out: these start now
+                return Claim(claimed, None, None if len(claimed) == limit else now)
+        return self._claim_step_by_step(search)
+
+    def _claim_at_once(self, search: Search) -> tuple[Claimed, ...]:
+        """By one statement, which is its own transaction: a round trip instead of four."""
+        with self._database.alone() as tx:
+            taken = self._start(tx, search, search.limit)
+        if any(bounded for *_, bounded in taken):
+            self._database.ring()
+        claimed, unreadable = self._read(taken, search)
+        if not unreadable and not any(each.live.step for each in claimed):
+            return tuple(claimed)
         with self._database.write() as tx:
-            served = self._open_queues(tx, worker, queues)
+            return self._ready(tx, claimed, unreadable, search)
+
+    def _claim_step_by_step(self, wanted: Search) -> Claim:
+        """With all there is to do beside: what others set apart, what nobody here knows, when there will be more."""
+        with self._database.write() as tx:
+            served = self._open_queues(tx, wanted.worker, wanted.queues)
             if not served:
                 return Claim()
-            search = Search(worker, tasks, list(served), now, limit)
+            search = replace(wanted, queues=list(served))
             taken, parked, next_at = self._take(tx, search)
-            claimed = self._with_definitions(tx, taken, search)
+            claimed = self._ready(tx, *self._read(taken, search), search)
             if any(served[each.live.queue] is not None for each in claimed):
                 tx.ring()  # the schedule may fire into a bounded queue again
         return Claim(claimed, parked or None, next_at)
@@ -95,10 +119,6 @@ class Claiming(Duty):
             taken += self._start(tx, search, search.limit - len(taken))
             if len(taken) == search.limit:
                 return taken, parked, None
-            if (
-                taken and self._database.elsewhere
-            ):  # they start a round trip earlier; the next claim looks further
-                return taken, parked, search.now
             next_at, set_apart = self._outlook(tx, search)
             if set_apart and self._unpark(tx, search):
                 continue
@@ -110,10 +130,13 @@ class Claiming(Duty):
 
     def _start(self, tx: Tx, search: Search, room: int) -> Sequence[rows.Row]:
         """Take what is first in line and known here."""
-        queues, tasks = [(name,) for name in search.queues], list(search.tasks)
+        now, queues, tasks = search.now, list(search.queues), list(search.tasks)
         if self._database.dialect.kind is Kind.POSTGRES:
-            return tx.rows("claim", queues, tasks=tasks, worker=search.worker, now=search.now, limit=room)
-        found = tx.rows("claim", queues, tasks=tasks, now=search.now, limit=room)
+            return tx.rows(
+                "claim", worker=search.worker, now=now, limit=room, tasks=tasks, every_queue=not queues,
+                queues=queues,
+            )  # fmt: skip
+        found = tx.rows("claim", [(name,) for name in queues], tasks=tasks, now=now, limit=room)
         if found:
             tx.run("start", ids=[row[0] for row in found], worker=search.worker, now=search.now)
         return found
@@ -131,10 +154,13 @@ class Claiming(Duty):
 
     def _unpark_now_and_then(self, tx: Tx, search: Search) -> None:
         """Also when there is always enough to do: what others set apart may be more urgent."""
-        worker, at = self._unparked or (None, search.now)
-        if worker != search.worker or not timedelta(0) <= search.now - at < UNPARKING:
+        if self._is_time_to_unpark(search):
             self._unparked = search.worker, search.now
             self._unpark(tx, search)
+
+    def _is_time_to_unpark(self, search: Search) -> bool:
+        worker, at = self._unparked or (None, search.now)
+        return worker != search.worker or not timedelta(0) <= search.now - at < UNPARKING
 
     def _unpark(self, tx: Tx, search: Search) -> int:
         if not search.tasks:
@@ -147,20 +173,24 @@ class Claiming(Duty):
         ((at, set_apart),) = tx.rows("outlook", queues, tasks=tasks)
         return None if at is None else from_micros(at), bool(set_apart)
 
-    def _with_definitions(self, tx: Tx, taken: Sequence[rows.Row], search: Search) -> tuple[Claimed, ...]:
-        """In the order in which they are to start."""
-        versions = {row[JOB_ID]: row[VERSION] for row in taken}
-        found = (
-            self._definitions.of(tx, versions, {row[JOB_ID]: row[WIDTH:] for row in taken}) if taken else {}
-        )
+    def _read(self, taken: Sequence[rows.Row], search: Search) -> tuple[Sequence[Claimed], Sequence[bytes]]:
+        """What was taken, in the order in which it is to start; and what has a definition that cannot be read here."""
+        at_hand = {row[JOB_ID]: row[WIDTH:DEFINED] for row in taken}
+        found = self._definitions.at_hand({row[JOB_ID]: row[VERSION] for row in taken}, at_hand)
         unreadable = [row[0] for row in taken if row[JOB_ID] not in found]
-        if unreadable:
-            tx.run("put_off", ids=unreadable, until=search.now + UNREADABLE)
         claimed = [
             Claimed(rows.STARTED.of(row[:WIDTH], None, search.worker, search.now, None), found[row[JOB_ID]])
             for row in sorted(taken, key=IN_ORDER)
             if row[JOB_ID] in found
         ]
+        return claimed, unreadable
+
+    def _ready(
+        self, tx: Tx, claimed: Sequence[Claimed], unreadable: Sequence[bytes], search: Search
+    ) -> tuple[Claimed, ...]:
+        """What can be started, with all that it runs by; what cannot be read is put off."""
+        if unreadable:
+            tx.run("put_off", ids=unreadable, worker=search.worker, until=search.now + UNREADABLE)
         steps = [each.live for each in claimed if each.live.step]
         return tuple(self._as_steps(tx, claimed, steps, search.now) if steps else claimed)
 

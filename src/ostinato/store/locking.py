@@ -23,9 +23,6 @@ from ostinato.store.notices import Notices
 log = logging.getLogger("ostinato.store")
 
 
-NO_ROWS: Mapping[bytes, rows.Row] = {}
-
-
 class Definitions:
     """Parsed definitions by job and version: that of a job that recurs is read once, however often it runs."""
 
@@ -34,13 +31,20 @@ class Definitions:
         self._known: OrderedDict[bytes, tuple[int, Definition]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(
-        self, tx: Tx, versions: Mapping[bytes, int], at_hand: Mapping[bytes, rows.Row] = NO_ROWS
-    ) -> dict[bytes, Definition]:
-        """The definitions of jobs at these versions, by id. One that cannot be read is left out.
+    def of(self, tx: Tx, versions: Mapping[bytes, int]) -> dict[bytes, Definition]:
+        """The definitions of jobs at these versions, by id. One that cannot be read is left out."""
+        found, missing = self._looked_up(versions)
+        return found | self._read(tx.rows("definitions", ids=missing)) if missing else found
 
-        `at_hand`: rows as `definitions` would bring them, of all of these jobs or of none.
-        """
+    def at_hand(
+        self, versions: Mapping[bytes, int], read: Mapping[bytes, rows.Row]
+    ) -> dict[bytes, Definition]:
+        """The same, from rows as `definitions` would bring them."""
+        found, missing = self._looked_up(versions)
+        return found | self._read([read[job_id] for job_id in missing]) if missing else found
+
+    def _looked_up(self, versions: Mapping[bytes, int]) -> tuple[dict[bytes, Definition], list[bytes]]:
+        """What is known, and of whom nothing is."""
         found: dict[bytes, Definition] = {}
         missing: list[bytes] = []
         with self._lock:
@@ -50,10 +54,7 @@ class Definitions:
                     found[job_id] = known[1]
                 else:
                     missing.append(job_id)
-        if not missing:
-            return found
-        new = [at_hand[job_id] for job_id in missing] if at_hand else tx.rows("definitions", ids=missing)
-        return found | self._read(new)
+        return found, missing
 
     def _read(self, new: Sequence[rows.Row]) -> dict[bytes, Definition]:
         read: dict[bytes, Definition] = {}

@@ -11,8 +11,6 @@ Reads are REPEATABLE READ: what is listed and what is counted in one transaction
 two short messages. Writes are READ COMMITTED; rows are locked by hand, in id order.
 """
 
-import os
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,22 +20,17 @@ from typing import Any, Final
 from weakref import WeakSet
 
 import psycopg
-from psycopg import RawCursor, errors
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
-from psycopg.types.numeric import Int8BinaryDumper
-from psycopg.types.string import ByteaBinaryLoader
 
 from ostinato.core.errors import Invalid, InvalidSetting, StoreError, StoreUnavailable
-from ostinato.store.arrays import ARRAYS, DUMPERS
+from ostinato.store.arrays import ARRAYS
 from ostinato.store.bells import ServerListener
 from ostinato.store.cells import from_micros, to_micros, to_uuid
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, Watchdog, driver_connection
 from ostinato.store.dialect import Dialect, Statement
-
-Connection = psycopg.Connection[Any]
-Cursor = RawCursor[Any]
+from ostinato.store.session import Connection, Cursor, Session
 
 OLDEST: Final = 140000
 CONNECTING: Final[Mapping[str, str]] = {  # what the URL says goes before these
@@ -62,17 +55,6 @@ READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + "; ".join(
 )
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 WHO: Final = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text"
-
-
-def _cursor(connection: Connection) -> Cursor:
-    cursor: Cursor = RawCursor(connection, row_factory=tuple_row)
-    for values, dumper in DUMPERS.values():
-        cursor.adapters.register_dumper(values, dumper)
-    cursor.adapters.register_dumper(int, Int8BinaryDumper)  # one size, for the same reason
-    cursor.adapters.register_loader(
-        "uuid", ByteaBinaryLoader
-    )  # what SQLite gives too, and cheaper to compare
-    return cursor
 
 
 class PostgresTx(Tx):
@@ -101,6 +83,20 @@ class PostgresTx(Tx):
             raise self._database.translated(error) from error
 
 
+class AloneTx(PostgresTx):
+    """One statement, which is committed by itself."""
+
+    _done = False
+
+    def _execute(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> Cursor:
+        if self._done:
+            raise StoreError(
+                f"{statement.name} would not be in one transaction with what was done before it."
+            )
+        self._done = True
+        return super()._execute(statement, batch, params)
+
+
 def _value(value: Any, list_of: str | None) -> Any:
     if list_of is not None:
         return ARRAYS[list_of](value)
@@ -111,43 +107,6 @@ def _value(value: Any, list_of: str | None) -> Any:
     if isinstance(value, Enum):  # psycopg would send its name
         return value.value
     return value
-
-
-class Session:
-    """A connection and its one cursor; also an ear, for the doorbell."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.cursor = _cursor(connection)
-        self.overdue = False
-
-    @property
-    def usable(self) -> bool:
-        return self.connection.info.transaction_status == TransactionStatus.IDLE
-
-    def shut(self) -> None:
-        """Let whoever waits on this connection find it broken, at once."""
-        self.overdue = True
-        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
-            line.shutdown(socket.SHUT_RDWR)
-
-    def fileno(self) -> int:
-        return self.connection.fileno()
-
-    def drain(self) -> bool:
-        try:
-            self.connection.pgconn.consume_input()
-        except psycopg.Error as error:
-            raise StoreUnavailable("The doorbell's connection is gone.") from error
-        return any([*iter(self.connection.pgconn.notifies, None)])
-
-    def close(self) -> None:
-        self.connection.close()
-
-    def roll_back(self) -> None:
-        with suppress(psycopg.Error):
-            if not self.usable:
-                self.cursor.execute("ROLLBACK")
 
 
 class PostgresDatabase(Database):
@@ -186,6 +145,14 @@ class PostgresDatabase(Database):
         tx.committed()
 
     @contextmanager
+    def alone(self) -> Iterator[Tx]:
+        with self._session("", self._deadline) as session:
+            tx = AloneTx(self, session.cursor)
+            self.observed(tx)
+            yield tx
+        tx.committed()
+
+    @contextmanager
     def read(self) -> Iterator[Tx]:
         with self._transaction(READ, self._deadline) as tx:
             yield tx
@@ -204,7 +171,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def _session(self, first: str, limit: float) -> Iterator[Session]:
-        """A connection on which `first` has been said; it must be harmless to say it twice."""
+        """A connection on which `first` has been said, if anything; it must be harmless to say it twice."""
         if not self._places.acquire(timeout=min(limit, threading.TIMEOUT_MAX)):
             raise StoreUnavailable(f"All {self._max_connections} connections to {self.name} are in use.")
         session = None
@@ -230,7 +197,10 @@ class PostgresDatabase(Database):
     def _said(self, session: Session, first: str, limit: float) -> Session:
         self._watchdog.watch(session, limit)
         try:
-            self._execute(session, first)
+            if first:
+                self._execute(session, first)
+            elif not session.is_connected:
+                raise StoreUnavailable(f"{self.name} has closed a connection.")
         except BaseException:
             self._put_back(session)
             raise

@@ -106,15 +106,30 @@ ORDER BY l.priority, l.run_at LIMIT :limit
 SELECT f.id, f.task FROM ({part first_of_sqlite}) AS f
 
 -- name: claim [postgres]
--- Take and start what may start now and is known here; with the definitions, which costs less than asking for them.
+-- Take and start what may start now and is known here; with the definitions, which costs less than asking for them, and
+-- with a look of its own at which queues are open (as `open_queues` does): a whole claim can be one round trip. The
+-- worker is locked before the queues, and a queue before its rows, as everywhere.
+WITH me AS MATERIALIZED (SELECT id FROM {workers} WHERE id = :worker AND closed_at IS NULL FOR KEY SHARE),
+    open AS MATERIALIZED (SELECT name, max_queued FROM {queues}
+        WHERE EXISTS (SELECT 1 FROM me) AND paused_at IS NULL AND (:every_queue OR name {in: queues text}) FOR SHARE),
+    first AS MATERIALIZED (
+        SELECT picked.id FROM generate_series(1, 10) AS p(priority) CROSS JOIN LATERAL (
+            SELECT one.id FROM open CROSS JOIN LATERAL (
+                SELECT l.id, l.run_at FROM {live} AS l
+                WHERE l.queue = open.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.run_at <= :now
+                  AND l.worker_id IS NULL
+                ORDER BY l.run_at LIMIT :limit FOR UPDATE OF l SKIP LOCKED) AS one
+            ORDER BY one.run_at LIMIT :limit) AS picked
+        LIMIT :limit)
 UPDATE {live} AS l SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL, version = j.version
 FROM {jobs} AS j
-WHERE l.id = ANY (ARRAY(SELECT f.id FROM ({part first_of_postgres}) AS f)) AND l.task {in: tasks text} AND j.id = l.job_id
+WHERE l.id = ANY (ARRAY(SELECT f.id FROM first AS f)) AND l.task {in: tasks text} AND j.id = l.job_id
 RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
     l.priority, l.task, l.step, l.slot, l.fence, l.version, l.args, l.failures, l.losses, l.releases, l.checkpoint,
     l.cancel_asked_at, l.cancel_by, l.limit_key,
     j.id, j.version, j.app, j.key, j.name, j.description, j.task, j.args, j.queue, j.priority, j.schedule, j.policies,
-    j.tags, j.metadata, j.owner, j.declared
+    j.tags, j.metadata, j.owner, j.declared,
+    (SELECT open.max_queued IS NOT NULL FROM open WHERE open.name = l.queue)
 
 -- name: claim [sqlite]
 -- What `start` is to take, as it will be then. SQLite is slow to return what it changes (10 µs a row), and here nobody
@@ -142,7 +157,7 @@ WHERE id = :id
 -- name: put_off
 -- Just claimed, but their definition cannot be read here: back, until later.
 UPDATE {live} SET worker_id = NULL, started_at = NULL, version = NULL, waits_for = 'time', run_at = :until
-WHERE id {in: ids uuid}
+WHERE id {in: ids uuid} AND worker_id = :worker
 
 -- name: park
 -- Nobody here knows their task: out of the claim index, until somebody comes who does.
