@@ -6,12 +6,14 @@ import asyncio
 import os
 import signal
 import threading
+from itertools import pairwise
 
 import psutil
 import pytest
 
 from ostinato.core.outcome import Completed, Lost
 from ostinato.isolation.plan import CUT
+from ostinato.isolation.pool import AT_ONCE
 from tests.isolation import work
 from tests.isolation.conftest import Bench, alive, until
 
@@ -111,6 +113,21 @@ async def test_a_flood_of_output_is_cut_and_fills_no_memory(bench: Bench):
     assert size < 11 * work.MB
     assert (bench.lines[0].stream, int(bench.lines[0].text)) == (CUT, 90 * work.MB)
     assert highest - before < 40 * work.MB
+
+
+async def test_others_have_their_turns_while_many_lines_come(bench: Bench):
+    seen = [0]
+
+    async def looks() -> None:
+        while True:
+            seen.append(len(bench.lines))
+            await asyncio.sleep(0)  # for other threads: it is what else is on the loop
+
+    looking = asyncio.create_task(looks())
+    assert (await bench.run(work.says_little_often, lines=100_000)).outcome == Completed()
+    looking.cancel()
+    assert len(bench.lines) == 100_000
+    assert max(later - earlier for earlier, later in pairwise([*seen, len(bench.lines)])) <= 2 * AT_ONCE
 
 
 async def test_a_worker_that_does_not_keep_up_makes_who_writes_wait(bench: Bench):

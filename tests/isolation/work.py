@@ -123,6 +123,10 @@ def floods(megabytes: int) -> int:
     return megabytes
 
 
+def says_little_often(lines: int) -> None:
+    sys.stdout.write("y\n" * lines)
+
+
 # -- being stopped
 
 

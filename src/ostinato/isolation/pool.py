@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from ostinato.isolation import limits, system
@@ -24,6 +25,7 @@ from ostinato.isolation.reports import SUPERVISOR_LOST, Report
 
 LOOK_EVERY: Final = 0.02  # seconds
 LONGEST_LOOK: Final = 5.0
+AT_ONCE: Final = 500  # lines that are taken in one go: some milliseconds of the loop
 
 log = logging.getLogger("ostinato.isolation")
 
@@ -149,12 +151,31 @@ class Pool:
                 self._writing = False
 
     def _read(self) -> None:
-        if (wire := self._wire) is None:
+        if self._wire is not None:
+            self._go_on(self._wire, self._parts(self._wire))
+
+    def _go_on(self, wire: Wire, parts: Iterator[None], *, again: bool = False) -> None:
+        """Take a part of what has come. While there is more of it, others on the loop have their turns in between."""
+        if self._wire is not wire:
             return
-        for frame in wire.receive():
-            self._heard(frame)
-        if wire.closed and self._wire is wire:
+        loop = asyncio.get_running_loop()
+        for _ in parts:
+            loop.remove_reader(wire)
+            loop.call_soon(partial(self._go_on, wire, parts, again=True))
+            return
+        if self._wire is not wire:  # whoever heard of it has hung up
+            return
+        if again:
+            loop.add_reader(wire, self._read)
+        if wire.closed:
             self._lost()
+
+    def _parts(self, wire: Wire) -> Iterator[None]:
+        for frame in wire.receive():
+            if frame.head["ev"] in ("out", "log"):
+                yield from self._write_down(frame, self._runs.get(frame.head.get("run") or 0))
+            else:
+                self._heard(frame)
 
     def _heard(self, frame: Frame) -> None:
         head, text = frame.head, frame.body.decode("utf-8", "replace")
@@ -170,8 +191,6 @@ class Pool:
                 given.listener.checkpointed(text)
             case "crawl" if given is not None:
                 given.listener.crawled(text)
-            case "out" | "log":
-                self._write_down(frame, given)
             case "up":
                 self._supervisor = head["pid"]
             case "born":
@@ -179,7 +198,7 @@ class Pool:
             case "gone":
                 self._children.discard(head["pid"])
 
-    def _write_down(self, frame: Frame, given: Given | None) -> None:
+    def _write_down(self, frame: Frame, given: Given | None) -> Iterator[None]:
         head, text = frame.head, frame.body.decode("utf-8", "replace")
         stream, order = head.get("stream", "log"), None if given is None else given.order
         at = datetime.fromtimestamp(head["at"], UTC)
@@ -189,8 +208,11 @@ class Pool:
         lines = [text] if stream == "log" else text.removesuffix("\n").split("\n")
         if given is not None:
             _tell_size(given.listener, stream, lines, len(frame.body))
-        for line in lines:
-            self._sink(Written(execution_id, key, at, stream, level, logger, line))
+        for begin in range(0, len(lines), AT_ONCE):
+            if begin:
+                yield
+            for line in lines[begin : begin + AT_ONCE]:
+                self._sink(Written(execution_id, key, at, stream, level, logger, line))
 
     # -- its end
 
