@@ -19,6 +19,7 @@ from tests.cli.places import PATIENCE
 
 pytestmark = pytest.mark.system
 
+OURS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 COMMAND = [sys.executable, "-c", "from ostinato.cli import main; main()"]
 
 
@@ -26,13 +27,12 @@ class Terminal:
     """A command on a pseudo-terminal."""
 
     def __init__(self, width: int, *arguments: str) -> None:
+        others = {name: value for name, value in os.environ.items() if name not in OURS}
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
-                os.environ.pop(name, None)
-            os.environ["TERM"] = "xterm"
             fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-            os.execv(COMMAND[0], [*COMMAND, *arguments])
+            # Not the process's own environment: in it readline, if it was imported, sets COLUMNS behind Python's back.
+            os.execve(COMMAND[0], [*COMMAND, *arguments], others | {"TERM": "xterm"})
         self.said = ""
 
     def read_until(self, pattern: str) -> str:

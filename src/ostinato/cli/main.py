@@ -2,10 +2,13 @@
 
 import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from ostinato.cli.codes import BAD_INPUT, INTERRUPTED, exit_code
 from ostinato.cli.configuration import config
@@ -220,7 +223,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command; its exit code."""
     try:
-        return cli(arguments, prog_name="ostinato", standalone_mode=False) or 0
+        return _commands()(arguments, prog_name="ostinato", standalone_mode=False) or 0
     except OstinatoError as error:
         return _refuse(str(error), exit_code(error))
     except typer.Abort:
@@ -230,6 +233,12 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:  # `ostinato preview … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+@cache
+def _commands() -> Callable[..., int | None]:
+    """The tree of all commands, built once: calling `cli` builds it each time."""
+    return get_command(cli)
 
 
 def _refuse(sentence: str, code: int) -> int:
