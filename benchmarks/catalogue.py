@@ -119,8 +119,10 @@ DRAMATIQ = Subject("Dramatiq", REDIS, "dramatiq", "dramatiq", "dramatiq", jobs=3
 
 FETCHERS = tuple(Subject("Ostinato", store, "fetching", package="ostinato") for store in (SQLITE, POSTGRES))
 DLT = tuple(
-    Subject("dlt", store, "dlt", "dlt", "dlt", setting="rest_api") for store in (SQLITE, POSTGRES)
-)  # it fetches, and runs no jobs: beside FETCHERS only
+    Subject("dlt", store, "dlt", "dlt", "dlt", setting=setting, variables={"KIND": setting})
+    for store in (SQLITE, POSTGRES)
+    for setting in ("merge", "append")
+)  # its rest_api source fetches, and runs no jobs: beside FETCHERS only
 
 PEERS = (
     PGQUEUER,

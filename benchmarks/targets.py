@@ -174,7 +174,7 @@ def _pairs(over: Row | None, under: Row | None) -> list[float]:
 
 def _sources(rows: Sequence[Row]) -> Iterator[Verdict]:
     for store in (SQLITE, POSTGRES):
-        ours, theirs = find(rows, "fetching", store), find(rows, "dlt", store, "rest_api")
+        ours, theirs = find(rows, "fetching", store), find(rows, "dlt", store, "merge")
         faster = ratios(ours, theirs, "per_second") if ours and theirs else []
         growth = ratios(ours, theirs, "growth_mb") if ours and theirs else []
         for name, there, wanted, met in (

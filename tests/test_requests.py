@@ -2,14 +2,18 @@
 
 import asyncio
 import gzip
+import json
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ostinato.core.auth import Basic, Bearer, ClientCredentials, InHeader, InQuery
 from ostinato.core.errors import BadAnswer, Invalid, NotAllowed, TooMuch, Unreachable
 from ostinato.core.pace import Asked
 from ostinato.outgoing import Bounds, Credentials
+from ostinato.outgoing.reply import parse_json
 from tests.build import SECOND
 from tests.playground import Playground, answered, answered_json
 from tests.test_outgoing import names, outgoing, run
@@ -479,3 +483,20 @@ def test_no_secret_is_shown_anywhere(playground, monkeypatch, caplog):
         for secret in ("s3cret", "YW5uOnMzY3JldC10b2tlbg", "bWU6czNjcmV0"):
             assert secret not in text
     assert all("***" in text for text in shown)
+
+
+def depth_of(value):
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth_of, inner), default=0)
+
+
+@given(st.recursive(st.integers() | st.sampled_from(["{", "[[", "]}"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("[{", max_size=2), inner, max_size=4),
+    max_leaves=20), st.integers(1, 5))  # fmt: skip
+def test_json_is_refused_exactly_if_it_is_deeper_than_it_may_be(value, deepest):
+    body = json.dumps(value).encode()
+    if depth_of(value) > deepest:
+        with pytest.raises(TooMuch):
+            parse_json(body, "It", deepest)
+    else:
+        assert parse_json(body, "It", deepest) == value

@@ -1,4 +1,6 @@
-"""dlt's `rest_api` source, as its documentation shows it: the same API, the same five fields, merged by their id.
+"""dlt's `rest_api` source, as its documentation shows it: the same API, the same five fields.
+
+KIND=merge keeps out what is there already, by its id, as ours does; KIND=append does not look.
 
 python -m benchmarks.subjects.dlt fetch URL
 """

@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 import time
+from contextlib import suppress
 
 from benchmarks.subjects.memory import Growth
 from ostinato import Ostinato
@@ -56,12 +57,15 @@ async def fetched(app: Ostinato) -> dict[str, float]:
 
 async def completed(app: Ostinato, key: str) -> int:
     """Run a source: how many records it has stored."""
-    await asyncio.to_thread(app.jobs.run, key)
-    while True:
+    loop, rung = asyncio.get_running_loop(), asyncio.Event()
+    listener = app.parts.store.database.listen(lambda: loop.call_soon_threadsafe(rung.set))
+    job = await asyncio.to_thread(app.jobs.run, key)
+    while not job.facts.completed + job.facts.failed:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(rung.wait(), 0.25)
+        rung.clear()
         job = await asyncio.to_thread(app.jobs.get, key)
-        if job.facts.completed + job.facts.failed:
-            break
-        await asyncio.sleep(0.02)
+    listener.close()
     (run,) = await asyncio.to_thread(lambda: app.executions.list(job=job.id, limit=1))
     assert run.outcome == "completed", run.error
     return run.items_indexed or 0

@@ -182,25 +182,23 @@ def parse_json(body: bytes, whose: str, deepest: int = DEEPEST) -> Any:
         raise TooMuch(f"{whose} answered with JSON that is nested too deep.") from None
     except ValueError:  # UnicodeDecodeError is one
         raise BadAnswer(f"{whose} did not answer with JSON.", 200) from None
-    if _is_deeper(value, deepest):
+    if _is_deeper(value, deepest, body.count(b"{") + body.count(b"[")):
         raise TooMuch(f"{whose} answered with JSON that is nested more than {deepest} deep.")
     return value
 
 
-def _is_deeper(value: object, deepest: int) -> bool:
-    """Level by level: what is deep may be too deep to walk down."""
+def _is_deeper(value: object, deepest: int, opened: int) -> bool:
+    """Level by level: what is deep may be too deep to walk down. `opened` is how many there are, or more.
+
+    Where those that were not seen yet are too few to be too deep, as in most lists of records, nobody looks at them.
+    """
     level: list[Any] = [value] if type(value) in NESTS else []
-    for _ in range(deepest):
-        if not level:
+    for left in range(deepest - 1, -1, -1):
+        opened -= len(level)
+        if not level or opened <= left:
             return False
         insides = [each.values() if type(each) is dict else each for each in level]
-        level = [
-            inner
-            for inside in insides
-            if not NESTS.isdisjoint(map(type, inside))  # of most records it is: one call for each
-            for inner in inside
-            if type(inner) in NESTS
-        ]
+        level = [inner for inside in insides for inner in inside if type(inner) in NESTS]
     return bool(level)
 
 
