@@ -58,6 +58,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.postgres)
         if item.path.is_relative_to(TESTS / "system"):
             item.add_marker(pytest.mark.system)
+        if not item.get_closest_marker("xdist_group") and (shared := _shared(item)):
+            item.add_marker(pytest.mark.xdist_group(shared))
+
+
+def _shared(item: pytest.Item) -> str:
+    """Who uses the same server of a module runs in the same worker: else each worker starts one."""
+    definitions = getattr(item, "_fixtureinfo", None)
+    scopes = {
+        name: found[-1].scope for name, found in (definitions.name2fixturedefs if definitions else {}).items()
+    }
+    if "module" not in scopes.values():
+        return ""
+    chosen = item.callspec.params.items() if hasattr(item, "callspec") else ()
+    return " ".join([item.path.stem, *(f"{value}" for name, value in chosen if scopes.get(name) == "module")])
 
 
 @pytest.fixture(autouse=True)
