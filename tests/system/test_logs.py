@@ -90,12 +90,6 @@ def spoken(run: int, lines: int) -> set[str]:
     return {f"{run} {what} {n}" for n in range(lines) for what in ("printed", "said", "logged")}
 
 
-def is_half(progress: dict[str, object] | None, lines: int) -> bool:
-    """What the task told of itself; beside it a process counts what it has written."""
-    told = {name: value for name, value in (progress or {}).items() if name != "counters"}
-    return told == {"done": lines, "of": 2 * lines, "message": "half"}
-
-
 def in_order(texts: list[str], run: int, what: str, lines: int) -> bool:
     return [text for text in texts if what in text] == [f"{run} {what} {n}" for n in range(lines)]
 
