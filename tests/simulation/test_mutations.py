@@ -10,11 +10,11 @@ from ostinato.store.settling import Settling
 from tests.simulation.test_simulation import CI_SEEDS, on_sqlite
 
 
-def first_seed_that_fails(tmp_path) -> list[str]:
+def first_seed_that_fails(schema, tmp_path) -> list[str]:
     for seed in range(CI_SEEDS):
         (folder := tmp_path / str(seed)).mkdir()
         flaws: list[str] = []
-        on_sqlite(folder, seed, flaws=flaws)
+        on_sqlite(schema, folder, seed, flaws=flaws)
         if flaws:
             print(f"seed {seed}", *flaws, sep="\n")  # noqa: T201  with -s one sees why
             return flaws
@@ -72,6 +72,6 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize("mutate", MUTATIONS)
-def test_some_seed_fails_with(mutate, monkeypatch, tmp_path):
+def test_some_seed_fails_with(mutate, monkeypatch, sqlite_schema, tmp_path):
     mutate(monkeypatch)
-    assert first_seed_that_fails(tmp_path)
+    assert first_seed_that_fails(sqlite_schema, tmp_path)

@@ -7,11 +7,12 @@ make soak                                          many
 
 import logging
 import os
+from pathlib import Path
 
 import pytest
 
-from ostinato.store import migrate
 from ostinato.store.database import open_database
+from tests.schemas import SqliteSchema
 from tests.simulation.guarantees import broken
 from tests.simulation.ledger import Alarm, Violation
 from tests.simulation.world import World
@@ -74,9 +75,9 @@ def story(world: World, found: list[str]) -> str:
     return "\n".join([f"seed {world.seed}", *left_out, *lines, "", *found, "", f"repeat with: {repeat}"])
 
 
-def on_sqlite(tmp_path, seed: int, **more):
-    database = open_database(f"sqlite:///{tmp_path}/world.db", durable=False)
-    migrate.upgrade(database)
+def on_sqlite(schema: SqliteSchema, folder: Path, seed: int, **more):
+    schema.copy_to(folder / "world.db")
+    database = open_database(f"sqlite:///{folder}/world.db", durable=False)
     try:
         return tell(seed, database, **more)
     finally:
@@ -84,14 +85,13 @@ def on_sqlite(tmp_path, seed: int, **more):
 
 
 @pytest.mark.parametrize("seed", chosen(range(CI_SEEDS)))
-def test_the_guarantees_hold_for_a_seed(seed, tmp_path):
-    on_sqlite(tmp_path, seed)
+def test_the_guarantees_hold_for_a_seed(seed, sqlite_schema, tmp_path):
+    on_sqlite(sqlite_schema, tmp_path, seed)
 
 
 @pytest.mark.parametrize("seed", chosen(range(CI_SEEDS, CI_SEEDS + POSTGRES_SEEDS)))
 def test_the_guarantees_hold_for_a_seed_on_postgres(seed, postgres_url):
     database = open_database(postgres_url)
-    migrate.upgrade(database)
     try:
         tell(seed, database)
     finally:
@@ -100,15 +100,15 @@ def test_the_guarantees_hold_for_a_seed_on_postgres(seed, postgres_url):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seeds", batched(chosen(range(100_000, 100_000 + SOAK_SEEDS)), 50))
-def test_the_guarantees_hold_for_many_seeds(seeds, tmp_path):
+def test_the_guarantees_hold_for_many_seeds(seeds, sqlite_schema, tmp_path):
     for seed in seeds:
         (folder := tmp_path / str(seed)).mkdir()
-        on_sqlite(folder, seed)
+        on_sqlite(sqlite_schema, folder, seed)
 
 
-def test_a_seed_is_always_the_same_story(tmp_path):
+def test_a_seed_is_always_the_same_story(sqlite_schema, tmp_path):
     stories = []
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        stories.append(on_sqlite(tmp_path / folder, 7, flaws=[]).trace)
+        stories.append(on_sqlite(sqlite_schema, tmp_path / folder, 7, flaws=[]).trace)
     assert stories[0] == stories[1]
