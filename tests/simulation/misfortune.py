@@ -56,6 +56,22 @@ class ShakyDatabase:
                 raise StoreUnavailable(fault.value)
             if fault is Fault.CRASH_BEFORE:
                 raise Crash
+        self._after_commit(witness, fault)
+
+    @contextmanager
+    def alone(self) -> Iterator[Any]:
+        """One statement that commits by itself: what is rolled back has not happened at all."""
+        fault = self._fault(True)
+        if fault in (Fault.AWAY, Fault.ROLLED_BACK):
+            raise StoreUnavailable(fault.value)
+        if fault is Fault.CRASH_BEFORE:
+            raise Crash
+        with self._inner.alone() as tx:
+            witness = Witness(tx)
+            yield witness
+        self._after_commit(witness, fault)
+
+    def _after_commit(self, witness: Witness, fault: Fault) -> None:
         self._committed(witness.claimed)
         if fault is Fault.ANSWER_LOST:
             raise StoreUnavailable(fault.value)
