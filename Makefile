@@ -5,7 +5,8 @@ PY := .venv/bin/python
 LOCK = .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header -q
 PYTEST = $(PY) -m pytest
-PARALLEL = -n logical --dist loadgroup
+# Tests wait for servers and processes for a third of their time: three for two cores.
+PARALLEL = -n $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 2) * 3 // 2)") --dist loadgroup
 
 # Another active virtualenv, or a path of the caller's, must not leak into ours; nor a wish to write no bytecode:
 # the tests start hundreds of processes, and each would compile everything it imports.

@@ -6,12 +6,13 @@ from collections import Counter
 from datetime import timedelta
 from uuid import uuid4
 
+from ostinato.core import lifecycle
 from ostinato.core.model import WaitsFor
 from ostinato.luck import RandomLuck
 from ostinato.store import claiming
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
-from tests.build import HOUR, MINUTE, NOW, SECOND
+from tests.build import HOUR, MINUTE, NOW, SECOND, a_definition
 from tests.store.conftest import edited, together
 
 
@@ -88,6 +89,16 @@ def test_never_early(world):
     assert world.claim(worker) == []
     world.advance(timedelta(microseconds=1))
     assert len(world.claim(worker)) == 1
+
+
+def test_of_what_is_due_at_one_instant_the_first_that_was_queued_goes_first(world):
+    """Wherever its row lies."""
+    definition, worker = a_definition(at=NOW), world.worker()
+    made = [lifecycle.create(world.luck.id(NOW), definition, NOW, world.luck) for _ in range(20)]
+    for change in reversed(made):
+        world.store.jobs.add([change])
+    started = [claimed.live.job_id for _ in range(5) for claimed in world.claim(worker, limit=4)]
+    assert started == [change.job.id for change in made]
 
 
 def test_a_claim_that_got_less_than_wanted_says_when_there_may_be_more(world):

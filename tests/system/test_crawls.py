@@ -10,7 +10,7 @@ from ostinato.task import Call
 from tests.system.conftest import Workshop, eventually
 from tests.tasks.site import DEPTH, Site, a_site, expected
 
-SLOW_OR_ODD = ["/slow", "/huge", "/bomb", "/flaky", "/broken", "/missing", "/noindex"]
+SLOW_OR_ODD = ["/slow", "/huge", "/bomb", "/flaky", "/broken", "/missing", "/noindex", "/no-charset"]
 ENOUGH = 120
 
 

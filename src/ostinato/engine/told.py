@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ostinato.core.account import Account
 from ostinato.core.model import Json
-from ostinato.core.payload import decode
+from ostinato.core.payload import cut, decode
 from ostinato.task import Context
 
 EVERY: Final = 0.25  # seconds; what comes in between is told together
@@ -62,5 +62,5 @@ class Told:
             self._timer = None
         told: dict[str, Any] = {"counters": {"output_lines": self._lines, "output_bytes": self._bytes}}
         if self._silent:
-            told |= {"done": self._lines, "message": self._last[:LONGEST_MESSAGE]}
+            told |= {"done": self._lines, "message": cut(self._last, LONGEST_MESSAGE)}
         self._context.take_over(told)

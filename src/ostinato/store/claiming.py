@@ -35,7 +35,7 @@ WIDTH, JOB_ID, VERSION = len(COLUMNS), COLUMNS.index("job_id"), COLUMNS.index("v
 DEFINED: Final = (
     WIDTH + 16
 )  # as `rows.definition_of` wants it; then PostgreSQL says whether its queue is bounded
-IN_ORDER: Final = itemgetter(COLUMNS.index("priority"), COLUMNS.index("run_at"))
+IN_ORDER: Final = itemgetter(*(COLUMNS.index(name) for name in ("priority", "run_at", "id")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,16 +87,16 @@ SELECT picked.id, picked.task FROM generate_series(1, 10) AS p(priority) CROSS J
         SELECT l.id, l.task, l.run_at FROM {live} AS l
         WHERE l.queue = u.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.run_at <= :now
           AND l.worker_id IS NULL
-        ORDER BY l.run_at LIMIT :limit {for_update_skip_locked of l}) AS one
-    ORDER BY one.run_at LIMIT :limit) AS picked
+        ORDER BY l.run_at, l.id LIMIT :limit {for_update_skip_locked of l}) AS one
+    ORDER BY one.run_at, one.id LIMIT :limit) AS picked
 LIMIT :limit
 
 -- part: first_of_sqlite
 SELECT l.id, l.task, l.priority, l.run_at FROM {rows: name text} CROSS JOIN {live} AS l
 WHERE l.id IN (SELECT x.id FROM {live} AS x
     WHERE x.queue = u.name AND x.waits_for IS NULL AND x.run_at <= :now AND x.worker_id IS NULL
-    ORDER BY x.priority, x.run_at LIMIT :limit)
-ORDER BY l.priority, l.run_at LIMIT :limit
+    ORDER BY x.priority, x.run_at, x.id LIMIT :limit)
+ORDER BY l.priority, l.run_at, l.id LIMIT :limit
 
 -- name: startable [postgres]
 -- What may start now, known here or not.
@@ -118,8 +118,8 @@ WITH me AS MATERIALIZED (SELECT id FROM {workers} WHERE id = :worker AND closed_
                 SELECT l.id, l.run_at FROM {live} AS l
                 WHERE l.queue = open.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.run_at <= :now
                   AND l.worker_id IS NULL
-                ORDER BY l.run_at LIMIT :limit FOR UPDATE OF l SKIP LOCKED) AS one
-            ORDER BY one.run_at LIMIT :limit) AS picked
+                ORDER BY l.run_at, l.id LIMIT :limit FOR UPDATE OF l SKIP LOCKED) AS one
+            ORDER BY one.run_at, one.id LIMIT :limit) AS picked
         LIMIT :limit)
 UPDATE {live} AS l SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL, version = j.version
 FROM {jobs} AS j
