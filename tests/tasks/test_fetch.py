@@ -166,6 +166,8 @@ def test_pagination_that_does_not_advance_is_a_failure(app, api, path, data, pag
     assert "pagination does not advance" in ended.error
     assert len(api.requests) <= 3
     assert len(numbers(app)) == ended.items_indexed > 0, "what came before stays"
+    assert ended.counters["pages"] > 0
+    assert ended.counters["bytes"] > 0
 
 
 def test_a_missing_data_path_is_named(app, api):

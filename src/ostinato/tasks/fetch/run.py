@@ -178,6 +178,10 @@ class Run:
     def _tell(self) -> None:
         count = self.count
         self.ctx.count_items(count.items_crawled, count.items_indexed)
+        self.ctx.count(
+            pages=count.pages, requests=count.requests, bytes=count.bytes, duplicates=count.duplicates,
+            rejected=count.rejected,
+        )  # fmt: skip
         self.ctx.progress(
             count.pages,
             message=f"{count.pages} pages, {count.items_crawled} records, {count.items_indexed} new",
