@@ -78,10 +78,11 @@ async def test_when_the_supervisor_dies_its_runs_are_lost_and_the_next_has_a_new
 async def test_whoever_is_killed_the_other_one_ends_also_what_has_left_its_group(bench: Bench, who: str):
     running = bench.start(work.forks, path=bench.at, how=["session", "orphan"])
     pids = [await bench.reached(), await bench.reached("grandchild")]
-    supervisor = bench.pool.supervisor_pid
-    os.kill(supervisor if who == "supervisor" else psutil.Process(supervisor).ppid(), signal.SIGKILL)
+    supervisor = psutil.Process(bench.pool.supervisor_pid)
+    os.kill(supervisor.pid if who == "supervisor" else supervisor.ppid(), signal.SIGKILL)
     assert (await bench.end(running)).outcome == Lost("the supervisor of its process died")
-    assert [pid for pid in (*pids, supervisor) if alive(pid)] == []
+    assert [pid for pid in pids if alive(pid)] == []
+    assert psutil.wait_procs([supervisor], 10)[1] == [], "whoever cleaned up goes too"
     assert (await bench.run(work.nothing)).outcome == Completed()
 
 

@@ -16,6 +16,7 @@ TREE = 440  # pages of a tree, nine deep
 IN_SITEMAPS = 20
 DEPTH = 12
 CALENDAR = DEPTH  # months that are not too far
+ABANDONED = ("/slow", "/huge", "/bomb")  # a visitor does not wait for their end, and we notice late
 
 ROBOTS = """
 User-agent: *
@@ -42,7 +43,7 @@ class Site:
         self.robots = ROBOTS
         self.hold = threading.Event()  # set: pages are answered
         self.hold.set()
-        self.under_way = self.most_under_way = 0
+        self.under_way = self.most_under_way = self._waited_for = 0
         self._turn = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Visitor)
         self._server.site = self
@@ -64,11 +65,13 @@ class Site:
         with self._turn:
             self.hits.append(hit)
             self.under_way += 1
-            self.most_under_way = max(self.most_under_way, self.under_way)
+            self._waited_for += hit.path not in ABANDONED
+            self.most_under_way = max(self.most_under_way, self._waited_for)
 
-    def leave(self) -> None:
+    def leave(self, hit: Hit) -> None:
         with self._turn:
             self.under_way -= 1
+            self._waited_for -= hit.path not in ABANDONED
 
 
 @contextmanager
@@ -114,14 +117,15 @@ class _Visitor(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site, headers = self.server.site, self.headers
         conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
-        site.arrive(Hit(time.monotonic(), self.path, headers.get("User-Agent", ""), conditional))
+        hit = Hit(time.monotonic(), self.path, headers.get("User-Agent", ""), conditional)
+        site.arrive(hit)
         try:
             site.hold.wait(60)
             self._answer(site)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         finally:
-            site.leave()
+            site.leave(hit)
 
     def _answer(self, site: Site) -> None:
         path = self.path

@@ -138,20 +138,36 @@ class Courier:
             if seen.status == "queued" and seen.second is None
         ]
         in_line = self._in_line({message.id: message.queue for message in messages if message.id in doubtful})
+        begun = self._begun([each for each in doubtful if each not in in_line])
         return [
-            seen._replace(in_line=message.id in in_line)
+            begun.get(message.id, seen._replace(in_line=message.id in in_line))
             for message, seen in zip(messages, found, strict=True)
         ]
 
     def _in_line(self, ids: dict[str, str]) -> set[str]:
-        """Those of these messages that stand in the line of their queue."""
+        """Those of these messages that stand in the line of their queue, or that a worker has just taken from it."""
         if len(ids) > FEW:
-            return {each for name in set(ids.values()) for each in self._queue(name).get_job_ids()}
+            queues = [self._queue(name) for name in set(ids.values())]
+            return {
+                each for one in queues for each in (*one.get_job_ids(), *one.intermediate_queue.get_job_ids())
+            }
         pipe = self.connection.pipeline(transaction=False)
-        for message_id, queue in ids.items():
-            pipe.lpos(self._queue(queue).key, message_id)
+        for message_id, name in ids.items():
+            pipe.lpos(self._queue(name).key, message_id)
+            pipe.lpos(self._queue(name).intermediate_queue_key, message_id)
         places = pipe.execute() if ids else []
-        return {message_id for message_id, place in zip(ids, places, strict=True) if place is not None}
+        there = [(one, other) != (None, None) for one, other in zip(places[::2], places[1::2], strict=True)]
+        return {message_id for message_id, is_there in zip(ids, there, strict=True) if is_there}
+
+    def _begun(self, ids: Sequence[str]) -> dict[str, Seen]:
+        """Those that were in no line because they have begun since they were looked at. Put again, the second of two
+        deliveries would take away what a command to stop the first one needs."""
+        pipe = self.connection.pipeline(transaction=False)
+        for message_id in ids:
+            pipe.hmget(Entry.key_for(message_id), "status", "started_at")
+        answers = pipe.execute() if ids else []
+        seen = {each: Seen(_text(a), _instant(b)) for each, (a, b) in zip(ids, answers, strict=True)}
+        return {each: one for each, one in seen.items() if one.status == "started"}
 
     def _put(self, message: Message, seen: Seen, now: datetime) -> bool:
         """Put a message that is not there; what is left of an earlier one is taken away first."""

@@ -142,7 +142,11 @@ class Ledger:
             "touched": self._touched,
             "done": self._done,
             "found": found,
-            "counters": {"counters": self.counters, "place": self._place, "hosts": sorted(self.scope.hosts)},
+            "counters": {
+                "counters": dict(self.counters),
+                "place": self._place,
+                "hosts": sorted(self.scope.hosts),
+            },
             "want": room + len(self._under_way) + len(self._queue) if len(self._queue) < self._hand else 0,
         }
         self._fetched, self._touched, self._done = [], [], []
