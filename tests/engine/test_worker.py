@@ -17,6 +17,7 @@ from ostinato.engine import worker as worker_module
 from ostinato.engine.dispatcher import Step
 from ostinato.engine.worker import Worker
 from ostinato.store import settling
+from ostinato.store.claiming import Claiming
 from ostinato.store.settling import Settled
 from ostinato.task import Context, Registry, Task
 from tests.build import NOW, SECOND
@@ -280,6 +281,23 @@ async def test_g10_what_runs_and_what_has_ended_is_not_handed_back_with_it(rig: 
     await idle(worker)
     assert [rig.results(job_id) for job_id in (runs, ended, *lost)] == [["completed"]] * 3
     assert len(gate.started) == 2
+
+
+async def test_g10_what_was_claimed_and_could_not_be_made_ready_is_handed_back(rig: Rig, monkeypatch):
+    """On PostgreSQL the claim is committed by then; a bug must not leave it with a worker that does not run it."""
+    Gate(rig)
+    worker = await rig.worker()
+    rig.enqueue()
+    await worker.step()
+    (job_id,) = rig.enqueue()
+    with monkeypatch.context() as patch:
+        patch.setattr(Claiming, "_read", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            await worker.step()
+    assert (await worker.step()).moved == 1
+    (live,) = rig.live(job_id)
+    assert live.worker_id == worker.lease.worker_id
+    assert worker.running == 2
 
 
 async def test_g10_a_settle_whose_answer_was_lost_is_repeated_and_counts_once(rig: Rig, monkeypatch):

@@ -179,7 +179,7 @@ class Worker:
             claim = await self.in_store(
                 self._store.queue.claim, worker_id, tasks, queues, self._clock.now(), room
             )
-        except StoreError:
+        except Exception:  # also a bug: the claim may be committed, and nobody would run what it took
             self._doubtful, self._full = True, False
             raise
         for task, count in (claim.parked or {}).items():
