@@ -5,6 +5,10 @@ import zlib
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+from rq import Queue
+from rq.serializers import JSONSerializer
+
 from ostinato.core.messages import second_of
 from ostinato.core.model import Status
 from ostinato.core.schedule import Every
@@ -105,6 +109,24 @@ def test_a_message_whose_body_is_lost_is_put_again(app, redis):
     redis.delete(f"rq:job:{next_message(view)}")
     assert recover_scheduled_jobs() == 1
     assert redis.exists(f"rq:job:{next_message(view)}")
+
+
+@pytest.mark.parametrize("count", [1, 30], ids=["looked for one by one", "looked for in the whole line"])
+def test_a_message_that_a_worker_has_just_taken_is_not_put_again(app, redis, line, count):
+    """The second of two deliveries would take away what a command to stop the first one needs."""
+
+    @app.task
+    def work() -> None: ...
+
+    app.enqueue([work.bind() for _ in range(count)])
+    queue = Queue("default", connection=redis, serializer=JSONSerializer)
+    for _ in range(count):
+        redis.lmove(queue.key, queue.intermediate_queue_key)  # as a worker does
+    assert recover_scheduled_jobs() == 0
+    assert line() == []
+    redis.delete(queue.intermediate_queue_key)  # gone with that worker
+    assert recover_scheduled_jobs() == count
+    assert len(line()) == count
 
 
 def test_start_enqueues_one_job(app, redis, scheduled):
