@@ -34,13 +34,18 @@ from ostinato.core.model import (
 from ostinato.core.outcome import Completed, Error, Failed, Lost, Outcome
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import is_recurring
-from tests.build import NOW, POLICIES, SECOND, WORKER, Chance, a_definition
+from tests.build import HOUR, NOW, POLICIES, SECOND, WORKER, Chance, a_definition
 
 AHEAD = SECOND / 2
 UNSUCCESSFUL = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 SUCCESS = Completed()
 FAILURE = Failed(Error("ValueError", "no"))
 STOPPERS = ("cancelled_at", "ended_as", "deleted_at")
+
+
+def hours(*numbers: int) -> list[datetime]:
+    """Due times of a job that was made at NOW and comes every hour."""
+    return [NOW + n * HOUR for n in numbers]
 
 
 @dataclass

@@ -11,13 +11,9 @@ from ostinato.core.policy import CatchUp, Overlap, WhenExhausted
 from ostinato.core.retry import Backoff
 from ostinato.core.window import Window
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_job, a_live
-from tests.core.life import AHEAD, FAILURE, SUCCESS, Life
+from tests.core.life import AHEAD, FAILURE, SUCCESS, Life, hours
 
 DAYTIME = Window(start=time(9), end=time(17))
-
-
-def hours(*numbers):
-    return [NOW + n * HOUR for n in numbers]
 
 
 # -- a due time comes
