@@ -10,17 +10,11 @@ from ostinato.core.policy import OnLost, Overlap, WhenExhausted
 from ostinato.core.retry import Backoff
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, WORKER
 from tests.core.life import FAILURE, SUCCESS, Life
+from tests.core.states import due_once
 
 ONCE = {"at": NOW, "max_retries": 3}
 NO = Error("ValueError", "no", "Traceback …")
 GIVE_UP = Failed(NO, final=True)
-
-
-def due_once(**given):
-    """A recurring job whose first due time has just come."""
-    life = Life(**{"every": HOUR} | given)
-    life.turn(HOUR)
-    return life
 
 
 # -- history
