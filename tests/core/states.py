@@ -1,10 +1,14 @@
 """A job in each of its states, and one that uses its retries up."""
 
+from ostinato.core.outcome import Error, Failed
 from ostinato.core.policy import WhenExhausted
 from tests.build import HOUR, NOW
 from tests.core.life import Life
 
+ONCE = {"at": NOW, "max_retries": 3}
 FAIL = {"max_retries": 0, "when_exhausted": WhenExhausted.FAIL}
+NO = Error("ValueError", "no", "Traceback …")
+GIVE_UP = Failed(NO, final=True)
 
 
 def due_once(**given):

@@ -4,18 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from ostinato.core.model import WAITING_PLACE, Asked, Result, Status, WaitsFor
+from ostinato.core.model import Asked, Result, Status, WaitsFor
 from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Interrupted, Lost, TimedOut
 from ostinato.core.policy import OnLost, Overlap, WhenExhausted
 from ostinato.core.retry import Backoff
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, WORKER
 from tests.core.life import FAILURE, SUCCESS, Life
-from tests.core.states import due_once
-
-ONCE = {"at": NOW, "max_retries": 3}
-NO = Error("ValueError", "no", "Traceback …")
-GIVE_UP = Failed(NO, final=True)
-
+from tests.core.states import GIVE_UP, NO, ONCE, due_once
 
 # -- history
 
@@ -195,90 +190,6 @@ def test_a_run_by_hand_beside_the_one_that_ended_the_job_is_queued_again():
     assert life.status is Status.COMPLETED
 
 
-# -- retry_reset_period
-
-PERIOD = {"retry_reset_period": 6 * HOUR, "max_retries": 2}
-
-
-def test_the_budget_of_a_period_is_shared_by_its_occurrences():
-    life = due_once(**PERIOD)
-    life.fail()
-    life.retry_comes()
-    life.run_one()
-    life.turn(HOUR)
-    life.fail()
-    life.retry_comes()
-    life.fail()  # the third failure of the period: the budget was two retries
-    assert (life.rows, life.facts.period_failures) == ([], 3)
-    life.turn(HOUR)
-    life.fail()
-    assert life.rows == []
-
-
-def test_a_new_period_begins_with_the_first_failure_after_the_last_one():
-    life = due_once(**PERIOD)
-    life.fail()
-    start = life.facts.period_start
-    life.retry_comes()
-    life.run_one()
-    life.turn(7 * HOUR)
-    life.fail()
-    assert (life.facts.period_start, life.facts.period_failures) == (life.now, 1)
-    assert start < life.now - 6 * HOUR
-    assert life.only.run_at == life.now + MINUTE  # and the backoff begins anew
-
-
-def test_the_backoff_goes_by_the_failures_of_the_period():
-    life = due_once(**PERIOD | {"max_retries": 5})
-    life.fail()
-    life.retry_comes()
-    life.run_one()
-    life.turn(HOUR)
-    life.fail()
-    assert life.only.run_at == life.now + 2 * MINUTE
-
-
-def test_g7_a_backoff_longer_than_the_period_does_not_retry_for_ever():
-    slow = Backoff(base=7 * HOUR, cap=7 * HOUR)
-    life = due_once(**PERIOD, backoff=slow, every=30 * DAY)
-    life.turn(30 * DAY)
-    while life.rows:
-        life.retry_comes()
-        life.fail()
-    assert len(life.executions) == 3
-
-
-@pytest.mark.parametrize(
-    ("when_exhausted", "failures", "status"),
-    [
-        (WhenExhausted.CONTINUE, 3, Status.SCHEDULED),
-        (WhenExhausted.FAIL, 3, Status.FAILED),
-        (WhenExhausted.WAIT_RESET, 2, Status.SCHEDULED),
-    ],
-)
-def test_a_used_up_period_does_what_when_exhausted_says(when_exhausted, failures, status):
-    life = due_once(**PERIOD, when_exhausted=when_exhausted)
-    while life.rows:
-        life.retry_comes()
-        life.fail()
-    assert (life.facts.failed, life.status) == (failures, status)
-    waits = when_exhausted is WhenExhausted.WAIT_RESET
-    assert life.facts.reset_at == (NOW + 7 * HOUR if waits else None)
-
-
-def test_give_up_waits_for_the_reset_too():
-    life = due_once(**PERIOD, when_exhausted=WhenExhausted.WAIT_RESET)
-    life.run_one(GIVE_UP)
-    assert life.facts.next_due_at == life.now + 6 * HOUR
-
-
-def test_a_run_by_hand_that_uses_the_budget_up_does_not_stop_the_schedule():
-    life = Life(every=HOUR, **PERIOD, when_exhausted=WhenExhausted.WAIT_RESET)
-    life.run()
-    life.run_one(GIVE_UP)
-    assert (life.facts.reset_at, life.facts.next_due_at) == (None, NOW + HOUR)
-
-
 # -- lost
 
 
@@ -326,14 +237,6 @@ def test_work_that_must_not_repeat_is_not_repeated():
     assert (life.rows, life.status, life.told) == ([], Status.SCHEDULED, ["execution.lost", "job.exhausted"])
 
 
-def test_g7_no_reset_gives_another_try_to_what_took_three_workers_with_it():
-    life = due_once(**PERIOD, when_exhausted=WhenExhausted.WAIT_RESET)
-    for _ in range(3):
-        life.retry_comes()
-        life.lose()
-    assert (life.facts.reset_at, life.facts.next_due_at) == (None, NOW + 2 * HOUR)
-
-
 # -- released
 
 
@@ -355,46 +258,6 @@ def test_a_deferral_waits_until_then_and_at_least_a_second(until, run_at):
     life.run_one(Deferred(until))
     assert (life.only.attempt, life.only.run_at, life.only.waits_for) == (0, run_at, WaitsFor.TIME)
     assert life.executions == []
-
-
-# -- cancelled by hand
-
-
-def test_a_cancelled_execution_of_a_recurring_job_is_not_retried_and_the_job_goes_on():
-    life = due_once()
-    life.run_one(Cancelled("ann"))
-    assert (life.rows, life.status, life.facts.next_due_at) == ([], Status.SCHEDULED, NOW + 2 * HOUR)
-
-
-def test_a_cancelled_execution_of_a_run_once_cancels_the_job():
-    life = Life(**ONCE)
-    life.run_one(Cancelled("ann"))
-    assert (life.rows, life.status) == ([], Status.CANCELLED)
-
-
-def test_a_cancelled_execution_of_a_manual_job_leaves_it_as_it_was():
-    life = Life(manual=True)
-    life.run()
-    life.run_one(Cancelled("ann"))
-    assert (life.rows, life.status) == ([], Status.PENDING)
-
-
-@pytest.mark.parametrize("outcome", [FAILURE, TimedOut(MINUTE), Lost(), Interrupted(), Deferred(NOW + DAY)])
-@pytest.mark.parametrize(("given", "status"), [({"every": HOUR}, Status.SCHEDULED), (ONCE, Status.CANCELLED)])
-def test_an_execution_asked_to_stop_comes_back_in_no_way(outcome, given, status):
-    life = Life(**given)
-    life.turn(HOUR)
-    life.cancel_execution(life.claim())
-    life.settle(outcome)
-    assert (life.rows, life.status) == ([], status)
-    assert len(life.executions) == 1
-
-
-def test_an_execution_that_completes_though_asked_to_stop_has_completed():
-    life = Life(**ONCE)
-    life.cancel_execution(life.claim())
-    life.settle()
-    assert life.status is Status.COMPLETED
 
 
 # -- run-once and manual jobs
@@ -427,134 +290,3 @@ def test_a_manual_job_never_ends():
         life.run_one(outcome)
         assert (life.status, life.facts.ended_at) == (Status.PENDING, None)
     assert life.facts.repeats_done == 0
-
-
-# -- operators win
-
-
-@pytest.mark.parametrize(
-    "outcome", [SUCCESS, FAILURE, Lost(), Interrupted(), Deferred(NOW + DAY), Cancelled()]
-)
-@pytest.mark.parametrize("given", [{"every": HOUR}, ONCE])
-def test_g8_a_cancelled_job_stays_cancelled_whatever_the_run_does(outcome, given):
-    life = Life(**given)
-    life.turn(HOUR)
-    life.claim()
-    life.cancel()
-    life.settle(outcome)
-    assert (life.rows, life.status, life.facts.next_due_at) == ([], Status.CANCELLED, None)
-
-
-@pytest.mark.parametrize(
-    "outcome", [SUCCESS, FAILURE, Lost(), Interrupted(), Deferred(NOW + DAY), Cancelled()]
-)
-def test_g8_a_deleted_job_queues_nothing_again(outcome):
-    life = due_once(overlap=Overlap.QUEUE_ONE)
-    life.claim()
-    life.turn(HOUR)
-    life.delete()
-    life.settle(outcome)
-    assert (life.rows, life.facts.next_due_at) == ([], None)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "records"),
-    [
-        (SUCCESS, (1, [])),
-        (FAILURE, (1, [])),
-        (TimedOut(MINUTE), (1, [])),
-        (Lost(), (1, [])),
-        (Interrupted(), (0, [("paused", NOW + HOUR, NOW + HOUR, 1)])),
-        (Deferred(NOW + DAY), (0, [("paused", NOW + HOUR, NOW + HOUR, 1)])),
-    ],
-)
-def test_g8_a_run_that_ends_while_its_job_is_paused_is_not_queued_again(outcome, records):
-    life = due_once()
-    life.claim()
-    life.pause()
-    life.advance(MINUTE)
-    life.settle(outcome)
-    assert (life.rows, life.status, life.facts.next_due_at) == ([], Status.PAUSED, None)
-    assert (len(life.executions), life.skipped) == records
-
-
-@pytest.mark.parametrize("outcome", [FAILURE, Lost(), Interrupted(), Deferred(NOW + DAY)])
-def test_g8_the_execution_of_a_paused_run_once_waits_for_the_resume(outcome):
-    life = Life(**ONCE)
-    life.claim()
-    life.pause()
-    life.advance(MINUTE)
-    life.settle(outcome)
-    assert (life.only.waits_for, life.status, life.startable) == (WaitsFor.RESUME, Status.PAUSED, [])
-    life.advance(2 * DAY)
-    life.resume()
-    assert life.startable == [life.only]
-
-
-@pytest.mark.parametrize(
-    ("when_exhausted", "status"),
-    [
-        (WhenExhausted.CONTINUE, Status.PAUSED),
-        (WhenExhausted.FAIL, Status.FAILED),
-        (WhenExhausted.WAIT_RESET, Status.PAUSED),
-    ],
-)
-def test_a_budget_used_up_while_paused(when_exhausted, status):
-    life = due_once(max_retries=0, retry_reset_period=DAY, when_exhausted=when_exhausted)
-    life.claim()
-    life.pause()
-    life.settle(FAILURE)
-    assert (life.rows, life.status, life.facts.next_due_at) == ([], status, None)
-
-
-def test_the_last_repeat_that_completes_while_paused_completes_the_job():
-    life = due_once(total_repeats=1)
-    life.claim()
-    life.pause()
-    life.settle()
-    assert (life.status, life.facts.paused_at) == (Status.COMPLETED, None)
-
-
-def test_a_run_by_hand_during_a_pause_is_retried_released_and_found_again():
-    life = Life(every=HOUR)
-    life.pause()
-    life.advance(SECOND)
-    life.run()
-    for outcome in (FAILURE, Interrupted(), Lost()):
-        life.retry_comes()
-        life.run_one(outcome)
-        assert life.only.waits_for in (None, WaitsFor.TIME)
-
-
-def test_a_run_by_hand_that_waits_comes_in_when_a_pause_takes_the_running_one_back():
-    life = due_once()
-    life.claim()
-    life.pause()
-    life.advance(SECOND)
-    life.run()
-    life.settle(Interrupted(), life.running[0])
-    assert (life.only.asked, life.only.slot, life.startable) == (Asked.HAND, 0, [life.only])
-
-
-@pytest.mark.parametrize("outcome", [FAILURE, Interrupted(), Lost()])
-def test_g8_a_run_by_hand_from_before_the_pause_is_not_queued_again(outcome):
-    life = Life(every=HOUR)
-    life.run()
-    life.claim()
-    life.pause()
-    life.settle(outcome)
-    assert (life.rows, len(life.executions), life.skips) == ([], 1, [])
-
-
-def test_who_waits_behind_a_paused_run_once_waits_for_the_resume_and_then_for_its_turn():
-    life = Life(**ONCE)
-    first = life.claim()
-    life.advance(SECOND)
-    life.run()
-    life.pause()
-    assert (life.waiting.waits_for, life.waiting.slot) == (WaitsFor.RESUME, WAITING_PLACE)
-    life.resume()
-    assert life.waiting.waits_for is WaitsFor.TURN
-    life.pause()
-    life.settle(SUCCESS, first)
-    assert (life.only.slot, life.only.waits_for) == (0, WaitsFor.RESUME)
