@@ -10,6 +10,7 @@ from ostinato.core.lifecycle import Flow
 from ostinato.core.model import Live, Result, WaitsFor
 from ostinato.core.outcome import Begun, Completed, Outcome
 from ostinato.core.workflow import Origin, RunState, read_graph
+from tests.build import NOW
 from tests.core.life import Life
 
 
@@ -91,3 +92,14 @@ class FlowLife(Life):
         """A step that cannot begin ends without ever having been live."""
         never = tuple(each for each in change.ended if each.step and each.started_at is None)
         super()._check_rows(replace(change, ended=tuple(e for e in change.ended if e not in never)))
+
+
+LINE = [step("a"), step("b", "a"), step("c", "b")]
+DIAMOND = [step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c")]
+
+
+def begun(nodes=LINE, **given):
+    """A run that has just begun, with no retries but those of its steps."""
+    life = FlowLife(nodes, **{"at": NOW, "max_retries": 0} | given)
+    life.begin()
+    return life
