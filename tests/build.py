@@ -19,6 +19,7 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+AHEAD = SECOND / 2  # how long before its time something may be fired
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)  # a Monday
 WORKER = UUID(int=7)

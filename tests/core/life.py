@@ -34,9 +34,8 @@ from ostinato.core.model import (
 from ostinato.core.outcome import Completed, Error, Failed, Lost, Outcome
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import is_recurring
-from tests.build import HOUR, NOW, POLICIES, SECOND, WORKER, Chance, a_definition
+from tests.build import HOUR, NOW, POLICIES, WORKER, Chance, a_definition
 
-AHEAD = SECOND / 2
 UNSUCCESSFUL = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 SUCCESS = Completed()
 FAILURE = Failed(Error("ValueError", "no"))

@@ -8,8 +8,8 @@ from ostinato.core.lifecycle import fire
 from ostinato.core.model import Status
 from ostinato.core.policy import CatchUp, Overlap
 from ostinato.core.window import Window
-from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_job
-from tests.core.life import AHEAD, Life, hours
+from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_job
+from tests.core.life import Life, hours
 
 # -- a due time comes
 

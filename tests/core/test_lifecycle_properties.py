@@ -14,9 +14,9 @@ from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, WhenExhaust
 from ostinato.core.retry import Backoff
 from ostinato.core.schedule import Cron, Every, Manual, Once
 from ostinato.core.window import Window
-from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, a_definition
+from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, a_definition
 from tests.core.faults import INSTANT, budgets, counters, faults, hands_off, identities, slots, transitions
-from tests.core.life import AHEAD, Life
+from tests.core.life import Life
 
 NO = Error("ValueError", "no")
 PERIODS = [SECOND, 7 * SECOND, MINUTE, HOUR, DAY]

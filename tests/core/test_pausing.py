@@ -5,8 +5,8 @@ import pytest
 from ostinato.core.model import Asked, Result, Status, WaitsFor
 from ostinato.core.policy import CatchUp, Overlap, WhenExhausted
 from ostinato.core.schedule import Once
-from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
-from tests.core.life import AHEAD, Life, hours
+from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
+from tests.core.life import Life, hours
 from tests.core.states import a_life
 
 # -- pause

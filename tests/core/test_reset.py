@@ -8,8 +8,8 @@ from ostinato.core.model import Asked, Result, Status
 from ostinato.core.policy import WhenExhausted
 from ostinato.core.retry import Backoff
 from ostinato.core.window import Window
-from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
-from tests.core.life import AHEAD, Life, hours
+from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
+from tests.core.life import Life, hours
 from tests.core.states import GIVE_UP, a_source, due_once, use_up
 
 # -- waiting for the reset

@@ -9,8 +9,8 @@ from ostinato.core.model import Asked, Result, Status, WaitsFor
 from ostinato.core.outcome import Cancelled
 from ostinato.core.policy import FirstRun, Overlap
 from ostinato.core.window import Window
-from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
-from tests.core.life import AHEAD, FAILURE, SUCCESS, Life, hours
+from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
+from tests.core.life import FAILURE, SUCCESS, Life, hours
 from tests.core.states import a_life
 
 OTHER = '{"x": 1}'

@@ -8,8 +8,8 @@ from ostinato.core.lifecycle import Dealt, fire, rewind
 from ostinato.core.model import Asked, Skip, SkipReason, Status
 from ostinato.core.policy import CatchUp, Overlap
 from ostinato.core.window import Window
-from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_job, a_live
-from tests.core.life import AHEAD, Life, hours
+from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_job, a_live
+from tests.core.life import Life, hours
 from tests.core.states import a_source, use_up
 
 WRONG = datetime(2036, 1, 1, tzinfo=UTC)

@@ -88,6 +88,9 @@ class World:
     def history(self, job_id: UUID):
         return self.store.history.of_job(job_id, 1000)
 
+    def due_times(self, job_id: UUID):
+        return sorted(ended.due_at for ended in self.history(job_id))
+
     def skips(self, job_id: UUID):
         return self.store.history.skips(job_id, 1000)
 
