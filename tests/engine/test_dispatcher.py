@@ -12,6 +12,7 @@ from ostinato.core.errors import StoreUnavailable
 from ostinato.core.zones import zone_data_version
 from ostinato.engine.dispatcher import AHEAD, BATCH, ZONE_DATA
 from tests.build import HOUR, MINUTE, NOW, SECOND
+from tests.engine.at_work import away
 from tests.engine.conftest import Rig, until
 
 IN_2036 = datetime(2036, 1, 1, tzinfo=UTC)
@@ -182,10 +183,6 @@ def test_one_job_that_no_rule_can_deal_with_does_not_stop_the_others(rig: Rig, m
     assert step.wake_at > rig.clock.now() + SECOND  # not again and again
     assert [live.job_id for live in rig.live()] == [good]
     rig.sql("DELETE FROM {jobs} WHERE id = :id", id=bad)
-
-
-def away(*_: object) -> None:
-    raise StoreUnavailable("away")
 
 
 async def work() -> None:

@@ -15,11 +15,11 @@ import pytest
 
 from ostinato.clock import MeasuredClock, SystemClock
 from ostinato.config import Settings
-from ostinato.core.errors import StoreUnavailable
 from ostinato.engine import engine as engine_module
 from ostinato.engine.engine import Engine
 from ostinato.engine.lease import MOST_BUGS
-from ostinato.task import Context, Task
+from ostinato.task import Task
+from tests.engine.at_work import Gate, away, done
 from tests.engine.conftest import Rig, until
 
 
@@ -247,25 +247,6 @@ async def test_a_task_that_blocks_the_loop_does_not_lose_the_lease(rig: Rig):
         assert engine.worker.lease.trusted
 
 
-class Gate:
-    """A task that runs until it is let go."""
-
-    def __init__(self, rig: Rig) -> None:
-        self.opened = asyncio.Event()
-        self.started: list[Context] = []
-        self.ended: list[str] = []
-
-        async def work(ctx: Context) -> None:
-            self.started.append(ctx)
-            try:
-                await self.opened.wait()
-            except asyncio.CancelledError:
-                self.ended.append("cancelled")
-                raise
-
-        rig.registry.add(Task(work))
-
-
 async def until_there(find: Callable[[], Any]) -> Any:
     await until(find)
     return find()
@@ -291,14 +272,6 @@ def breaks(monkeypatch: pytest.MonkeyPatch, who: object, duty: str, times: int) 
         return call()
 
     monkeypatch.setattr(who, duty, bad)
-
-
-async def done() -> None:
-    pass
-
-
-def away(*_: object) -> None:
-    raise StoreUnavailable("away")
 
 
 def broken(*_: object) -> None:

@@ -14,6 +14,7 @@ from ostinato.core.errors import StoreUnavailable
 from ostinato.engine.lease import MOST_BUGS, Lease, Renewing
 from ostinato.store.workers import NewWorker
 from tests.build import NOW, SECOND
+from tests.engine.at_work import away
 from tests.engine.conftest import LEASE, Rig
 
 QUICK = timedelta(milliseconds=5)
@@ -177,10 +178,6 @@ def test_a_bug_that_stays_is_the_engines_business():
     thread = renewing(lease, [], failures)
     thread._thread.join(10)
     assert [str(error) for error in failures] == ["a bug"]
-
-
-def away(*_: object) -> None:
-    raise StoreUnavailable("away")
 
 
 def broken() -> None:

@@ -15,6 +15,7 @@ from ostinato.engine.worker import Worker
 from ostinato.store import locking
 from ostinato.task import Task
 from tests.build import HOUR, MINUTE, NOW, SECOND
+from tests.engine.at_work import away, done
 from tests.engine.conftest import LEASE, Rig, until
 
 IN_2036 = datetime(2036, 1, 1, tzinfo=UTC)
@@ -231,11 +232,3 @@ async def test_without_its_record_a_skip_is_a_problem(rig: Rig, monkeypatch):
 
 async def never_ends() -> None:
     await asyncio.Event().wait()
-
-
-async def done() -> None:
-    pass
-
-
-def away(*_: object) -> None:
-    raise StoreUnavailable("away")
