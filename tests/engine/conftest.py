@@ -16,7 +16,7 @@ from ostinato.core import lifecycle
 from ostinato.core.model import Event, Job, Live
 from ostinato.engine.dispatcher import Dispatcher
 from ostinato.engine.sweeper import Sweeper
-from ostinato.engine.threads import StoreThreads
+from ostinato.engine.threads import StoreThreads, Threads
 from ostinato.engine.worker import Identity, Worker
 from ostinato.store import migrate
 from ostinato.store.database import open_database
@@ -121,6 +121,14 @@ def rig(database_url: str) -> Iterator[Rig]:
     yield rig
     assert rig.store.history.problems() == []
     rig.store.close()
+
+
+@pytest.fixture
+def threads() -> Iterator[Threads]:
+    """Threads for tasks."""
+    threads = Threads(4, "runner-test")
+    yield threads
+    threads.stop()
 
 
 async def until(true: Callable[[], object], seconds: float = 10) -> None:
