@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
+from tests.playground import Playground
 from tests.schemas import PostgresSchema, SqliteSchema
 from tests.servers import PostgresServer, new_folder, shared_server
 from tests.valkey import Valkey
@@ -178,3 +179,10 @@ def private_valkey() -> Iterator[Valkey]:
     server = Valkey()
     yield server
     server.close()
+
+
+@pytest.fixture
+def playground() -> Iterator[Playground]:
+    """A server that misbehaves as it is asked to."""
+    with Playground() as playground:
+        yield playground

@@ -16,8 +16,8 @@ from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
 from tests.build import HOUR, MINUTE, NOW, SECOND
-from tests.playground import Playground, answered
-from tests.test_outgoing import names, run
+from tests.calls import names, run
+from tests.playground import answered
 
 HOST = "127.0.0.1"
 
@@ -29,12 +29,6 @@ def store(database_url) -> Iterator[Store]:
     store = Store(database, RandomLuck(1))
     yield store
     store.close()
-
-
-@pytest.fixture
-def playground():
-    with Playground() as playground:
-        yield playground
 
 
 class Desk:

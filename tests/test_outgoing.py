@@ -1,7 +1,6 @@
 """Calls that leave the process: to where they were sent, and to nowhere else."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from ostinato.core.errors import Unreachable
-from ostinato.outgoing import Answer, Outgoing
+from ostinato.outgoing import Answer
+from tests.calls import names, outgoing, run
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
 REDIRECT = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"
@@ -58,33 +58,6 @@ async def serving(answer: bytes = OK, tls: ssl.SSLContext | None = None) -> Asyn
         yield server
     finally:
         listening.close()
-
-
-@asynccontextmanager
-async def outgoing(**given) -> AsyncIterator[Outgoing]:
-    out = Outgoing(**{"allow_private": True} | given)
-    try:
-        yield out
-    finally:
-        await out.close()
-
-
-def names(monkeypatch, loop, **known: list[str]) -> list[str]:
-    """Let names mean these addresses; those that were looked up."""
-    asked = []
-
-    async def getaddrinfo(host, port, **_):
-        asked.append(host)
-        if host not in known:
-            raise socket.gaierror(socket.EAI_NONAME, "unknown")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in known[host]]
-
-    monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
-    return asked
-
-
-def run(story) -> None:
-    asyncio.run(asyncio.wait_for(story, 100))
 
 
 def test_a_call_arrives_as_it_was_sent_and_its_answer_comes_back():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,12 +15,6 @@ from tests.test_budgets import most_in_any
 
 LIMIT = 10
 ALLOWED = {"allow_private_addresses": True, "concurrency": 6}
-
-
-@pytest.fixture
-def playground() -> Iterator[Playground]:
-    with Playground() as playground:
-        yield playground
 
 
 @pytest.mark.parametrize(
