@@ -37,10 +37,17 @@ class RandomLuck:
 
     def ids(self, now: datetime, count: int) -> list[UUID]:
         """As many of them, in one go: 0.9 instead of 1.4 µs each."""
+        return [uuid_of(number) for number in self._numbers(now, count)]
+
+    def ids_as_bytes(self, now: datetime, count: int) -> list[bytes]:
+        """The same for rows that nobody here asks for by their ids: half of that."""
+        return [number.to_bytes(16, "big") for number in self._numbers(now, count)]
+
+    def _numbers(self, now: datetime, count: int) -> list[int]:
         with self._turn:
             self._come_to(now)
             chance, head, tail = self._random.getrandbits, self._head, self._tail
-            made = [uuid_of(head | (tail := tail + 1 + chance(STEP))) for _ in range(count)]
+            made = [head | (tail := tail + 1 + chance(STEP)) for _ in range(count)]
             self._tail = tail
             return made
 

@@ -174,6 +174,14 @@ def test_a_script_ends_its_statements_with_semicolons_at_line_ends(dialect):
     assert [part.sql for part in dialect.script(script)] == ["SELECT ';'", "SELECT 'a--b'", "SELECT 3"]
 
 
+def test_what_all_rows_share_are_parameters_with_their_types():
+    text = "INSERT INTO {jobs} (id, task, slot) SELECT u.id, {shared: task text, slot bigint} FROM {rows: id uuid}"
+    assert "SELECT u.id, $1::text, $2::bigint FROM unnest($3::uuid[])" in POSTGRES.statement(text).sql
+    sqlite = SQLITE.statement(text)
+    assert "SELECT u.id, :task, :slot FROM" in sqlite.sql
+    assert sqlite.parameters == ("task", "slot")
+
+
 @BOTH
 @pytest.mark.parametrize("script", ["DO $$ x $$;", "SELECT :a;", "SELECT * FROM {rows: a text};"])
 def test_a_script_has_no_bodies_and_no_parameters(dialect, script):

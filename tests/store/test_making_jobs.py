@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from ostinato.core.errors import Conflict, Invalid, StoreError
 from ostinato.core.model import Change, Status
 from ostinato.store.database import Duplicate
-from ostinato.store.jobs import Copy
+from ostinato.store.jobs import Copies
 from tests.build import DAY, HOUR, MINUTE, NOW
 from tests.store.conftest import edited, together
 
@@ -45,11 +45,15 @@ def test_adding_again_after_a_lost_answer_changes_nothing(world):
     world.check()
 
 
+def copies_as(*job_ids):
+    return Copies(job_ids, [uuid4().bytes for _ in job_ids], ["{}" for _ in job_ids])
+
+
 def test_copies_are_what_the_rule_would_have_made(world):
     original = world.new(at=NOW, tags=("a",), metadata='{"b":1}', args='{"n":0}')
-    copies = [Copy(world.luck.id(NOW), world.luck.id(NOW), f'{{"n":{n}}}') for n in range(1, 100)]
-    world.store.jobs.add_copies(original, copies)
-    ids = [original.job.id, *(copy.job_id for copy in copies)]
+    others, args = world.luck.ids(NOW, 99), [f'{{"n":{n}}}' for n in range(1, 100)]
+    world.store.jobs.add_copies(original, Copies(others, world.luck.ids_as_bytes(NOW, 99), args))
+    ids = [original.job.id, *others]
     saved = world.store.jobs.get(ids)
     first = saved[original.job.id]
     for n, job_id in enumerate(ids):
@@ -63,13 +67,13 @@ def test_copies_are_what_the_rule_would_have_made(world):
 
 def test_copies_of_a_job_that_is_not_due_have_no_live_rows(world):
     original = world.new(at=NOW + HOUR)
-    world.store.jobs.add_copies(original, [Copy(uuid4(), uuid4(), "{}")])
+    world.store.jobs.add_copies(original, copies_as(uuid4()))
     assert world.counts() == {Status.SCHEDULED: 2}
 
 
 def test_copying_again_after_a_lost_answer_changes_nothing(world):
     """G10."""
-    original, copies = world.new(at=NOW), [Copy(uuid4(), uuid4(), "{}")]
+    original, copies = world.new(at=NOW), copies_as(uuid4())
     for _ in range(2):
         world.store.jobs.add_copies(original, copies)
     assert world.counts() == {Status.PENDING: 2}
@@ -79,7 +83,7 @@ def test_copies_that_cannot_all_be_saved_are_not_saved_at_all(world):
     taken = world.enqueue()[0]
     original = world.new(at=NOW)
     with pytest.raises(Duplicate):
-        world.store.jobs.add_copies(original, [Copy(uuid4(), uuid4(), "{}"), Copy(taken, uuid4(), "{}")])
+        world.store.jobs.add_copies(original, copies_as(uuid4(), taken))
     assert world.counts() == {Status.PENDING: 1}
 
 

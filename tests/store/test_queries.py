@@ -63,12 +63,18 @@ PARTICULAR = {  # what a check of the schema wants
     "next_due_at": None, "stream": "log",
 }  # fmt: skip
 KINDS = {"insert_crawl_urls": "page"}
+SHARED = {
+    "insert_alike_jobs": rows.shared_by_jobs(a_job()),
+    "insert_alike_live": rows.shared_by_lives(a_live()),
+}
 
 
 def parameters(statement):
-    given = {}
+    given, shared = {}, SHARED.get(statement.name, {})
     for name in statement.parameters:
-        if name in statement.lists:
+        if name in shared:
+            given[name] = shared[name]
+        elif name in statement.lists:
             given[name] = [CELLS[statement.lists[name]]]
         elif name == "before" and statement.name in BEFORE_AN_ID:
             given[name] = UUID(int=2**127)
@@ -113,6 +119,8 @@ def test_the_batches_have_the_columns_of_their_values_in_their_order(kind):
     assert columns("insert_jobs") == ["id", *definition[:2], "held_key", *definition[2:], *facts]
     assert columns("update_facts") == ["id", "held_key", *[name for name in facts if name != "created_at"]]
     assert columns("insert_live") == list(rows.LIVE.columns)
+    for alike, shared in SHARED.items():
+        assert set(STATEMENTS[kind][alike].parameters) == set(shared)
     assert columns("update_live") == [name for name in rows.LIVE.columns if name not in rows.IDENTITY]
     assert columns("insert_executions") == list(rows.EXECUTION.columns)
     assert columns("insert_events") == list(rows.EVENT.columns)

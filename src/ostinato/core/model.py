@@ -38,6 +38,9 @@ class Luck(Protocol):
     def ids(self, now: datetime, count: int) -> list[UUID]:
         """Many new ids, in their order."""
 
+    def ids_as_bytes(self, now: datetime, count: int) -> list[bytes]:
+        """The same as the databases keep them: nobody has to make values of them first."""
+
 
 class Asked(StrEnum):
     """Who asked for an occurrence."""

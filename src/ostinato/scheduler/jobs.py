@@ -15,7 +15,7 @@ from ostinato.core.payload import encode
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.questions import JobQuestions, Ref
 from ostinato.scheduler.views import JobView
-from ostinato.store.jobs import Copy, Rule
+from ostinato.store.jobs import Copies, Rule
 from ostinato.store.store import Store
 
 __all__ = ["JobDesk", "Ref"]
@@ -117,9 +117,10 @@ class JobDesk(JobQuestions):
             self._known.require({definition.task})
         now, luck = self._clock.now(), self._luck
         original = lifecycle.create(luck.id(now), replace(definition, args=args[0]), now, luck)
-        copies = list(map(Copy, luck.ids(now, len(args) - 1), luck.ids(now, len(args) - 1), args[1:]))
+        others = luck.ids(now, len(args) - 1)
+        copies = Copies(others, luck.ids_as_bytes(now, len(others)), args[1:])
         self._store.jobs.add_copies(original, copies, connection)
-        return [original.job.id, *(copy.job_id for copy in copies)]
+        return [original.job.id, *others]
 
     def edit(
         self,

@@ -9,6 +9,7 @@ What may stand in a statement besides SQL (never inside quotes):
     {jobs} {live} …                  our tables (`TABLES`)
     {rows: id uuid, fence bigint}    the rows of the batch, as a table `u`; its columns are written u.id, u.fence,
                                      and it stands alone after FROM, or before CROSS JOIN
+    {shared: task text, slot bigint} parameters of these names and types, one after the other: what all rows share
     {in: ids uuid}                   `= ANY (…)` / `IN (…)` over a list parameter: `WHERE j.id {in: ids uuid}`
     {for_update} {for_update_skip_locked} {for_share}      row locks, also `{for_update of j}`; SQLite has none
     {greatest} {least}               of several values, none of them null
@@ -23,7 +24,7 @@ In a migration what stands below a line `-- [sqlite]` or `-- [postgres]` is for 
 or to the next such line.
 
 An instant is a whole number of microseconds since 1970 (UTC), an id a uuid (16 bytes), JSON plain text; {text}
-is compared byte by byte on both databases. A type in `{rows: …}` and `{in: …}` is one of the seven above.
+is compared byte by byte on both databases. A type in `{rows: …}`, `{shared: …}` and `{in: …}` is one of those seven.
 """
 
 import re
@@ -278,6 +279,8 @@ class _Rendering:
             return f'"{self.dialect.schema}"'
         if word.startswith("rows:"):
             return self._rows(word.removeprefix("rows:"))
+        if word.startswith("shared:"):
+            return self._shared(word.removeprefix("shared:"))
         if word.startswith("in:"):
             return self._in(word.removeprefix("in:"))
         if match := ROW_LOCK.fullmatch(word):
@@ -294,7 +297,7 @@ class _Rendering:
         return verb.replace("_", " ").upper() + of + (" SKIP LOCKED" if skip else "")
 
     def _rows(self, text: str) -> str:
-        columns = tuple(self._column(part.strip()) for part in text.split(","))
+        columns = self._columns(text)
         if self.columns and self.columns != columns:
             raise self._wrong("can have one batch only")
         self.columns = columns
@@ -306,6 +309,10 @@ class _Rendering:
         cells[:ids] = [f"substr(:rows_ids, key * {16 * ids} + {16 * i + 1}, 16)" for i in range(ids)]
         fields = (f"{cell} AS {name}" for cell, (name, _) in zip(cells, columns, strict=True))
         return f"(SELECT {', '.join(fields)} FROM json_each(:rows)) AS u"
+
+    def _shared(self, text: str) -> str:
+        given = ((self._parameter(name), self.dialect.type_of(kind)) for name, kind in self._columns(text))
+        return ", ".join(f"{name}::{kind}" if self.postgres else name for name, kind in given)
 
     def _in(self, text: str) -> str:
         name, kind = self._column(text.strip())
@@ -321,6 +328,9 @@ class _Rendering:
     def _places(self, name: str) -> str:
         """A JSON array that is as long as a list of ids."""
         return f":{name}_places"
+
+    def _columns(self, text: str) -> tuple[tuple[str, str], ...]:
+        return tuple(self._column(part.strip()) for part in text.split(","))
 
     def _column(self, text: str) -> tuple[str, str]:
         match = COLUMN.fullmatch(text)

@@ -29,12 +29,12 @@ class JobRow:
     lives: tuple[Live, ...]
 
 
-class Copy(NamedTuple):
-    """What a copy of a job has of its own."""
+class Copies(NamedTuple):
+    """What copies of a job have of their own, each a column."""
 
-    job_id: UUID
-    live_id: UUID
-    args: Json
+    job_ids: Sequence[UUID]
+    live_ids: Sequence[bytes]
+    args: Sequence[Json]
 
 
 class Jobs:
@@ -65,22 +65,24 @@ class Jobs:
                 return self._add(changes, connection, after, repeated=attempt > 0)
         raise StoreUnavailable("Others keep taking the keys of these jobs; try again.")
 
-    def add_copies(self, original: Change, copies: Sequence[Copy], connection: object | None = None) -> None:
+    def add_copies(self, original: Change, copies: Copies, connection: object | None = None) -> None:
         """Save a new job without a key, and copies of it that differ only in their ids and args, all or none."""
         try:
             with self._writing(connection, {original.job.definition.queue}) as tx:
                 self._insert(tx, [original], {original.job.definition.queue}, repeated=False)
-                if copies:
+                if copies.job_ids:
                     self._insert_copies(tx, original, copies)
         except Duplicate:
             if original.job.id not in self.get([original.job.id]):
                 raise  # else an earlier call has saved them, though its answer was lost
 
-    def _insert_copies(self, tx: Tx, original: Change, copies: Sequence[Copy]) -> None:
-        tx.touch(copy.job_id for copy in copies)
-        tx.run("copy_job", [(copy.job_id, copy.args) for copy in copies], original=original.job.id)
+    def _insert_copies(self, tx: Tx, original: Change, copies: Copies) -> None:
+        tx.touch(copies.job_ids)
+        own = list(zip(copies.job_ids, copies.args, strict=True))
+        tx.run("insert_alike_jobs", own, **rows.shared_by_jobs(original.job))
         for live in original.add:
-            tx.run("copy_live", [(copy.live_id, copy.job_id) for copy in copies], original=live.id)
+            own_lives = list(zip(copies.live_ids, copies.job_ids, strict=True))
+            tx.run("insert_alike_live", own_lives, **rows.shared_by_lives(live))
 
     def change(self, job_id: UUID, rule: Rule, wants_last: bool = False, after: UUID | None = None) -> Change:
         """Lock a job, let a rule decide, save what it decided. `wants_last`: its newest failed occurrence; `after`:

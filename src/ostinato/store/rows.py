@@ -197,6 +197,18 @@ def new_job(job: Job) -> tuple[Any, ...]:
     return (job.id, app, key, held_key(job), *rest, *FACTS.row(job.facts))
 
 
+def shared_by_jobs(job: Job) -> dict[str, Any]:
+    """What jobs share that differ only in id and args, for `insert_alike_jobs`."""
+    cells = written(job.definition) | dict(zip(FACTS.columns, FACTS.row(job.facts), strict=True))
+    return {name: cell for name, cell in cells.items() if name != "args"} | {"held_key": held_key(job)}
+
+
+def shared_by_lives(live: Live) -> dict[str, Any]:
+    """What their live rows share, for `insert_alike_live`."""
+    cells = zip(LIVE.columns, LIVE.row(live), strict=True)
+    return {name: cell for name, cell in cells if name not in ("id", "job_id")}
+
+
 def changed_facts(change: Change) -> tuple[Any, ...]:
     """What `update_facts` writes."""
     return (change.job.id, held_key(change.job), *UPDATED_FACTS(change.job.facts))

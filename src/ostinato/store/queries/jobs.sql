@@ -14,28 +14,15 @@ SELECT u.id, u.app, u.key, u.held_key, u.name, u.description, u.task, u.args, u.
 FROM {rows: id uuid, app text, key text, held_key text, name text, description text, task text, args json, queue text, priority bigint, kind text, schedule json, policies json, tags json, metadata json, owner text, declared text, created_at instant, updated_at instant, anchor instant, version bigint, next_due_at instant, computed_at instant, last_due_at instant, reset_at instant, last_number bigint, last_execution_number bigint, repeats_done bigint, period_start instant, period_failures bigint, completed bigint, failed bigint, timed_out bigint, cancelled bigint, lost bigint, skipped bigint, paused_at instant, cancelled_at instant, ended_at instant, ended_as text, deleted_at instant}
 WHERE true
 
--- name: copy_job
--- Jobs that differ from one that was just saved only in id and args: all else is taken from its row.
-INSERT INTO {jobs} (id, app, key, held_key, name, description, task, args, queue, priority, kind, schedule, policies, tags,
+-- name: insert_alike_jobs
+-- New jobs that differ only in id and args. What they share is bound once: read from the row of one of them it would
+-- go through a table of its own in SQLite (5.8 instead of 3.2 µs each).
+INSERT INTO {jobs} (id, args, app, key, held_key, name, description, task, queue, priority, kind, schedule, policies, tags,
     metadata, owner, declared, created_at, updated_at, anchor, version, next_due_at, computed_at, last_due_at,
     reset_at, last_number, last_execution_number, repeats_done, period_start, period_failures, completed,
     failed, timed_out, cancelled, lost, skipped, paused_at, cancelled_at, ended_at, ended_as, deleted_at)
-SELECT u.id, j.app, j.key, j.held_key, j.name, j.description, j.task, u.args, j.queue, j.priority, j.kind, j.schedule,
-    j.policies, j.tags, j.metadata, j.owner, j.declared, j.created_at, j.updated_at, j.anchor, j.version,
-    j.next_due_at, j.computed_at, j.last_due_at, j.reset_at, j.last_number, j.last_execution_number,
-    j.repeats_done, j.period_start, j.period_failures, j.completed, j.failed, j.timed_out, j.cancelled, j.lost,
-    j.skipped, j.paused_at, j.cancelled_at, j.ended_at, j.ended_as, j.deleted_at
-FROM {rows: id uuid, args json} CROSS JOIN {jobs} AS j WHERE j.id = :original
-
--- name: copy_live
--- Their live rows.
-INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
-    slot, waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint,
-    progress, cancel_asked_at, cancel_by, limit_key)
-SELECT u.id, u.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
-    l.priority, l.task, l.step, l.slot, l.waits_for, l.fence, l.worker_id, l.started_at, l.version, l.args,
-    l.failures, l.losses, l.releases, l.checkpoint, l.progress, l.cancel_asked_at, l.cancel_by, l.limit_key
-FROM {rows: id uuid, job_id uuid} CROSS JOIN {live} AS l WHERE l.id = :original
+SELECT u.id, u.args, {shared: app text, key text, held_key text, name text, description text, task text, queue text, priority bigint, kind text, schedule json, policies json, tags json, metadata json, owner text, declared text, created_at instant, updated_at instant, anchor instant, version bigint, next_due_at instant, computed_at instant, last_due_at instant, reset_at instant, last_number bigint, last_execution_number bigint, repeats_done bigint, period_start instant, period_failures bigint, completed bigint, failed bigint, timed_out bigint, cancelled bigint, lost bigint, skipped bigint, paused_at instant, cancelled_at instant, ended_at instant, ended_as text, deleted_at instant}
+FROM {rows: id uuid, args json}
 
 -- name: update_facts
 -- What has become of jobs that are locked by this transaction.

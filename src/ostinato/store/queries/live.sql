@@ -11,6 +11,14 @@ SELECT u.id, u.job_id, u.number, u.attempt, u.execution_number, u.asked, u.due_a
 FROM {rows: id uuid, job_id uuid, number bigint, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, step text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text, limit_key text}
 WHERE true
 
+-- name: insert_alike_live
+-- The same for jobs that differ only in id and args.
+INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step,
+    slot, waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint,
+    progress, cancel_asked_at, cancel_by, limit_key)
+SELECT u.id, u.job_id, {shared: number bigint, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, step text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text, limit_key text}
+FROM {rows: id uuid, job_id uuid}
+
 -- name: queue_fired
 -- The same for the first attempts that plain firings queue: all but their ids stands in the rows of their jobs.
 INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task,
