@@ -28,7 +28,7 @@ SCALARS = {
     "checkpoint": "{}", "closed_as": "lost", "concurrency": 5, "declared": None, "description": "", "free_at": NOW,
     "fence": 1, "horizon": NOW, "host": "here", "id": UUID(int=1), "job": UUID(int=1), "kept": 1, "key": "k",
     "kind": "every", "lease_until": NOW, "limit": 10, "max_queued": 3, "metadata": "{}", "name": "default",
-    "every_queue": True, "now": NOW, "number": 1, "original": UUID(int=1), "owner": "", "paused_at": NOW, "pid": 1,
+    "every_queue": True, "now": NOW, "number": 1, "owner": "", "paused_at": NOW, "pid": 1,
     "policies": "{}", "priority": 5, "pruned": "{}", "queue": "default", "queues": "[]", "running": 0, "schedule": "{}",
     "since": NOW, "status": "queued", "tags": "[]", "task": "work", "tasks": "[]", "until": NOW, "value": "v",
     "version": "1", "worker": UUID(int=2), "before": NOW,

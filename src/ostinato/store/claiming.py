@@ -31,7 +31,7 @@ UNPARKING: Final = timedelta(
 COLUMNS: Final = [
     name for name in rows.STARTED.columns if name not in rows.GIVEN
 ]  # of a row that was claimed
-WIDTH, JOB_ID, VERSION = len(COLUMNS), COLUMNS.index("job_id"), COLUMNS.index("version")
+WIDTH, JOB_ID, VERSION, QUEUE = len(COLUMNS), *map(COLUMNS.index, ("job_id", "version", "queue"))
 DEFINED: Final = (
     WIDTH + 16
 )  # as `rows.definition_of` wants it; then PostgreSQL says whether its queue is bounded
@@ -80,11 +80,7 @@ class Claiming(Duty):
             taken = self._start(tx, search, search.limit)
         if any(bounded for *_, bounded in taken):
             self._database.ring()
-        claimed, unreadable = self._read(taken, search)
-        if not unreadable and not any(each.live.step for each in claimed):
-            return tuple(claimed)
-        with self._database.write() as tx:
-            return self._ready(tx, claimed, unreadable, search)
+        return self._ready(taken, search)
 
     def _claim_step_by_step(self, wanted: Search) -> Claim:
         """With all there is to do beside: what others set apart, what nobody here knows, when there will be more."""
@@ -94,10 +90,9 @@ class Claiming(Duty):
                 return Claim()
             search = replace(wanted, queues=list(served))
             taken, parked, next_at = self._take(tx, search)
-            claimed = self._ready(tx, *self._read(taken, search), search)
-            if any(served[each.live.queue] is not None for each in claimed):
+            if any(served[row[QUEUE]] is not None for row in taken):
                 tx.ring()  # the schedule may fire into a bounded queue again
-        return Claim(claimed, parked or None, next_at)
+        return Claim(self._ready(taken, search), parked or None, next_at)
 
     def parked(self) -> list[tuple[str, int, datetime]]:
         """Tasks that nobody could run: name, how many wait, since when."""
@@ -173,6 +168,20 @@ class Claiming(Duty):
         ((at, set_apart),) = tx.rows("outlook", queues, tasks=tasks)
         return None if at is None else from_micros(at), bool(set_apart)
 
+    def _ready(self, taken: Sequence[rows.Row], search: Search) -> tuple[Claimed, ...]:
+        """What can be started, with all that it runs by; what cannot be read is put off.
+
+        After the transaction, so that others need not wait for it: in SQLite only one can write.
+        """
+        claimed, unreadable = self._read(taken, search)
+        if not unreadable and not any(each.live.step for each in claimed):
+            return tuple(claimed)
+        with self._database.write() as tx:
+            if unreadable:
+                tx.run("put_off", ids=unreadable, worker=search.worker, until=search.now + UNREADABLE)
+            steps = [each.live for each in claimed if each.live.step]
+            return tuple(self._as_steps(tx, claimed, steps, search.now) if steps else claimed)
+
     def _read(self, taken: Sequence[rows.Row], search: Search) -> tuple[Sequence[Claimed], Sequence[bytes]]:
         """What was taken, in the order in which it is to start; and what has a definition that cannot be read here."""
         at_hand = {row[JOB_ID]: row[WIDTH:DEFINED] for row in taken}
@@ -184,15 +193,6 @@ class Claiming(Duty):
             if row[JOB_ID] in found
         ]
         return claimed, unreadable
-
-    def _ready(
-        self, tx: Tx, claimed: Sequence[Claimed], unreadable: Sequence[bytes], search: Search
-    ) -> tuple[Claimed, ...]:
-        """What can be started, with all that it runs by; what cannot be read is put off."""
-        if unreadable:
-            tx.run("put_off", ids=unreadable, worker=search.worker, until=search.now + UNREADABLE)
-        steps = [each.live for each in claimed if each.live.step]
-        return tuple(self._as_steps(tx, claimed, steps, search.now) if steps else claimed)
 
     def _as_steps(
         self, tx: Tx, claimed: Sequence[Claimed], steps: Sequence[Live], now: datetime
