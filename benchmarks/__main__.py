@@ -39,6 +39,7 @@ MEASURES = {
 }  # fmt: skip
 TOO_LONG = ("H",)  # for --quick
 KEEP_SCHEDULES = ("pgqueuer", "apscheduler", "procrastinate")
+CHURN = 3600  # turns of a hundred jobs: an hour of a hundred a second
 RECURRING = {"OSTINATO_CONCURRENCY": "1000"}  # a claim is a start: room for many starts at one instant
 
 
@@ -87,9 +88,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--page", type=Path, nargs="+", help="write docs/benchmarks.md from such files, and stop"
     )
-    parser.add_argument(
-        "--history", type=int, default=500_000, help="rows of history for G (the target says 5000000)"
-    )
+    parser.add_argument("--history", type=int, default=5_000_000, help="rows of history for G")
     parser.add_argument("--many", type=int, default=1_000_000, help="rows for S")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="a factor for the number of jobs, to try something out"
@@ -187,7 +186,7 @@ class Bench:
         return in_rounds(catalogue.OURS, kept.measure, 1, "S")
 
     def growth(self) -> list[Row]:
-        kept = Growth(self._servers, self._folder, self._history, churn=20 if self._quick else 200)
+        kept = Growth(self._servers, self._folder, self._history, churn=20 if self._quick else CHURN)
         return in_rounds(catalogue.OURS, kept.measure, 1, "G")
 
     def processes(self) -> list[Row]:
