@@ -167,14 +167,15 @@ async def _slow(request: Request, writer: asyncio.StreamWriter) -> None:
     for _ in range(1000):
         writer.write(b"x")
         await writer.drain()
-        await asyncio.sleep(float(request.query.get("every", "0.05")))  # for other threads
+        every = float(request.query.get("every", "0.05"))
+        await asyncio.sleep(every)  # for other threads: that is what makes it slow
 
 
 async def _hang(request: Request, writer: asyncio.StreamWriter) -> None:
     """Nothing more: after `begin` of an answer, if there is one."""
     writer.write(request.query.get("begin", "").encode())
     await writer.drain()
-    await asyncio.sleep(60)  # for other threads
+    await asyncio.Event().wait()
 
 
 async def _reset(request: Request, writer: asyncio.StreamWriter) -> None:

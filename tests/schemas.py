@@ -16,6 +16,7 @@ from psycopg.sql import SQL, Identifier
 
 from ostinato.store import migrate
 from ostinato.store.database import open_database
+from tests.waiting import PATIENCE
 
 SCHEMA = "ostinato"
 META = Identifier(SCHEMA, "meta")
@@ -54,7 +55,6 @@ END_THE_OTHERS = SQL(
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
     """
 )
-PATIENCE = 60.0  # seconds; the machine may be busy
 
 
 class SqliteSchema:

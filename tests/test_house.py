@@ -39,9 +39,14 @@ def test_no_file_is_crowded(folder, longest):
 
 
 def test_no_test_sleeps_to_wait_for_time_to_pass():
-    """Real sleeps only where others are waited for, and in tasks of theirs or whose time is simulated; they say so."""
-    sleep = re.compile(r"\b(time|asyncio)\.sleep\((?!.*# (simulated|for other threads|in another process))")
-    others = [TESTS / "system", TESTS / "servers.py"]  # they wait for other processes
+    """Real sleeps only in tasks of other processes, where time is simulated, and where it is the point; they say so.
+
+    `sleep(0)` waits for nothing: it lets others have their turn. Who waits for others does it by `tests.waiting`.
+    """
+    sleep = re.compile(
+        r"\b(time|asyncio)\.sleep\((?!0\)|.*# (simulated|for other threads|in another process))"
+    )
+    others = [TESTS / "system", TESTS / "servers.py", TESTS / "waiting.py"]  # they wait for other processes
     awake = [t for t in sorted(TESTS.rglob("*.py")) if not any(t.is_relative_to(o) for o in others)]
     assert [shown(t) for t in awake if sleep.search(t.read_text())] == []
 

@@ -42,7 +42,7 @@ class Server:
             writer.write(self.answer)
             await writer.drain()
             if self.answer == b"":
-                await asyncio.sleep(60)  # for other threads: until the caller has had enough
+                await reader.read()  # until the caller has had enough
         except (OSError, asyncio.IncompleteReadError):
             return
         finally:

@@ -1,7 +1,7 @@
 """What a request may take, and answers that are not what was asked for, against a real server that misbehaves."""
 
-import asyncio
 import json
+import time
 import tracemalloc
 
 import pytest
@@ -80,15 +80,17 @@ def test_time_has_bounds(playground, target, bounds, says):
     run(story())
 
 
-def test_our_own_time_between_two_parts_does_not_count(playground):
+def test_our_own_time_between_two_parts_does_not_count(playground, monkeypatch):
+    really, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: really() + ahead[0])
+
     async def story():
         async with outgoing() as out:
             bounds = Bounds(begin=30, silence=30, total=30)
             async with out.request("GET", playground.url("/ok"), bounds=bounds) as reply:
-                reply._patience._left = 5.0
-                await asyncio.sleep(0.01)  # for other threads
+                ahead[0] = 90.0  # so long did we think about the first part
                 assert await reply.read() == b"ok"
-                assert reply._patience._left > 4
+                assert reply._patience._left > 0
 
     run(story())
 

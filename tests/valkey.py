@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from tests.servers import free_port
+from tests.waiting import eventually
 
 # Valkey itself cannot be asked to end with its parent: this does it for it, and becomes it.
 WITH_PARENT = (
@@ -53,15 +53,14 @@ class Valkey:
             [sys.executable, "-c", WITH_PARENT, str(_binary()), *words],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        until = time.monotonic() + 30
-        while True:
-            try:
-                with self.client() as client:
-                    client.ping()
-                return
-            except RedisError:
-                assert time.monotonic() < until, "Valkey does not start"
-                time.sleep(0.02)  # in another process
+        eventually(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except RedisError:
+            return False
 
     def kill(self) -> None:
         """As abruptly as can be: whatever it held is gone."""

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from tests.acceptance.server import Server
-from tests.system.conftest import eventually
+from tests.waiting import eventually
 
 TABLES = ("things", "others", "gdp", "theirs")
 PAGED = {"type": "page", "limitParam": "limit", "limit": 10, "hasMorePath": "more"}

@@ -12,7 +12,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PATIENCE = 60.0  # seconds; the machine may be busy
+from tests.waiting import PATIENCE
+
 AN_APP = """
 import asyncio
 from pathlib import Path

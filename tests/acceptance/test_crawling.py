@@ -8,8 +8,8 @@ import pytest
 
 from ostinato.cli.main import run
 from tests.acceptance.server import Server
-from tests.system.conftest import eventually
 from tests.tasks.site import a_site
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.system
 

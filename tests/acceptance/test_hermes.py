@@ -18,7 +18,7 @@ import pytest
 from tests.acceptance.hermes import PAGED, TABLES, asking, create, rows_of, run_of, source, wake
 from tests.acceptance.server import Server
 from tests.played_api import a_source_of
-from tests.system.conftest import eventually
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("hermes")]
 

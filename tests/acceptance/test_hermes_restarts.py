@@ -13,7 +13,7 @@ import pytest
 from tests.acceptance.hermes import PAGED, TABLES, asking, create, rows_of, run_of, runs, source, wake
 from tests.acceptance.server import Server
 from tests.played_api import PlayedApi, a_source_of
-from tests.system.conftest import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.system
 
@@ -120,7 +120,7 @@ def killed_at_random(start: Start, api: PlayedApi, rows: Any, times: int) -> Non
     )
     for _ in range(times):
         until_asked(api, server, job_id)
-        time.sleep(luck.uniform(0, 0.25))  # in another process
+        time.sleep(luck.uniform(0, 0.25))  # in another process: wherever it may be by then
         server.kill()
         whole_pages_only(rows)
         server = start(**QUICKLY)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests.acceptance.server import Server
-from tests.system.conftest import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.system
 

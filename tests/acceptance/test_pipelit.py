@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -21,8 +20,8 @@ import psycopg
 import pytest
 
 from tests.acceptance.server import Server
-from tests.system.conftest import eventually
 from tests.valkey import Valkey
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.system
 
@@ -109,12 +108,12 @@ class Place:
 
     def until(self, schedule: str, true: Callable[[Any], bool]) -> Any:
         """The schedule, once something is so about it."""
-        deadline = time.monotonic() + 90
-        while not true(found := self.get(schedule)):
-            assert time.monotonic() < deadline, found
+
+        def look() -> Any:
             self.revive()
-            time.sleep(0.1)  # in another process
-        return found
+            return (found,) if true(found := self.get(schedule)) else None
+
+        return eventually(look)[0]
 
     def revive(self) -> None:
         """As a service manager does: RQ's workers may end when their Redis is killed."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.acceptance.server import PATIENCE, Server
-from tests.system.conftest import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.system
 

@@ -6,6 +6,7 @@ import pytest
 
 from ostinato.tasks import BUILT_IN
 from tests.api.conftest import during
+from tests.waiting import until
 
 NOBODY = "01a1e55d-0000-7000-8000-000000000000"
 
@@ -17,11 +18,7 @@ def picked(answer, *names):
 def let_work(app, true):
     """Let the app work until something is so."""
 
-    async def until():
-        while not await asyncio.to_thread(true):
-            await asyncio.sleep(0.02)  # for other threads
-
-    during(app, until)
+    during(app, lambda: until(lambda: asyncio.to_thread(true)))
 
 
 def until_status(app, api, job, status):
@@ -341,9 +338,8 @@ def test_a_worker_is_drained(app, api):
         def one():
             return [each for each in api.get("/workers")["workers"] if each["status"] == "working"]
 
-        while not (found := await asyncio.to_thread(one)):
-            await asyncio.sleep(0.02)  # for other threads
-        return found[0], await asyncio.to_thread(api.post, f"/workers/{found[0]['id']}/drain")
+        (found,) = await until(lambda: asyncio.to_thread(one))
+        return found, await asyncio.to_thread(api.post, f"/workers/{found['id']}/drain")
 
     before, after = during(app, drain)
     assert set(before["tasks"]) - set(BUILT_IN) == {"bad", "fine", "other"}

@@ -15,6 +15,7 @@ from ostinato.store.feed import Item
 from ostinato.wiring import build_api
 from tests.api.test_auth_http import NoEngine
 from tests.build import NOW
+from tests.waiting import until
 
 
 class Stream:
@@ -60,10 +61,11 @@ class Stream:
         return [event["kind"] for event in self.events]
 
     async def until(self, true, seconds: float = 60) -> None:
-        async with asyncio.timeout(seconds):
-            while not true(self):
-                assert not self.task.done() or self.over or self.task.exception() is None
-                await asyncio.sleep(0.005)  # for other threads
+        def so() -> bool:
+            assert not self.task.done() or self.over or self.task.exception() is None
+            return true(self)
+
+        await until(so, seconds)
 
     async def begun(self) -> None:
         """The first thing that it says has an id."""
@@ -240,9 +242,7 @@ def test_whoever_is_too_slow_is_let_go(app, monkeypatch):
     async def story():
         channel = streams.Channel(app.scheduler.feed())
         slow = channel.join()
-        async with asyncio.timeout(60):
-            while len(channel):
-                await asyncio.sleep(0.005)  # for other threads
+        await until(lambda: not len(channel))
         assert slow.qsize() == 2  # a reading, and the end
         channel.close()
 

@@ -15,6 +15,7 @@ from ostinato.api.app import create_app
 from tests.api.conftest import Client
 from tests.api.test_live import Stream
 from tests.app.conftest import during
+from tests.waiting import until
 
 
 class Follower(Stream):
@@ -133,9 +134,7 @@ async def serving(app: Ostinato):
 
 
 async def running_id(app: Ostinato, job) -> str:
-    async with asyncio.timeout(60):
-        while not (found := [each for each in app.executions.list(job.id) if each.state == "running"]):
-            await asyncio.sleep(0.01)  # for other threads
+    found = await until(lambda: [each for each in app.executions.list(job.id) if each.state == "running"])
     return str(found[0].id)
 
 

@@ -13,6 +13,7 @@ from ostinato.core.errors import StoreUnavailable
 from ostinato.wiring import build_api
 from tests.api.test_auth_http import NoEngine
 from tests.docs.pages import ROOT
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -60,25 +61,20 @@ def test_a_process_that_works_tells_what_it_did(new_app):
     def fails() -> None:
         raise ValueError("no")
 
+    def settled(client: TestClient) -> Scrape | None:
+        found = Scrape(client)
+        ended = [found.of("ostinato_executions_total", task, outcome) for task, outcome in EXPECTED]
+        failed = found.of("ostinato_jobs", "failed")
+        return found if (ended, failed) == (list(EXPECTED.values()), 1) and measured(found) else None
+
     async def story() -> Scrape:
         engine = app.engine()
         client = TestClient(build_api(app.parts, app.scheduler, engine))
         working = asyncio.create_task(engine.run())
         try:
             handles = await asyncio.to_thread(lambda: [work.enqueue(), work.enqueue(), fails.enqueue()])
-            async with asyncio.timeout(100):
-                while True:
-                    found = await asyncio.to_thread(Scrape, client)
-                    ended = (
-                        found.of("ostinato_executions_total", task, outcome) for task, outcome in EXPECTED
-                    )
-                    settled = (
-                        list(ended) == list(EXPECTED.values()) and found.of("ostinato_jobs", "failed") == 1
-                    )
-                    if settled and measured(found):
-                        assert len(handles) == 3
-                        return found
-                    await asyncio.sleep(0.01)  # for other threads
+            assert len(handles) == 3
+            return await until(lambda: asyncio.to_thread(settled, client))
         finally:
             engine.stop()
             await working

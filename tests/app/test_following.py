@@ -1,12 +1,11 @@
 """`after=`: declared in Python, made over HTTP, edited; circles are refused."""
 
-import asyncio
-
 import pytest
 
 from ostinato import Invalid, NotFound
 from tests.api.conftest import Client
 from tests.app.conftest import during
+from tests.waiting import until
 
 
 def test_a_declared_job_runs_when_the_other_has_completed(app):
@@ -22,8 +21,7 @@ def test_a_declared_job_runs_when_the_other_has_completed(app):
 
     async def until_both():
         app.jobs.run("first")
-        while len(ran) < 2:
-            await asyncio.sleep(0.05)  # for other threads
+        await until(lambda: len(ran) >= 2)
 
     during(app, until_both)
     assert ran == ["first", "second"]

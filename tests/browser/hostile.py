@@ -7,8 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from ostinato.web.app import ROUTES
-from tests.browser.place import Place, eventually
+from tests.browser.place import Place
 from tests.browser.small_site import a_small_site
+from tests.waiting import eventually
 
 HOSTILE = "\"'><script>window.hacked=1;alert(1)</script><img src=x onerror=window.hacked=1>{{7*7}}"
 
@@ -36,7 +37,7 @@ def fails(**args) -> None:
 @app.task
 async def holds(ctx: Context, **args) -> None:
     ctx.progress(1, 2, message=HOSTILE)
-    await asyncio.sleep(600)  # in another process
+    await asyncio.Event().wait()
 """
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.acceptance.server import Server
+from tests.waiting import eventually
 
 TASKS = """
 import asyncio
@@ -60,16 +59,6 @@ class Place(Server):
 
     def touch(self, name: str) -> None:
         (self.folder / name).touch()
-
-
-def eventually(is_so: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for another process: for what it does, not for time to pass."""
-    rest, pause = seconds, threading.Event()
-    while not (found := is_so()):
-        assert rest > 0, f"not within {seconds} s"
-        pause.wait(0.05)
-        rest -= 0.05
-    return found
 
 
 def started(folder: Path, url: str, *flags: str, **environment: str) -> Place:

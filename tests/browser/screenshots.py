@@ -18,9 +18,10 @@ from playwright.sync_api import Page, sync_playwright
 from ostinato.clock import SystemClock
 from ostinato.testing import simulate
 from tests.browser import chromium, shop
-from tests.browser.place import Place, eventually
+from tests.browser.place import Place
 from tests.browser.small_site import LIGHTHOUSES, a_small_site
 from tests.played_api import PlayedApi
+from tests.waiting import eventually
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SIZES = {1280: 900, 390: 844}

@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from tests.browser.hostile import HOSTILE, HostilePlace, pages
-from tests.browser.place import eventually
+from tests.waiting import eventually
 
 REFUSED = (
     "document.addEventListener('securitypolicyviolation', "

@@ -7,7 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.place import Place, eventually
+from tests.browser.place import Place
+from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -8,16 +8,15 @@ import os
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from tests.waiting import eventually
+
 T = TypeVar("T")
 
-PATIENCE = 90.0  # seconds; the machine may be busy
 
 AN_APP = """
 import threading
@@ -38,17 +37,8 @@ def fails() -> None:
 async def hang(ctx: Context) -> None:
     import asyncio
     ctx.progress(1, 3, "at it")
-    await asyncio.sleep(3600)  # in another process
+    await asyncio.Event().wait()
 """
-
-
-def eventually(true: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """Wait until something is so, and return what was said then."""
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"still not so after {seconds} s: {true}"
-        time.sleep(0.05)  # for other threads, of another process
-    return found
 
 
 class Place:

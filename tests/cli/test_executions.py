@@ -4,7 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cli.places import eventually, the_json
+from tests.cli.places import the_json
+from tests.waiting import eventually
 
 
 def running(at):

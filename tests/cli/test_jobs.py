@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.cli.places import Keyboard, eventually, the_json
+from tests.cli.places import Keyboard, the_json
+from tests.waiting import eventually
 
 
 def make(at, *flags, task="fine"):

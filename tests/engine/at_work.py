@@ -9,7 +9,8 @@ from ostinato.core.errors import StoreUnavailable
 from ostinato.engine.dispatcher import Step
 from ostinato.engine.worker import Worker
 from ostinato.task import Context, Task
-from tests.engine.conftest import Rig, until
+from tests.engine.conftest import Rig
+from tests.waiting import until
 
 NOTHING = Step(0, None)
 

@@ -129,10 +129,3 @@ def threads() -> Iterator[Threads]:
     threads = Threads(4, "runner-test")
     yield threads
     threads.stop()
-
-
-async def until(true: Callable[[], object], seconds: float = 10) -> None:
-    """Let the loop run until something is so: for what ends on threads."""
-    async with asyncio.timeout(seconds):
-        while not true():
-            await asyncio.sleep(0.001)  # for other threads

@@ -13,7 +13,8 @@ import pytest
 
 from ostinato.engine.capture import captured
 from ostinato.task import Context
-from tests.engine.conftest import Rig, until
+from tests.engine.conftest import Rig
+from tests.waiting import until
 
 LOGGER = logging.getLogger("shop")
 
@@ -126,7 +127,7 @@ async def test_the_lines_of_fifty_runs_at_once_do_not_mix(rig: Rig):
     async def on_loop(ctx: Context, run: int) -> None:
         for n in range(20):
             print(f"{run} printed", n)
-            await asyncio.sleep(0)  # for other threads
+            await asyncio.sleep(0)
             ctx.log.info(f"{run} said {n}")
             await asyncio.to_thread(LOGGER.info, "%d logged %d", run, n)
 

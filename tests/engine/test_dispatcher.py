@@ -13,7 +13,8 @@ from ostinato.core.zones import zone_data_version
 from ostinato.engine.dispatcher import AHEAD, BATCH, ZONE_DATA
 from tests.build import HOUR, MINUTE, NOW, SECOND
 from tests.engine.at_work import away
-from tests.engine.conftest import Rig, until
+from tests.engine.conftest import Rig
+from tests.waiting import until
 
 IN_2036 = datetime(2036, 1, 1, tzinfo=UTC)
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,7 +21,8 @@ from ostinato.engine.engine import Engine
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
 from tests.engine.at_work import Gate, away, done
-from tests.engine.conftest import Rig, until
+from tests.engine.conftest import Rig
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -86,11 +88,12 @@ async def test_g14_the_store_away_is_one_line_each_way_and_nothing_is_lost(rig: 
         await until(lambda: engine.worker.lease.worker_id)
         with monkeypatch.context() as patch:
             patch.setattr(rig.store.queue, "next_wake", away)
-            patch.setattr(rig.store.queue, "claim", away)
+            patch.setattr(rig.store.queue, "claim", claim := Mock(side_effect=away))
             patch.setattr(rig.store.workers, "leases", away)
             (job_id,) = rig.enqueue()
             await until(lambda: "Store away" in caplog.text)
-            await asyncio.sleep(0.05)  # for other threads: a few tries more
+            tries = claim.call_count
+            await until(lambda: claim.call_count >= tries + 3)
         await ended(rig, job_id, "completed")
         await until(lambda: "Store back" in caplog.text)
     assert caplog.text.count("Store away") == 1
@@ -129,7 +132,9 @@ async def test_a_stop_lets_what_runs_finish_within_the_grace(rig: Rig):
         await until(lambda: engine.worker.running == 2)
         engine.stop()
         (never,) = rig.enqueue()
-        await asyncio.sleep(0.05)  # for other threads: a few tries more
+        for _ in range(3):  # it looks for work, and takes none
+            engine.worker.bell.set()
+            await until(lambda: not engine.worker.bell.is_set())
         gate.opened.set()
         await ended(rig, job_id, "completed")
         await ended(rig, late, "completed")
@@ -288,7 +293,7 @@ async def test_no_more_run_at_once_than_the_limit_allows_and_all_come_to_their_t
         nonlocal now, most
         now += 1
         most = max(most, now)
-        await asyncio.sleep(0)  # for other threads
+        await asyncio.sleep(0)
         now -= 1
 
     rig.registry.add(Task(work))

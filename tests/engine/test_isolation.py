@@ -9,10 +9,9 @@ from ostinato.core.policy import Isolation
 from ostinato.engine.worker import Identity, Worker
 from ostinato.isolation.plan import Plan
 from ostinato.task import Context, Task
-from tests.engine.conftest import LEASE, Rig, until
+from tests.engine.conftest import LEASE, Rig
 from tests.isolation import work
-
-PATIENCE = 100.0  # seconds; the machine may be very busy
+from tests.waiting import until
 
 
 async def a_worker(rig: Rig, functions: Isolation = Isolation.THREAD) -> Worker:
@@ -24,7 +23,7 @@ async def a_worker(rig: Rig, functions: Isolation = Isolation.THREAD) -> Worker:
 
 async def settled(rig: Rig, worker: Worker) -> None:
     await worker.step()
-    await until(lambda: worker.running == 0, PATIENCE)
+    await until(lambda: worker.running == 0)
     while worker.unsettled:
         await worker.flush()
 
@@ -102,7 +101,7 @@ async def test_a_worker_that_leaves_has_ended_its_processes_before_it_hands_them
     rig.enqueue(task="ignores", args=f'{{"path": "{at}"}}')
     worker = await a_worker(rig)
     await worker.step()
-    await until((tmp_path / "at.pid").exists, PATIENCE)
+    await until((tmp_path / "at.pid").exists)
     pid = int((tmp_path / "at.pid").read_text())
     worker.interrupt()
     await worker.leave()

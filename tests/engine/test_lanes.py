@@ -69,7 +69,7 @@ async def test_after_a_run_that_waited_the_lane_is_closed():
     class Waits:
         async def go(self, lane: Any) -> bool:
             seen.append(lane)
-            await asyncio.sleep(0)  # for other threads: nobody else is there
+            await asyncio.sleep(0)  # nobody else is there
             lanes.start(Last())
             return False
 
@@ -90,7 +90,7 @@ async def test_each_run_has_contextvars_of_its_own():
     async def names_itself() -> None:
         seen.append(NAME.get())
         NAME.set("mine")
-        await asyncio.sleep(0)  # for other threads: the same value after a wait
+        await asyncio.sleep(0)  # the same value after a wait
         seen.append(NAME.get())
 
     async def looks() -> None:
@@ -107,7 +107,7 @@ async def test_the_current_context_is_that_of_the_run():
 
     async def looks(ctx: Context) -> None:
         seen.append(Context.current() is ctx)
-        await asyncio.sleep(0)  # for other threads
+        await asyncio.sleep(0)
         seen.append(Context.current() is ctx)
 
     await outcomes(looks, looks)
@@ -121,7 +121,7 @@ async def test_a_run_that_cancels_its_own_lane_is_the_last_in_it():
         task.cancel()  # it would reach whoever waits next in this lane
 
     async def waits() -> str:
-        await asyncio.sleep(0)  # for other threads
+        await asyncio.sleep(0)
         return "waited"
 
     ended = await outcomes(cancels_itself, waits, waits)

@@ -12,7 +12,8 @@ from ostinato.core.errors import StoreUnavailable
 from ostinato.engine import logbook
 from ostinato.engine.logbook import LogBook
 from ostinato.isolation.plan import CUT, Written
-from tests.engine.conftest import Rig, until
+from tests.engine.conftest import Rig
+from tests.waiting import until
 
 
 class Shelf:

@@ -13,7 +13,8 @@ from ostinato.store.claiming import Claiming
 from ostinato.store.settling import Settled
 from ostinato.task import Task
 from tests.engine.at_work import Gate, away, done, idle, unsettled
-from tests.engine.conftest import Rig, until
+from tests.engine.conftest import Rig
+from tests.waiting import until
 
 
 async def test_g10_a_claim_whose_answer_was_lost_is_handed_back(rig: Rig, monkeypatch):

@@ -19,6 +19,7 @@ from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.notifier import MOST_ATTEMPTS, Notifier, backoff
 from ostinato.outgoing import Outgoing
 from tests.build import DAY, HOUR, MINUTE, SECOND
+from tests.engine.at_work import idle
 
 GOOD = b"HTTP/1.1 204 No Content\r\n\r\n"
 
@@ -98,9 +99,7 @@ async def run_once(rig, count: int = 1) -> list[UUID]:
     jobs = rig.enqueue(count)
     worker = await rig.worker(concurrency=20)
     await worker.step()
-    while worker.running:
-        await asyncio.sleep(0.001)  # for other threads
-    await worker.flush()
+    await idle(worker)
     return jobs
 
 
@@ -278,9 +277,7 @@ def test_thresholds_are_looked_at(rig, story):
         rig.enqueue(task="fails")
         worker = await rig.worker()
         await worker.step()
-        while worker.running:
-            await asyncio.sleep(0.001)  # for other threads
-        await worker.flush()
+        await idle(worker)
         await notifier.step()
         assert [body["kind"] for body in listener.bodies] == ["success_rate"]
 

@@ -16,7 +16,8 @@ from ostinato.store import locking
 from ostinato.task import Task
 from tests.build import HOUR, MINUTE, NOW, SECOND
 from tests.engine.at_work import away, done
-from tests.engine.conftest import LEASE, Rig, until
+from tests.engine.conftest import LEASE, Rig
+from tests.waiting import until
 
 IN_2036 = datetime(2036, 1, 1, tzinfo=UTC)
 SWEEP = LEASE / 4

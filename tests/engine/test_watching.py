@@ -14,7 +14,8 @@ from ostinato.engine import worker as worker_module
 from ostinato.task import Task
 from tests.build import NOW, SECOND
 from tests.engine.at_work import Gate, at_a_gate, away, idle
-from tests.engine.conftest import Rig, until
+from tests.engine.conftest import Rig
+from tests.waiting import until
 
 
 async def test_a_cancelled_job_stops_running(rig: Rig):

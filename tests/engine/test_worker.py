@@ -11,7 +11,8 @@ from ostinato.engine.dispatcher import Step
 from ostinato.task import Registry, Task
 from tests.build import NOW, SECOND
 from tests.engine.at_work import NOTHING, Gate, done, idle
-from tests.engine.conftest import Rig, until
+from tests.engine.conftest import Rig
+from tests.waiting import until
 
 # -- claiming
 

@@ -13,7 +13,8 @@ from ostinato.engine.worker import Worker
 from ostinato.store import settling
 from tests.build import SECOND
 from tests.engine.at_work import NOTHING, Gate, at_a_gate, idle
-from tests.engine.conftest import LEASE, Rig, until
+from tests.engine.conftest import LEASE, Rig
+from tests.waiting import until
 
 
 async def test_a_worker_that_does_not_trust_its_lease_starts_nothing_and_saves_no_checkpoint(rig: Rig):

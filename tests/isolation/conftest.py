@@ -25,8 +25,8 @@ from ostinato.isolation.plan import Plan, Written
 from ostinato.isolation.pool import Pool
 from ostinato.task import Context, Task
 from tests.build import a_definition, a_live
+from tests.waiting import PATIENCE, until
 
-PATIENCE = 100.0  # seconds; the machine may be very busy
 SHORT = timedelta(seconds=0.3)
 LONG = timedelta(seconds=PATIENCE)
 MODULES = ("tests.isolation.work",)
@@ -37,14 +37,6 @@ def alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-async def until(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """Wait until something is so, and return what was said then."""
-    async with asyncio.timeout(seconds):
-        while not (found := true()):
-            await asyncio.sleep(0.005)  # for other threads, and processes
-    return found
 
 
 class Ended(NamedTuple):

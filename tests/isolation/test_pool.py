@@ -15,7 +15,8 @@ from ostinato.core.outcome import Completed, Lost
 from ostinato.isolation.plan import CUT
 from ostinato.isolation.pool import AT_ONCE
 from tests.isolation import work
-from tests.isolation.conftest import Bench, alive, until
+from tests.isolation.conftest import Bench, alive
+from tests.waiting import until
 
 
 async def pid_of_a_run(bench: Bench) -> int:
@@ -122,7 +123,7 @@ async def test_others_have_their_turns_while_many_lines_come(bench: Bench):
     async def looks() -> None:
         while True:
             seen.append(len(bench.lines))
-            await asyncio.sleep(0)  # for other threads: it is what else is on the loop
+            await asyncio.sleep(0)  # it is what else is on the loop
 
     looking = asyncio.create_task(looks())
     assert (await bench.run(work.says_little_often, lines=100_000)).outcome == Completed()
@@ -140,7 +141,7 @@ async def test_a_worker_that_does_not_keep_up_makes_who_writes_wait(bench: Bench
     runs = [bench.start(work.logs_much, megabytes=60), bench.start(work.floods, megabytes=9)]
     highest = 0
     for _ in range(100):
-        await asyncio.sleep(0.01)  # for other threads: processes write, and nobody reads
+        await asyncio.sleep(0.01)  # for other threads: as long as others write and nobody reads
         highest = max(highest, supervisor.memory_info().rss)
     assert highest - before < 20 * work.MB
     assert bench.ended.keys().isdisjoint(runs)

@@ -14,7 +14,8 @@ import pytest
 from ostinato.core.account import Stopped
 from ostinato.core.outcome import Cancelled, Completed, Interrupted, Lost, TimedOut
 from tests.isolation import work
-from tests.isolation.conftest import LONG, PATIENCE, SHORT, Bench, alive, until
+from tests.isolation.conftest import LONG, PATIENCE, SHORT, Bench, alive
+from tests.waiting import until
 
 BUSY = 5.0  # seconds by which a busy machine may be late
 STUBBORN = [work.ignores, work.spins_in_a_sum]

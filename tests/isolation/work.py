@@ -53,7 +53,7 @@ def environment() -> dict[str, Any]:
 
 
 async def waits_and_returns() -> str:
-    await asyncio.sleep(0)  # simulated: it only goes once around the loop
+    await asyncio.sleep(0)  # it only goes once around the loop
     return "awaited"
 
 

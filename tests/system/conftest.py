@@ -7,9 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -20,22 +19,13 @@ from ostinato import Handle, Ostinato
 from ostinato.core.model import Event, Execution, Live
 from ostinato.store.rows import WorkerRow
 from tests.system.workshop import make_app
+from tests.waiting import PATIENCE, eventually
 
 T = TypeVar("T")
 W = TypeVar("W", bound="Workshop")
 
-PATIENCE = 60.0  # seconds; the machine may be busy
 PROGRAM = Path(__file__).parent / "workshop.py"
 SHORT = {"lease": "2s", "sweep": "500ms", "poll_interval": "60s", "shutdown_grace": "10s"}
-
-
-def eventually(true: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """Wait until something is so, and return what was said then."""
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"still not so after {seconds} s: {true}"
-        time.sleep(0.02)
-    return found
 
 
 class Mark(NamedTuple):

@@ -10,8 +10,9 @@ from ostinato.core.model import Result
 from ostinato.core.providers import Provider
 from tests.build import SECOND
 from tests.playground import Playground
-from tests.system.conftest import Workshop, eventually
+from tests.system.conftest import Workshop
 from tests.test_budgets import most_in_any
+from tests.waiting import eventually
 
 LIMIT = 10
 ALLOWED = {"allow_private_addresses": True, "concurrency": 6}

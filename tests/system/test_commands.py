@@ -19,8 +19,9 @@ from ostinato.core.payload import encode
 from ostinato.core.schedule import Once
 from ostinato.scheduler.views import ExecutionView
 from ostinato.store.logs import Line
-from tests.system.conftest import SHORT, Workshop, eventually, opened
+from tests.system.conftest import SHORT, Workshop, opened
 from tests.system.workshop import make_app
+from tests.waiting import eventually
 
 ALLOWED = {"allow_commands": True, "allow_shell": True, "python_prefixes": "called"}
 WORKER = ALLOWED | {"stop_grace": "1s"}

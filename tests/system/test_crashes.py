@@ -7,7 +7,8 @@ import signal
 import pytest
 
 from ostinato.core.model import Status
-from tests.system.conftest import Workshop, eventually
+from tests.system.conftest import Workshop
+from tests.waiting import eventually
 
 LEASE, SWEEP = 2.0, 0.5  # as in SHORT
 

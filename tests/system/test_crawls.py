@@ -7,8 +7,9 @@ import json
 from ostinato import Handle, Ostinato
 from ostinato.store.pages import Page, PageFilter
 from ostinato.task import Call
-from tests.system.conftest import Workshop, eventually
+from tests.system.conftest import Workshop
 from tests.tasks.site import DEPTH, Site, a_site, expected
+from tests.waiting import eventually
 
 SLOW_OR_ODD = ["/slow", "/huge", "/bomb", "/flaky", "/broken", "/missing", "/noindex", "/no-charset"]
 ENOUGH = 120

@@ -16,7 +16,8 @@ import pytest
 from ostinato import Handle, Ostinato
 from ostinato.app.tasks import AppTask
 from ostinato.scheduler.views import ExecutionView
-from tests.system.conftest import SHORT, Process, Workshop, eventually, opened
+from tests.system.conftest import SHORT, Process, Workshop, opened
+from tests.waiting import eventually
 
 PROGRAM = Path(__file__).parent / "isolated.py"
 GONE_WITHIN = 5.0  # seconds; promised

@@ -18,7 +18,8 @@ import pytest
 
 from ostinato import Handle, Ostinato
 from ostinato.store.logs import LogPage
-from tests.system.conftest import PATIENCE, eventually
+from tests.system.conftest import PATIENCE
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
 

@@ -14,7 +14,8 @@ import psutil
 from ostinato import Handle
 from ostinato.core.errors import StoreUnavailable
 from tests.servers import PostgresServer
-from tests.system.conftest import Workshop, eventually
+from tests.system.conftest import Workshop
+from tests.waiting import eventually
 
 AWAY_FOR = 4.0  # seconds: two leases
 

@@ -11,7 +11,7 @@ import pytest
 from ostinato.isolation.system import descendants
 from tests.acceptance.server import Server
 from tests.acceptance.test_pipelit import AN_APP, Place, graph
-from tests.system.conftest import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

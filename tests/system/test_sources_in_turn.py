@@ -14,8 +14,9 @@ import pytest
 from ostinato.core.model import Result
 from ostinato.scheduler.sources import Here
 from tests.played_api import PlayedApi, a_source_of
-from tests.system.conftest import SHORT, Workshop, eventually, opened
+from tests.system.conftest import SHORT, Workshop, opened
 from tests.system.workshop import make_app
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.system
 MANY = 20

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from tests.system.conftest import Workshop, eventually
+from tests.system.conftest import Workshop
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize("task", ["holds", "holds_thread"])

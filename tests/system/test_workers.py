@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tests.system.conftest import Workshop, eventually
+from tests.system.conftest import Workshop
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize("workers", [2, 5, 10])

@@ -6,7 +6,8 @@ import signal
 from typing import Any
 
 from ostinato import Handle
-from tests.system.conftest import Workshop, eventually
+from tests.system.conftest import Workshop
+from tests.waiting import eventually
 
 TEN = 10
 QUICKLY: dict[str, Any] = {"lease": "1s", "sweep": "200ms", "concurrency": 1}

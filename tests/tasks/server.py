@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -75,12 +74,3 @@ def serving() -> Iterator[Server]:
         listening.shutdown()
         listening.server_close()
         thread.join(10)
-
-
-def eventually(true, seconds: float = 60.0):
-    """Wait until something is so, and return what was said then."""
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"still not so after {seconds} s: {true}"
-        time.sleep(0.02)  # for other threads, and in another process
-    return found

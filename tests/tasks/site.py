@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import select
 import threading
 import time
 from collections import Counter
@@ -150,7 +151,7 @@ class _Visitor(BaseHTTPRequestHandler):
             case "/bomb":
                 self._send(200, gzip.compress(b" " * 30_000_000), more={"Content-Encoding": "gzip"})
             case "/slow":
-                time.sleep(1.5)  # in another process somebody waits for one second
+                select.select([self.connection], [], [], 60)  # until the crawler has hung up
                 self._send(200, page("Slow", "too late"))
             case "/flaky" if site.asked()["/flaky"] == 1:
                 self._send(503, b"not yet", more={"Retry-After": "0"})

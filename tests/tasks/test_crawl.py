@@ -17,8 +17,8 @@ from ostinato.scheduler import ExecutionView
 from ostinato.store.pages import Page
 from ostinato.task import Call
 from tests.tasks.site import DEPTH, IN_SITEMAPS, Site, a_site, expected, troubled
+from tests.waiting import PATIENCE, until
 
-PATIENCE = 100
 EXTRACT = {"price": "span.price::text", "tags": {"css": ".tag", "all": True}, "heading": "//h1"}
 ARGS = {
     "delay": 0, "concurrency": 4, "max_depth": DEPTH, "max_page_mb": 1, "page_timeout": "1s", "extract": EXTRACT,
@@ -248,11 +248,9 @@ def test_a_crawl_that_finds_a_budget_spent_is_put_off_and_keeps_what_it_has(app,
         async with app.running():
             args = {"url": f"{site.url}/calendar/1", "delay": 0, "concurrency": 1, "sitemaps": False}
             (handle,) = app.enqueue([app.call("crawl", **args)])
-            while not (waits := app.executions.list(job=handle.id)[0]).waits_for:
-                await asyncio.sleep(0.05)  # in another process
-            return waits
+            return await until(lambda: [e for e in app.executions.list(job=handle.id) if e.waits_for])
 
-    waits = asyncio.run(main())
+    (waits,) = asyncio.run(main())
     assert (waits.state, waits.waits_for) == ("queued", "time")
     assert waits.attempt == 0
     assert len(site.hits) == 4  # robots.txt and three months
@@ -265,15 +263,15 @@ def test_a_site_that_does_not_change_rests_at_due_times_of_its_schedule(app, sit
     args = {"url": f"{site.url}/s/1", "delay": 0, "sitemaps": False, "rest_up_to": "1m"}
     app.schedule(app.call("crawl", **args), every="1s", key="site", first_run="now")
 
+    def four_have_ended() -> list[ExecutionView]:
+        found = [each for each in app.executions.list(job="site", limit=50) if each.outcome]
+        return found[::-1] if len(found) >= 4 else []
+
     async def main() -> list[ExecutionView]:
         async with app.running():
-            while True:
-                ended = [each for each in app.executions.list(job="site", limit=50) if each.outcome]
-                if len(ended) >= 4:
-                    return ended[::-1]
-                await asyncio.sleep(0.1)  # in another process
+            return await until(four_have_ended)
 
-    ended = asyncio.run(asyncio.wait_for(main(), PATIENCE))
+    ended = asyncio.run(main())
     assert [each.result["unchanged_crawls"] for each in ended[:4]] == [0, 1, 2, 3]
     due = [datetime.fromisoformat(each.result["due"]) for each in ended[:4]]
     gaps = [later - earlier for earlier, later in pairwise(due)]
@@ -289,8 +287,7 @@ def test_a_crawl_can_be_cancelled(app, site):
     async def main() -> ExecutionView:
         async with app.running():
             (handle,) = app.enqueue([Call("crawl", json.dumps({"url": site.url, "page_timeout": "60s"}))])
-            while not site.hits:
-                await asyncio.sleep(0.02)  # in another process
+            await until(lambda: site.hits)
             handle.cancel()
             return await handle.await_(PATIENCE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from ostinato.core.schedule import Once
 from ostinato.scheduler.views import ExecutionView
 from tests.app.conftest import during, new_app
 from tests.tasks.server import Answer, Server, serving
+from tests.waiting import until
 
 __all__ = ["new_app"]
 
@@ -97,10 +97,9 @@ def test_it_tells_whom_it_waits_for(app, server):
 
     async def body() -> Any:
         (handle,) = app.put([definition])
-        while not (live := app.jobs.get(handle.id).lives) or live[0].progress is None:
-            await asyncio.sleep(0.05)  # for other threads, which save it
+        (progress,) = await until(lambda: [e.progress for e in app.jobs.get(handle.id).lives if e.progress])
         server.over.set()
-        return json.loads(live[0].progress)
+        return json.loads(progress)
 
     assert during(app, body) == {
         "done": 0,

@@ -11,8 +11,8 @@ import pytest
 from ostinato import Ostinato
 from ostinato.core.access import Role
 from tests.app.conftest import during
-from tests.browser.place import eventually
 from tests.played_api import PlayedApi
+from tests.waiting import eventually
 from tests.web.conftest import Visitor
 
 NEW = "/sources/new"

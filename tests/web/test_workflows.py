@@ -16,7 +16,7 @@ from ostinato.core.errors import Invalid
 from ostinato.web import graph
 from ostinato.web.forms import structure
 from tests.app.conftest import during
-from tests.browser.place import eventually
+from tests.waiting import eventually
 from tests.web.conftest import Visitor
 
 NEW = "/workflows/new"
