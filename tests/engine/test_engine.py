@@ -17,6 +17,7 @@ import pytest
 from ostinato.clock import MeasuredClock, SystemClock
 from ostinato.config import Settings
 from ostinato.engine import engine as engine_module
+from ostinato.engine import upkeep
 from ostinato.engine.engine import Engine
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
@@ -187,6 +188,14 @@ async def test_a_stop_does_not_wait_long_for_a_store_that_is_away(rig: Rig, monk
         monkeypatch.setattr(rig.store.workers, "leave", away)
     assert "without the database" in caplog.text
     assert len(rig.store.workers.leases()) == 1  # others will find it lost
+
+
+async def test_the_database_is_kept_light_while_work_goes_on(rig: Rig, monkeypatch):
+    monkeypatch.setattr(upkeep, "RARELY", 0.01)
+    kept = []
+    monkeypatch.setattr(rig.store.database, "upkeep", lambda: kept.append(True) or 0)
+    async with running(rig):
+        await until(lambda: len(kept) >= 3)
 
 
 # -- bugs

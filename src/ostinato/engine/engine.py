@@ -21,13 +21,13 @@ from ostinato.config import Settings
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Luck
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, Step
-from ostinato.engine.folding import keep_short
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.lease import MOST_BUGS, Renewing
 from ostinato.engine.measured import Measured
 from ostinato.engine.notifier import Notifier
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads
+from ostinato.engine.upkeep import keep_light
 from ostinato.engine.worker import NOTHING, Identity, Worker
 from ostinato.isolation.plan import Plan
 from ostinato.measures import StoreTimes, Totals
@@ -52,7 +52,7 @@ HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go fi
 NOTIFY_EVERY: Final = 1.0  # seconds
 BEAT_EVERY: Final = 60.0
 MIB: Final = 1024 * 1024
-STORE_THREADS: Final = 10  # one for each loop
+STORE_THREADS: Final = 12  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
 
@@ -158,13 +158,15 @@ class Engine:
         duties = [
             self._dispatch,
             self._work,
-            self._settle if self._store.database.elsewhere else self._fold,
             self._watch,
             self._write_logs,
             self._sweep,
             self._tidy,
             self._notify,
+            self._upkeep,
         ]
+        if self._store.database.elsewhere:
+            duties.append(self._settle)
         if self._courier is not None:
             duties.append(self._recover)
         if self._settings.heartbeat_url:
@@ -255,8 +257,8 @@ class Engine:
             await self._until_done(self.worker.flush)
             await self.worker.ended.wait()
 
-    async def _fold(self) -> None:
-        await keep_short(lambda: self._until_done(lambda: self.worker.in_store(self._store.database.fold)))
+    async def _upkeep(self) -> None:
+        await keep_light(lambda: self._until_done(lambda: self.worker.in_store(self._store.database.upkeep)))
 
     async def _take_up_work(self) -> Step:
         if self.worker.lease.closed:

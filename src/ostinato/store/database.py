@@ -172,9 +172,9 @@ class Database(ABC):
     def listen(self, on_ring: Callable[[], None]) -> Listener:
         """Call `on_ring` from a thread whenever somebody rang, or may have; it must be quick and not raise."""
 
-    def fold(self) -> int:
-        """Do beside the writers what they would have to stop for; how many pages that were. None, on a server."""
-        return 0
+    @abstractmethod
+    def upkeep(self) -> int:
+        """Do beside the writers what would hold them up; for the pace, how many pages they have written since."""
 
     @abstractmethod
     def close(self) -> None:

@@ -31,6 +31,7 @@ from ostinato.store.cells import from_micros, to_micros, to_uuid
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, Watchdog, driver_connection
 from ostinato.store.dialect import Dialect, Statement
 from ostinato.store.session import Connection, Cursor, Session
+from ostinato.store.vacuum import Vacuum
 
 OLDEST: Final = 140000
 CONNECTING: Final[Mapping[str, str]] = {  # what the URL says goes before these
@@ -126,6 +127,7 @@ class PostgresDatabase(Database):
         self._deadline, self._max_connections = deadline, max_connections
         self._channel = f"{dialect.schema}_bell"
         self._inherited: list[object] = []
+        self._vacuum = Vacuum(self)
         self._begin_with_nothing()
 
     def _begin_with_nothing(self) -> None:
@@ -274,15 +276,34 @@ class PostgresDatabase(Database):
         self._execute(session, WHO)
         theirs = session.cursor.fetchone()
         if theirs != self._who:
-            with self._session(WHO, self._deadline) as ours:
-                self._who = ours.cursor.fetchone() or ()
+            (self._who,) = self.ask(WHO)
         if theirs != self._who:
             raise Invalid(f"That connection is on another database than {self.name}.")
         self._known_same.add(session.connection)
 
     def now(self) -> datetime:
-        with self._session(CLOCK, self._deadline) as session:
-            return from_micros((session.cursor.fetchone() or (0,))[0])
+        ((micros,),) = self.ask(CLOCK)
+        return from_micros(micros)
+
+    def ask(self, question: str) -> list[Row]:
+        """What the server knows besides our rows."""
+        with self._session(question, self._deadline) as session:
+            return session.cursor.fetchall()
+
+    def say_at_length(self, sql: str, limit: float) -> None:
+        """Something that may take up to `limit` seconds, outside of any transaction, on a connection of its own."""
+        session = self._connect()
+        try:
+            self._watchdog.watch(session, limit)
+            self._execute(session, f"SET statement_timeout TO {int(limit * 1000)}")
+            self._execute(session, sql)
+        finally:
+            self._watchdog.leave(session)
+            session.close()
+
+    def upkeep(self) -> int:
+        self._vacuum.clear()
+        return 0
 
     def ring(self) -> None:
         with self._session(f"NOTIFY {self._channel}", self._deadline):

@@ -363,7 +363,7 @@ class SqliteDatabase(Database):
     def listen(self, on_ring: Callable[[], None]) -> Listener:
         return FileListener(self.file, Watcher(self), on_ring)
 
-    def fold(self) -> int:
+    def upkeep(self) -> int:
         return self._folding.fold()
 
     def close(self) -> None:

@@ -67,12 +67,12 @@ def test_the_log_is_brought_back_into_the_file_beside_the_writers(lite):
         add(lite, x)
     with lite.write() as tx:
         tx.run("add", id=uuid4(), x=1, note="under way")
-        assert lite.fold() > 20  # pages: a writer is not waited for
+        assert lite.upkeep() > 20  # pages: a writer is not waited for
     file = sqlite3.connect(f"file:{lite.file}?immutable=1", uri=True)  # without its log
     assert file.execute("SELECT count(*) FROM ostinato_jobs").fetchone() == (20,)
     file.close()
-    assert lite.fold() > 0
-    assert lite.fold() == 0, "nothing was written since"
+    assert lite.upkeep() > 0
+    assert lite.upkeep() == 0, "nothing was written since"
 
 
 def test_a_commit_does_not_bring_the_log_back_unless_it_is_long(lite):

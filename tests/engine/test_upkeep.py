@@ -1,8 +1,8 @@
-"""How often the log of SQLite is brought back into the file."""
+"""How often the database is kept light."""
 
 import pytest
 
-from ostinato.engine.folding import OFTEN, RARELY, WANTED, next_pause
+from ostinato.engine.upkeep import OFTEN, RARELY, WANTED, next_pause
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,23 @@
+"""Keeping the database light, so that no claim is held up: SQLite's log short (see store/wal.py), PostgreSQL's busy
+tables free of dead rows (store/vacuum.py)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+WANTED: Final = 2000  # pages of SQLite's log, more or less
+OFTEN: Final = 0.2  # seconds
+RARELY: Final = 5.0
+
+
+async def keep_light(upkeep: Callable[[], Awaitable[int]]) -> None:
+    """For ever: the more pages were written, the sooner again."""
+    pause = RARELY
+    while True:
+        await asyncio.sleep(pause)
+        pause = next_pause(pause, await upkeep())
+
+
+def next_pause(pause: float, pages: int) -> float:
+    """How long to wait when so much was written in the last pause."""
+    return min(max(pause * WANTED / max(pages, 1), OFTEN), RARELY)
