@@ -38,6 +38,8 @@ class Vacuum:
         if self._clock() < self._not_before:
             return
         worth_it = self._worth_it()
+        if not worth_it:
+            return
         try:
             for table in worth_it:
                 name = self._database.dialect.table(table)
@@ -48,9 +50,15 @@ class Vacuum:
             self._not_before = self._clock() + IN_VAIN
 
     def _worth_it(self) -> set[str]:
-        tables = ", ".join(f"'{name}'" for name in BUSY)
+        tables = (
+            f"({_text(name)}, to_regclass({_text(self._database.dialect.table(name))}))" for name in BUSY
+        )
         found = self._database.ask(
-            "SELECT relname::text, n_dead_tup, n_live_tup FROM pg_stat_user_tables "
-            f"WHERE schemaname = '{self._database.dialect.schema}' AND relname IN ({tables})"
+            "SELECT name, pg_stat_get_dead_tuples(id), pg_stat_get_live_tuples(id) "
+            f"FROM (VALUES {', '.join(tables)}) AS busy (name, id) WHERE id IS NOT NULL"
         )
         return {name for name, dead, living in found if dead >= WORTH_IT + SHARE * living}
+
+
+def _text(word: str) -> str:
+    return f"'{word}'"  # names of ours, and of a schema that was checked
