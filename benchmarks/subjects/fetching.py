@@ -58,14 +58,15 @@ async def fetched(app: Ostinato) -> dict[str, float]:
 async def completed(app: Ostinato, key: str) -> int:
     """Run a source: how many records it has stored."""
     loop, rung = asyncio.get_running_loop(), asyncio.Event()
-    listener = app.parts.store.database.listen(lambda: loop.call_soon_threadsafe(rung.set))
+    database = app.parts.store.database
+    database.on_change = lambda _: loop.call_soon_threadsafe(rung.set)  # when its run is settled
     job = await asyncio.to_thread(app.jobs.run, key)
     while not job.facts.completed + job.facts.failed:
         with suppress(TimeoutError):
-            await asyncio.wait_for(rung.wait(), 0.25)
+            await asyncio.wait_for(rung.wait(), 1)
         rung.clear()
         job = await asyncio.to_thread(app.jobs.get, key)
-    listener.close()
+    database.on_change = None
     (run,) = await asyncio.to_thread(lambda: app.executions.list(job=job.id, limit=1))
     assert run.outcome == "completed", run.error
     return run.items_indexed or 0

@@ -113,11 +113,11 @@ def test_a_page_that_cannot_be_stored_leaves_nothing_behind(records, hold):
     assert records.newest(TARGET, 10) == []
 
 
-@pytest.mark.parametrize("count", [1, 24, 25, 26, 60])
+@pytest.mark.parametrize("count", [1, 249, 250, 251, 600])
 def test_every_row_of_a_page_is_stored_as_it_is_and_in_its_order(records, hold, count):
     records.prepare(TARGET)
     assert store_rows(records, hold, *range(count)) == count
-    found = records.newest(TARGET, 100)[::-1]
+    found = records.newest(TARGET, 1000)[::-1]
     assert [(row["count"], row["amount"], row["Name"]) for row in found] == [
         (number, 0.1 + number, f"it's {number}") for number in range(count)
     ]
@@ -137,6 +137,59 @@ def test_what_several_store_at_the_same_moment_is_there_once(records, hold):
         new = together(*[partial(store_rows, records, hold, *page)] * 4)
         assert sum(new) == 200
     assert len(records.newest(TARGET, 3000)) == 2000
+
+
+def test_rows_that_were_made_ready_ahead_are_stored_once_whatever_happens_in_between(records, hold):
+    records.prepare(TARGET)
+    store_rows(records, hold, 1)
+    ahead = [records.pack(TARGET, [a_row(number) for number in page]) for page in ([1, 2, 3, 3], [3, 4], [5])]
+    store_rows(records, hold, 2)
+    assert [records.insert(TARGET, [rows], hold, NOW) for rows in ahead] == [1, 1, 1]
+    assert [row["count"] for row in records.newest(TARGET, 10)] == [5, 4, 3, 2, 1]
+    assert records.insert(TARGET, [records.pack(TARGET, [])], hold, NOW) == 0
+
+
+ODD_CELLS = [
+    dict.fromkeys(("day", "amount", "count", "final", "at", "more", "Name")),
+    {"day": "0001-01-01", "at": "0001-01-01T00:00:00.000000Z", "count": -(2**63) + 1, "amount": -0.0},
+    {
+        "day": "9999-12-31",
+        "at": "9999-12-31T23:59:59.999999Z",
+        "count": 2**63 - 1,
+        "amount": 1.7976931348623157e308,
+    },
+    {"day": "1969-12-31", "at": "1999-12-31T23:59:59.999999Z", "final": False, "amount": 5e-324, "Name": ""},
+    {"Name": "\\N\t\n\u2028 \U0001f680 \"';--", "more": '["\\u00e9","\U0001f680",{"a":[1.5,null,true]}]'},
+]
+
+
+@pytest.mark.parametrize("cells", ODD_CELLS)
+def test_a_cell_is_read_as_it_was_stored_whichever_way_it_went(records, hold, cells):
+    records.prepare(TARGET)
+    row = a_row(1, **cells)
+    assert records.insert(TARGET, [[row]], hold, NOW) == 1
+    (first,) = records.newest(TARGET, 10)
+    records.delete_rows(TARGET)
+    records._insert(TARGET, [[row]], hold, NOW, quickly=False)
+    (second,) = records.newest(TARGET, 10)
+    assert first | {"id": 0} == second | {"id": 0}
+    assert {name: first[name] for name in cells if name not in ("at", "more")} == {
+        name: cell for name, cell in cells.items() if name not in ("at", "more")
+    }
+
+
+def test_a_table_of_ours_whose_column_was_given_another_type_is_filled_all_the_same(postgres_world):
+    world = postgres_world
+    records = world.store.records
+    world.sql("DROP TABLE IF EXISTS observations")
+    (_,) = world.enqueue()
+    (claimed,) = world.claim(world.worker())
+    hold = Hold(claimed.live.id, claimed.live.fence, lambda new: f"{new}")
+    records.prepare(TARGET)
+    world.sql("ALTER TABLE observations ALTER amount TYPE numeric, ALTER count TYPE text")
+    records.prepare(TARGET)
+    assert (store_rows(records, hold, 1, 2), store_rows(records, hold, 2, 3)) == (2, 1)
+    assert [row["count"] for row in records.newest(TARGET, 10)] == ["3", "2", "1"]
 
 
 def test_columns_are_added_to_our_own_table(records, hold):

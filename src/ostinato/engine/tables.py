@@ -26,6 +26,9 @@ class TableDesk:
     def greatest(self, target: Target, column: Column) -> Cell:
         return self.records.greatest(target, column)
 
+    def pack(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
+        return self.records.pack(target, rows)
+
     def store(
         self,
         execution_id: UUID,

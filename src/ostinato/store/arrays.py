@@ -6,7 +6,6 @@ small numbers gets another type, and so another plan, than one of large numbers.
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from struct import Struct
 from typing import Any, Final
 from uuid import UUID
@@ -14,11 +13,10 @@ from uuid import UUID
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+from ostinato.store.binary import LENGTH, NULL, bigint, double, raw, text
 from ostinato.store.cells import to_bytes, to_micros
 
-NULL: Final = Struct("!i").pack(-1)
-SIXTEEN: Final = Struct("!i").pack(16)
-LENGTH: Final = Struct("!i").pack
+SIXTEEN: Final = LENGTH(16)
 EMPTY_HEAD: Final = Struct("!iiI").pack
 HEAD: Final = Struct("!iiIii").pack
 
@@ -42,21 +40,8 @@ def _uuid(value: UUID | bytes) -> bytes:
     return SIXTEEN + to_bytes(value)
 
 
-_bigint: Final = partial(Struct("!iq").pack, 8)
-_double: Final = partial(Struct("!id").pack, 8)
-
-
 def _instant(value: datetime | int) -> bytes:
-    return _bigint(to_micros(value) if isinstance(value, datetime) else value)
-
-
-def _text(value: str) -> bytes:
-    encoded = value.encode()
-    return LENGTH(len(encoded)) + encoded
-
-
-def _bytes(value: bytes) -> bytes:
-    return LENGTH(len(value)) + value
+    return bigint(to_micros(value) if isinstance(value, datetime) else value)
 
 
 def _array(oid: int, element: int, item: Callable[[Any], bytes]) -> tuple[type[list[Any]], type[Dumper]]:
@@ -67,11 +52,11 @@ def _array(oid: int, element: int, item: Callable[[Any], bytes]) -> tuple[type[l
 
 DUMPERS: Final = {
     "uuid": _array(2951, 2950, _uuid),
-    "bigint": _array(1016, 20, _bigint),
+    "bigint": _array(1016, 20, bigint),
     "instant": _array(1016, 20, _instant),
-    "double": _array(1022, 701, _double),
-    "text": _array(1009, 25, _text),
-    "json": _array(1009, 25, _text),
-    "bytes": _array(1001, 17, _bytes),
+    "double": _array(1022, 701, double),
+    "text": _array(1009, 25, text),
+    "json": _array(1009, 25, text),
+    "bytes": _array(1001, 17, raw),
 }
 ARRAYS: Final = {kind: values for kind, (values, _) in DUMPERS.items()}

@@ -71,6 +71,10 @@ class Tx(ABC):
         found = self._find(statement, batch, params)
         return self._count(found, batch, params)
 
+    def copy(self, into: Statement, rows: bytes) -> None:
+        """Send rows in one piece, in PostgreSQL's binary form. Duplicate if a unique index refuses one of them."""
+        raise StoreError(f"{into.name} is for PostgreSQL.")
+
     def after_commit(self, call: Callable[[], None]) -> None:
         """Call this once the transaction is committed. Never called for a borrowed one: its end is not ours."""
         self._calls.append(call)
@@ -146,6 +150,10 @@ class Database(ABC):
 
     def alone(self) -> AbstractContextManager[Tx]:
         """For one writing statement that needs no transaction around it, where that saves something."""
+        return self.write()
+
+    def fill(self) -> AbstractContextManager[Tx]:
+        """For many rows that nobody reads again soon: they need not stay in memory."""
         return self.write()
 
     @abstractmethod

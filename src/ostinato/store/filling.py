@@ -21,6 +21,8 @@ TYPES: Final = {
     },
 }  # fmt: skip
 SENT_AS: Final = {ColumnType.INTEGER: "bigint", ColumnType.NUMBER: "double", ColumnType.BOOLEAN: "bigint"}
+INSTANT: Final = "timestamp with time zone"
+MADE_AS: Final = {ColumnType.TIMESTAMP: INSTANT}  # as PostgreSQL names it itself
 A_TEXT: Final = "S"  # PostgreSQL's category of types that hold text
 
 
@@ -73,17 +75,26 @@ def creation(name: str, target: Target, dialect: Dialect) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Insertion:
-    """What inserts a batch of rows into a table.
+class Copying:
+    """How rows are copied into a table of ours on PostgreSQL, for half of what an INSERT costs the server.
 
-    `safe` leaves out whatever some unique constraint refuses. PostgreSQL writes each row twice for that; where all
-    rows have different hashes `quick` does it in half the time, and is a Duplicate only if somebody else stores one
-    of them at the same moment.
+    It cannot leave anything out. So we ask which rows are there, and it is a Duplicate only if somebody else stores
+    one of the others at the same moment.
     """
 
+    there: Statement  # of these hashes
+    into: Statement
+    kinds: tuple[ColumnType, ...]
+    dated: bool  # each row says when it was made
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """What inserts a batch of rows into a table, and leaves out whatever some unique constraint refuses."""
+
     safe: Statement
-    quick: Statement
     hashed: bool  # the last cell of a row is the hash
+    copying: Copying | None  # where it can be done so
 
 
 def insertion(target: Target, place: Place, dialect: Dialect) -> Insertion:
@@ -108,10 +119,27 @@ def insertion(target: Target, place: Place, dialect: Dialect) -> Insertion:
     rows = f"{{rows: {', '.join(sent)}}}"
     filled = f"INSERT INTO {place.name} ({', '.join(names)}) SELECT {', '.join(values)} FROM {rows} WHERE"
     safe = dialect.statement(f"{filled} true ON CONFLICT DO NOTHING", "insert_records")
-    if not (postgres and place.ours):
-        return Insertion(safe, safe, place.ours)
-    there = f"SELECT 1 FROM {place.name} t WHERE t.{HASH} = u.hash"
-    return Insertion(safe, dialect.statement(f"{filled} NOT EXISTS ({there})", "insert_new_records"), True)
+    return Insertion(safe, place.ours, _copying(target, place, dialect) if postgres else None)
+
+
+def _copying(target: Target, place: Place, dialect: Dialect) -> Copying | None:
+    """None where a column is not as we make it: what is copied is not converted."""
+    dated = _sets_created_at(target, place)
+    made = {SOURCE_NAME: "text", HASH: "bytea"} | ({CREATED_AT: INSTANT} if dated else {})
+    mapped = {
+        column.name: MADE_AS.get(column.type, TYPES[dialect.kind][column.type]) for column in target.columns
+    }
+    found = {name: place.find(name) for name in made | mapped}
+    if any(each is None or each.type != (made | mapped)[name] for name, each in found.items()):
+        return None
+    given = [SOURCE_NAME, CREATED_AT] if dated else [SOURCE_NAME]
+    names = [quoted(each.name) for name in (*given, *mapped, HASH) if (each := found[name])]
+    return Copying(
+        dialect.statement(f"SELECT {HASH} FROM {place.name} WHERE {HASH} {{in: hashes bytes}}", "records_there"),
+        dialect.statement(f"COPY {place.name} ({', '.join(names)}) FROM STDIN (FORMAT binary)", "copy_records"),
+        tuple(column.type for column in target.columns),
+        dated,
+    )  # fmt: skip
 
 
 def _cast(cell: str, kind: ColumnType, found: Found) -> str:

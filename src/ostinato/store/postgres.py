@@ -71,6 +71,14 @@ class PostgresTx(Tx):
     def _count(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> int:
         return self._execute(statement, batch, params).rowcount
 
+    def copy(self, into: Statement, rows: bytes) -> None:
+        try:
+            with self._cursor.copy(into.sql) as lines:
+                lines.write(rows)
+        except psycopg.Error as error:
+            self._failed = True
+            raise self._database.translated(error) from error
+
     def _execute(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> Cursor:
         lists = statement.lists
         values = [_value(params[name], lists.get(name)) for name in statement.parameters]

@@ -37,9 +37,11 @@ from ostinato.core.tables import (
     check_table_name,
     missing_columns,
 )
+from ostinato.store import binary
+from ostinato.store.binary import Packed
 from ostinato.store.database import Database, Duplicate, Tx, open_database
 from ostinato.store.dialect import Kind, Statement
-from ostinato.store.filling import TYPES, Found, Insertion, Place, creation, insertion, quoted
+from ostinato.store.filling import TYPES, Copying, Found, Insertion, Place, creation, insertion, quoted
 
 QUERIES: Final = Path(__file__).parent / "queries" / "records.sql"
 REMEMBERED: Final = 500  # tables whose statement is kept
@@ -134,6 +136,14 @@ class Records:
             self._remember(target, place)
         return state
 
+    def pack(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
+        """Rows ready for their database, ahead of the transaction that stores them, which is shorter then."""
+        into = self._inserts.get(target)
+        if into is None or into.copying is None or not rows:
+            return rows
+        with self._of(target).alone() as tx:
+            return _packed(tx, into.copying, rows)
+
     def insert(self, target: Target, chunks: Iterable[Sequence[Row]], hold: Hold, now: datetime) -> int:
         """Store a page: how many of its rows were new. LeaseLost if its run may write no more.
 
@@ -148,14 +158,14 @@ class Records:
         self, target: Target, chunks: Iterable[Sequence[Row]], hold: Hold, now: datetime, quickly: bool
     ) -> int:
         if not target.database:
-            with self._database.write() as tx:
+            with self._database.fill() as tx:
                 count = self._fill(tx, target, chunks, now, quickly)
                 _save(tx, hold, count)
             return count
         with self._database.read() as tx:
             if tx.row("may_write", id=hold.execution_id, fence=hold.fence) is None:
                 raise _lost()
-        with self._of(target).write() as tx:
+        with self._of(target).fill() as tx:
             count = self._fill(tx, target, chunks, now, quickly)
         with self._database.write() as tx:
             _save(tx, hold, count)
@@ -183,14 +193,11 @@ class Records:
         into = self._inserts.get(target)
         if into is None:
             raise StoreError(f"The table {target.table} was not prepared.")
+        if into.copying is not None and quickly:
+            return sum(_copied(tx, into.copying, target, chunk, now) for chunk in chunks)
         created = {"created": _instant(now)} if "created" in into.safe.parameters else {}
-        count = 0
-        for chunk in chunks:
-            batch = chunk if into.hashed else [row[:-1] for row in chunk]
-            alone = quickly and len({row[-1] for row in chunk}) == len(chunk)
-            if batch:
-                count += tx.run(into.quick if alone else into.safe, batch, source=target.source, **created)
-        return count
+        batches = (chunk if into.hashed else [row[:-1] for row in chunk] for chunk in chunks)
+        return sum(tx.run(into.safe, batch, source=target.source, **created) for batch in batches if batch)
 
     def _remember(self, target: Target, place: Place) -> None:
         made = insertion(target, place, self._of(target).dialect)
@@ -253,6 +260,22 @@ def _state(target: Target, place: Place) -> TableState:
         return TableState(exists=False, ours=True)
     to_add = missing_columns(target, [column.name for column in place.columns], place.ours)
     return TableState(exists=True, ours=place.ours, to_add=to_add)
+
+
+def _copied(tx: Tx, copying: Copying, target: Target, chunk: Sequence[Row], now: datetime) -> int:
+    """Copy what is not there yet; of rows that are the same the first. How many that were."""
+    packed = chunk if isinstance(chunk, Packed) else _packed(tx, copying, chunk)
+    left = packed.by_hash.values()
+    if left:
+        given = [binary.text(target.source), *([binary.instant(_instant(now))] if copying.dated else [])]
+        tx.copy(copying.into, binary.copied(given, len(copying.kinds) + 1, reversed(left)))
+    return len(left)
+
+
+def _packed(tx: Tx, copying: Copying, rows: Sequence[Row]) -> Packed:
+    packed = Packed(rows, copying.kinds)
+    packed.leave_out(of for (of,) in tx.rows(copying.there, hashes=list(packed.by_hash)))
+    return packed
 
 
 def _instant(at: datetime) -> str:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from ostinato.core.errors import ForeignDatabase, Invalid, InvalidSetting, StoreError, StoreUnavailable
@@ -40,7 +40,10 @@ OF_WRITERS: Final = (
     f"wal_autocheckpoint = {LONGEST_LOG}",
 )
 OF_READERS: Final = ("query_only = ON",)  # they may still bring the log back into the file
-SEVERAL: Final = 25  # rows that one statement inserts
+CACHE, SMALL_CACHE = -2000, -500  # kilobytes of pages in memory; the first is SQLite's own choice
+# Rows that one statement inserts. Python's lock is free while it works, and each time it has ended another thread may
+# keep it for 5 ms: with few rows, whoever maps the next page of a source and who stores the last one only wait in turn.
+SEVERAL: Final = 250
 VALUES: Final = re.compile(r"VALUES (\([^()]*\))")
 PLACE: Final = re.compile(r"\?(\d+)")
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
@@ -227,6 +230,17 @@ class SqliteDatabase(Database):
         if tx.rings:
             self.ring()
         tx.committed()
+
+    @contextmanager
+    def fill(self) -> Iterator[Tx]:
+        with self.write() as tx:
+            cursor = cast(sqlite3.Cursor, self._writer)
+            self.execute(cursor, f"PRAGMA cache_size = {SMALL_CACHE}")
+            try:
+                yield tx
+            finally:
+                with suppress(StoreError):
+                    self.execute(cursor, f"PRAGMA cache_size = {CACHE}")
 
     @contextmanager
     def read(self) -> Iterator[Tx]:

@@ -45,6 +45,9 @@ class Tables(Protocol):
     def greatest(self, target: Target, column: Column) -> Cell:
         """The greatest value of a column that a source has stored."""
 
+    def pack(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
+        """Rows ready for their database, ahead of being stored."""
+
     def store(
         self,
         execution_id: UUID,
@@ -381,6 +384,10 @@ class Context:
     def greatest(self, target: Target, column: Column) -> Cell:
         """The greatest value of a column that a source has stored."""
         return self._desk.tables.greatest(target, column)
+
+    def pack_rows(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
+        """Make rows ready to be stored, ahead of that."""
+        return self._desk.tables.pack(target, rows)
 
     def store_page(
         self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Callable[[int], object]

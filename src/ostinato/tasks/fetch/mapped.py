@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -19,6 +19,8 @@ from ostinato.tasks.fetch.page import Page
 from ostinato.tasks.fetch.reading import Records, read
 
 KEPT: Final = 20  # rejected records that are shown
+
+Pack = Callable[[list[Row]], Sequence[Row]]  # what makes rows ready for their database
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Mapped:
     """The rows of a page, before they are stored."""
 
     step: Step
-    chunks: Iterable[list[Row]]  # to be gone through as often as one likes
+    chunks: Iterable[Sequence[Row]]  # to be gone through as often as one likes
     seen: int  # records
     offered: int  # rows that they became; the others were rejected
     rejected: list[Rejection]  # the first of them
@@ -73,9 +75,9 @@ class Spooled:
 class Pages:
     """Reads and maps the pages of a run, one after the other, on a thread."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, pack: Pack = list) -> None:
         self.rejections: list[Rejection] = []  # the first of them
-        self._source = source
+        self._source, self._pack = source, pack
         self._mapper = Mapper(source)
         self._last: object = None  # the records of the page before, or their digest
 
@@ -109,7 +111,7 @@ class Pages:
         rejected: list[Rejection] = []
         given, limited_by = self._cut(records.whole, step, before.items_crawled)
         rows = self._mapper.rows(given, step.number, rejected)
-        return Mapped(step, [rows], len(given), len(rows), rejected[:KEPT], limited_by)
+        return Mapped(step, [self._pack(rows)], len(given), len(rows), rejected[:KEPT], limited_by)
 
     def _spooled(self, records: Records, step: Step, before: Counters, files: ExitStack) -> Mapped:
         """The rows of a large page, in a file: its transaction is to be short, and memory flat."""

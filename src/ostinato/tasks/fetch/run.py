@@ -9,6 +9,7 @@ up) goes on where it was, because starting over would never end.
 import asyncio
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ class Run:
         self.ctx = ctx
         self.count = Counters()
         self.limited_by = ""
-        self._pages = Pages(self.source)
+        self._pages = Pages(self.source, partial(ctx.pack_rows, self.source.target))
         self._credentials = Credentials(self.source.auth)
         self._trail = Trail()
         self._more: list[tuple[str, str]] = []  # parameters that ask for what is new

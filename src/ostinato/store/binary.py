@@ -1,0 +1,90 @@
+"""Values in PostgreSQL's binary form, each behind its length: what stands in its arrays, and in what is copied in."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from functools import partial
+from itertools import chain
+from struct import Struct
+from typing import Any, Final
+
+from ostinato.core.tables import ColumnType, Row
+from ostinato.store.cells import to_micros
+
+NULL: Final = Struct("!i").pack(-1)
+LENGTH: Final = Struct("!i").pack
+FIELDS: Final = Struct("!h").pack  # how many a row has
+COPY_BEGINS: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, and nothing more in the head
+COPY_ENDS: Final = FIELDS(-1)
+BEGAN: Final = to_micros(datetime.fromisoformat("2000-01-01T00:00:00Z"))  # PostgreSQL counts from here
+FIRST_DAY: Final = date(2000, 1, 1).toordinal()
+JSONB: Final = b"\1"  # the version of its form
+TRUTH: Final = {True: LENGTH(1) + b"\1", False: LENGTH(1) + b"\0"}
+
+Item = Callable[[Any], bytes]
+
+bigint: Final = partial(Struct("!iq").pack, 8)
+double: Final = partial(Struct("!id").pack, 8)
+_day: Final = partial(Struct("!ii").pack, 4)
+
+
+def text(value: str) -> bytes:
+    encoded = value.encode()
+    return LENGTH(len(encoded)) + encoded
+
+
+def raw(value: bytes) -> bytes:
+    return LENGTH(len(value)) + value
+
+
+def instant(value: str) -> bytes:
+    return bigint(to_micros(datetime.fromisoformat(value)) - BEGAN)
+
+
+def _date(value: str) -> bytes:
+    return _day(date.fromisoformat(value).toordinal() - FIRST_DAY)
+
+
+def _json(value: str) -> bytes:
+    return raw(JSONB + value.encode())
+
+
+ITEMS: Final[dict[ColumnType, Item]] = {
+    ColumnType.TEXT: text,
+    ColumnType.INTEGER: bigint,
+    ColumnType.NUMBER: double,
+    ColumnType.BOOLEAN: TRUTH.__getitem__,
+    ColumnType.TIMESTAMP: instant,
+    ColumnType.DATE: _date,
+    ColumnType.JSON: _json,
+}
+OFTEN_THE_SAME: Final = frozenset({ColumnType.TIMESTAMP, ColumnType.DATE})  # and not cheap
+
+
+class Packed(list[Row]):
+    """Rows, and beside them what is to be sent, by its hash, the last one first; of equal hashes the first."""
+
+    def __init__(self, rows: Sequence[Row], kinds: Sequence[ColumnType]) -> None:
+        super().__init__(rows)
+        *columns, hashes = zip(*reversed(rows), strict=True) if rows else [()] * (len(kinds) + 1)
+        cells = [_column(kind, column) for kind, column in zip(kinds, columns, strict=True)]
+        laid_out = map(b"".join, zip(*cells, map(raw, hashes), strict=True))
+        self.by_hash: dict[bytes, bytes] = dict(zip(hashes, laid_out, strict=True))
+
+    def leave_out(self, hashes: Iterable[bytes]) -> None:
+        """Rows of these hashes are there already."""
+        for of in hashes:
+            self.by_hash.pop(of, None)
+
+
+def copied(given: Sequence[bytes], fields: int, rows: Iterable[bytes]) -> bytes:
+    """Rows as `COPY … (FORMAT binary)` takes them, each behind what all have in common."""
+    head = FIELDS(len(given) + fields) + b"".join(given)
+    return b"".join((COPY_BEGINS, *chain.from_iterable((head, row) for row in rows), COPY_ENDS))
+
+
+def _column(kind: ColumnType, cells: tuple[Any, ...]) -> Iterable[bytes]:
+    item = ITEMS[kind]
+    if kind in OFTEN_THE_SAME:
+        known = {cell: item(cell) for cell in set(cells) if cell is not None}
+        return [known.get(cell, NULL) for cell in cells]
+    return map(item, cells) if None not in cells else (NULL if cell is None else item(cell) for cell in cells)
