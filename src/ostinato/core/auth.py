@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from ostinato.core.addresses import check_url
@@ -72,12 +73,16 @@ def parse_auth(given: object, what: str = "auth") -> Auth:
         raise Invalid(f"{what} must be an object with a type: {', '.join(FIELDS)}.")
     said = {SPELLINGS.get(str(name), str(name)): value for name, value in given.items()}
     kind = said.pop("type", None)
+    if kind is None and (close := get_close_matches("type", said, n=1)):
+        raise Invalid(f"{what}.{close[0]} is not known; did you mean type? It is one of {', '.join(FIELDS)}.")
     if not isinstance(kind, str) or kind not in FIELDS:
         raise Invalid(f"{what}.type must be one of {', '.join(FIELDS)}, not {kind!r}.")
     needed, possible = FIELDS[kind]
     for name in said:
         if name not in needed + possible:
-            raise Invalid(f"{what}.{name} is not known for {kind}; known: {', '.join(needed + possible)}.")
+            close = get_close_matches(name, needed + possible, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(needed + possible)}."
+            raise Invalid(f"{what}.{name} is not known for {kind}; {hint}")
     for name in needed + possible:
         value = said.get(name, "" if name in possible else None)
         if not isinstance(value, str) or (name in needed and not value):

@@ -114,7 +114,8 @@ def response(**changes):
         (a_source(table="public.retries"), "table must not be one of"),
         (a_source(table='gdp"; DROP TABLE x'), "table must be a name"),
         (a_source(table="sqlite_schema"), "table must not begin with"),
-        (without("response"), "response.fields is missing"),
+        (without("response"), "response is missing"),
+        (a_source(response={}), "response.fields is missing"),
         (a_source(response=response(fields=[{"target": "x"}])), "response.fields[0].source is missing"),
         (
             a_source(response=response(fields=[{"source": "x", "type": "money"}])),
@@ -175,6 +176,63 @@ def test_what_is_wrong_is_refused_by_name(written, named):
         read_source(written)
     assert named in str(error.value)
     assert "secret" not in str(error.value).replace("the secret is", "")
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        (without("url") | {"ulr": "http://a.org"}, "ulr is not known; did you mean url? url is missing."),
+        (without("response") | {"respons": {}}, "respons is not known; did you mean response?"),
+        (a_source(response={"field": []}), "response.field is not known; did you mean fields?"),
+        (
+            a_source(response=response(fields=[{"sorce": "x"}])),
+            "response.fields[0].sorce is not known; did you mean s",
+        ),
+        (a_source(params=[{"nme": "x"}]), "params[0].nme is not known; did you mean name?"),
+        (a_source(auth={"typ": "bearer", "token": "env:T"}), "auth.typ is not known; did you mean type?"),
+        (
+            a_source(auth={"type": "bearer", "tokn": "env:T"}),
+            "auth.tokn is not known for bearer; did you mean token?",
+        ),
+        (a_source(pagination={"typ": "page"}), "pagination.typ is not known; did you mean type?"),
+        (a_source(pagination={"limit": 5}), "pagination.type is missing: it is one of none, page, "),
+        (
+            a_source(pagination={"type": "offset", "limt": 50}),
+            "pagination.limt is not known; did you mean limit?",
+        ),
+        (
+            a_source(pagination={"type": "page", "limitParam": "n", "limt": 50}),
+            "pagination.limt is not known; did you mean limit? pagination.limit is missing: it is what "
+            "pagination.limitParam is asked for.",
+        ),
+        (
+            a_source(pagination={"type": "cursor", "cursorParam": "c", "nextCursor": "next"}),
+            "pagination.nextCursor is not known; did you mean nextCursorPath?",
+        ),
+        (
+            a_source(cursorPagination={"cursorParm": "c", "nextCursorPath": "next"}),
+            "cursorPagination.cursorParm is not known; did you mean cursorParam?",
+        ),
+        (
+            a_source(pagination={"type": "next_url", "nextUrl": "n"}),
+            "pagination.nextUrl is not known; did you mean",
+        ),
+        (
+            a_source(incremental={"parm": "s", "from": "max(day)"}),
+            "incremental.parm is not known; did you mean param?",
+        ),
+        (
+            a_source(incremental={"param": "s", "form": "max(day)"}),
+            "incremental.form is not known; did you mean from?",
+        ),
+        (a_source(limits={"maxPage": 5}), "limits.maxPage is not known; did you mean maxPages?"),
+        (a_source(execution={"timout": 5}), "execution.timout is not known; did you mean timeout?"),
+    ],
+)
+def test_a_slip_of_the_pen_is_named_and_not_only_what_is_missing_for_it(written, says):
+    with pytest.raises(Invalid) as error:
+        read_source(written)
+    assert str(error.value).startswith(says)
 
 
 def test_private_addresses_are_refused_where_they_are_not_allowed():

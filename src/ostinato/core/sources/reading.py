@@ -48,6 +48,8 @@ def read_source(given: object, timezone: str = "UTC", *, allow_private: bool = T
     name = _name(words)  # what is missing is named in the order in which people write
     url = check_url(words.needed_text("url"), "url", allow_private)
     table = check_table_name(words.needed_text("table"))
+    if not words.has("response"):
+        raise words.missing("response", "say where the records are, and which values go to which columns")
     response = _response(words.inner("response"))
     source = Source(
         name=name,
@@ -147,7 +149,7 @@ def _response(words: Words) -> Response:
     data_path = check_path(words.text("dataPath", ROOT, 500) or ROOT, "response.dataPath")
     fields = tuple(_field(Words(each, where)) for where, each in words.items("fields", MOST_FIELDS))
     if not fields:
-        raise Invalid("response.fields is missing: say which values go to which columns.")
+        raise words.missing("fields", "say which values go to which columns")
     names = [each.column.name for each in fields]
     for name in names:
         if sum(name.lower() == other.lower() for other in names) > 1:
@@ -177,6 +179,8 @@ def _paging(words: Words) -> Paging:
         return Paging()
     inner = words.inner(given[0])
     kinds = {"offsetPagination": PagingKind.PAGE, "cursorPagination": PagingKind.CURSOR}
+    if given[0] not in kinds and inner.says_something and not inner.has("type"):
+        raise inner.missing("type", f"it is one of {', '.join(PagingKind)}")
     kind = kinds.get(given[0]) or PagingKind(inner.choice("type", list(PagingKind), PagingKind.NONE))
     paging = _paging_of(kind, inner)
     inner.no_more()
@@ -193,7 +197,7 @@ def _paging_of(kind: PagingKind, words: Words) -> Paging:
                 kind, words.text("offsetParam") or words.text("pageParam") or "offset", 0, words
             )
             if paging.limit is None:
-                raise Invalid(f"{words.path('limit')} is missing: an offset grows by so many records.")
+                raise words.missing("limit", "an offset grows by so many records")
             return paging
         case PagingKind.CURSOR:
             param, path = words.needed_text("cursorParam", 200), words.needed_text("nextCursorPath", 500)
@@ -222,9 +226,7 @@ def _counted(kind: PagingKind, param: str, start: int, words: Words) -> Paging:
 def _limit(words: Words) -> tuple[str, int | None]:
     param, limit = words.text("limitParam", longest=200), words.whole("limit", 0, 1, 10_000_000)
     if param and not limit:
-        raise Invalid(
-            f"{words.path('limit')} is missing: it is what {words.path('limitParam')} is asked for."
-        )
+        raise words.missing("limit", f"it is what {words.path('limitParam')} is asked for")
     return (param or "limit", limit) if limit else ("", None)
 
 

@@ -13,6 +13,7 @@ from ostinato.core.errors import Invalid
 
 SIZE: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?i?b?)\s*", re.IGNORECASE)
 UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+ALIKE: Final = 0.65  # of 1: a name for which another was meant
 LONGEST_TEXT: Final = 10_000
 
 
@@ -32,14 +33,25 @@ class Words:
     def has(self, name: str) -> bool:
         return self._take(name) is not None
 
+    @property
+    def says_something(self) -> bool:
+        return bool(self._given)
+
     def any(self, name: str) -> Any:
         return self._take(name)
 
     def needed(self, name: str) -> Any:
         found = self._take(name)
         if found is None:
-            raise Invalid(f"{self.path(name)} is missing.")
+            raise self.missing(name)
         return found
+
+    def missing(self, name: str, why: str = "") -> Invalid:
+        """What to say where a name is missing: first of all, under which other one it was probably written."""
+        others = [str(other)[:100] for other in self._given if other not in self._known]
+        close = difflib.get_close_matches(name, others, n=1, cutoff=ALIKE)
+        slip = f"{self.path(close[0])} is not known; did you mean {name}? " if close else ""
+        return Invalid(f"{slip}{self.path(name)} is missing{f': {why}' if why else ''}.")
 
     def text(self, name: str, default: str = "", longest: int = LONGEST_TEXT) -> str:
         found = self._take(name)
