@@ -41,7 +41,7 @@ from ostinato.task.outcomes import hide_frames_of, of_error, of_value
 
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
-    from ostinato.task.context import Tables
+    from ostinato.task.tables import Tables
 
 hide_frames_of(__file__)
 for _caller in (asyncio.run, asyncio.BaseEventLoop.run_forever):  # they call the task on its loop

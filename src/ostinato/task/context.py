@@ -25,6 +25,7 @@ from ostinato.core.model import Asked, Definition, Json, Live
 from ostinato.core.payload import Line, cut, decode, encode
 from ostinato.core.schedule import Manual
 from ostinato.core.tables import Cell, Column, Row, TableState, Target
+from ostinato.task.tables import Tables
 
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
@@ -34,32 +35,6 @@ MESSAGE_LIMIT = 1000
 KEPT: Final = "ostinato_kept"  # a log record has this when it is in the log of its execution already
 
 _LOGGER = logging.getLogger("ostinato.task")
-
-
-class Tables(Protocol):
-    """Tables of users, as a run writes to them. All of it waits for the database."""
-
-    def open(self, target: Target) -> TableState:
-        """Make sure that a table can be written to: made if it is missing, Invalid if it does not fit."""
-
-    def greatest(self, target: Target, column: Column) -> Cell:
-        """The greatest value of a column that a source has stored."""
-
-    def pack(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
-        """Rows ready for their database, ahead of being stored."""
-
-    def store(
-        self,
-        execution_id: UUID,
-        fence: int,
-        target: Target,
-        chunks: Iterable[Sequence[Row]],
-        checkpoint: Callable[[int], Json],
-    ) -> int:
-        """Store rows together with the checkpoint, which may tell how many of them were new; how many that is.
-
-        LeaseLost when this run may write no more.
-        """
 
 
 class Desk(Protocol):
@@ -80,7 +55,7 @@ class Desk(Protocol):
         """Return when it is kept; LeaseLost when this run may write no more."""
 
     @property
-    def tables(self) -> "Tables":
+    def tables(self) -> Tables:
         """Tables of users, for tasks that store records."""
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
@@ -111,7 +86,7 @@ class QuietDesk:
         pass
 
     @property
-    def tables(self) -> "Tables":
+    def tables(self) -> Tables:
         raise Invalid("Only a task that runs in a worker can write to tables from here.")
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
