@@ -135,13 +135,14 @@ def killed_at_random(start: Start, api: PlayedApi, rows: Any, times: int) -> Non
 
 
 def until_asked(api: PlayedApi, server: Server, job_id: str) -> None:
-    """Until it fetches: what waits for a backoff, or for its schedule, is started by hand."""
-    seen = len(api.requests)
+    """Until it fetches: what waits for a backoff, or for its schedule, is started by hand, once."""
+    seen, started = len(api.requests), False
 
     def asked() -> bool:
+        nonlocal started
         running = server("GET", f"/api/v1/jobs/{job_id}/executions?status=running").body["executions"]
-        if not running:
-            server("POST", f"/api/v1/jobs/{job_id}/run")
+        if not running and not started:
+            started = server("POST", f"/api/v1/jobs/{job_id}/run").code == 202
         return len(api.requests) > seen
 
     eventually(asked)

@@ -16,6 +16,19 @@ from tests.app.conftest import new_app
 __all__ = ["new_app"]
 
 
+class BriefWorker(SimpleWorker):
+    """Works off what is there and takes no commands meanwhile: to stop listening for them takes half a second."""
+
+    def subscribe(self) -> None:
+        pass
+
+    def unsubscribe(self) -> None:
+        pass
+
+    def _install_signal_handlers(self) -> None:
+        """The process is that of the tests: it ends when it is told to."""
+
+
 @pytest.fixture
 def app(new_app, redis_url) -> Iterator[Ostinato]:
     """Its changes are told to Redis; messages that are executed in this process are for it."""
@@ -52,7 +65,7 @@ def work(redis) -> Callable[[], None]:
 
     def work() -> None:
         queue = Queue("default", connection=redis, serializer=JSONSerializer)
-        SimpleWorker([queue], connection=redis, serializer=JSONSerializer).work(
+        BriefWorker([queue], connection=redis, serializer=JSONSerializer).work(
             burst=True, logging_level="ERROR"
         )
 

@@ -10,9 +10,9 @@ from ostinato.store.settling import Settling
 from tests.simulation.test_simulation import CI_SEEDS, on_sqlite
 
 
-def first_seed_that_fails(schema, tmp_path) -> list[str]:
-    for seed in range(CI_SEEDS):
-        (folder := tmp_path / str(seed)).mkdir()
+def first_seed_that_fails(schema, tmp_path, likely: int) -> list[str]:
+    for seed in (likely, *range(CI_SEEDS)):
+        (folder := tmp_path / str(seed)).mkdir(exist_ok=True)
         flaws: list[str] = []
         on_sqlite(schema, folder, seed, flaws=flaws)
         if flaws:
