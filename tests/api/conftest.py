@@ -12,9 +12,23 @@ from starlette.testclient import TestClient
 from ostinato import Ostinato
 from ostinato.api.app import create_app
 from ostinato.core.access import Caller, Role
-from tests.app.conftest import app, during, new_app
+from ostinato.engine.measured import Measured
+from ostinato.measures import RunTimes, StoreTimes, Totals
+from ostinato.telemetry import Counts
+from ostinato.wiring import build_api
+from tests.app.conftest import NewApp, app, during, new_app
 
 __all__ = ["app", "during", "new_app"]
+
+
+class NoEngine:
+    """What the API asks of an engine."""
+
+    def troubles(self) -> list[str]:
+        return []
+
+    def measure(self) -> Measured:
+        return Measured(Counts(), RunTimes(), StoreTimes(), Totals())
 
 
 class Client:
@@ -69,3 +83,25 @@ def _bad() -> None:
 @pytest.fixture
 def as_role(app: Ostinato, api: Client) -> Callable[[Role], Client]:
     return lambda role: Client(app, role)
+
+
+@pytest.fixture
+def new_client(new_app: NewApp) -> Callable[..., TestClient]:
+    """Make clients of the whole API, with auth; each with the desk behind it."""
+
+    def make(**settings: Any) -> TestClient:
+        app = new_app(**settings)
+        client = TestClient(
+            build_api(app.parts, app.scheduler, NoEngine()),
+            base_url="http://127.0.0.1:8060",
+            raise_server_exceptions=False,
+        )
+        client.desk = app.scheduler
+        return client
+
+    return make
+
+
+@pytest.fixture
+def client(new_client: Callable[..., TestClient]) -> TestClient:
+    return new_client()

@@ -3,29 +3,19 @@
 import asyncio
 import threading
 
-import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from ostinato import Ostinato
 from ostinato.api import health
 from ostinato.core.errors import StoreUnavailable
 from ostinato.wiring import build_api
-from tests.api.test_auth_http import NoEngine
+from tests.api.conftest import NoEngine
 from tests.waiting import until
 
 
 class Stuck(NoEngine):
     def troubles(self) -> list[str]:
         return ["The dispatcher does not step."]
-
-
-@pytest.fixture
-def app(database_url):
-    app = Ostinato("shop", database_url=database_url)
-    app.open(upgrade=True)
-    yield app
-    app.close()
 
 
 def ask(app, path: str, engine=None):

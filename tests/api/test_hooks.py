@@ -3,40 +3,9 @@
 from uuid import uuid4
 
 import pytest
-from fastapi.testclient import TestClient
-
-from ostinato import Ostinato
-from ostinato.wiring import build_api
-from tests.api.test_auth_http import NoEngine
 
 URL = "https://hooks.example.org/T0/1"
 PRIVATE = {"url": "http://127.0.0.1:9/hook", "kinds": ["failure"]}
-
-
-@pytest.fixture
-def new_client(database_url):
-    made = []
-
-    def make(**settings) -> TestClient:
-        app = Ostinato("shop", database_url=database_url, **settings)
-        app.open(upgrade=True)
-        made.append(app)
-        client = TestClient(
-            build_api(app.parts, app.scheduler, NoEngine()),
-            base_url="http://127.0.0.1:8060",
-            raise_server_exceptions=False,
-        )
-        client.desk = app.scheduler
-        return client
-
-    yield make
-    for app in made:
-        app.close()
-
-
-@pytest.fixture
-def client(new_client):
-    return new_client()
 
 
 def a_hook(client, **given) -> dict:

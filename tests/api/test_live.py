@@ -13,7 +13,7 @@ from ostinato import Ostinato
 from ostinato.api import streams
 from ostinato.store.feed import Item
 from ostinato.wiring import build_api
-from tests.api.test_auth_http import NoEngine
+from tests.api.conftest import NoEngine
 from tests.build import NOW
 from tests.waiting import until
 
@@ -74,14 +74,6 @@ class Stream:
     async def leave(self) -> None:
         self._gone.set()
         await asyncio.wait_for(self.task, 60)
-
-
-@pytest.fixture
-def app(database_url):
-    app = Ostinato("shop", database_url=database_url)
-    app.open(upgrade=True)
-    yield app
-    app.close()
 
 
 @asynccontextmanager

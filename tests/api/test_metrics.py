@@ -4,31 +4,15 @@ import asyncio
 import re
 from uuid import uuid4
 
-import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from ostinato import Ostinato
 from ostinato.core.errors import StoreUnavailable
 from ostinato.wiring import build_api
-from tests.api.test_auth_http import NoEngine
+from tests.api.conftest import NoEngine
 from tests.docs.pages import ROOT
 from tests.waiting import until
-
-
-@pytest.fixture
-def new_app(database_url):
-    made = []
-
-    def make() -> Ostinato:
-        app = Ostinato("shop", database_url=database_url, poll_interval="1s")
-        app.open(upgrade=True)
-        made.append(app)
-        return app
-
-    yield make
-    for app in made:
-        app.close()
 
 
 class Scrape:

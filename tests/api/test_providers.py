@@ -4,7 +4,6 @@ import pytest
 
 from ostinato.core.outcome import Deferred
 from ostinato.store.providers import Spent
-from tests.api.test_hooks import client, new_client  # noqa: F401  fixtures
 from tests.build import MINUTE, SECOND
 
 API = "/api/v1/providers"
@@ -12,7 +11,7 @@ GIVEN = {"limit": 60, "period": "1m"}
 KEY = {"type": "header", "name": "X-Api-Key", "value": "env:EXAMPLE_KEY"}
 
 
-def test_a_provider_is_made_seen_replaced_and_deleted(client):  # noqa: F811
+def test_a_provider_is_made_seen_replaced_and_deleted(client):
     made = client.post(API, json=GIVEN | {"domain": "API.Example.org", "key": KEY})
     assert made.status_code == 201, made.text
     answer = made.json()
@@ -53,7 +52,7 @@ def test_a_provider_is_made_seen_replaced_and_deleted(client):  # noqa: F811
         ),
     ],
 )
-def test_what_is_wrong_is_named_and_no_secret_is_repeated(client, body, says):  # noqa: F811
+def test_what_is_wrong_is_named_and_no_secret_is_repeated(client, body, says):
     answer = client.post(API, json=body)
     assert answer.status_code == 422
     assert says in answer.text
@@ -61,8 +60,8 @@ def test_what_is_wrong_is_named_and_no_secret_is_repeated(client, body, says):  
     assert client.get(API).json() == {"providers": []}
 
 
-def test_what_is_left_and_who_waits_is_shown_and_why_says_so(new_client):  # noqa: F811
-    client = new_client()  # noqa: F811
+def test_what_is_left_and_who_waits_is_shown_and_why_says_so(new_client):
+    client = new_client()
     desk, store = client.desk, client.desk._store
     client.post(API, json=GIVEN | {"domain": "api.example.org"})
     now = desk.now()

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from ostinato import Ostinato
-from tests.cli.places import PATIENCE
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.system
 

@@ -1,13 +1,14 @@
 """A front desk over a store that tests crank by hand, on both databases."""
 
-from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 
 from ostinato.scheduler.desk import Scheduler
 from tests.build import CHANCE
-from tests.store.conftest import World, opened
+from tests.store.conftest import World, world
+
+__all__ = ["world"]
 
 
 class WorldClock:
@@ -21,13 +22,6 @@ class WorldClock:
 
     def monotonic(self) -> float:
         return self._world.now.timestamp()
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = opened(database_url)
-    yield world
-    world.close()
 
 
 @pytest.fixture

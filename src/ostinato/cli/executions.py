@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ostinato.cli.door import path
-from ostinato.cli.jobs import LimitOption
+from ostinato.cli.jobs import LimitOption, StatusOption, TaskOption
 from ostinato.cli.run_shown import execution_facts, execution_list, step_list
 from ostinato.cli.show import Sentences, note, plain, print_json
 from ostinato.cli.times import instant
@@ -24,10 +24,8 @@ LIVE: Final = ("queued", "running")
 @verb
 def list_(
     desk: Desk,
-    status: Annotated[
-        list[str], typer.Option("--status", metavar="STATUS", help="Only these; again for more.")
-    ] = [],  # noqa: B006
-    task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only of this task.")] = None,
+    status: StatusOption = [],  # noqa: B006
+    task: TaskOption = None,
     job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only of this job.")] = None,
     limit: LimitOption = 50,
     offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,

@@ -17,6 +17,10 @@ job = typer.Typer(help="Make, look at and steer jobs.", rich_markup_mode=None)
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or its key.")]
 JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs, or their keys.")]
+StatusOption = Annotated[
+    list[str], typer.Option("--status", metavar="STATUS", help="Only these; again for more.")
+]
+TaskOption = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only of this task.")]
 LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="How many to show, up to 250.")]
 
 
@@ -40,10 +44,8 @@ def add(
 @verb
 def list_(
     desk: Desk,
-    status: Annotated[
-        list[str], typer.Option("--status", metavar="STATUS", help="Only these; again for more.")
-    ] = [],  # noqa: B006
-    task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only of this task.")] = None,
+    status: StatusOption = [],  # noqa: B006
+    task: TaskOption = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only of this queue.")] = None,
     tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only with this tag.")] = None,
     search: Annotated[
