@@ -113,7 +113,7 @@ def test_a_page_that_cannot_be_stored_leaves_nothing_behind(records, hold):
     assert records.newest(TARGET, 10) == []
 
 
-@pytest.mark.parametrize("count", [1, 249, 250, 251, 600])
+@pytest.mark.parametrize("count", [1, 24, 25, 26, 249, 250, 251, 276, 777])
 def test_every_row_of_a_page_is_stored_as_it_is_and_in_its_order(records, hold, count):
     records.prepare(TARGET)
     assert store_rows(records, hold, *range(count)) == count

@@ -6,13 +6,11 @@ writers of several processes take turns (turn.py).
 
 import json
 import os
-import re
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, cast
@@ -23,6 +21,7 @@ from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
 from ostinato.store.cells import to_bytes, to_micros
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, driver_connection
 from ostinato.store.dialect import Dialect, Kind, Statement, leading_ids
+from ostinato.store.several import together
 from ostinato.store.turn import FILE_MODE, Turn
 from ostinato.store.wal import LONGEST_LOG, Folding, Watcher
 
@@ -41,11 +40,6 @@ OF_WRITERS: Final = (
 )
 OF_READERS: Final = ("query_only = ON",)  # they may still bring the log back into the file
 CACHE, SMALL_CACHE = -2000, -500  # kilobytes of pages in memory; the first is SQLite's own choice
-# Rows that one statement inserts. Python's lock is free while it works, and each time it has ended another thread may
-# keep it for 5 ms: with few rows, whoever maps the next page of a source and who stores the last one only wait in turn.
-SEVERAL: Final = 250
-VALUES: Final = re.compile(r"VALUES (\([^()]*\))")
-PLACE: Final = re.compile(r"\?(\d+)")
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
@@ -88,32 +82,12 @@ class SqliteTx(Tx):
     def _execute_each(self, statement: Statement, batch: Batch, params: Mapping[str, Any]) -> None:
         scalars = tuple(_value(params[name]) for name in statement.parameters)
         rows = list(zip(*map(_column, statement.columns, zip(*batch, strict=True)), strict=True))
-        several = _several(statement.each, len(statement.columns))
-        whole = len(rows) - len(rows) % SEVERAL if several else 0
-        groups = (
-            (*chain.from_iterable(rows[at : at + SEVERAL]), *scalars) for at in range(0, whole, SEVERAL)
-        )
         try:
-            if whole:
-                self._cursor.executemany(several, groups)
-            self._cursor.executemany(statement.each, ((*row, *scalars) for row in rows[whole:]))
+            for sql, cells in together(statement.each, rows, scalars):
+                self._cursor.executemany(sql, cells)
         except sqlite3.Error as error:
             self._failed = True
             raise translated(error, self._name) from error
-
-
-@lru_cache(1000)
-def _several(each: str, width: int) -> str:
-    """A statement that inserts one row, for several at once: a fifth less work for each. Empty where it does not."""
-    found = VALUES.search(each)
-    if found is None:
-        return ""
-
-    def place(row: int, number: int) -> int:
-        return row * width + number if number <= width else (SEVERAL - 1) * width + number
-
-    rows = (PLACE.sub(lambda at: f"?{place(row, int(at[1]))}", found[1]) for row in range(SEVERAL))  # noqa: B023
-    return f"{each[: found.start()]}VALUES {', '.join(rows)}{each[found.end() :]}"
 
 
 def _is_narrow(statement: Statement) -> bool:
