@@ -102,5 +102,6 @@ def test_a_url_into_a_private_network_needs_leave(host):
 
 
 def test_the_metadata_of_a_cloud_is_refused_in_any_case():
-    with pytest.raises(Invalid):
+    with pytest.raises(Invalid, match="link-local") as refused:
         check_url("http://169.254.169.254/latest", "url", allow_private=True)
+    assert "ALLOW_PRIVATE" not in str(refused.value)  # it is allowed already, and would not let it

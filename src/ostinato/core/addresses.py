@@ -62,10 +62,15 @@ def check_url(url: str, what: str, allow_private: bool = True, longest: int = LO
     if "@" in parts.netloc:
         raise Invalid(f"{what} must not hold a name or a password.")
     if _is_forbidden_literal(host, allow_private):
-        raise Invalid(
-            f"{what} must not lead into a private network. OSTINATO_ALLOW_PRIVATE_ADDRESSES would let it."
-        )
+        raise Invalid(f"{what} must not lead {where_not(allow_private)}")
     return url
+
+
+def where_not(allow_private: bool) -> str:
+    """Where nobody is called, as the end of a sentence."""
+    if allow_private:
+        return "to a link-local address, where clouds keep their metadata, or to a group: these are never called."
+    return "into a private network. OSTINATO_ALLOW_PRIVATE_ADDRESSES would let it."
 
 
 def _is_forbidden_literal(host: str, allow_private: bool) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpcore2
 
-from ostinato.core.addresses import is_callable
+from ostinato.core.addresses import is_callable, where_not
 from ostinato.core.errors import NotAllowed, Unreachable
 
 CONNECT_WITHIN: Final = 5.0  # seconds for each address of a name
@@ -73,7 +73,5 @@ async def addresses(host: str, port: int, allow_private: bool) -> list[str]:
         raise Unreachable(f"The name {host} is not known.") from None
     meant = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
     if not all(is_callable(address, allow_private) for address in meant):
-        raise NotAllowed(
-            f"{host} leads into a private network; OSTINATO_ALLOW_PRIVATE_ADDRESSES would let it."
-        )
+        raise NotAllowed(f"{host} leads {where_not(allow_private)}")
     return meant
