@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 100.0  # seconds; the machine may be very busy
+# Seconds: the machine may be very busy, and who is frozen inside a transaction holds others up until PostgreSQL ends
+# it, after a minute.
+PATIENCE = 100.0
 SHORTEST, LONGEST = 0.001, 0.1
 
 

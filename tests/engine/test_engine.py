@@ -42,7 +42,7 @@ def quick(monkeypatch):
 
 
 def an_engine(rig: Rig, **settings: object) -> Engine:
-    given = {"poll_interval": "60s", "shutdown_grace": "10s", "sweep": "50ms"} | settings
+    given = {"poll_interval": "10m", "shutdown_grace": "10s", "sweep": "50ms"} | settings
     return Engine(rig.store, rig.registry, rig.clock, rig.luck, rig.telemetry, Settings.load(given, {}))
 
 

@@ -263,21 +263,20 @@ def test_a_site_that_does_not_change_rests_at_due_times_of_its_schedule(app, sit
     args = {"url": f"{site.url}/s/1", "delay": 0, "sitemaps": False, "rest_up_to": "1m"}
     app.schedule(app.call("crawl", **args), every="1s", key="site", first_run="now")
 
-    def four_have_ended() -> list[ExecutionView]:
+    def three_have_ended() -> list[ExecutionView]:
         found = [each for each in app.executions.list(job="site", limit=50) if each.outcome]
-        return found[::-1] if len(found) >= 4 else []
+        return found[::-1] if len(found) >= 3 else []
 
     async def main() -> list[ExecutionView]:
         async with app.running():
-            return await until(four_have_ended)
+            return await until(three_have_ended)
 
     ended = asyncio.run(main())
-    assert [each.result["unchanged_crawls"] for each in ended[:4]] == [0, 1, 2, 3]
-    due = [datetime.fromisoformat(each.result["due"]) for each in ended[:4]]
+    assert [each.result["unchanged_crawls"] for each in ended[:3]] == [0, 1, 2]
+    due = [datetime.fromisoformat(each.result["due"]) for each in ended[:3]]
     gaps = [later - earlier for earlier, later in pairwise(due)]
     assert all(gap % timedelta(seconds=1) == timedelta(0) for gap in gaps)
-    assert gaps[1] >= timedelta(seconds=2)
-    assert gaps[2] >= timedelta(seconds=4)
+    assert gaps[1] >= timedelta(seconds=2)  # and so on, twice as long each time: tests/core/test_crawl.py
     assert all(each.started_at >= at for each, at in zip(ended, due, strict=False))
 
 
