@@ -2,7 +2,7 @@
 
 `page` asks for a page and holds its body, `reading` finds the records in it, `mapped` makes rows of them, `run` stores
 these, gets the next page meanwhile, and goes on with it. Parsing, mapping and storing happen on threads; only the
-network is waited for on the loop.
+network is waited for on the loop. `turns` keeps these threads from waiting long for each other.
 """
 
 from typing import Any
@@ -11,12 +11,14 @@ from ostinato.task import Context, Signal, Task
 from ostinato.task.outcomes import hide_frames_of
 from ostinato.tasks.fetch.errors import PermanentFailure, TransientFailure
 from ostinato.tasks.fetch.run import Run
+from ostinato.tasks.fetch.turns import TURNS
 
 
 async def fetch(ctx: Context, source: dict[str, Any]) -> dict[str, Any]:
     """Fetch an HTTP API into a table."""
     try:
-        return await Run(ctx, source).go()
+        with TURNS.quick():
+            return await Run(ctx, source).go()
     except (TransientFailure, PermanentFailure, Signal) as error:
         raise error.with_traceback(None) from None  # the sentence says it all
 
