@@ -104,7 +104,7 @@ def test_what_goes_wrong_is_a_failure_with_details_and_the_three_facts_are_shown
         "/broken": ["PermanentFailure", "JSON"],
         "/html": ["PermanentFailure", "Sign in"],
         "/bomb": ["PermanentFailure", "maxBytes"],
-        "/to-metadata": ["PermanentFailure", "private network"],
+        "/to-metadata": ["PermanentFailure", "link-local"],
         "/slow": ["", ""],
     }
     limits, execution = {"maxBytes": "10MB"}, {"timeout": 3}

@@ -130,7 +130,7 @@ def test_params_headers_and_auth_go_with_each_page(app, api, monkeypatch):
         ("/reset", "TransientFailure", ["Page 1"]),
         ("/broken", "PermanentFailure", ["Page 1", "JSON", '[{"id": 1}']),
         ("/html", "PermanentFailure", ["Page 1", "JSON", "Sign in"]),
-        ("/to-metadata", "PermanentFailure", ["Page 1", "private network"]),
+        ("/to-metadata", "PermanentFailure", ["Page 1", "link-local"]),
         ("/bomb", "PermanentFailure", ["Page 1", "limits.maxBytes"]),
         ("/stamped/nobody", "PermanentFailure", ["Page 1", "404"]),
     ],

@@ -152,7 +152,7 @@ def test_a_redirect_to_where_we_may_not_go_is_refused(app, server):
     server.answers = [Answer(302, headers={"location": "http://169.254.169.254/latest/meta-data"})]
     ended = run(app, {"url": server.url}, retries=3)
     assert (ended.state, len(server.asked)) == ("failed", 1)
-    assert "private network" in str(ended.error)
+    assert "link-local" in str(ended.error)
 
 
 def test_the_answer_is_kept_up_to_a_cap(app, server):
