@@ -39,7 +39,7 @@ OF_WRITERS: Final = (
     f"wal_autocheckpoint = {LONGEST_LOG}",
 )
 OF_READERS: Final = ("query_only = ON",)  # they may still bring the log back into the file
-CACHE, SMALL_CACHE = -2000, -500  # kilobytes of pages in memory; the first is SQLite's own choice
+CACHE, SMALL_CACHE = -2000, -250  # kilobytes of pages in memory; the first is SQLite's own choice
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
