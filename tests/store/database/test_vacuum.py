@@ -13,7 +13,8 @@ from ostinato.core.errors import StoreError
 from ostinato.store import vacuum
 from ostinato.store.vacuum import IN_VAIN, Vacuum
 
-DEAD_AND_VACUUMS = "SELECT n_dead_tup, vacuum_count FROM pg_stat_user_tables WHERE relname = 'jobs'"
+DEAD_AND_VACUUMS = """SELECT n_dead_tup, vacuum_count FROM pg_stat_user_tables
+WHERE schemaname = 'ostinato' AND relname = 'jobs'"""  # other tests leave schemas of their own behind
 
 
 @pytest.fixture(autouse=True)
