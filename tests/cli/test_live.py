@@ -11,17 +11,19 @@ import subprocess
 import sys
 import termios
 import time
+from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
 from ostinato import Ostinato
+from ostinato.cli import live
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.system
 
 OURS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 COMMAND = [sys.executable, "-c", "from ostinato.cli import main; main()"]
-PRESSED_AGAIN = 10.0  # seconds
 
 
 class Terminal:
@@ -57,12 +59,8 @@ class Terminal:
         os.kill(self.pid, signal.SIGINT)
 
     def end(self) -> int:
-        """Python drops an interrupt that falls into a destructor: whoever sees nothing for long presses again."""
-        again_at = time.monotonic() + PRESSED_AGAIN
         while self._read():
-            if time.monotonic() > again_at:
-                self.interrupt()
-                again_at += PRESSED_AGAIN
+            pass
         _, status = os.waitpid(self.pid, 0)
         os.close(self._fd)
         return os.waitstatus_to_exitcode(status)
@@ -105,6 +103,21 @@ def test_watch_as_json_is_a_line_each_time(some_jobs):
     terminal.read_until(r'\{"jobs".*\n\{"jobs"')
     terminal.interrupt()
     assert terminal.end() == 0
+
+
+def test_an_interrupt_that_a_callback_of_sqlite_swallows_ends_it_all_the_same(monkeypatch):
+    """What is raised inside a function that SQLite calls never reaches whoever asked."""
+    asked = []
+
+    def ask():
+        asked.append(True)
+        with suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        return {}
+
+    monkeypatch.setattr(live, "_lines", lambda ask: [ask() for _ in range(3)])
+    live.live(SimpleNamespace(as_json=True), ask, lambda _: None)
+    assert len(asked) == 1
 
 
 def test_top(some_jobs):
