@@ -168,6 +168,16 @@ def test_a_list_parameter_is_an_array_or_a_subselect():
     assert s.sql == f"SELECT 1 WHERE id IN ({ids}) AND q = :q"
 
 
+def test_what_is_found_by_another_cannot_be_merged_with_it():
+    for text, key in (("l.id", "l.id"), ("skips.id", "{skips}.id")):
+        p, s = (
+            d.statement(f"SELECT 1 WHERE {{found_by: {text} u.x}} AND {key} = 1") for d in (POSTGRES, SQLITE)
+        )
+        name = p.sql.rpartition(" AND ")[2].removesuffix(" = 1")
+        assert p.sql == f"SELECT 1 WHERE {name} = ANY (ARRAY[u.x]) AND {name} = 1"
+        assert " = u.x AND " in s.sql
+
+
 @BOTH
 def test_a_script_ends_its_statements_with_semicolons_at_line_ends(dialect):
     script = "-- one; two;\nSELECT ';' ; -- end\n\nSELECT 'a--b';\nSELECT 3\n"

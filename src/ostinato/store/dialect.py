@@ -11,6 +11,7 @@ What may stand in a statement besides SQL (never inside quotes):
                                      and it stands alone after FROM, or before CROSS JOIN
     {shared: task text, slot bigint} parameters of these names and types, one after the other: what all rows share
     {in: ids uuid}                   `= ANY (…)` / `IN (…)` over a list parameter: `WHERE j.id {in: ids uuid}`
+    {found_by: l.id u.id}            `l.id = u.id`: the left is looked up by the right, never the other way round
     {for_update} {for_update_skip_locked} {for_share}      row locks, also `{for_update of j}`; SQLite has none
     {greatest} {least}               of several values, none of them null
     {position}                       `{position}(text, part)`: where a part of a text begins, 0 if it is not in it
@@ -283,6 +284,8 @@ class _Rendering:
             return self._shared(word.removeprefix("shared:"))
         if word.startswith("in:"):
             return self._in(word.removeprefix("in:"))
+        if word.startswith("found_by:"):
+            return self._found_by(*word.removeprefix("found_by:").split())
         if match := ROW_LOCK.fullmatch(word):
             return self._row_lock(match["lock"], match["table"])
         if match := FILLFACTOR.fullmatch(word):
@@ -324,6 +327,16 @@ class _Rendering:
         if kind == "uuid":  # one after the other in a blob: half the cost of hexadecimal text
             return f"IN (SELECT substr({parameter}, key * 16 + 1, 16) FROM json_each({self._places(name)}))"
         return f"IN (SELECT {_from_json('value', kind)} FROM json_each({parameter}))"
+
+    def _found_by(self, key: str, other: str) -> str:
+        """A table that was vacuumed while it was empty looks empty to PostgreSQL, which then walks through all of it
+        for each row of a batch. It considers that only where it could also merge the two: not with an array. SQLite
+        keeps to the order of a CROSS JOIN.
+        """
+        table, _, column = key.partition(".")
+        if table in TABLES:  # where an alias cannot stand
+            key = f"{self.dialect.table(table)}.{column}"
+        return f"{key} = ANY (ARRAY[{other}])" if self.postgres else f"{key} = {other}"
 
     def _places(self, name: str) -> str:
         """A JSON array that is as long as a list of ids."""

@@ -192,13 +192,13 @@ def _only_the_usual(change: Change, before: Facts | None) -> bool:
 def _save_the_rest(tx: Tx, changes: Sequence[Change]) -> None:
     """First what makes room (ended rows hold their slot), then what takes it."""
     tx.touch(change.job.id for change in changes)
-    gone = [(live_id,) for change in changes for live_id in change.drop]
+    gone = [live_id for change in changes for live_id in change.drop]
     ended = [rows.EXECUTION.row(execution) for change in changes for execution in change.ended]
     altered = [rows.UPDATED_LIVE(live) for change in changes for live in change.alter]
     added = [rows.LIVE.row(live) for change in changes for live in change.add]
     events = [rows.EVENT.row(event) for change in changes for event in change.events]
     if gone:
-        tx.run("delete_live", gone)
+        tx.run("delete_live", ids=gone)
     if ended:
         tx.run("insert_executions", ended)
     if altered:

@@ -77,4 +77,4 @@ def _write(tx: Tx, kind: Kind, ending: Sequence[Row], going_on: Sequence[Row], m
     if moving:
         tx.run("move_completed", moving)
         if kind is Kind.SQLITE:  # PostgreSQL takes them out of `live` with the same statement
-            tx.run("delete_live", [row[:1] for row in moving])
+            tx.run("delete_live", ids=[row[0] for row in moving])

@@ -148,7 +148,7 @@ class Providers:
                 ],
             )
         if unused:
-            tx.run("return_passages", [(each.id,) for each in unused])
+            tx.run("return_passages", ids=[each.id for each in unused])
 
     def _passages(self, tx: Tx, domain: str) -> list[Passage]:
         return [

@@ -3,7 +3,8 @@
 -- name: insert_dependencies
 -- From now on: what the other has completed before does not count.
 INSERT INTO {dependencies} (job_id, after_id, seen)
-SELECT u.job_id, j.id, j.completed FROM {rows: job_id uuid, after_id uuid} CROSS JOIN {jobs} AS j WHERE j.id = u.after_id
+SELECT u.job_id, j.id, j.completed FROM {rows: job_id uuid, after_id uuid} CROSS JOIN {jobs} AS j
+WHERE {found_by: j.id u.after_id}
 
 -- name: delete_dependencies_of
 DELETE FROM {dependencies} WHERE job_id {in: ids uuid}

@@ -14,7 +14,8 @@ WHERE true
 -- name: move_completed [postgres]
 -- Attempts that have simply completed: from `live` into history.
 WITH ended AS (
-    DELETE FROM {live} AS l USING {rows: id uuid, finished_at instant, value json, account json} WHERE l.id = u.id
+    DELETE FROM {live} AS l USING {rows: id uuid, finished_at instant, value json, account json}
+    WHERE {found_by: l.id u.id}
     RETURNING l.id, l.job_id, l.number, l.step, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at,
         l.started_at, u.finished_at, 'completed', l.task, l.queue, l.worker_id, l.fence, l.version, l.args, u.value,
         l.failures, l.losses, l.releases, l.checkpoint, '', u.account)
@@ -132,13 +133,13 @@ WHERE true
 -- A skip that continues the last one of its job makes that one longer: the ids of the new ones that did.
 UPDATE {skips} SET last_due_at = u.last_due_at, count = {skips}.count + u.count
 FROM {rows: id uuid, job_id uuid, reason text, follows instant, last_due_at instant, count bigint, in_the_way uuid}
-WHERE {skips}.job_id = u.job_id AND {skips}.last_due_at = u.follows AND {skips}.reason = u.reason
+WHERE {found_by: skips.job_id u.job_id} AND {skips}.last_due_at = u.follows AND {skips}.reason = u.reason
   AND {skips}.in_the_way {is_not_distinct_from} u.in_the_way
 RETURNING {skips}.job_id, {skips}.last_due_at
 
 -- name: rewrite_skips
 UPDATE {skips} AS s SET last_due_at = u.last_due_at, count = u.count
-FROM {rows: id uuid, last_due_at instant, count bigint} WHERE s.id = u.id
+FROM {rows: id uuid, last_due_at instant, count bigint} WHERE {found_by: s.id u.id}
 
 -- name: delete_skips
 DELETE FROM {skips} WHERE id {in: ids uuid}

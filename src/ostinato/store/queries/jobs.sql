@@ -34,7 +34,7 @@ UPDATE {jobs} AS j SET held_key = u.held_key, updated_at = u.updated_at, anchor 
     cancelled_at = u.cancelled_at, ended_at = u.ended_at, ended_as = u.ended_as, deleted_at = u.deleted_at,
     aside_until = NULL
 FROM {rows: id uuid, held_key text, updated_at instant, anchor instant, version bigint, next_due_at instant, computed_at instant, last_due_at instant, reset_at instant, last_number bigint, last_execution_number bigint, repeats_done bigint, period_start instant, period_failures bigint, completed bigint, failed bigint, timed_out bigint, cancelled bigint, lost bigint, skipped bigint, paused_at instant, cancelled_at instant, ended_at instant, ended_as text, deleted_at instant}
-WHERE j.id = u.id
+WHERE {found_by: j.id u.id}
 
 -- name: update_usual_facts
 -- The same for jobs of which nothing but this has changed, as when a run is fired or completes: less than half to write.
@@ -42,7 +42,7 @@ UPDATE {jobs} AS j SET held_key = u.held_key, next_due_at = u.next_due_at, compu
     last_due_at = u.last_due_at, last_number = u.last_number, last_execution_number = u.last_execution_number,
     repeats_done = u.repeats_done, completed = u.completed, ended_at = u.ended_at, ended_as = u.ended_as
 FROM {rows: id uuid, held_key text, next_due_at instant, computed_at instant, last_due_at instant, last_number bigint, last_execution_number bigint, repeats_done bigint, completed bigint, ended_at instant, ended_as text}
-WHERE j.id = u.id
+WHERE {found_by: j.id u.id}
 
 -- name: update_definition
 -- An edit: the definition of one job that is locked by this transaction.
@@ -64,30 +64,30 @@ SELECT j.id, j.created_at, j.updated_at, j.anchor, j.version, j.next_due_at, j.c
     j.last_number, j.last_execution_number, j.repeats_done, j.period_start, j.period_failures, j.completed, j.failed,
     j.timed_out, j.cancelled, j.lost, j.skipped, j.paused_at, j.cancelled_at, j.ended_at, j.ended_as, j.deleted_at,
     l.id, l.fence, l.worker_id, l.cancel_asked_at, l.cancel_by, l.checkpoint
-FROM {jobs} AS j JOIN {live} AS l ON l.job_id = j.id WHERE j.id {in: ids uuid} ORDER BY j.id, l.id {for_update}
+FROM {jobs} AS j JOIN {live} AS l ON {found_by: l.job_id j.id} WHERE j.id {in: ids uuid} ORDER BY j.id, l.id {for_update}
 
 -- name: lock_glance
 -- The same, but only what tells whether a success of theirs is a plain one.
 SELECT l.id, l.fence, j.version, j.last_due_at, j.next_due_at, l.worker_id, j.paused_at, j.cancelled_at, j.ended_as,
     j.deleted_at, j.reset_at, l.cancel_asked_at, j.id
-FROM {jobs} AS j JOIN {live} AS l ON l.job_id = j.id WHERE j.id {in: ids uuid} ORDER BY j.id, l.id {for_update}
+FROM {jobs} AS j JOIN {live} AS l ON {found_by: l.job_id j.id} WHERE j.id {in: ids uuid} ORDER BY j.id, l.id {for_update}
 
 -- name: fire_plainly
 -- Jobs of which one plain time was due: it has been dealt with, and the next one is named.
 UPDATE {jobs} AS j SET last_due_at = u.due_at, next_due_at = u.next_due_at, computed_at = :now,
     last_number = j.last_number + 1, last_execution_number = j.last_execution_number + 1
-FROM {rows: id uuid, due_at instant, next_due_at instant} WHERE j.id = u.id
+FROM {rows: id uuid, due_at instant, next_due_at instant} WHERE {found_by: j.id u.id}
 
 -- name: count_success
 -- Jobs whose runs were plain successes, and that go on.
 UPDATE {jobs} AS j SET completed = j.completed + 1, repeats_done = j.repeats_done + u.repeats
-FROM {rows: id uuid, repeats bigint} WHERE j.id = u.id
+FROM {rows: id uuid, repeats bigint} WHERE {found_by: j.id u.id}
 
 -- name: end_with_success
 -- The same for jobs that end with it.
 UPDATE {jobs} AS j SET completed = j.completed + 1, repeats_done = j.repeats_done + u.repeats, held_key = NULL,
     ended_at = u.ended_at, ended_as = 'completed'
-FROM {rows: id uuid, repeats bigint, ended_at instant} WHERE j.id = u.id
+FROM {rows: id uuid, repeats bigint, ended_at instant} WHERE {found_by: j.id u.id}
 
 -- name: definitions
 -- What people wrote.
@@ -214,12 +214,12 @@ WHERE id > :after AND deleted_at IS NULL ORDER BY id LIMIT :limit
 
 -- name: expire_jobs
 -- Run-once jobs that finished long ago and that nothing runs for: deleted, if they still are what they were.
-UPDATE {jobs} SET deleted_at = :now
-FROM {rows: id uuid, before instant}
-WHERE {jobs}.id = u.id AND {jobs}.deleted_at IS NULL
-  AND {greatest}(coalesce({jobs}.ended_at, {jobs}.cancelled_at), coalesce({jobs}.cancelled_at, {jobs}.ended_at)) < u.before
-  AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = {jobs}.id)
-RETURNING {jobs}.id
+UPDATE {jobs} AS j SET deleted_at = :now
+FROM {rows: job_id uuid, before instant}
+WHERE {found_by: j.id u.job_id} AND j.deleted_at IS NULL
+  AND {greatest}(coalesce(j.ended_at, j.cancelled_at), coalesce(j.cancelled_at, j.ended_at)) < u.before
+  AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE {found_by: l.job_id j.id})
+RETURNING id
 
 -- name: delete_jobs
 -- The last thing to go.

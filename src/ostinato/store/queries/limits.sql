@@ -19,7 +19,8 @@ UPDATE {limits} SET recent = :recent, until = :until WHERE key = :key
 
 -- name: forget_limits
 -- Keys that nobody needs any more: there may be one for each tenant that ever was.
-DELETE FROM {limits} WHERE until < :now AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.limit_key = {limits}.key)
+DELETE FROM {limits} AS k
+WHERE k.until < :now AND (SELECT l.id FROM {live} AS l WHERE l.limit_key = k.key LIMIT 1) IS NULL
 
 -- name: active_of_limit
 -- How many of a key may start, or run; a workflow that waits for its steps runs.

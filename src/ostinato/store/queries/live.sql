@@ -25,7 +25,7 @@ INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at
     step, slot, fence, failures, losses, releases, cancel_by)
 SELECT u.id, j.id, j.last_number, 0, j.last_execution_number, 'schedule', j.last_due_at, j.last_due_at, :now, j.queue,
     j.priority, j.task, '', 0, 0, 0, 0, 0, ''
-FROM {rows: id uuid, job_id uuid} CROSS JOIN {jobs} AS j WHERE j.id = u.job_id
+FROM {rows: id uuid, job_id uuid} CROSS JOIN {jobs} AS j WHERE {found_by: j.id u.job_id}
 
 -- name: update_live
 -- Live rows that a rule has changed, under their job's lock.
@@ -35,18 +35,18 @@ UPDATE {live} AS l SET asked = u.asked, due_at = u.due_at, run_at = u.run_at, qu
     releases = u.releases, checkpoint = u.checkpoint, progress = u.progress, cancel_asked_at = u.cancel_asked_at,
     cancel_by = u.cancel_by, limit_key = u.limit_key
 FROM {rows: id uuid, asked text, due_at instant, run_at instant, queued_at instant, queue text, priority bigint, task text, slot bigint, waits_for text, fence bigint, worker_id uuid, started_at instant, version bigint, args json, failures bigint, losses bigint, releases bigint, checkpoint json, progress json, cancel_asked_at instant, cancel_by text, limit_key text}
-WHERE l.id = u.id
+WHERE {found_by: l.id u.id}
 
 -- name: delete_live
 -- Executions that have ended, or were withdrawn.
-DELETE FROM {live} WHERE id IN (SELECT u.id FROM {rows: id uuid})
+DELETE FROM {live} WHERE id {in: ids uuid}
 
 -- name: lock_live
 -- All live rows of jobs that are locked by this transaction.
 SELECT id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task, step, slot,
     waits_for, fence, worker_id, started_at, version, args, failures, losses, releases, checkpoint, progress,
     cancel_asked_at, cancel_by, limit_key
-FROM {live} WHERE job_id {in: ids uuid} ORDER BY id {for_update}
+FROM {live} WHERE job_id {in: ids uuid} ORDER BY job_id, id {for_update}
 
 -- name: live_of
 -- All live rows of jobs, unlocked.
@@ -131,7 +131,7 @@ WITH me AS MATERIALIZED (SELECT id FROM {workers} WHERE id = :worker AND closed_
         LIMIT :limit)
 UPDATE {live} AS l SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL, version = j.version
 FROM {jobs} AS j
-WHERE l.id = ANY (ARRAY(SELECT f.id FROM first AS f)) AND l.task {in: tasks text} AND j.id = l.job_id
+WHERE l.id = ANY (ARRAY(SELECT f.id FROM first AS f)) AND l.task {in: tasks text} AND {found_by: j.id l.job_id}
 RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
     l.priority, l.task, l.step, l.slot, l.fence, l.version, l.args, l.failures, l.losses, l.releases, l.checkpoint,
     l.cancel_asked_at, l.cancel_by, l.limit_key,
@@ -141,7 +141,8 @@ RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.du
 
 -- name: claim [sqlite]
 -- What `start` is to take, as it will be then. SQLite is slow to return what it changes (10 µs a row), and here nobody
--- else writes between the two.
+-- else writes between the two. Sorted, so that all is found in one step, without Python's lock: what was claimed before
+-- runs meanwhile. (The rows of a statement that is not sorted ask for the lock one by one, and wait for it each time.)
 SELECT l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,
     l.priority, l.task, l.step, l.slot, l.fence + 1, j.version, l.args, l.failures, l.losses, l.releases, l.checkpoint,
     l.cancel_asked_at, l.cancel_by, l.limit_key,
@@ -149,6 +150,7 @@ SELECT l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_a
     j.tags, j.metadata, j.owner, j.declared
 FROM ({part first_of_sqlite}) AS f CROSS JOIN {live} AS l CROSS JOIN {jobs} AS j
 WHERE l.id = f.id AND l.task {in: tasks text} AND j.id = l.job_id
+ORDER BY l.priority, l.run_at, l.id
 
 -- name: start
 -- The second half of a claim on SQLite.
@@ -221,8 +223,8 @@ ORDER BY id LIMIT :limit
 -- How far runs are; fenced. What somebody else has locked is about to change anyway.
 WITH mine AS MATERIALIZED (
     SELECT l.id, u.progress AS progress FROM {rows: id uuid, fence bigint, progress json} CROSS JOIN {live} AS l
-    WHERE l.id = u.id AND l.fence = u.fence {for_update_skip_locked of l})
-UPDATE {live} SET progress = mine.progress FROM mine WHERE {live}.id = mine.id
+    WHERE {found_by: l.id u.id} AND l.fence = u.fence {for_update_skip_locked of l})
+UPDATE {live} AS x SET progress = mine.progress FROM mine WHERE {found_by: x.id mine.id}
 
 -- name: save_checkpoint
 -- Where a run can go on from; fenced.

@@ -5,8 +5,8 @@
 -- is not there (any more) nothing is kept.
 WITH there AS (
     SELECT u.id FROM {rows: id uuid}
-    WHERE EXISTS (SELECT 1 FROM {live} AS l WHERE l.id = u.id)
-       OR EXISTS (SELECT 1 FROM {executions} AS e WHERE e.id = u.id)
+    WHERE EXISTS (SELECT 1 FROM {live} AS l WHERE {found_by: l.id u.id})
+       OR EXISTS (SELECT 1 FROM {executions} AS e WHERE {found_by: e.id u.id})
     ORDER BY u.id)
 INSERT INTO {log_sizes} AS s (execution_id, lines, bytes, cut) SELECT there.id, 0, 0, 0 FROM there
 ON CONFLICT (execution_id) DO UPDATE SET lines = s.lines

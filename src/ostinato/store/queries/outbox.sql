@@ -27,11 +27,17 @@ SELECT topic FROM {outbox} WHERE hook_id = :id AND topic {in: topics text} AND c
 -- name: next_notice
 SELECT min(o.due_at) FROM {outbox} AS o WHERE o.due_at IS NOT NULL AND o.hook_id IN (SELECT h.id FROM {hooks} AS h)
 
--- name: claim_notices
+-- name: claim_notices [postgres]
 -- Whoever claims one has until then to send it.
 UPDATE {outbox} SET due_at = :until, attempts = attempts + 1
-WHERE id IN (SELECT o.id FROM {outbox} AS o WHERE o.due_at <= :now AND o.hook_id = :id ORDER BY o.due_at LIMIT :limit
-             {for_update_skip_locked})
+WHERE id = ANY (ARRAY(
+    SELECT o.id FROM {outbox} AS o WHERE o.due_at <= :now AND o.hook_id = :id ORDER BY o.due_at LIMIT :limit
+    FOR UPDATE SKIP LOCKED))
+RETURNING id, kind, body, attempts
+
+-- name: claim_notices [sqlite]
+UPDATE {outbox} SET due_at = :until, attempts = attempts + 1
+WHERE id IN (SELECT o.id FROM {outbox} AS o WHERE o.due_at <= :now AND o.hook_id = :id ORDER BY o.due_at LIMIT :limit)
 RETURNING id, kind, body, attempts
 
 -- name: note_attempts
@@ -39,13 +45,13 @@ RETURNING id, kind, body, attempts
 UPDATE {outbox} AS o SET due_at = u.due_at, delivered_at = u.delivered_at, given_up_at = u.given_up_at, answer = u.answer,
     error = u.error
 FROM {rows: id uuid, attempts bigint, due_at instant, delivered_at instant, given_up_at instant, answer bigint, error text}
-WHERE o.id = u.id AND o.attempts = u.attempts AND o.due_at IS NOT NULL
+WHERE {found_by: o.id u.id} AND o.attempts = u.attempts AND o.due_at IS NOT NULL
 
 -- name: postpone_notices
 -- They were not sent, since a budget was spent: later, and as if nobody had claimed them.
 UPDATE {outbox} AS o SET due_at = u.due_at, attempts = o.attempts - 1, error = u.error
 FROM {rows: id uuid, attempts bigint, due_at instant, error text}
-WHERE o.id = u.id AND o.attempts = u.attempts AND o.due_at IS NOT NULL
+WHERE {found_by: o.id u.id} AND o.attempts = u.attempts AND o.due_at IS NOT NULL
 
 -- name: list_deliveries
 -- What a hook was told, or is to be told, the newest first. `state` is pending, delivered, given_up, or empty for all.
@@ -60,7 +66,12 @@ SELECT hook_id, sum(CASE WHEN due_at IS NOT NULL THEN 1 ELSE 0 END), sum(CASE WH
     sum(CASE WHEN given_up_at IS NOT NULL THEN 1 ELSE 0 END)
 FROM {outbox} GROUP BY hook_id
 
--- name: delete_old_notices
+-- name: delete_old_notices [postgres]
+DELETE FROM {outbox} WHERE id = ANY (ARRAY(
+    SELECT id FROM {outbox} WHERE (due_at IS NULL AND created_at < :before)
+       OR hook_id NOT IN (SELECT h.id FROM {hooks} AS h) LIMIT :limit))
+
+-- name: delete_old_notices [sqlite]
 DELETE FROM {outbox} WHERE id IN (
     SELECT id FROM {outbox} WHERE (due_at IS NULL AND created_at < :before)
        OR hook_id NOT IN (SELECT h.id FROM {hooks} AS h) LIMIT :limit)

@@ -17,7 +17,7 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, error = excluded.error,
 UPDATE {pages} AS p SET fetched_at = u.at, error = u.error,
     status = CASE WHEN u.error = '' THEN p.status ELSE u.status END
 FROM {rows: id bigint, status bigint, error text, at instant}
-WHERE p.id = u.id
+WHERE {found_by: p.id u.id}
 
 -- name: visited
 UPDATE {crawl_urls} AS c SET done_at = u.at
@@ -78,7 +78,10 @@ SELECT 1 FROM {live} WHERE id = :id AND fence = :fence
 SELECT e.due_at, e.value FROM {executions} AS e
 WHERE e.job_id = :job AND e.result = 'completed' AND e.step = '' ORDER BY e.number DESC, e.attempt DESC LIMIT 1
 
--- name: delete_pages_of
+-- name: delete_pages_of [postgres]
+DELETE FROM {pages} WHERE id = ANY (ARRAY(SELECT id FROM {pages} WHERE job_id {in: ids uuid} LIMIT :limit))
+
+-- name: delete_pages_of [sqlite]
 DELETE FROM {pages} WHERE id IN (SELECT id FROM {pages} WHERE job_id {in: ids uuid} LIMIT :limit)
 
 -- name: delete_crawl_urls_of [postgres]

@@ -41,11 +41,11 @@ VALUES (:id, :domain, :count, :now, :until, NULL)
 -- name: answer_passages
 -- All of these have been answered, or will never be: from then on they only grow old.
 UPDATE {passages} AS p SET count = u.count, until = u.until, answered_at = u.answered_at
-FROM {rows: id uuid, count bigint, until instant, answered_at instant} WHERE p.id = u.id
+FROM {rows: id uuid, count bigint, until instant, answered_at instant} WHERE {found_by: p.id u.id}
 
 -- name: return_passages
 -- Nothing of these was used.
-DELETE FROM {passages} WHERE id IN (SELECT u.id FROM {rows: id uuid})
+DELETE FROM {passages} WHERE id {in: ids uuid}
 
 -- name: used_of_budgets
 -- How much of each budget counts now.
@@ -71,7 +71,7 @@ UPDATE {live} SET run_at = :until WHERE waits_for = 'time' AND run_at > :until A
     SELECT d.execution_id FROM {deferrals} AS d WHERE d.domain = :domain AND d.until = {live}.run_at)
 
 -- name: forget_deferrals
-DELETE FROM {deferrals} WHERE NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.id = {deferrals}.execution_id)
+DELETE FROM {deferrals} AS d WHERE NOT EXISTS (SELECT 1 FROM {live} AS l WHERE {found_by: l.id d.execution_id})
 
 -- name: forget_old_passages
 -- Of domains that nobody asks any more.
