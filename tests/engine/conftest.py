@@ -15,9 +15,10 @@ from ostinato.config import Settings
 from ostinato.core import lifecycle
 from ostinato.core.model import Event, Job, Live
 from ostinato.engine.dispatcher import Dispatcher
+from ostinato.engine.identity import Identity
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads, Threads
-from ostinato.engine.worker import Identity, Worker
+from ostinato.engine.worker import Worker
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.history import Keep

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ostinato.core.account import Account
 from ostinato.core.policy import Isolation
-from ostinato.engine.worker import Identity, Worker
+from ostinato.engine.identity import Identity
+from ostinato.engine.worker import Worker
 from ostinato.isolation.plan import Plan
 from ostinato.task import Context, Task
 from tests.engine.conftest import LEASE, Rig

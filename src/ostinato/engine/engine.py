@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Final, ParamSpec, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from ostinato.budgets import way_out
 from ostinato.clock import Clock, MeasuredClock
@@ -22,13 +22,16 @@ from ostinato.core.errors import StoreError
 from ostinato.core.model import Luck
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, Step
 from ostinato.engine.heartbeat import Heartbeat
+from ostinato.engine.hops import hopping_to
+from ostinato.engine.identity import Identity
 from ostinato.engine.lease import MOST_BUGS, Renewing
+from ostinato.engine.lookout import Lookout
 from ostinato.engine.measured import Measured
 from ostinato.engine.notifier import Notifier
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads
 from ostinato.engine.upkeep import keep_light
-from ostinato.engine.worker import NOTHING, Identity, Worker
+from ostinato.engine.worker import NOTHING, Worker
 from ostinato.isolation.plan import Plan
 from ostinato.measures import StoreTimes, Totals
 from ostinato.store.history import Keep
@@ -36,7 +39,6 @@ from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry import Telemetry
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 PASSED_OVER: Final = 0.05  # seconds until a step is repeated that left something to another process
@@ -110,6 +112,7 @@ class Engine:
         self.heartbeat = Heartbeat(
             settings.heartbeat_url, self._outgoing, telemetry, self._all_troubles, self.worker.in_store
         )
+        self._lookout = Lookout(lambda: asyncio.get_running_loop().time())
         self._due = asyncio.Event()
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
@@ -146,7 +149,7 @@ class Engine:
 
     async def run(self) -> None:
         """Work until somebody calls `stop`, or until a bug makes it impossible: that is raised."""
-        hop = _to(asyncio.get_running_loop())
+        hop = hopping_to(asyncio.get_running_loop())
         listener = self._store.database.listen(hop(self._ring))
         renewing = Renewing(
             self.worker.lease,
@@ -232,7 +235,7 @@ class Engine:
             self._due.clear()
             step = await self._until_done(lambda: self.worker.in_store(self.dispatcher.step))
             if step.moved:
-                self.worker.bell.set()
+                self._call_worker()
             await self._sleep(self._due, self._pause(step))
 
     async def _work(self) -> None:
@@ -241,8 +244,12 @@ class Engine:
             self.worker.bell.clear()
             if here and not self.worker.claims_first:
                 await self._until_done(self.worker.flush)
-            step = await self._until_done(self._take_up_work)
-            await self._sleep(self.worker.bell, 0 if here and self.worker.unsettled else self._pause(step))
+            if self._lookout.worthwhile(self.worker.free):
+                self._lookout.look()
+                step = await self._until_done(self._take_up_work)
+                self._lookout.seen(self._pause(step), cramped=self.worker.cramped)
+            more = here and self.worker.unsettled
+            await self._sleep(self.worker.bell, 0 if more else self._lookout.pause)
 
     async def _settle(self) -> None:
         """Beside the claiming, where the database is another process: what was claimed runs meanwhile.
@@ -354,8 +361,12 @@ class Engine:
 
     def _ring(self) -> None:
         """Somebody left a note. The worker looks first: most often it is something to start."""
-        self.worker.bell.set()
+        self._call_worker()
         asyncio.get_running_loop().call_later(AFTER_YOU, self._due.set)
+
+    def _call_worker(self) -> None:
+        self._lookout.call()
+        self.worker.bell.set()
 
     def _pause(self, step: Step) -> float:
         """How long there is nothing to do: until a time, and never longer than the poll interval."""
@@ -368,22 +379,11 @@ class Engine:
         return min(left, longest)
 
     async def _sleep(self, bell: asyncio.Event, seconds: float) -> None:
-        if bell.is_set() or seconds <= 0:
+        if bell.is_set():
+            return
+        if seconds <= 0:
             await asyncio.sleep(0)
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await bell.wait()
-
-
-def _to(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Turns a call into one that hops from any thread to the loop, if there still is one."""
-
-    def hop(call: Callable[P, None]) -> Callable[P, None]:
-        def from_a_thread(*args: P.args, **kwargs: P.kwargs) -> None:
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(lambda: call(*args, **kwargs))
-
-        return from_a_thread
-
-    return hop

@@ -15,9 +15,10 @@ from ostinato.clock import Clock
 from ostinato.config import Settings
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Claimed, Luck
+from ostinato.engine.identity import Identity
 from ostinato.engine.lease import Renewing
 from ostinato.engine.threads import StoreThreads
-from ostinato.engine.worker import Identity, Worker
+from ostinato.engine.worker import Worker
 from ostinato.isolation.plan import Plan
 from ostinato.store.store import Store
 from ostinato.task import Registry

@@ -12,29 +12,28 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core import built_in
-from ostinato.core.built_in import Permits
 from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
 from ostinato.core.model import Claimed, Definition, Finished, Json, Live, Luck
 from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
-from ostinato.core.policy import Isolation
 from ostinato.engine.crawling import REFUSED, CrawlDesk
 from ostinato.engine.dispatcher import Step
 from ostinato.engine.echo import Echo
+from ostinato.engine.identity import Identity
 from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import LogBook
 from ostinato.engine.overlong import LEAST, Overlong, Run
 from ostinato.engine.runner import Runner, Running
 from ostinato.engine.tables import TableDesk
 from ostinato.engine.threads import Threads
-from ostinato.isolation.plan import Plan, Written
+from ostinato.isolation.plan import Written
 from ostinato.isolation.pool import Pool
 from ostinato.outgoing import Outgoing
 from ostinato.store.store import Store
@@ -61,21 +60,6 @@ STORE_AGAIN: Final = 0.5  # seconds until a turn of a crawl is tried again while
 NOTHING: Final = Step(0, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who a worker is, and what it may do."""
-
-    app: str
-    version: str
-    queues: tuple[str, ...]
-    concurrency: int
-    lease: timedelta
-    processes: Plan = Plan()
-    functions: Isolation = Isolation.THREAD  # where `def` tasks run that do not say it themselves
-    keep_log: int = 10 * 1024 * 1024  # bytes of an execution's log
-    permits: Permits = Permits()
-
-
 class Worker:
     """Runs executions; `step`, `flush` and `watch` are its duties, to be called by a loop or by a test."""
 
@@ -98,6 +82,7 @@ class Worker:
         self.lease = Lease(store, clock, identity.lease)
         self.tables = TableDesk(store.records, self.lease, clock)
         self.bell = asyncio.Event()  # something to claim, or room for it
+        self.cramped = False  # the last claim might have brought more, had there been more room
         self.ended = asyncio.Event()  # something to settle
         self.logs = LogBook(store, clock, self.in_store, identity.keep_log)
         self._echo = Echo() if identity.keep_log else Echo(None)
@@ -170,7 +155,7 @@ class Worker:
         room = min(self.free, MOST_AT_ONCE)
         worker_id = self.lease.worker_id
         if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
-            self._full = False
+            self._full, self.cramped = False, True
             return NOTHING
         if self._doubtful:
             await self._resolve_doubt(worker_id)
@@ -187,6 +172,7 @@ class Worker:
         self.take_up(claim.claimed)
         full = len(claim.claimed) == room
         self._full = full and self._clock.now() - claim.claimed[0].live.run_at < BURST
+        self.cramped = full
         if full and self.free > 0:
             self.bell.set()
         return Step(len(claim.claimed) + sum((claim.parked or {}).values()), claim.next_at)

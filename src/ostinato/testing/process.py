@@ -14,8 +14,9 @@ from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.model import Luck
 from ostinato.engine.dispatcher import Dispatcher
+from ostinato.engine.identity import Identity
 from ostinato.engine.sweeper import Sweeper
-from ostinato.engine.worker import Identity, Worker
+from ostinato.engine.worker import Worker
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry
