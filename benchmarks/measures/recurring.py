@@ -39,14 +39,18 @@ class Recurring:
             longest = _watch(ask, began + self._seconds + LATE)
             cpu = (cpu_seconds(process) - before) / (self._seconds + 1.5)
             skipped = int(ask("SELECT coalesce(sum(count), 0) FROM {skips}"))
-            recorded = ask("SELECT count(*) FROM {executions}")
+            within = f"due_at < {round((began + self._seconds) * 1e6)}"
+            recorded = ask(f"SELECT count(*) FROM {{executions}} WHERE {within}")
         ours = {"skipped": skipped, "recorded": recorded, "settle_wait": longest, "cpu": cpu}
         return _figures(file, began, self._seconds, expected, ours)
 
 
 def _figures(file: Path, began: float, seconds: int, expected: int, ours: Figures | None) -> Figures:
-    there = [late for late, when in marks.read(file) if began <= when < began + seconds + LATE]
-    late = sorted(microseconds / 1000 for microseconds in there)
+    late = sorted(
+        microseconds / 1000
+        for microseconds, when in marks.read(file)
+        if began <= when < began + seconds + LATE and when - microseconds / 1e6 < began + seconds - 0.5
+    )
     if not late:
         raise Unwell("nothing fired")
     return {

@@ -69,10 +69,10 @@ class Ours(Subject):
         app.run()
 
     def recur(self, count: int, seconds: float) -> dict[str, Any]:
-        """Put the schedules in place; a worker process of its own keeps them."""
+        """Put the schedules in place; a worker process of its own keeps them, and they end when all is measured."""
         app.open(upgrade=True)
         begin = datetime.fromtimestamp(int(time.time()) + 3 + count // 2000, UTC)
-        policies = Policies(start_at=begin, end_at=begin + timedelta(seconds=seconds - 0.5))
+        policies = Policies(start_at=begin, end_at=begin + timedelta(seconds=seconds + 5))
         every = Every(timedelta(seconds=1))
         definition = Definition("tick", every, policies=policies, args=encode({}), app="bench")
         for first in range(0, count, 1000):
