@@ -17,7 +17,7 @@ import pytest
 from ostinato.clock import MeasuredClock, SystemClock
 from ostinato.config import Settings
 from ostinato.engine import engine as engine_module
-from ostinato.engine import upkeep
+from ostinato.engine import untiring, upkeep
 from ostinato.engine.engine import Engine
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
@@ -37,7 +37,7 @@ def rig(sqlite_url: str):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(engine_module, "FIRST_RETRY", 0.005)
+    monkeypatch.setattr(untiring, "FIRST_RETRY", 0.005)
     monkeypatch.setattr(engine_module, "WATCH_EVERY", 0.02)
 
 
@@ -67,6 +67,44 @@ async def test_it_runs_what_is_enqueued(rig: Rig):
     async with running(rig):
         (job_id,) = rig.enqueue()
         await ended(rig, job_id, "completed")
+
+
+async def test_who_hears_the_bell_claims_there_and_then(rig: Rig, monkeypatch):
+    rig.registry.add(Task(done, "work"))
+    claim, brought_on = rig.store.queue.claim, []
+
+    def watched(*args: Any) -> Any:
+        found = claim(*args)
+        brought_on.extend(threading.current_thread().name for _ in found.claimed)
+        return found
+
+    monkeypatch.setattr(rig.store.queue, "claim", watched)
+    async with running(rig) as engine:
+        await until(lambda: engine.dispatcher.idle_for() > 0.05)
+        for _ in range(3):
+            (job_id,) = rig.enqueue()
+            await ended(rig, job_id, "completed")
+    assert brought_on == ["ostinato-bell"] * 3
+
+
+async def test_a_claim_that_fails_there_is_made_again_and_nothing_is_lost(rig: Rig, monkeypatch, caplog):
+    rig.registry.add(Task(done, "work"))
+    claim, failed = rig.store.queue.claim, []
+
+    def loses_its_answer(*args: Any) -> Any:
+        found = claim(*args)
+        if threading.current_thread().name == "ostinato-bell" and not failed:
+            failed.append(found.claimed)
+            away()
+        return found
+
+    monkeypatch.setattr(rig.store.queue, "claim", loses_its_answer)
+    async with running(rig) as engine:
+        await until(lambda: engine.dispatcher.idle_for() > 0.05)
+        (job_id,) = rig.enqueue()
+        await ended(rig, job_id, "completed")
+    assert len(failed) == 1
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_worker_whose_row_was_closed_comes_back_by_itself(rig: Rig):

@@ -18,22 +18,24 @@ from typing import Final, Protocol, TypeVar
 from ostinato.budgets import way_out
 from ostinato.clock import Clock, MeasuredClock
 from ostinato.config import Settings
-from ostinato.core.errors import StoreError
 from ostinato.core.model import Luck
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, Step
+from ostinato.engine.errand import Errand
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.hops import hopping_to
 from ostinato.engine.identity import Identity
-from ostinato.engine.lease import MOST_BUGS, Renewing
+from ostinato.engine.lease import Renewing
 from ostinato.engine.lookout import Lookout
 from ostinato.engine.measured import Measured
 from ostinato.engine.notifier import Notifier
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads
+from ostinato.engine.untiring import Untiring
 from ostinato.engine.upkeep import keep_light
 from ostinato.engine.worker import NOTHING, Worker
 from ostinato.isolation.plan import Plan
 from ostinato.measures import StoreTimes, Totals
+from ostinato.store.claiming import Claim
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry
@@ -43,8 +45,6 @@ T = TypeVar("T")
 
 PASSED_OVER: Final = 0.05  # seconds until a step is repeated that left something to another process
 WATCH_EVERY: Final = 1.0  # seconds between looks at cancel marks while something runs
-FIRST_RETRY: Final = 0.1  # seconds; doubles up to the last
-LAST_RETRY: Final = 5.0
 CANCEL_GRACE: Final = 2.0  # seconds that cancelled tasks have to end before a stop goes on without them
 LONGEST_GOODBYE: Final = 5.0  # seconds for handing back what runs
 SHORTEST_GOODBYE: Final = 1.0  # when asked to stop at once
@@ -112,11 +112,12 @@ class Engine:
         self.heartbeat = Heartbeat(
             settings.heartbeat_url, self._outgoing, telemetry, self._all_troubles, self.worker.in_store
         )
+        self._untiring = Untiring(telemetry)
+        self._errand = Errand[Claim, Step]()
         self._lookout = Lookout(lambda: asyncio.get_running_loop().time())
         self._due = asyncio.Event()
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
-        self._in_trouble: set[object] = set()
         self._failure: Exception | None = None
         self._measured: Measured | None = None
 
@@ -150,7 +151,8 @@ class Engine:
     async def run(self) -> None:
         """Work until somebody calls `stop`, or until a bug makes it impossible: that is raised."""
         hop = hopping_to(asyncio.get_running_loop())
-        listener = self._store.database.listen(hop(self._ring))
+        ring, ring_without_claim = hop(self._ring), hop(self._call_dispatcher)
+        listener = self._store.database.listen(lambda: ring_without_claim() if self._errand.run() else ring())
         renewing = Renewing(
             self.worker.lease,
             self._settings.renew,
@@ -215,7 +217,7 @@ class Engine:
         await asyncio.gather(*loops, return_exceptions=True)
         try:
             async with asyncio.timeout(SHORTEST_GOODBYE if self._now.is_set() else LONGEST_GOODBYE):
-                await self._until_done(self.worker.leave)
+                await self._untiring.until_done(self.worker.leave)
         except TimeoutError:
             self._telemetry.stopping("without the database: what ran will be found lost")
 
@@ -230,10 +232,10 @@ class Engine:
     # -- the loops
 
     async def _dispatch(self) -> None:
-        await self._until_done(lambda: self.worker.in_store(self.dispatcher.start))
+        await self._untiring.until_done(lambda: self.worker.in_store(self.dispatcher.start))
         while not self._stop.is_set():
             self._due.clear()
-            step = await self._until_done(lambda: self.worker.in_store(self.dispatcher.step))
+            step = await self._untiring.until_done(lambda: self.worker.in_store(self.dispatcher.step))
             if step.moved:
                 self._call_worker()
             await self._sleep(self._due, self._pause(step))
@@ -243,13 +245,44 @@ class Engine:
         while True:
             self.worker.bell.clear()
             if here and not self.worker.claims_first:
-                await self._until_done(self.worker.flush)
+                await self._untiring.until_done(self.worker.flush)
             if self._lookout.worthwhile(self.worker.free):
                 self._lookout.look()
-                step = await self._until_done(self._take_up_work)
-                self._lookout.seen(self._pause(step), cramped=self.worker.cramped)
-            more = here and self.worker.unsettled
-            await self._sleep(self.worker.bell, 0 if more else self._lookout.pause)
+                self._seen(await self._untiring.until_done(self._take_up_work))
+            if here and self.worker.unsettled:
+                await self._sleep(self.worker.bell, 0)
+            else:
+                await self._wait_for_work()
+
+    async def _wait_for_work(self) -> None:
+        """Sleep until the bell rings. Whoever hears it from outside claims there and then."""
+        order = self.worker.order()
+        if order is None or self.worker.bell.is_set() or self.worker.doubtful or self._stop.is_set():
+            await self._sleep(self.worker.bell, self._lookout.pause)
+            return
+
+        def took(claim: Claim) -> Step:
+            self.worker.bell.set()
+            return self.worker.took(claim, order)
+
+        self._errand.leave(lambda: self._executor.timed(order.make), took)
+        try:
+            await self._sleep(self.worker.bell, self._lookout.pause)
+        except asyncio.CancelledError:
+            self._errand.withdraw()
+            raise
+        try:
+            step = await self._errand.fetch()
+        except Exception:  # noqa: BLE001  whatever it is, the claim that is made now comes across it too, and tells
+            self.worker.doubt()
+            self._lookout.call()
+            return
+        if step is not None:
+            self._lookout.look()
+            self._seen(step)
+
+    def _seen(self, step: Step) -> None:
+        self._lookout.seen(self._pause(step), cramped=self.worker.cramped)
 
     async def _settle(self) -> None:
         """Beside the claiming, where the database is another process: what was claimed runs meanwhile.
@@ -261,11 +294,13 @@ class Engine:
             self.worker.ended.clear()
             while self.worker.claims_first:
                 await asyncio.sleep(HOLD_BACK)
-            await self._until_done(self.worker.flush)
+            await self._untiring.until_done(self.worker.flush)
             await self.worker.ended.wait()
 
     async def _upkeep(self) -> None:
-        await keep_light(lambda: self._until_done(lambda: self.worker.in_store(self._store.database.upkeep)))
+        await keep_light(
+            lambda: self._untiring.until_done(lambda: self.worker.in_store(self._store.database.upkeep))
+        )
 
     async def _take_up_work(self) -> Step:
         if self.worker.lease.closed:
@@ -279,17 +314,17 @@ class Engine:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(WATCH_EVERY)
-            await self._until_done(self.worker.watch)
+            await self._untiring.until_done(self.worker.watch)
 
     async def _write_logs(self) -> None:
         while True:
             await self.worker.logs.wait()
-            await self._until_done(self.worker.logs.flush)
+            await self._untiring.until_done(self.worker.logs.flush)
 
     async def _sweep(self) -> None:
         every = min(self._settings.sweep, self.sweeper.look_every).total_seconds()
         while True:
-            await self._until_done(lambda: self.worker.in_store(self.sweeper.step))
+            await self._untiring.until_done(lambda: self.worker.in_store(self.sweeper.step))
             await asyncio.sleep(every)
 
     async def _tidy(self) -> None:
@@ -298,12 +333,12 @@ class Engine:
         while True:
             await asyncio.sleep(self._settings.sweep.total_seconds())
             if isinstance(clock, MeasuredClock):
-                await self._until_done(lambda: self.worker.in_store(clock.remeasure))
-            await self._until_done(lambda: self.worker.in_store(self.sweeper.tidy))
+                await self._untiring.until_done(lambda: self.worker.in_store(clock.remeasure))
+            await self._untiring.until_done(lambda: self.worker.in_store(self.sweeper.tidy))
 
     async def _notify(self) -> None:
         while True:
-            await self._until_done(self.notifier.step)
+            await self._untiring.until_done(self.notifier.step)
             await asyncio.sleep(NOTIFY_EVERY)
 
     async def _recover(self) -> None:
@@ -311,19 +346,19 @@ class Engine:
         assert self._courier is not None
         keep_up = self._courier.keep_up
         while True:
-            await self._until_done(lambda: self.worker.in_store(keep_up))
+            await self._untiring.until_done(lambda: self.worker.in_store(keep_up))
             await asyncio.sleep(self._settings.sweep.total_seconds())
 
     async def _beat(self) -> None:
         while True:
-            await self._until_done(self.heartbeat.step)
+            await self._untiring.until_done(self.heartbeat.step)
             await asyncio.sleep(BEAT_EVERY)
 
     async def _measure(self) -> None:
         """Now and then, though nobody may ask: what a job has counted would be gone with it."""
         counters = self._store.statistics.counters
         while self._measured is not None:
-            self._measured.take_in(await self._until_done(lambda: self.worker.in_store(counters)))
+            self._measured.take_in(await self._untiring.until_done(lambda: self.worker.in_store(counters)))
             await asyncio.sleep(self._settings.metrics.total_seconds())
 
     # -- within
@@ -332,36 +367,12 @@ class Engine:
         schema = [] if self._store.is_current() else ["The schema is not the one of this program."]
         return schema + self.troubles()
 
-    async def _until_done(self, duty: Callable[[], Awaitable[T]]) -> T:
-        """Do a duty; if need be again and again, later and later."""
-        this, wait, bugs = object(), FIRST_RETRY, 0
-        while True:
-            try:
-                done = await duty()
-            except StoreError as error:
-                self._in_trouble.add(this)
-                self._telemetry.store_away(error)
-            except Exception:
-                log.exception("A duty of the engine failed")
-                bugs += 1
-                if bugs == MOST_BUGS:
-                    raise
-            else:
-                self._over(this)
-                return done
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, LAST_RETRY)
-
-    def _over(self, trouble: object) -> None:
-        """The store is back when nobody has trouble with it any more."""
-        if trouble in self._in_trouble:
-            self._in_trouble.discard(trouble)
-            if not self._in_trouble:
-                self._telemetry.store_back()
-
     def _ring(self) -> None:
         """Somebody left a note. The worker looks first: most often it is something to start."""
         self._call_worker()
+        self._call_dispatcher()
+
+    def _call_dispatcher(self) -> None:
         asyncio.get_running_loop().call_later(AFTER_YOU, self._due.set)
 
     def _call_worker(self) -> None:

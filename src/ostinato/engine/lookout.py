@@ -5,6 +5,19 @@ fires. So what has merely ended calls for none, unless there had been no room fo
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from ostinato.store.claiming import Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A claim, and how much it may bring."""
+
+    worker: UUID
+    room: int
+    make: Callable[[], Claim]
 
 
 class Lookout:

@@ -1,13 +1,13 @@
 """A run without a timeout that takes far longer than usual is reported, once: nobody else would notice it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.model import Event, Live, Luck
+from ostinato.core.model import Claimed, Event, Live, Luck
 from ostinato.core.payload import encode
 from ostinato.store.store import Store
 from ostinato.telemetry import Telemetry
@@ -24,6 +24,17 @@ class Run:
 
     live: Live
     ran: timedelta
+
+
+def long_runs(began: Iterable[tuple[Claimed, float]], now: float) -> list[Run]:
+    """Those of runs, with the seconds at which they began, that it may be worth to look at."""
+    return [
+        Run(claimed.live, ran)
+        for claimed, at in began
+        if (ran := timedelta(seconds=now - at)) >= LEAST
+        and claimed.definition.policies.timeout is None
+        and not claimed.live.step  # what is usual is known of whole runs
+    ]
 
 
 def limit(durations: Sequence[timedelta]) -> timedelta | None:

@@ -123,18 +123,24 @@ class StoreThreads(Executor):
         def run() -> None:
             if not future.set_running_or_notify_cancel():
                 return
-            begun = perf_counter()
             try:
-                result = call(*args, **kwargs)
+                result = self.timed(lambda: call(*args, **kwargs))
             except BaseException as error:  # noqa: BLE001  it is raised where the call is awaited
                 future.set_exception(error)
             else:
                 future.set_result(result)
-            if self.times is not None:
-                self.times.add(perf_counter() - begun)
 
         self._threads.submit(run)
         return future
+
+    def timed(self, call: Callable[[], T]) -> T:
+        """Make a call into the store here, on whatever thread that is."""
+        begun = perf_counter()
+        try:
+            return call()
+        finally:
+            if self.times is not None:
+                self.times.add(perf_counter() - begun)
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
         self._threads.stop()

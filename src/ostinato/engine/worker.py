@@ -29,13 +29,15 @@ from ostinato.engine.echo import Echo
 from ostinato.engine.identity import Identity
 from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import LogBook
-from ostinato.engine.overlong import LEAST, Overlong, Run
+from ostinato.engine.lookout import Order
+from ostinato.engine.overlong import Overlong, long_runs
 from ostinato.engine.runner import Runner, Running
 from ostinato.engine.tables import TableDesk
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import Written
 from ostinato.isolation.pool import Pool
 from ostinato.outgoing import Outgoing
+from ostinato.store.claiming import Claim
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 from ostinato.task import Context, Registry
@@ -99,7 +101,7 @@ class Worker:
         self._progress: dict[Hold, Json] = {}
         self._overlong = Overlong(store, clock, luck, telemetry)
         self._reported_stuck: set[Running] = set()
-        self._doubtful = False  # a claim's answer was lost: something may be held that nobody runs
+        self.doubtful = False  # a claim's answer was lost: something may be held that nobody runs
 
     async def in_store(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The one place where the loop meets the store."""
@@ -139,7 +141,7 @@ class Worker:
         if self.lease.worker_id is not None:
             self._telemetry.lease_lost(self.lease.worker_id)
         self.lease.forget()
-        self._doubtful = False
+        self.doubtful = False
         for running in list(self._running):
             running.cancel(Lost())
 
@@ -152,25 +154,41 @@ class Worker:
 
     async def step(self) -> Step:
         """Claim and start what there is room for."""
-        room = min(self.free, MOST_AT_ONCE)
-        worker_id = self.lease.worker_id
-        if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
+        order = self.order()
+        if order is None:
             self._full, self.cramped = False, True
             return NOTHING
-        if self._doubtful:
-            await self._resolve_doubt(worker_id)
-        tasks, queues = self._registry.names(), self._identity.queues
+        if self.doubtful:
+            await self._resolve_doubt(order.worker)
         try:
-            claim = await self.in_store(
-                self._store.queue.claim, worker_id, tasks, queues, self._clock.now(), room
-            )
-        except Exception:  # also a bug: the claim may be committed, and nobody would run what it took
-            self._doubtful, self._full = True, False
+            claim = await self.in_store(order.make)
+        except Exception:  # also a bug
+            self.doubt()
             raise
+        return self.took(claim, order)
+
+    def order(self) -> Order | None:
+        """A claim that any thread may make, if there is room; who has been in doubt makes it himself, by `step`."""
+        room, worker_id = min(self.free, MOST_AT_ONCE), self.lease.worker_id
+        if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
+            return None
+        tasks, queues = self._registry.names(), self._identity.queues
+
+        def make() -> Claim:
+            return self._store.queue.claim(worker_id, tasks, queues, self._clock.now(), room)
+
+        return Order(worker_id, room, make)
+
+    def doubt(self) -> None:
+        """A claim failed. It may be committed, and nobody would run what it took."""
+        self.doubtful, self._full = True, False
+
+    def took(self, claim: Claim, order: Order) -> Step:
+        """Start what was claimed."""
         for task, count in (claim.parked or {}).items():
             self._telemetry.unknown_task(task, count)
         self.take_up(claim.claimed)
-        full = len(claim.claimed) == room
+        full = len(claim.claimed) == order.room
         self._full = full and self._clock.now() - claim.claimed[0].live.run_at < BURST
         self.cramped = full
         if full and self.free > 0:
@@ -184,7 +202,7 @@ class Worker:
             self._store.workers.hand_back_unknown, worker_id, known, self._clock.now()
         )
         self._telemetry.changed(changes)
-        self._doubtful = False
+        self.doubtful = False
 
     def take_up(self, claimed: Sequence[Claimed]) -> None:
         """Start what was claimed."""
@@ -281,15 +299,8 @@ class Worker:
         await self._report_overlong()
 
     async def _report_overlong(self) -> None:
-        now = asyncio.get_running_loop().time()
-        runs = [
-            Run(claimed.live, ran)
-            for running, claimed in self._running.items()
-            if (ran := timedelta(seconds=now - running.started)) >= LEAST
-            and claimed.definition.policies.timeout is None
-            and not claimed.live.step  # what is usual is known of whole runs
-        ]
-        if runs:
+        began = ((claimed, running.started) for running, claimed in self._running.items())
+        if runs := long_runs(began, asyncio.get_running_loop().time()):
             await self.in_store(self._overlong.look, runs)
 
     async def _save_progress(self) -> None:

@@ -72,6 +72,10 @@ class Claiming(Duty):
             claimed = self._claim_at_once(search)
             if claimed:  # whether there is more, and when, is for the next claim to find out: these start now
                 return Claim(claimed, None, None if len(claimed) == limit else now)
+            with self._database.alone() as tx:
+                next_at, set_apart = self._outlook(tx, search)
+            if not set_apart and (next_at is None or next_at > now):
+                return Claim(next_at=next_at)
         return self._claim_step_by_step(search)
 
     def _claim_at_once(self, search: Search) -> tuple[Claimed, ...]:
@@ -164,8 +168,8 @@ class Claiming(Duty):
 
     def _outlook(self, tx: Tx, search: Search) -> tuple[datetime | None, bool]:
         """When the next may start, and whether others have set apart what this worker knows."""
-        queues, tasks = [(name,) for name in search.queues], list(search.tasks)
-        ((at, set_apart),) = tx.rows("outlook", queues, tasks=tasks)
+        queues, tasks = list(search.queues), list(search.tasks)
+        ((at, set_apart),) = tx.rows("outlook", tasks=tasks, queues=queues, every_queue=not queues)
         return None if at is None else from_micros(at), bool(set_apart)
 
     def _ready(self, taken: Sequence[rows.Row], search: Search) -> tuple[Claimed, ...]:

@@ -189,14 +189,14 @@ UPDATE {live} SET waits_for = CASE WHEN limit_key IS NULL THEN NULL ELSE 'limit'
 SELECT task, count(*), min(run_at) FROM {live} WHERE waits_for = 'task' GROUP BY task ORDER BY task
 
 -- name: outlook
--- When the next row of these queues may start: the first of each range of the claim index. A time that has come means
--- a row that another claim has locked. And whether others have set apart what this worker knows.
+-- When the next row of these queues may start, if they are open: the first of each range of the claim index. A time that
+-- has come means a row that another claim has locked, or of a task that is not known here. And whether others have set apart what this worker knows.
 WITH p(priority) AS (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10))
 SELECT min(t.at), EXISTS (SELECT 1 FROM {live} WHERE waits_for = 'task' AND task {in: tasks text}) FROM (
     SELECT (SELECT l.run_at FROM {live} AS l
-            WHERE l.queue = u.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.worker_id IS NULL
+            WHERE l.queue = q.name AND l.priority = p.priority AND l.waits_for IS NULL AND l.worker_id IS NULL
             ORDER BY l.run_at LIMIT 1) AS at
-    FROM {rows: name text} CROSS JOIN p) AS t
+    FROM {queues} AS q CROSS JOIN p WHERE q.paused_at IS NULL AND (:every_queue OR q.name {in: queues text})) AS t
 
 -- name: marks
 -- What became of executions that a worker runs: still its own, and has anybody asked it to stop?

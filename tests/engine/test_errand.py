@@ -1,0 +1,99 @@
+"""Errands: left on the loop, run by whoever comes by, fetched on the loop."""
+
+import asyncio
+import threading
+
+import pytest
+
+from ostinato.engine.errand import Errand
+
+
+@pytest.fixture
+def errand():
+    return Errand()
+
+
+def as_it_is(brought):
+    return brought
+
+
+def elsewhere(errand):
+    """Run it on another thread, as the bell does; whether there was one."""
+    said = []
+    thread = threading.Thread(target=lambda: said.append(errand.run()))
+    thread.start()
+    thread.join()
+    return said[0]
+
+
+async def test_what_it_brings_is_taken_up_on_the_loop_and_fetched(errand):
+    here = threading.get_ident()
+    errand.leave(threading.get_ident, lambda there: (there, threading.get_ident()))
+    assert elsewhere(errand)
+    there, taken_up = await errand.fetch()
+    assert (there != here, taken_up) == (True, here)
+
+
+async def test_what_it_brings_is_taken_up_though_nobody_waits_for_it_any_more(errand):
+    taken_up = asyncio.Event()
+    errand.leave(lambda: "done", lambda _: taken_up.set())
+    assert elsewhere(errand)
+    waiting = asyncio.create_task(errand.fetch())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait_for(taken_up.wait(), 5)
+
+
+async def test_an_error_is_raised_where_it_is_fetched(errand):
+    errand.leave(lambda: 1 // 0, as_it_is)
+    assert elsewhere(errand)
+    with pytest.raises(ZeroDivisionError):
+        await errand.fetch()
+
+
+async def test_so_is_one_of_taking_it_up(errand):
+    errand.leave(lambda: 0, lambda none: 1 // none)
+    assert elsewhere(errand)
+    with pytest.raises(ZeroDivisionError):
+        await errand.fetch()
+
+
+async def test_what_nobody_has_begun_is_taken_back(errand):
+    errand.leave(lambda: "done", as_it_is)
+    assert await errand.fetch() is None
+    assert not elsewhere(errand)
+
+
+async def test_what_was_begun_is_waited_for(errand):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def call():
+        begun.set()
+        return go_on.wait(5)
+
+    errand.leave(call, as_it_is)
+    thread = threading.Thread(target=errand.run)
+    thread.start()
+    await asyncio.to_thread(begun.wait, 5)
+    fetched = asyncio.create_task(errand.fetch())
+    await asyncio.sleep(0)
+    assert not fetched.done()
+    assert not errand.withdraw()
+    go_on.set()
+    assert await asyncio.wait_for(fetched, 5) is True
+    thread.join()
+
+
+async def test_each_is_run_once(errand):
+    errand.leave(lambda: "once", as_it_is)
+    assert [elsewhere(errand), elsewhere(errand)] == [True, False]
+    assert await errand.fetch() == "once"
+    assert await errand.fetch() is None
+
+
+def test_a_loop_that_is_gone_is_told_nothing(errand):
+    async def left():
+        errand.leave(lambda: None, as_it_is)
+
+    asyncio.run(left())
+    assert elsewhere(errand)
