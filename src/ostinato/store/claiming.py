@@ -5,13 +5,13 @@ rows that another claim has locked are passed over. What nobody here knows is se
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
-from ostinato.core.model import Claimed, Live
+from ostinato.core.model import Claimed, Definition, Live
 from ostinato.store import rows
 from ostinato.store.cells import from_micros
 from ostinato.store.database import Tx
@@ -47,6 +47,14 @@ class Claim:
     next_at: datetime | None = None  # asked for only when less was there than wanted; past: look again soon
 
 
+@dataclass(slots=True)
+class Taken:
+    """Rows that a claim has started, and the definitions that were known before, which their rows may leave out."""
+
+    found: list[rows.Row] = field(default_factory=list)
+    known: dict[bytes, Definition] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """Who looks for what, where."""
@@ -62,6 +70,9 @@ class Claiming(Duty):
     """What a worker asks of the queue before it runs anything."""
 
     _unparked: tuple[UUID, datetime] | None = None
+    _knows_all = (
+        False  # the definitions of what was claimed last were all known: those of the next may be, too
+    )
 
     def claim(
         self, worker: UUID, tasks: Sequence[str], queues: Sequence[str], now: datetime, limit: int
@@ -81,8 +92,8 @@ class Claiming(Duty):
     def _claim_at_once(self, search: Search) -> tuple[Claimed, ...]:
         """By one statement, which is its own transaction: a round trip instead of four."""
         with self._database.alone() as tx:
-            taken = self._start(tx, search, search.limit)
-        if any(bounded for *_, bounded in taken):
+            taken = self._start(tx, search, Taken())
+        if any(bounded for *_, bounded in taken.found):
             self._database.ring()
         return self._ready(taken, search)
 
@@ -94,7 +105,7 @@ class Claiming(Duty):
                 return Claim()
             search = replace(wanted, queues=list(served))
             taken, parked, next_at = self._take(tx, search)
-            if any(served[row[QUEUE]] is not None for row in taken):
+            if any(served[row[QUEUE]] is not None for row in taken.found):
                 tx.ring()  # the schedule may fire into a bounded queue again
         return Claim(self._ready(taken, search), parked or None, next_at)
 
@@ -110,13 +121,13 @@ class Claiming(Duty):
         found = tx.rows("open_queues", worker=worker)
         return {name: most for name, most in found if not wanted or name in wanted}
 
-    def _take(self, tx: Tx, search: Search) -> tuple[list[rows.Row], dict[str, int], datetime | None]:
+    def _take(self, tx: Tx, search: Search) -> tuple[Taken, dict[str, int], datetime | None]:
         """What was started, what was set apart, and when there may be more."""
-        parked, taken, next_at = dict[str, int](), list[rows.Row](), None
+        parked, taken, next_at = dict[str, int](), Taken(), None
         self._unpark_now_and_then(tx, search)
         for _ in range(ROUNDS):
-            taken += self._start(tx, search, search.limit - len(taken))
-            if len(taken) == search.limit:
+            self._start(tx, search, taken)
+            if len(taken.found) == search.limit:
                 return taken, parked, None
             next_at, set_apart = self._outlook(tx, search)
             if set_apart and self._unpark(tx, search):
@@ -127,18 +138,24 @@ class Claiming(Duty):
                 break  # the next claim goes on from here
         return taken, parked, next_at
 
-    def _start(self, tx: Tx, search: Search, room: int) -> Sequence[rows.Row]:
+    def _start(self, tx: Tx, search: Search, taken: Taken) -> Taken:
         """Take what is first in line and known here."""
         now, queues, tasks = search.now, list(search.queues), list(search.tasks)
+        room = search.limit - len(taken.found)
         if self._database.dialect.kind is Kind.POSTGRES:
-            return tx.rows(
+            taken.found += tx.rows(
                 "claim", worker=search.worker, now=now, limit=room, tasks=tasks, every_queue=not queues,
                 queues=queues,
             )  # fmt: skip
-        found = tx.rows("claim", [(name,) for name in queues], tasks=tasks, now=now, limit=room)
+            return taken
+        which = "claim_of_known" if self._knows_all else "claim"
+        found = tx.rows(which, [(name,) for name in queues], tasks=tasks, now=now, limit=room)
         if found:
             tx.run("start", ids=[row[0] for row in found], worker=search.worker, now=search.now)
-        return found
+        if self._knows_all:
+            taken.known |= self._definitions.of(tx, {row[JOB_ID]: row[VERSION] for row in found})
+        taken.found += found
+        return taken
 
     def _park_strangers(self, tx: Tx, search: Search, parked: dict[str, int]) -> int:
         """Set apart what is first in line and known to nobody here; how many that were."""
@@ -172,7 +189,7 @@ class Claiming(Duty):
         ((at, set_apart),) = tx.rows("outlook", tasks=tasks, queues=queues, every_queue=not queues)
         return None if at is None else from_micros(at), bool(set_apart)
 
-    def _ready(self, taken: Sequence[rows.Row], search: Search) -> tuple[Claimed, ...]:
+    def _ready(self, taken: Taken, search: Search) -> tuple[Claimed, ...]:
         """What can be started, with all that it runs by; what cannot be read is put off.
 
         After the transaction, so that others need not wait for it: in SQLite only one can write.
@@ -186,17 +203,28 @@ class Claiming(Duty):
             steps = [each.live for each in claimed if each.live.step]
             return tuple(self._as_steps(tx, claimed, steps, search.now) if steps else claimed)
 
-    def _read(self, taken: Sequence[rows.Row], search: Search) -> tuple[Sequence[Claimed], Sequence[bytes]]:
+    def _read(self, taken: Taken, search: Search) -> tuple[Sequence[Claimed], Sequence[bytes]]:
         """What was taken, in the order in which it is to start; and what has a definition that cannot be read here."""
-        at_hand = {row[JOB_ID]: row[WIDTH:DEFINED] for row in taken}
-        found = self._definitions.at_hand({row[JOB_ID]: row[VERSION] for row in taken}, at_hand)
-        unreadable = [row[0] for row in taken if row[JOB_ID] not in found]
+        found = self._defined(taken)
+        unreadable = [row[0] for row in taken.found if row[JOB_ID] not in found]
         claimed = [
             Claimed(rows.STARTED.of(row[:WIDTH], None, search.worker, search.now, None), found[row[JOB_ID]])
-            for row in sorted(taken, key=IN_ORDER)
+            for row in sorted(taken.found, key=IN_ORDER)
             if row[JOB_ID] in found
         ]
         return claimed, unreadable
+
+    def _defined(self, taken: Taken) -> dict[bytes, Definition]:
+        brought = [row for row in taken.found if len(row) > WIDTH]
+        if not brought:
+            return taken.known
+        versions = {row[JOB_ID]: row[VERSION] for row in brought}
+        known, missing = self._definitions.looked_up(versions)
+        self._knows_all = not missing
+        if missing:
+            at_hand = {row[JOB_ID]: row[WIDTH:DEFINED] for row in brought}
+            known |= self._definitions.read([at_hand[job_id] for job_id in missing])
+        return taken.known | known
 
     def _as_steps(
         self, tx: Tx, claimed: Sequence[Claimed], steps: Sequence[Live], now: datetime

@@ -207,10 +207,12 @@ def _with_parts(text: str) -> str:
             rest.append(line)
         elif into is rest or not line.startswith("--"):
             into.append(line)
-    for name in PART.findall("\n".join(rest)):
-        if name not in parts:
-            raise StoreError(f"There is no part {name}.")
-    return PART.sub(lambda match: "\n".join(parts[match["name"]]).strip(), "\n".join(rest))
+    whole = "\n".join(rest)
+    while match := PART.search(whole):  # one part may have another in it
+        if match["name"] not in parts:
+            raise StoreError(f"There is no part {match['name']}.")
+        whole = whole.replace(match[0], "\n".join(parts[match["name"]]).strip())
+    return whole
 
 
 def _split_by_name(text: str) -> list[tuple[str, tuple[Kind, ...], str]]:

@@ -33,17 +33,10 @@ class Definitions:
 
     def of(self, tx: Tx, versions: Mapping[bytes, int]) -> dict[bytes, Definition]:
         """The definitions of jobs at these versions, by id. One that cannot be read is left out."""
-        found, missing = self._looked_up(versions)
-        return found | self._read(tx.rows("definitions", ids=missing)) if missing else found
+        found, missing = self.looked_up(versions)
+        return found | self.read(tx.rows("definitions", ids=missing)) if missing else found
 
-    def at_hand(
-        self, versions: Mapping[bytes, int], read: Mapping[bytes, rows.Row]
-    ) -> dict[bytes, Definition]:
-        """The same, from rows as `definitions` would bring them."""
-        found, missing = self._looked_up(versions)
-        return found | self._read([read[job_id] for job_id in missing]) if missing else found
-
-    def _looked_up(self, versions: Mapping[bytes, int]) -> tuple[dict[bytes, Definition], list[bytes]]:
+    def looked_up(self, versions: Mapping[bytes, int]) -> tuple[dict[bytes, Definition], list[bytes]]:
         """What is known, and of whom nothing is."""
         found: dict[bytes, Definition] = {}
         missing: list[bytes] = []
@@ -56,7 +49,8 @@ class Definitions:
                     missing.append(job_id)
         return found, missing
 
-    def _read(self, new: Sequence[rows.Row]) -> dict[bytes, Definition]:
+    def read(self, new: Sequence[rows.Row]) -> dict[bytes, Definition]:
+        """What rows of `definitions` say; one that cannot be read is left out."""
         read: dict[bytes, Definition] = {}
         for row in new:
             try:
