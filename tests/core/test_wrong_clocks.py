@@ -20,6 +20,14 @@ def set_clock(life, at):
     life.rewind()
 
 
+def live_on(life, hours):
+    """Turn after turn, each with its run if there is one."""
+    for _ in range(hours):
+        life.turn(HOUR)
+        if life.rows:
+            life.run_one()
+
+
 def test_g5_a_clock_set_back_computes_the_next_time_anew_on_the_same_grid():
     life = Life(every=HOUR)
     life.turn(WRONG - life.now)
@@ -53,10 +61,7 @@ def test_g4_what_was_executed_under_a_wrong_clock_is_not_fired_again():
         life.run_one()
     set_clock(life, NOW + 30 * MINUTE)
     assert life.facts.next_due_at == NOW + HOUR
-    for _ in range(4):
-        life.turn(HOUR)
-        if life.rows:
-            life.run_one()
+    live_on(life, 4)
     assert [each.due_at for each in life.executions] == hours(1, 2, 3, 4)
 
 
@@ -65,10 +70,7 @@ def test_g4_what_has_no_record_is_fired_though_later_ones_are_dealt_with():
     life.turn(4 * HOUR)  # the clock jumped: 1, 2 and 3 were skipped, 4 was fired
     life.run_one()
     set_clock(life, NOW + 90 * MINUTE)
-    for _ in range(4):
-        life.turn(HOUR)
-        if life.rows:
-            life.run_one()
+    live_on(life, 4)
     assert [each.due_at for each in life.executions] == hours(4, 2, 3, 5)
 
 

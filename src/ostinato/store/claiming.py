@@ -153,7 +153,11 @@ class Claiming(Duty):
         if found:
             tx.run("start", ids=[row[0] for row in found], worker=search.worker, now=search.now)
         if self._knows_all:
-            taken.known |= self._definitions.of(tx, {row[JOB_ID]: row[VERSION] for row in found})
+            known, missing = self._definitions.looked_up({row[JOB_ID]: row[VERSION] for row in found})
+            taken.known |= known
+            if missing:
+                self._knows_all = False
+                taken.known |= self._definitions.read(tx.rows("definitions", ids=missing))
         taken.found += found
         return taken
 
