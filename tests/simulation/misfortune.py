@@ -99,7 +99,7 @@ class Witness:
 
     def rows(self, statement: Any, /, batch: Any = None, **params: Any) -> Any:
         found = self._tx.rows(statement, batch, **params)
-        if statement == "claim":
+        if statement in ("claim", "claim_of_known"):
             self._found = found
             if "worker" in params:
                 self._remember(**params)

@@ -19,7 +19,7 @@ from ostinato.store.dialect import Kind
 from ostinato.store.locking import Duty
 
 ROUNDS: Final = 20  # how often a claim looks again
-STRANGERS: Final = 100  # rows of unknown tasks that one claim sets apart: a few milliseconds' worth
+STRANGERS: Final = 50  # rows of unknown tasks that one claim sets apart: a few milliseconds' worth
 UNREADABLE: Final = timedelta(
     minutes=1
 )  # an execution whose definition cannot be read here is put off by this
