@@ -107,6 +107,30 @@ async def test_a_claim_that_fails_there_is_made_again_and_nothing_is_lost(rig: R
     assert "Traceback" not in caplog.text
 
 
+async def test_who_rings_while_the_bell_claims_is_heard(rig: Rig, monkeypatch):
+    rig.registry.add(Task(done, "work"))
+    claim, claims, go_on = rig.store.queue.claim, [], threading.Event()
+
+    def slow(*args: Any) -> Any:
+        found = claim(*args)
+        if threading.current_thread().name == "ostinato-bell" and not claims:
+            claims.append(found)
+            go_on.wait(10)
+        return found
+
+    monkeypatch.setattr(rig.store.queue, "claim", slow)
+    async with running(rig) as engine:
+        await until(lambda: engine.dispatcher.idle_for() > 0.05)
+        (first,) = rig.enqueue()
+        await until(lambda: claims)
+        monkeypatch.setattr(rig.store.database, "ring", lambda: None)
+        (second,) = rig.enqueue()
+        engine._ring()
+        go_on.set()
+        for job_id in (first, second):
+            await ended(rig, job_id, "completed")
+
+
 async def test_a_worker_whose_row_was_closed_comes_back_by_itself(rig: Rig):
     rig.registry.add(Task(done, "work"))
     async with running(rig, lease="1s") as engine:

@@ -17,6 +17,10 @@ def as_it_is(brought):
     return brought
 
 
+def nobody():
+    pass
+
+
 def elsewhere(errand):
     """Run it on another thread, as the bell does; whether there was one."""
     said = []
@@ -28,7 +32,7 @@ def elsewhere(errand):
 
 async def test_what_it_brings_is_taken_up_on_the_loop_and_fetched(errand):
     here = threading.get_ident()
-    errand.leave(threading.get_ident, lambda there: (there, threading.get_ident()))
+    errand.leave(threading.get_ident, lambda there: (there, threading.get_ident()), nobody)
     assert elsewhere(errand)
     there, taken_up = await errand.fetch()
     assert (there != here, taken_up) == (True, here)
@@ -36,7 +40,7 @@ async def test_what_it_brings_is_taken_up_on_the_loop_and_fetched(errand):
 
 async def test_what_it_brings_is_taken_up_though_nobody_waits_for_it_any_more(errand):
     taken_up = asyncio.Event()
-    errand.leave(lambda: "done", lambda _: taken_up.set())
+    errand.leave(lambda: "done", lambda _: taken_up.set(), nobody)
     assert elsewhere(errand)
     waiting = asyncio.create_task(errand.fetch())
     await asyncio.sleep(0)
@@ -45,21 +49,31 @@ async def test_what_it_brings_is_taken_up_though_nobody_waits_for_it_any_more(er
 
 
 async def test_an_error_is_raised_where_it_is_fetched(errand):
-    errand.leave(lambda: 1 // 0, as_it_is)
+    errand.leave(lambda: 1 // 0, as_it_is, nobody)
     assert elsewhere(errand)
     with pytest.raises(ZeroDivisionError):
         await errand.fetch()
 
 
 async def test_so_is_one_of_taking_it_up(errand):
-    errand.leave(lambda: 0, lambda none: 1 // none)
+    errand.leave(lambda: 0, lambda none: 1 // none, nobody)
     assert elsewhere(errand)
     with pytest.raises(ZeroDivisionError):
         await errand.fetch()
 
 
+@pytest.mark.parametrize(
+    ("call", "then"), [(int, as_it_is), (lambda: 1 // 0, as_it_is), (int, lambda none: 1 // none)]
+)
+async def test_who_left_it_is_called_when_it_has_ended_however_that_was(errand, call, then):
+    called = asyncio.Event()
+    errand.leave(call, then, called.set)
+    assert elsewhere(errand)
+    await asyncio.wait_for(called.wait(), 5)
+
+
 async def test_what_nobody_has_begun_is_taken_back(errand):
-    errand.leave(lambda: "done", as_it_is)
+    errand.leave(lambda: "done", as_it_is, nobody)
     assert await errand.fetch() is None
     assert not elsewhere(errand)
 
@@ -71,7 +85,7 @@ async def test_what_was_begun_is_waited_for(errand):
         begun.set()
         return go_on.wait(5)
 
-    errand.leave(call, as_it_is)
+    errand.leave(call, as_it_is, nobody)
     thread = threading.Thread(target=errand.run)
     thread.start()
     await asyncio.to_thread(begun.wait, 5)
@@ -85,7 +99,7 @@ async def test_what_was_begun_is_waited_for(errand):
 
 
 async def test_each_is_run_once(errand):
-    errand.leave(lambda: "once", as_it_is)
+    errand.leave(lambda: "once", as_it_is, nobody)
     assert [elsewhere(errand), elsewhere(errand)] == [True, False]
     assert await errand.fetch() == "once"
     assert await errand.fetch() is None
@@ -93,7 +107,7 @@ async def test_each_is_run_once(errand):
 
 def test_a_loop_that_is_gone_is_told_nothing(errand):
     async def left():
-        errand.leave(lambda: None, as_it_is)
+        errand.leave(lambda: None, as_it_is, nobody)
 
     asyncio.run(left())
     assert elsewhere(errand)

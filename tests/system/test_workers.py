@@ -14,7 +14,7 @@ from tests.waiting import eventually
 @pytest.mark.parametrize("workers", [2, 5, 10])
 def test_a_thousand_due_jobs_run_exactly_once_each(workshop: Workshop, workers: int):
     jobs = workshop.enqueue("quick", 1000)
-    workshop.start(workers)
+    workshop.start(workers, lease="30s")  # nobody dies here: who has to wait for a core is not lost
     workshop.all_done(jobs, 90)
     starts = Counter(mark.job_id for mark in workshop.marks("start"))
     assert set(starts.values()) == {1}

@@ -260,12 +260,11 @@ class Engine:
         if order is None or self.worker.bell.is_set() or self.worker.doubtful or self._stop.is_set():
             await self._sleep(self.worker.bell, self._lookout.pause)
             return
-
-        def took(claim: Claim) -> Step:
-            self.worker.bell.set()
-            return self.worker.took(claim, order)
-
-        self._errand.leave(lambda: self._executor.timed(order.make), took)
+        self._errand.leave(
+            lambda: self._executor.timed(order.make),
+            lambda claim: self.worker.took(claim, order),
+            self.worker.bell.set,
+        )
         try:
             await self._sleep(self.worker.bell, self._lookout.pause)
         except asyncio.CancelledError:
@@ -278,8 +277,7 @@ class Engine:
             self._lookout.call()
             return
         if step is not None:
-            self._lookout.look()
-            self._seen(step)
+            self._seen(step)  # who has called since may have called for what came after that claim
 
     def _seen(self, step: Step) -> None:
         self._lookout.seen(self._pause(step), cramped=self.worker.cramped)

@@ -21,9 +21,12 @@ class Errand(Generic[T, R]):
         self._left: deque[tuple[Callable[[], T], Callable[[T], R], asyncio.Future[R]]] = deque()
         self._result: asyncio.Future[R] | None = None
 
-    def leave(self, call: Callable[[], T], then: Callable[[T], R]) -> None:
-        """Have it done when somebody comes by; `then` is what the loop does with it, at once."""
+    def leave(self, call: Callable[[], T], then: Callable[[T], R], over: Callable[[], None]) -> None:
+        """Have it done when somebody comes by; `then` is what the loop does with it at once, `over` how who left it is
+        called when it has come to an end, whatever that is."""
         self._result = asyncio.get_running_loop().create_future()
+        self._result.add_done_callback(_looked_at)
+        self._result.add_done_callback(lambda _: over())
         self._left.append((call, then, self._result))
 
     def run(self) -> bool:
@@ -60,10 +63,16 @@ def _on_the_loop(result: "asyncio.Future[Any]", call: Callable[..., None], *args
         result.get_loop().call_soon_threadsafe(call, *args)
 
 
+def _looked_at(result: "asyncio.Future[Any]") -> None:
+    """Nobody is told of an error that nobody fetches: who stops does not."""
+    if not result.cancelled():
+        result.exception()
+
+
 def _keep(result: "asyncio.Future[R]", then: Callable[[T], R], brought: T) -> None:
     try:
         made = then(brought)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001  it is raised where it is fetched
         result.set_exception(error)
     else:
         if not result.done():  # who would fetch it was cancelled
