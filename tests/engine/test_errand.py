@@ -38,14 +38,29 @@ async def test_what_it_brings_is_taken_up_on_the_loop_and_fetched(errand):
     assert (there != here, taken_up) == (True, here)
 
 
-async def test_what_it_brings_is_taken_up_though_nobody_waits_for_it_any_more(errand):
-    taken_up = asyncio.Event()
-    errand.leave(lambda: "done", lambda _: taken_up.set(), nobody)
-    assert elsewhere(errand)
-    waiting = asyncio.create_task(errand.fetch())
+@pytest.mark.parametrize("fetching", [False, True])
+async def test_what_it_brings_is_dropped_once_who_left_it_is_gone(errand, fetching):
+    begun, go_on, taken_up = threading.Event(), threading.Event(), []
+
+    def call():
+        begun.set()
+        return go_on.wait(5)
+
+    errand.leave(call, taken_up.append, nobody)
+    thread = threading.Thread(target=errand.run)
+    thread.start()
+    await asyncio.to_thread(begun.wait, 5)
+    if fetching:
+        waiting = asyncio.create_task(errand.fetch())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    else:
+        errand.withdraw()
+    go_on.set()
+    await asyncio.to_thread(thread.join)
     await asyncio.sleep(0)
-    waiting.cancel()
-    await asyncio.wait_for(taken_up.wait(), 5)
+    assert taken_up == []
 
 
 async def test_an_error_is_raised_where_it_is_fetched(errand):
@@ -92,7 +107,6 @@ async def test_what_was_begun_is_waited_for(errand):
     fetched = asyncio.create_task(errand.fetch())
     await asyncio.sleep(0)
     assert not fetched.done()
-    assert not errand.withdraw()
     go_on.set()
     assert await asyncio.wait_for(fetched, 5) is True
     thread.join()
@@ -102,7 +116,6 @@ async def test_each_is_run_once(errand):
     errand.leave(lambda: "once", as_it_is, nobody)
     assert [elsewhere(errand), elsewhere(errand)] == [True, False]
     assert await errand.fetch() == "once"
-    assert await errand.fetch() is None
 
 
 def test_a_loop_that_is_gone_is_told_nothing(errand):

@@ -267,11 +267,10 @@ class Engine:
         )
         try:
             await self._sleep(self.worker.bell, self._lookout.pause)
+            step = await self._errand.fetch()
         except asyncio.CancelledError:
             self._errand.withdraw()
             raise
-        try:
-            step = await self._errand.fetch()
         except Exception:  # noqa: BLE001  whatever it is, the claim that is made now comes across it too, and tells
             self.worker.doubt()
             self._lookout.call()

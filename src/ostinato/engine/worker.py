@@ -175,6 +175,8 @@ class Worker:
         tasks, queues = self._registry.names(), self._identity.queues
 
         def make() -> Claim:
+            if self.lease.drain or not self.lease.trusted:  # by now
+                return Claim()
             return self._store.queue.claim(worker_id, tasks, queues, self._clock.now(), room)
 
         return Order(worker_id, room, make)
