@@ -69,22 +69,41 @@ async def test_it_runs_what_is_enqueued(rig: Rig):
         await ended(rig, job_id, "completed")
 
 
-async def test_who_hears_the_bell_claims_there_and_then(rig: Rig, monkeypatch):
-    rig.registry.add(Task(done, "work"))
-    claim, brought_on = rig.store.queue.claim, []
+@pytest.fixture
+def brought_on(rig: Rig, monkeypatch) -> list[str]:
+    """The names of the threads on which something was claimed, once for each job."""
+    claim, threads = rig.store.queue.claim, list[str]()
 
     def watched(*args: Any) -> Any:
         found = claim(*args)
-        brought_on.extend(threading.current_thread().name for _ in found.claimed)
+        threads.extend(threading.current_thread().name for _ in found.claimed)
         return found
 
     monkeypatch.setattr(rig.store.queue, "claim", watched)
+    return threads
+
+
+async def test_who_hears_the_bell_claims_there_and_then(rig: Rig, brought_on: list[str]):
+    rig.registry.add(Task(done, "work"))
     async with running(rig) as engine:
         await until(lambda: engine.dispatcher.idle_for() > 0.05)
         for _ in range(3):
             (job_id,) = rig.enqueue()
             await ended(rig, job_id, "completed")
     assert brought_on == ["ostinato-bell"] * 3
+
+
+async def test_but_not_for_a_worker_that_runs_something_which_may_hold_up_its_loop(
+    rig: Rig, brought_on: list[str]
+):
+    gate = Gate(rig)
+    async with running(rig) as engine:
+        await until(lambda: engine.dispatcher.idle_for() > 0.05)
+        for number in (1, 2, 3):
+            rig.enqueue()
+            await until(lambda number=number: len(gate.started) == number)
+        gate.opened.set()
+    assert [name == "ostinato-bell" for name in brought_on] == [True, False, False]
 
 
 async def test_a_claim_that_fails_there_is_made_again_and_nothing_is_lost(rig: Rig, monkeypatch, caplog):

@@ -255,9 +255,12 @@ class Engine:
                 await self._wait_for_work()
 
     async def _wait_for_work(self) -> None:
-        """Sleep until the bell rings. Whoever hears it from outside claims there and then."""
-        order = self.worker.order()
-        if order is None or self.worker.bell.is_set() or self.worker.doubtful or self._stop.is_set():
+        """Sleep until the bell rings. Who hears it claims, if nothing runs that may hold up the loop meanwhile."""
+        idle = not (
+            self.worker.running or self.worker.doubtful or self.worker.bell.is_set() or self._stop.is_set()
+        )
+        order = self.worker.order() if idle else None
+        if order is None:
             await self._sleep(self.worker.bell, self._lookout.pause)
             return
         self._errand.leave(
@@ -295,9 +298,8 @@ class Engine:
             await self.worker.ended.wait()
 
     async def _upkeep(self) -> None:
-        await keep_light(
-            lambda: self._untiring.until_done(lambda: self.worker.in_store(self._store.database.upkeep))
-        )
+        upkeep = self._store.database.upkeep
+        await keep_light(lambda: self._untiring.until_done(lambda: self.worker.in_store(upkeep)))
 
     async def _take_up_work(self) -> Step:
         if self.worker.lease.closed:
