@@ -166,8 +166,8 @@ def test_a_thousand_strange_rows_at_the_head_keep_nobody_from_working(world):
     world.enqueue(1000, task="strange", priority=1)
     (job_id,) = world.enqueue(priority=9)
     worker = world.worker()
-    claims = [world.store.queue.claim(worker, ["work"], [], world.now, 5) for _ in range(11)]
-    assert [claim.parked for claim in claims] == [{"strange": 100}] * 10 + [None]
+    claims = [world.store.queue.claim(worker, ["work"], [], world.now, 5) for _ in range(21)]
+    assert [claim.parked for claim in claims] == [{"strange": 50}] * 20 + [None]
     assert [c.live.job_id for c in claims[-1].claimed] == [job_id]
     assert all(claim.next_at <= world.now for claim in claims[:-1])  # go on at once
 
