@@ -85,11 +85,20 @@ def until(true: Callable[[], bool], seconds: float = PATIENCE, what: str = "done
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    return sum(sum(each.cpu_times()[:2]) for each in _family(process))
+    return _added_up(process, lambda each: sum(each.cpu_times()[:2]))
 
 
 def megabytes(process: psutil.Process) -> float:
-    return sum(each.memory_info().rss for each in _family(process)) / 2**20
+    return _added_up(process, lambda each: each.memory_info().rss / 2**20)
+
+
+def _added_up(process: psutil.Process, figure: Callable[[psutil.Process], float]) -> float:
+    """Of a process and its children; one that has just gone (RQ has one for each job) counts for nothing."""
+    total = 0.0
+    for each in _family(process):
+        with suppress(psutil.NoSuchProcess):
+            total += figure(each)
+    return total
 
 
 def _family(process: psutil.Process) -> list[psutil.Process]:
