@@ -139,22 +139,21 @@ PEERS = (
 )
 
 
-def stage(subject: Subject, servers: Servers, folder: Path) -> Stage:
-    """Give a subject an empty store."""
+def stage(subject: Subject, servers: Servers, folder: Path, name: str = "bench") -> Stage:
+    """Give a subject an empty store, instead of the one that had this name before."""
     if subject.variables.get("OSTINATO_ENGINE") == "rq":
         servers.redis.ask(1, "FLUSHALL")
         given = {**subject.variables, "OSTINATO_REDIS_URL": servers.redis.url(1)}
-        return _on_sqlite(replace(subject, variables=given), folder)
+        return _on_sqlite(replace(subject, variables=given), folder / name)
     if subject.store == REDIS:
         return _on_redis(subject, servers)
     if subject.store == SQLITE:
-        return _on_sqlite(subject, folder)
-    url = servers.fresh_database("bench")
+        return _on_sqlite(subject, folder / name)
+    url = servers.fresh_database(name)
     return _staged(subject, url, _StoreProbe(lambda: psycopg.connect(url, autocommit=True), subject.left))
 
 
-def _on_sqlite(subject: Subject, folder: Path) -> Stage:
-    place = folder / "sqlite"
+def _on_sqlite(subject: Subject, place: Path) -> Stage:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     file = place / "bench.db"

@@ -132,7 +132,7 @@ def _growth(rows: Sequence[Row]) -> Iterator[Verdict]:
         for verb in ("fire", "claim", "settle"):
             what = f"{verb} beside {history:,} executions on {store}"
             yield _growth_of("G", row, f"{verb}_empty", f"{verb}_full", what, 1.3)
-            yield _growth_of("G", row, f"{verb}_empty", f"{verb}_churned", f"{what}, after churn", 1.3)
+            yield _growth_of("G", row, f"{verb}_still_empty", f"{verb}_churned", f"{what}, after churn", 1.3)
 
 
 def _growth_of(letter: str, row: Row | None, before: str, after: str, what: str, limit: float) -> Verdict:

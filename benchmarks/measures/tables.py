@@ -29,6 +29,7 @@ from ostinato.store.workers import NewWorker
 
 AT_ONCE = 100
 REPEATS = 11
+IN_TURN = 31
 HOUR = timedelta(hours=1)
 KEPT_LIGHT = 200  # turns
 
@@ -36,8 +37,8 @@ KEPT_LIGHT = 200  # turns
 class Tables:
     """A store of ours, and a second connection that fills its tables."""
 
-    def __init__(self, subject: Subject, servers: Servers, folder: Path) -> None:
-        set_up = stage(subject, servers, folder)
+    def __init__(self, subject: Subject, servers: Servers, folder: Path, name: str = "bench") -> None:
+        set_up = stage(subject, servers, folder, name)
         self.on_sqlite = subject.store == SQLITE
         self.luck = RandomLuck()
         database = open_database(set_up.url)
@@ -225,41 +226,53 @@ def _later(subject: Subject) -> str:
 
 
 class Growth:
-    """G: a turn of 100 (fire, claim, settle) on empty tables, and beside much history."""
+    """G: a turn of 100 (fire, claim, settle) beside much history, in turn with the same on empty tables.
+
+    In turn, because this takes minutes, and the machine may be twice as fast in the next one.
+    """
 
     def __init__(self, servers: Servers, folder: Path, history: int, churn: int) -> None:
         self._servers, self._folder, self._history, self._churn = servers, folder, history, churn
 
     def measure(self, subject: Subject) -> Figures:
-        tables = Tables(subject, self._servers, self._folder)
-        tables.define_ids()
-        job = tables.add(recurring=True)
-        tables.copy("jobs", 1000, job, id=tables.number_to_id(0))
-        tables.settled_in()
-        empty = self._turns(tables, REPEATS)
+        little, tables = self._open(subject, "little"), self._open(subject, "bench")
+        self._turns(REPEATS, tables)
         source = tables.store.history.page(1)[0]
         tables.copy(
             "executions", self._history, source.id, id=tables.number_to_id(10**9),
             job_id=tables.number_to_id(10**9), number="i",
         )  # fmt: skip
         tables.settled_in()
-        full = self._turns(tables, REPEATS)
-        self._turns(tables, self._churn)
-        churned = self._turns(tables, REPEATS)
+        empty, full = self._turns(IN_TURN, little, tables)
+        self._turns(self._churn, tables)
+        still_empty, churned = self._turns(IN_TURN, little, tables)
+        little.close()
         tables.close()
-        both = {f"{name}_empty": empty[name] for name in empty} | {
-            f"{name}_full": full[name] for name in full
-        }
-        return {"history": self._history} | both | {f"{name}_churned": churned[name] for name in churned}
+        found = {"empty": empty, "full": full, "still_empty": still_empty, "churned": churned}
+        figures = {f"{verb}_{when}": ms for when, turns in found.items() for verb, ms in turns.items()}
+        return {"history": self._history} | figures
 
-    def _turns(self, tables: Tables, repeats: int) -> dict[str, float]:
-        took: dict[str, list[float]] = {"fire": [], "claim": [], "settle": []}
+    def _open(self, subject: Subject, name: str) -> Tables:
+        tables = Tables(subject, self._servers, self._folder, name)
+        tables.define_ids()
+        job = tables.add(recurring=True)
+        tables.copy("jobs", 1000, job, id=tables.number_to_id(0))
+        tables.settled_in()
+        return tables
+
+    def _turns(self, repeats: int, *each: Tables) -> list[dict[str, float]]:
+        """So many turns on each of these, one after the other: the medians of what they took."""
+        took = [{"fire": list[float](), "claim": list[float](), "settle": list[float]()} for _ in each]
         for repeat in range(repeats):
-            if repeat % KEPT_LIGHT == 0:  # as a worker does every few seconds
-                tables.store.database.upkeep()
-            tables.make_due(repeat * AT_ONCE % 900 + 1)
-            took["fire"].append(milliseconds(tables.fire)[0])
-            ms, claimed = milliseconds(tables.claim)
-            took["claim"].append(ms)
-            took["settle"].append(milliseconds(lambda claimed=claimed: tables.settle(claimed))[0])  # type: ignore[misc]
-        return {name: statistics.median(values) for name, values in took.items()}
+            for tables, times in zip(each, took, strict=True):
+                self._turn(tables, times, repeat)
+        return [{verb: statistics.median(ms) for verb, ms in times.items()} for times in took]
+
+    def _turn(self, tables: Tables, times: dict[str, list[float]], number: int) -> None:
+        if number % KEPT_LIGHT == 0:  # as a worker does every few seconds
+            tables.store.database.upkeep()
+        tables.make_due(number * AT_ONCE % 900 + 1)
+        times["fire"].append(milliseconds(tables.fire)[0])
+        ms, claimed = milliseconds(tables.claim)
+        times["claim"].append(ms)
+        times["settle"].append(milliseconds(lambda: tables.settle(claimed))[0])

@@ -147,21 +147,22 @@ l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.ru
 -- part: to_start
 FROM ({part first_of_sqlite}) AS f CROSS JOIN {live} AS l CROSS JOIN {jobs} AS j
 WHERE l.id = f.id AND l.task {in: tasks text} AND j.id = l.job_id
-ORDER BY l.priority, l.run_at, l.id
 
 -- name: claim [sqlite]
 -- What `start` is to take, as it will be then. SQLite is slow to return what it changes (10 µs a row), and here nobody
--- else writes between the two. Sorted, so that all is found in one step, without Python's lock: what was claimed before
--- runs meanwhile. (The rows of a statement that is not sorted ask for the lock one by one, and wait for it each time.)
+-- else writes between the two.
 SELECT {part started},
     j.id, j.version, j.app, j.key, j.name, j.description, j.task, j.args, j.queue, j.priority, j.schedule, j.policies,
     j.tags, j.metadata, j.owner, j.declared
 {part to_start}
 
 -- name: claim_of_known
--- The same without the definitions, for who knows them; on SQLite too.
+-- The same without the definitions, for who knows them; on SQLite too. Sorted, so that all is found in one step, without
+-- Python's lock: what was claimed before runs meanwhile. (The rows of a statement that is not sorted ask for the lock one
+-- by one, and wait for it each time.)
 SELECT {part started}
 {part to_start}
+ORDER BY l.priority, l.run_at, l.id
 
 -- name: start
 -- The second half of a claim on SQLite.
