@@ -22,7 +22,7 @@ from benchmarks import catalogue, page
 from benchmarks.catalogue import Subject
 from benchmarks.environments import NotInstalled, version_of
 from benchmarks.measures.doors import Doors
-from benchmarks.measures.jobs import Jobs
+from benchmarks.measures.jobs import BULK, Jobs
 from benchmarks.measures.processes import Processes
 from benchmarks.measures.recurring import Recurring
 from benchmarks.measures.rounds import Figures, Row, in_rounds
@@ -105,7 +105,7 @@ class Bench:
         wanted = given.peers.split(",") if given.peers else {each.module for each in catalogue.PEERS}
         self._peers = [] if given.quick else [each for each in catalogue.PEERS if each.module in wanted]
         self._servers, self._folder = servers, folder
-        self._jobs = Jobs(servers, folder, scale=given.scale)
+        self._jobs = Jobs(servers, folder, scale=given.scale, bulk=BULK // 5 if self._quick else BULK)
         self._history = min(given.history, 20_000) if self._quick else given.history
         self._many = min(given.many, 50_000) if self._quick else given.many
         self._scale: float = given.scale
@@ -128,7 +128,7 @@ class Bench:
 
     def throughput(self) -> list[Row]:
         ours = (*catalogue.OURS, *catalogue.LIMITS, *(() if self._quick else catalogue.OURS_BY_DEFAULT))
-        return in_rounds(self._with_peers(ours), self._jobs.throughput, self._rounds(None, quick=2), "T")
+        return in_rounds(self._with_peers(ours), self._jobs.throughput, self._rounds(None), "T")
 
     def much(self) -> list[Row]:
         subjects = [*catalogue.OURS, *(each for each in self._peers if each is catalogue.PGQUEUER)]

@@ -27,8 +27,8 @@ STRAGGLERS = 12.0  # seconds for the last sent job to start: Huey sleeps up to 1
 class Jobs:
     """Measures of jobs that run once."""
 
-    def __init__(self, servers: Servers, folder: Path, *, scale: float = 1.0) -> None:
-        self._servers, self._folder, self._scale = servers, folder, scale
+    def __init__(self, servers: Servers, folder: Path, *, scale: float = 1.0, bulk: int = BULK) -> None:
+        self._servers, self._folder, self._scale, self._bulk = servers, folder, scale, bulk
 
     def throughput(self, subject: Subject, jobs: int | None = None) -> Figures:
         """Enqueue beforehand, start one worker; from the first start until the store shows all of them done."""
@@ -54,7 +54,7 @@ class Jobs:
     def enqueue(self, subject: Subject) -> Figures:
         """Jobs a second that one process puts in: one call each, and in bulk."""
         found: Figures = {}
-        for verb, count in (("single", subject.single), ("bulk", BULK)):
+        for verb, count in (("single", subject.single), ("bulk", self._bulk)):
             file, set_up = self._fresh(), stage(subject, self._servers, self._folder)
             run(set_up, file, "setup", "0")
             found[verb] = run(set_up, file, verb, str(max(10, int(count * self._scale))))
