@@ -55,7 +55,7 @@ def test_no_test_sleeps_to_wait_for_time_to_pass():
 def test_the_lock_names_no_registry(name):
     lock = (ROOT / "requirements" / name).read_text()
     assert "://" not in lock
-    assert "--index-url" not in lock
+    assert "index-url" not in lock
     assert "file:" not in lock
 
 

@@ -148,11 +148,17 @@ class Claiming(Duty):
                 queues=queues,
             )  # fmt: skip
             return taken
-        which = "claim_of_known" if self._knows_all else "claim"
-        found = tx.rows(which, [(name,) for name in queues], tasks=tasks, now=now, limit=room)
+        all_known = self._knows_all  # asked once: what is left out now has to be found below
+        found = tx.rows(
+            "claim_of_known" if all_known else "claim",
+            [(name,) for name in queues],
+            tasks=tasks,
+            now=now,
+            limit=room,
+        )
         if found:
             tx.run("start", ids=[row[0] for row in found], worker=search.worker, now=search.now)
-        if self._knows_all:
+        if all_known:
             known, missing = self._definitions.looked_up({row[JOB_ID]: row[VERSION] for row in found})
             taken.known |= known
             if missing:
