@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core import lifecycle
-from ostinato.core.lifecycle import Dealt, Plain, may_be_plain, plain, timeline
+from ostinato.core.lifecycle import Dealt, is_plain, last_time, may_be_plain, timeline
 from ostinato.core.model import (
     WAITING_PLACE,
     Asked,
@@ -82,10 +82,10 @@ def plainly(job: Job, rows: Sequence[Live], live: Live, outcome: Outcome, now: d
     )  # fmt: skip
     if any(touched) or len(rows) > 1 or not may_be_plain(Finished(live, outcome, now, job.definition)):
         return None
-    what = plain(job.definition, facts.last_due_at, names_next=facts.next_due_at is not None)
-    if what is None:
+    last = last_time(job.definition)
+    if not is_plain(last, facts.last_due_at, names_next=facts.next_due_at is not None):
         return None
-    ending = {"ended_at": now, "ended_as": Ending.COMPLETED} if what is Plain.ENDS else {}
+    ending = {} if last is None else {"ended_at": now, "ended_as": Ending.COMPLETED}
     repeats = facts.repeats_done + (live.asked is Asked.SCHEDULE)
     return replace(facts, completed=facts.completed + 1, repeats_done=repeats, **ending)
 

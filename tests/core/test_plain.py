@@ -9,7 +9,7 @@ from datetime import time
 
 import pytest
 
-from ostinato.core.lifecycle import Plain, fire_plainly, may_be_plain, plain
+from ostinato.core.lifecycle import fire_plainly, is_plain, last_time, may_be_plain
 from ostinato.core.model import Finished
 from ostinato.core.outcome import Lost
 from ostinato.core.policy import CatchUp, Overlap
@@ -132,18 +132,26 @@ def test_what_somebody_has_touched_is_left_to_the_rule(act):
     assert verdict(life) is None
 
 
-def test_a_manual_job_and_a_run_once_before_its_time_are_left_to_the_rule():
-    assert plain(a_definition(manual=True), None, names_next=False) is None
-    once = a_definition(at=NOW + HOUR)
-    assert plain(once, None, names_next=True) is None
-    assert plain(once, NOW + MINUTE, names_next=False) is None
-    assert plain(once, NOW + HOUR, names_next=False) is Plain.ENDS
-    assert plain(once, NOW + HOUR, names_next=True) is None
+@pytest.mark.parametrize(
+    ("last_due_at", "names_next", "expected"),
+    [(None, True, False), (NOW + MINUTE, False, False), (NOW + HOUR, False, True), (NOW + HOUR, True, False)],
+    ids=["before its time", "fired for an earlier time", "fired", "fired, and due again"],
+)
+def test_the_success_of_a_run_once_is_plain_when_its_time_was_fired(last_due_at, names_next, expected):
+    last = last_time(a_definition(at=NOW + HOUR))
+    assert last == NOW + HOUR
+    assert is_plain(last, last_due_at, names_next=names_next) is expected
 
 
 def test_a_schedule_whose_next_time_the_settle_must_name_is_left_to_the_rule():
-    assert plain(a_definition(every=HOUR), NOW, names_next=False) is None
-    assert plain(a_definition(every=HOUR), NOW, names_next=True) is Plain.GOES_ON
+    last = last_time(a_definition(every=HOUR))
+    assert last is None
+    assert is_plain(last, NOW, names_next=True)
+    assert not is_plain(last, NOW, names_next=False)
+
+
+def test_a_manual_job_is_left_to_the_rule():
+    assert not may_be_plain(Finished(a_live(running=True), SUCCESS, NOW, a_definition(manual=True)))
 
 
 def test_a_step_of_a_workflow_and_a_run_without_its_definition_are_left_to_the_rule():

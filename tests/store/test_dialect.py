@@ -161,6 +161,13 @@ def test_columns_whose_names_begin_alike_are_not_confused():
     assert "unnest($2::uuid[], $3::uuid[], $4::bigint[]) AS u(id, id_b, i) WHERE a = $1" in sql
 
 
+def test_of_a_batch_for_several_statements_each_is_sent_what_it_names():
+    text = "DELETE FROM t USING {rows: id uuid, at instant, why text} WHERE t.id = u.id AND t.why = u.why"
+    statement = POSTGRES.statement(text)
+    assert "unnest($1::uuid[], $2::text[]) AS u(id, why)" in statement.sql
+    assert (len(statement.columns), statement.used) == (3, (0, 2))
+
+
 def test_a_list_parameter_is_an_array_or_a_subselect():
     p, s = (d.statement("SELECT 1 WHERE id {in: ids uuid} AND q = :q") for d in (POSTGRES, SQLITE))
     assert p.sql == "SELECT 1 WHERE id = ANY ($1::uuid[]) AND q = $2"

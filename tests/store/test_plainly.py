@@ -89,11 +89,43 @@ def test_what_somebody_has_touched_is_left_to_the_rule(world, act):
     world.check()
 
 
-def test_a_job_that_was_edited_is_left_to_the_rule(world):
-    job_id, claimed = one_running(world, world.worker(), every=HOUR)
-    world.sql("UPDATE {jobs} SET version = version + 1 WHERE id = :id RETURNING id", id=job_id)
-    settled = end(world, claimed)
-    assert (settled.plain, len(settled.changes)) == ((), 1)
+@pytest.mark.parametrize(
+    ("given", "otherwise"),
+    [
+        ({"every": HOUR}, "{jobs} SET version = version + 1"),
+        ({"every": HOUR}, "{jobs} SET reset_at = 1"),
+        ({"every": HOUR}, "{jobs} SET next_due_at = NULL"),
+        ({"once": True}, "{jobs} SET next_due_at = 1"),
+        ({"once": True}, "{jobs} SET last_due_at = last_due_at - 1"),
+        ({"once": True}, "{jobs} SET last_due_at = NULL"),
+        ({"once": True}, "{jobs} SET ended_as = 'failed'"),
+        ({"every": HOUR}, "{live} SET cancel_asked_at = 1"),
+    ],
+    ids=["edited", "waits for a reset", "no next time", "another time", "fired for an earlier time", "never fired",
+         "ended", "asked to stop"],
+)  # fmt: skip
+def test_a_job_that_is_not_as_expected_is_left_to_the_rule(world, given, otherwise):
+    worker = world.worker()
+    job_id, claimed = one_running(world, worker, **given)
+    _, beside = one_running(world, worker, once=True)
+    column = "id" if "{jobs}" in otherwise else "job_id"
+    world.sql(f"UPDATE {otherwise} WHERE {column} = :id RETURNING 1", id=job_id)
+    finished = [Finished(each.live, DONE, world.now, each.definition) for each in (claimed, beside)]
+    settled = world.store.queue.settle(finished)
+    assert settled.plain == (finished[1],)
+    assert len(settled.changes) + len(settled.refused) + len(settled.left) == 1
+
+
+def test_runs_that_are_not_there_any_more_leave_the_others_as_they_are(world):
+    worker = world.worker()
+    settled_before, claimed = one_running(world, worker, once=True)
+    end(world, claimed)
+    job_id, beside = one_running(world, worker, every=HOUR)
+    finished = [Finished(each.live, DONE, world.now, each.definition) for each in (claimed, beside)]
+    settled = world.store.queue.settle(finished)
+    assert (settled.plain, settled.refused) == ((finished[1],), (finished[0],))
+    assert (world.facts(settled_before).completed, world.facts(job_id).completed) == (1, 1)
+    world.check()
 
 
 def test_g2_a_stale_fence_is_refused(world):

@@ -40,7 +40,7 @@ def deserted(postgres_world, request):
 def test_no_batch_walks_through_a_table_that_is_taken_for_empty(deserted):
     database = deserted.store.database
     writing = {name: each.sql for name, each in database.statements.items() if writes(each.sql)}
-    assert {"claim", "move_completed", "lock_glance", "fire_plainly", "save_progress"} <= set(writing)
+    assert {"claim", "move_completed", "lock_expecting", "fire_plainly", "save_progress"} <= set(writing)
     with database.write() as tx:
         ask = tx._cursor.execute
         ask("SET LOCAL search_path TO ostinato")

@@ -32,6 +32,12 @@ Row = tuple[Any, ...]
 Batch = Sequence[Row]
 
 
+class Shared(list[Row]):
+    """A batch for several statements with the same columns: it is made fit for the database once."""
+
+    fit: Mapping[str, Any] | None = None
+
+
 @cache
 def _rendered(dialect: Dialect, text: str) -> Mapping[str, Statement]:
     """Every store of a process has the same statements: they are rendered once."""

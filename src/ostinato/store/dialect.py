@@ -83,7 +83,8 @@ class Statement:
     about: str
     parameters: tuple[str, ...]  # scalars and lists, in the order of $1, $2 …
     lists: Mapping[str, str]  # those of them that are lists → type
-    columns: tuple[tuple[str, str], ...]  # of the batch: name, type; on PostgreSQL the last $s
+    columns: tuple[tuple[str, str], ...]  # of the batch: name, type
+    used: tuple[int, ...]  # the places of those columns that it names; on PostgreSQL the last $s
     each: str = ""  # SQLite: the same for one row of the batch, its columns as ?1, ?2 …, then the parameters
 
 
@@ -241,20 +242,24 @@ class _Rendering:
         self.parameters: list[str] = []
         self.lists: dict[str, str] = {}
         self.columns: tuple[tuple[str, str], ...] = ()
+        self.named: set[str] = set()  # the columns of the batch that it asks for
 
     def render(self, text: str) -> Statement:
         lines = text.strip().splitlines()
         about = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+        self.named = set(CELL.findall(text))
         sql = TOKEN.sub(self._token, text).strip().removesuffix(";")
         sql = "\n".join(line.strip() for line in sql.splitlines() if line.strip())
         if not sql:
             raise self._wrong("is empty")
-        for number, (column, _) in enumerate(self.columns, len(self.parameters) + 1):
-            sql = sql.replace(f"$rows_{column}$", f"${number}")
+        used = [place for place, (column, _) in enumerate(self.columns) if self._is_used(column)]
+        for number, place in enumerate(used, len(self.parameters) + 1):
+            sql = sql.replace(f"$rows_{self.columns[place][0]}$", f"${number}")
         label = f"/* {self.name} */ " if self.name else ""
         return Statement(
-            self.name, label + sql, " ".join(about), tuple(self.parameters), self.lists, self.columns
-        )
+            self.name, label + sql, " ".join(about), tuple(self.parameters), self.lists, self.columns,
+            tuple(used),
+        )  # fmt: skip
 
     def _token(self, match: re.Match[str]) -> str:
         if match["quoted"] or match["cast"]:
@@ -307,13 +312,18 @@ class _Rendering:
             raise self._wrong("can have one batch only")
         self.columns = columns
         if self.postgres:  # the numbers are known when all other parameters are
-            arrays = ", ".join(f"$rows_{name}$::{self.dialect.type_of(kind)}[]" for name, kind in columns)
-            return f"unnest({arrays}) AS u({', '.join(name for name, _ in columns)})"
+            used = [(name, self.dialect.type_of(kind)) for name, kind in columns if self._is_used(name)]
+            arrays = ", ".join(f"$rows_{name}$::{kind}[]" for name, kind in used)
+            return f"unnest({arrays}) AS u({', '.join(name for name, _ in used)})"
         cells = [_from_json(f"value->>{i}", kind) for i, (_, kind) in enumerate(columns)]
         ids = leading_ids(columns)
         cells[:ids] = [f"substr(:rows_ids, key * {16 * ids} + {16 * i + 1}, 16)" for i in range(ids)]
         fields = (f"{cell} AS {name}" for cell, (name, _) in zip(cells, columns, strict=True))
         return f"(SELECT {', '.join(fields)} FROM json_each(:rows)) AS u"
+
+    def _is_used(self, column: str) -> bool:
+        """A batch may be for several statements, and each is sent what it asks for; one that names none wants all."""
+        return column in self.named or not self.named
 
     def _shared(self, text: str) -> str:
         given = ((self._parameter(name), self.dialect.type_of(kind)) for name, kind in self._columns(text))

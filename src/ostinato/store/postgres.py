@@ -83,8 +83,8 @@ class PostgresTx(Tx):
         lists = statement.lists
         values = [_value(params[name], lists.get(name)) for name in statement.parameters]
         if batch is not None:
-            columns = zip(*batch, strict=True) if batch else ((),) * len(statement.columns)
-            values += [ARRAYS[kind](c) for (_, kind), c in zip(statement.columns, columns, strict=True)]
+            cells = list(zip(*batch, strict=True)) if batch else [()] * len(statement.columns)
+            values += [ARRAYS[statement.columns[place][1]](cells[place]) for place in statement.used]
         try:
             return self._cursor.execute(statement.sql, values, binary=True)
         except psycopg.Error as error:

@@ -19,7 +19,7 @@ from uuid import UUID
 from ostinato.core.errors import ForeignDatabase, Invalid, InvalidSetting, StoreError, StoreUnavailable
 from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
 from ostinato.store.cells import to_bytes, to_micros
-from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, driver_connection
+from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Shared, Tx, driver_connection
 from ostinato.store.dialect import Dialect, Kind, Statement, leading_ids
 from ostinato.store.several import together
 from ostinato.store.turn import FILE_MODE, Turn
@@ -72,7 +72,7 @@ class SqliteTx(Tx):
                 values[name] = b"".join(map(to_bytes, ids))
                 values[f"{name}_places"] = f"[{','.join('0' * len(ids))}]"
         if batch is not None:
-            values |= _as_json(statement.columns, batch)
+            values |= _fit(statement.columns, batch)
         try:
             return self._cursor.execute(statement.sql, values)
         except sqlite3.Error as error:
@@ -93,7 +93,7 @@ class SqliteTx(Tx):
 def _is_narrow(statement: Statement) -> bool:
     """Whether its batch may go as JSON, which has no bytes, and from which a number may come back a bit different."""
     kinds = {kind for _, kind in statement.columns}
-    return len(statement.columns) < WIDE and not kinds & {"double", "bytes"}
+    return len(statement.used) < WIDE and not kinds & {"double", "bytes"}
 
 
 def _value(value: Any) -> Any:
@@ -104,6 +104,13 @@ def _value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return to_json(value)
     return value
+
+
+def _fit(columns: Sequence[tuple[str, str]], batch: Batch) -> Mapping[str, Any]:
+    if not isinstance(batch, Shared):
+        return _as_json(columns, batch)
+    batch.fit = batch.fit or _as_json(columns, batch)
+    return batch.fit
 
 
 def _as_json(columns: Sequence[tuple[str, str]], batch: Batch) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from ostinato.core.lifecycle.commands import (
 )
 from ostinato.core.lifecycle.firing import Dealt, fire, rewind
 from ostinato.core.lifecycle.following import follow
-from ostinato.core.lifecycle.plain import Plain, fire_plainly, may_be_plain, plain
+from ostinato.core.lifecycle.plain import fire_plainly, is_plain, last_time, may_be_plain
 from ostinato.core.lifecycle.settling import Flow, settle, time_out_run
 from ostinato.core.lifecycle.status import next_run_at, status
 
@@ -46,7 +46,6 @@ __all__ = [
     "ALLOWED",
     "Dealt",
     "Flow",
-    "Plain",
     "allowed",
     "cancel",
     "cancel_execution",
@@ -56,10 +55,11 @@ __all__ = [
     "fire",
     "fire_plainly",
     "follow",
+    "is_plain",
+    "last_time",
     "may_be_plain",
     "next_run_at",
     "pause",
-    "plain",
     "release",
     "restart",
     "resume",

@@ -9,7 +9,6 @@ shortcuts to them.
 """
 
 from datetime import datetime
-from enum import Enum
 
 from ostinato.core.lifecycle import timeline
 from ostinato.core.lifecycle.draft import ALL_FACTS, FIRED_AHEAD
@@ -17,7 +16,7 @@ from ostinato.core.limits import is_limited
 from ostinato.core.model import Asked, Change, Definition, Facts, Finished, Job, Live, Luck
 from ostinato.core.outcome import Completed
 from ostinato.core.policy import CatchUp
-from ostinato.core.schedule import Cron, Every, Once
+from ostinato.core.schedule import Cron, Every, Manual, Once
 
 SCHEDULE = Asked.SCHEDULE  # looking up a member of an Enum is a call
 
@@ -56,34 +55,29 @@ def _is_steady(definition: Definition) -> bool:
     return isinstance(definition.schedule, Every | Cron)
 
 
-class Plain(Enum):
-    """What a plain success does to its job."""
-
-    ENDS = "ends"
-    GOES_ON = "goes on"
-
-
 def may_be_plain(finished: Finished) -> bool:
     """What can be said without a look at the job: its policies let a success change nothing but the counters."""
     definition = finished.definition
     if definition is None or type(finished.outcome) is not Completed or finished.live.slot is None:
         return False
-    if finished.live.limit_key is not None:
-        return False  # somebody may wait for its place
+    if finished.live.limit_key is not None or type(definition.schedule) is Manual:
+        return False  # somebody may wait for its place; nobody knows what comes next
     policies = definition.policies
     return not policies.total_repeats and not policies.fixed_delay and policies.catch_up is not CatchUp.ALL
 
 
-def plain(definition: Definition, last_due_at: datetime | None, *, names_next: bool) -> Plain | None:
-    """What a success does to a job that nobody has paused, cancelled, deleted or ended; None: ask `settle`.
+def last_time(definition: Definition) -> datetime | None:
+    """The due time with whose success a job ends; None for one that goes on."""
+    schedule = definition.schedule
+    return schedule.at if type(schedule) is Once else None
 
-    The definition must be the current one, and no other row of the job may be live. `names_next`: it has a next time.
+
+def is_plain(last: datetime | None, last_due_at: datetime | None, *, names_next: bool) -> bool:
+    """Whether a success is plain of a job that nobody has paused, cancelled, deleted or ended.
+
+    `last` is its `last_time`, `names_next`: it has a next due time. The definition must be the current one, and no
+    other row of the job may be live. (`expected` in store/queries/plainly.sql says all of this, to the database.)
     """
-    match definition.schedule:
-        case Once(at):
-            over = last_due_at is not None and last_due_at >= at and not names_next
-            return Plain.ENDS if over else None
-        case Every() | Cron() if names_next:
-            return Plain.GOES_ON
-        case _:
-            return None
+    if last is None:
+        return names_next
+    return not names_next and last_due_at is not None and last_due_at >= last

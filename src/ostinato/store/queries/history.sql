@@ -11,29 +11,6 @@ SELECT u.id, u.job_id, u.number, u.step, u.attempt, u.execution_number, u.asked,
 FROM {rows: id uuid, job_id uuid, number bigint, step text, attempt bigint, execution_number bigint, asked text, due_at instant, run_at instant, queued_at instant, started_at instant, finished_at instant, result text, task text, queue text, worker_id uuid, fence bigint, version bigint, args json, value json, error_kind text, error text, traceback text, failures bigint, losses bigint, releases bigint, checkpoint json, by text, account json}
 WHERE true
 
--- name: move_completed [postgres]
--- Attempts that have simply completed: from `live` into history.
-WITH ended AS (
-    DELETE FROM {live} AS l USING {rows: id uuid, finished_at instant, value json, account json}
-    WHERE {found_by: l.id u.id}
-    RETURNING l.id, l.job_id, l.number, l.step, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at,
-        l.started_at, u.finished_at, 'completed', l.task, l.queue, l.worker_id, l.fence, l.version, l.args, u.value,
-        l.failures, l.losses, l.releases, l.checkpoint, '', u.account)
-INSERT INTO {executions} (id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at,
-    started_at, finished_at, result, task, queue, worker_id, fence, version, args, value, failures, losses, releases,
-    checkpoint, by, account)
-SELECT * FROM ended
-
--- name: move_completed [sqlite]
--- The first half; `delete_live` is the second.
-INSERT INTO {executions} (id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at,
-    started_at, finished_at, result, task, queue, worker_id, fence, version, args, value, failures, losses, releases,
-    checkpoint, by, account)
-SELECT l.id, l.job_id, l.number, l.step, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at,
-    l.started_at, u.finished_at, 'completed', l.task, l.queue, l.worker_id, l.fence, l.version, l.args, u.value,
-    l.failures, l.losses, l.releases, l.checkpoint, '', u.account
-FROM {rows: id uuid, finished_at instant, value json, account json} CROSS JOIN {live} AS l WHERE l.id = u.id
-
 -- name: already_settled
 -- How these have ended, under which fence and when: a settle whose answer was lost is repeated safely.
 SELECT id, fence, finished_at, result FROM {executions} WHERE id {in: ids uuid}

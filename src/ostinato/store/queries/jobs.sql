@@ -66,28 +66,11 @@ SELECT j.id, j.created_at, j.updated_at, j.anchor, j.version, j.next_due_at, j.c
     l.id, l.fence, l.worker_id, l.cancel_asked_at, l.cancel_by, l.checkpoint
 FROM {jobs} AS j JOIN {live} AS l ON {found_by: l.job_id j.id} WHERE j.id {in: ids uuid} ORDER BY j.id, l.id {for_update}
 
--- name: lock_glance
--- The same, but only what tells whether a success of theirs is a plain one.
-SELECT l.id, l.fence, j.version, j.last_due_at, j.next_due_at, l.worker_id, j.paused_at, j.cancelled_at, j.ended_as,
-    j.deleted_at, j.reset_at, l.cancel_asked_at, j.id
-FROM {jobs} AS j JOIN {live} AS l ON {found_by: l.job_id j.id} WHERE j.id {in: ids uuid} ORDER BY j.id, l.id {for_update}
-
 -- name: fire_plainly
 -- Jobs of which one plain time was due: it has been dealt with, and the next one is named.
 UPDATE {jobs} AS j SET last_due_at = u.due_at, next_due_at = u.next_due_at, computed_at = :now,
     last_number = j.last_number + 1, last_execution_number = j.last_execution_number + 1
 FROM {rows: id uuid, due_at instant, next_due_at instant} WHERE {found_by: j.id u.id}
-
--- name: count_success
--- Jobs whose runs were plain successes, and that go on.
-UPDATE {jobs} AS j SET completed = j.completed + 1, repeats_done = j.repeats_done + u.repeats
-FROM {rows: id uuid, repeats bigint} WHERE {found_by: j.id u.id}
-
--- name: end_with_success
--- The same for jobs that end with it.
-UPDATE {jobs} AS j SET completed = j.completed + 1, repeats_done = j.repeats_done + u.repeats, held_key = NULL,
-    ended_at = u.ended_at, ended_as = 'completed'
-FROM {rows: id uuid, repeats bigint, ended_at instant} WHERE {found_by: j.id u.id}
 
 -- name: definitions
 -- What people wrote.

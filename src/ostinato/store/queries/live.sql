@@ -100,18 +100,17 @@ SELECT picked.id, picked.task FROM generate_series(1, 10) AS p(priority) CROSS J
 LIMIT :limit
 
 -- part: first_of_sqlite
-SELECT l.id, l.task, l.priority, l.run_at FROM {rows: name text} CROSS JOIN {live} AS l
-WHERE l.id IN (SELECT x.id FROM {live} AS x
-    WHERE x.queue = u.name AND x.waits_for IS NULL AND x.run_at <= :now AND x.worker_id IS NULL
+l.id IN (SELECT x.id FROM {live} AS x
+    WHERE x.queue = u.name AND x.waits_for IS NULL AND x.worker_id IS NULL AND x.run_at <= :now
     ORDER BY x.priority, x.run_at, x.id LIMIT :limit)
-ORDER BY l.priority, l.run_at, l.id LIMIT :limit
 
 -- name: startable [postgres]
 -- What may start now, known here or not.
 {part first_of_postgres}
 
 -- name: startable [sqlite]
-SELECT f.id, f.task FROM ({part first_of_sqlite}) AS f
+SELECT l.id, l.task FROM {rows: name text} CROSS JOIN {live} AS l WHERE {part first_of_sqlite}
+ORDER BY l.priority, l.run_at, l.id LIMIT :limit
 
 -- name: claim [postgres]
 -- Take and start what may start now and is known here; with the definitions, which costs less than asking for them, and
@@ -144,25 +143,25 @@ l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.ru
     l.task, l.step, l.slot, l.fence + 1, j.version, l.args, l.failures, l.losses, l.releases, l.checkpoint,
     l.cancel_asked_at, l.cancel_by, l.limit_key
 
--- part: to_start
-FROM ({part first_of_sqlite}) AS f CROSS JOIN {live} AS l CROSS JOIN {jobs} AS j
-WHERE l.id = f.id AND l.task {in: tasks text} AND j.id = l.job_id
-
 -- name: claim [sqlite]
 -- What `start` is to take, as it will be then. SQLite is slow to return what it changes (10 µs a row), and here nobody
 -- else writes between the two.
 SELECT {part started},
     j.id, j.version, j.app, j.key, j.name, j.description, j.task, j.args, j.queue, j.priority, j.schedule, j.policies,
     j.tags, j.metadata, j.owner, j.declared
-{part to_start}
+FROM (SELECT l.id FROM {rows: name text} CROSS JOIN {live} AS l WHERE {part first_of_sqlite}
+        ORDER BY l.priority, l.run_at, l.id LIMIT :limit) AS f CROSS JOIN {live} AS l CROSS JOIN {jobs} AS j
+WHERE l.id = f.id AND l.task {in: tasks text} AND j.id = l.job_id
 
 -- name: claim_of_known
 -- The same without the definitions, for who knows them; on SQLite too. Sorted, so that all is found in one step, without
 -- Python's lock: what was claimed before runs meanwhile. (The rows of a statement that is not sorted ask for the lock one
 -- by one, and wait for it each time.)
 SELECT {part started}
-{part to_start}
-ORDER BY l.priority, l.run_at, l.id
+FROM {rows: name text} CROSS JOIN {live} AS l CROSS JOIN {jobs} AS j
+WHERE {part first_of_sqlite}
+    AND l.task {in: tasks text} AND j.id = l.job_id
+ORDER BY l.priority, l.run_at, l.id LIMIT :limit
 
 -- name: start
 -- The second half of a claim on SQLite.
