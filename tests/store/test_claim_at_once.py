@@ -6,6 +6,7 @@ from psycopg import RawCursor
 
 from ostinato.core.errors import StoreError
 from ostinato.core.model import WaitsFor
+from ostinato.store import claiming
 from ostinato.store.claiming import Claim
 
 
@@ -41,6 +42,23 @@ def test_a_claim_is_one_round_trip(postgres_world, asked):
     assert (len(asked), len(claim.claimed)) == (2, 1)
     assert claim.next_at == world.now, "look again, now"
     assert queue.claim(worker, ["work"], [], world.now, 5) == Claim()
+    world.check()
+
+
+def test_strangers_are_set_apart_in_six_round_trips_however_many_stand_first(
+    postgres_world, asked, monkeypatch
+):
+    monkeypatch.setattr(claiming, "STRANGERS", 3)
+    world = postgres_world
+    worker, queue = looked_around(world), world.store.queue
+    world.enqueue(5, task="strange")
+    (wanted,) = world.enqueue()
+    asked.clear()
+    claim = queue.claim(worker, ["work"], [], world.now, 1)
+    assert (claim.claimed, claim.parked, claim.next_at) == ((), {"strange": 3}, world.now)
+    assert len(asked) == 6, "claim, outlook, begin, queues, strangers, commit"
+    claim = queue.claim(worker, ["work"], [], world.now, 1)
+    assert (claim.claimed[0].live.job_id, claim.parked) == (wanted, {"strange": 2})
     world.check()
 
 

@@ -4,6 +4,7 @@ A claim waits for nobody but an operator who is just pausing a queue, or a sweep
 rows that another claim has locked are passed over. What nobody here knows is set apart, never failed (G12).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -87,6 +88,7 @@ class Claiming(Duty):
                 next_at, set_apart = self._outlook(tx, search)
             if not set_apart and (next_at is None or next_at > now):
                 return Claim(next_at=next_at)
+            return self._claim_step_by_step(search, strangers_first=not set_apart)
         return self._claim_step_by_step(search)
 
     def _claim_at_once(self, search: Search) -> tuple[Claimed, ...]:
@@ -97,14 +99,20 @@ class Claiming(Duty):
             self._database.ring()
         return self._ready(taken, search)
 
-    def _claim_step_by_step(self, wanted: Search) -> Claim:
-        """With all there is to do beside: what others set apart, what nobody here knows, when there will be more."""
+    def _claim_step_by_step(self, wanted: Search, *, strangers_first: bool = False) -> Claim:
+        """With all there is to do beside: what others set apart, what nobody here knows, when there will be more.
+
+        `strangers_first`: something is due, and nothing that is known here, as was seen just now.
+        """
         with self._database.write() as tx:
             served = self._open_queues(tx, wanted.worker, wanted.queues)
             if not served:
                 return Claim()
             search = replace(wanted, queues=list(served))
-            taken, parked, next_at = self._take(tx, search)
+            parked = Counter[str]()
+            if strangers_first:
+                self._park_strangers(tx, search, parked)
+            taken, next_at = self._take(tx, search, parked)
             if any(served[row[QUEUE]] is not None for row in taken.found):
                 tx.ring()  # the schedule may fire into a bounded queue again
         return Claim(self._ready(taken, search), parked or None, next_at)
@@ -121,22 +129,23 @@ class Claiming(Duty):
         found = tx.rows("open_queues", worker=worker)
         return {name: most for name, most in found if not wanted or name in wanted}
 
-    def _take(self, tx: Tx, search: Search) -> tuple[Taken, dict[str, int], datetime | None]:
-        """What was started, what was set apart, and when there may be more."""
-        parked, taken, next_at = dict[str, int](), Taken(), None
+    def _take(self, tx: Tx, search: Search, parked: Counter[str]) -> tuple[Taken, datetime | None]:
+        """What was started, and when there may be more. What has to be set apart for it is counted."""
+        taken = Taken()
+        next_at: datetime | None = search.now
         self._unpark_now_and_then(tx, search)
         for _ in range(ROUNDS):
+            if parked.total() >= STRANGERS:
+                break  # the next claim goes on from here
             self._start(tx, search, taken)
             if len(taken.found) == search.limit:
-                return taken, parked, None
+                return taken, None
             next_at, set_apart = self._outlook(tx, search)
             if set_apart and self._unpark(tx, search):
                 continue
             if next_at is None or next_at > search.now or not self._park_strangers(tx, search, parked):
                 break  # nothing is due, or others have it in their hands
-            if sum(parked.values()) >= STRANGERS:
-                break  # the next claim goes on from here
-        return taken, parked, next_at
+        return taken, next_at
 
     def _start(self, tx: Tx, search: Search, taken: Taken) -> Taken:
         """Take what is first in line and known here."""
@@ -167,16 +176,12 @@ class Claiming(Duty):
         taken.found += found
         return taken
 
-    def _park_strangers(self, tx: Tx, search: Search, parked: dict[str, int]) -> int:
+    def _park_strangers(self, tx: Tx, search: Search, parked: Counter[str]) -> int:
         """Set apart what is first in line and known to nobody here; how many that were."""
-        queues, look = [(name,) for name in search.queues], STRANGERS - sum(parked.values())
-        found = tx.rows("startable", queues, now=search.now, limit=look)
-        strange = [(live_id, task) for live_id, task in found if task not in search.tasks]
-        if strange:
-            tx.run("park", ids=[live_id for live_id, _ in strange])
-        for _, task in strange:
-            parked[task] = parked.get(task, 0) + 1
-        return len(strange)
+        queues, look = [(name,) for name in search.queues], STRANGERS - parked.total()
+        found = tx.rows("park_strangers", queues, now=search.now, tasks=list(search.tasks), limit=look)
+        parked.update(task for (task,) in found)
+        return len(found)
 
     def _unpark_now_and_then(self, tx: Tx, search: Search) -> None:
         """Also when there is always enough to do: what others set apart may be more urgent."""

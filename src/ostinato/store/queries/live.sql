@@ -104,13 +104,15 @@ l.id IN (SELECT x.id FROM {live} AS x
     WHERE x.queue = u.name AND x.waits_for IS NULL AND x.worker_id IS NULL AND x.run_at <= :now
     ORDER BY x.priority, x.run_at, x.id LIMIT :limit)
 
--- name: startable [postgres]
--- What may start now, known here or not.
-{part first_of_postgres}
+-- name: park_strangers [postgres]
+-- What is first in line and known to nobody here: out of the claim index, until somebody comes who knows it.
+UPDATE {live} SET waits_for = 'task' WHERE id = ANY (ARRAY(
+    SELECT f.id FROM ({part first_of_postgres}) AS f WHERE NOT f.task {in: tasks text})) RETURNING task
 
--- name: startable [sqlite]
-SELECT l.id, l.task FROM {rows: name text} CROSS JOIN {live} AS l WHERE {part first_of_sqlite}
-ORDER BY l.priority, l.run_at, l.id LIMIT :limit
+-- name: park_strangers [sqlite]
+UPDATE {live} SET waits_for = 'task' WHERE id IN (
+    SELECT l.id FROM {rows: name text} CROSS JOIN {live} AS l WHERE {part first_of_sqlite}
+    ORDER BY l.priority, l.run_at, l.id LIMIT :limit) AND NOT task {in: tasks text} RETURNING task
 
 -- name: claim [postgres]
 -- Take and start what may start now and is known here; with the definitions, which costs less than asking for them, and
@@ -181,7 +183,7 @@ UPDATE {live} SET worker_id = NULL, started_at = NULL, version = NULL, waits_for
 WHERE id {in: ids uuid} AND worker_id = :worker
 
 -- name: park
--- Nobody here knows their task: out of the claim index, until somebody comes who does.
+-- The same for rows of a job that is locked by this transaction.
 UPDATE {live} SET waits_for = 'task' WHERE id {in: ids uuid}
 
 -- name: unpark [postgres]
