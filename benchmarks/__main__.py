@@ -40,6 +40,7 @@ MEASURES = {
 TOO_LONG = ("H",)  # for --quick
 KEEP_SCHEDULES = ("pgqueuer", "apscheduler", "procrastinate")
 CHURN = 1800  # turns of a hundred jobs: an hour of fifty a second
+OF_PEERS = 10  # seconds of recurring jobs: what share of them a peer fires does not change after that
 RECURRING = {"OSTINATO_CONCURRENCY": "1000"}  # a claim is a start: room for many starts at one instant
 
 
@@ -177,11 +178,12 @@ class Bench:
         ours = [replace(each, variables={**each.variables, **RECURRING}) for each in catalogue.OURS]
         peers = [each for each in self._peers if each.module in KEEP_SCHEDULES]
         kept = Recurring(self._servers, self._folder, 5 if self._quick else 20)
+        of_peers = Recurring(self._servers, self._folder, OF_PEERS)
         rows: list[Row] = []
         for many in (1000,) if self._quick else (1000, 5000):
             count = max(10, int(many * self._scale))
-            measure = partial(kept.measure, schedules=count)
-            found = in_rounds(ours, measure, self._rounds(3), "R") + in_rounds(peers, measure, 1, "R")
+            found = in_rounds(ours, partial(kept.measure, schedules=count), self._rounds(3), "R")
+            found += in_rounds(peers, partial(of_peers.measure, schedules=count), 1, "R")
             rows += [{**row, "schedules": count} for row in found]
         return rows
 
@@ -194,8 +196,10 @@ class Bench:
         return in_rounds(catalogue.OURS, kept.measure, 1, "G")
 
     def processes(self) -> list[Row]:
-        kept = Processes(self._servers, self._folder, int((8_000 if self._quick else 20_000) * self._scale))
-        return in_rounds(catalogue.OURS, kept.measure, self._rounds(3), "M")
+        kept = Processes(self._servers, self._folder, self._scale)
+        twice = [replace(each, jobs=2 * each.jobs) for each in catalogue.OURS]
+        subjects = [*twice, *catalogue.OURS_AT_WORK]
+        return in_rounds(self._fewer(subjects), kept.measure, self._rounds(3), "M")
 
 
 def _about(took: float) -> dict[str, Any]:

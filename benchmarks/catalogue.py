@@ -92,6 +92,10 @@ OURS_IN_PROCESSES = tuple(
     replace(ostinato(store, "two processes", KIND="process", OSTINATO_CONCURRENCY="2"), jobs=2000)
     for store in (SQLITE, POSTGRES)
 )
+OURS_AT_WORK = tuple(
+    replace(ostinato(store, "1 ms of work each", KIND="work", **DEFAULTS), jobs=2000)
+    for store in (SQLITE, POSTGRES)
+)
 OURS_BY_RQ = replace(ostinato(SQLITE, "RQ as the engine", rounds=3, OSTINATO_ENGINE="rq"), jobs=200)
 LIMITS = (raw(SQLITE), raw(POSTGRES))
 

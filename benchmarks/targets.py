@@ -145,8 +145,11 @@ def _growth_of(letter: str, row: Row | None, before: str, after: str, what: str,
 
 def _processes(rows: Sequence[Row]) -> Iterator[Verdict]:
     for store, limit in ((SQLITE, 1.2), (POSTGRES, 1.5)):
+        for setting in ("", "1 ms of work each"):
+            row = find(rows, "ostinato", store, setting)
+            what = f"two workers over one on {store}" + (f", {setting}" if setting else "")
+            yield from _figure("M", row, "ratio", what, limit, "×", most=False)
         row = find(rows, "ostinato", store)
-        yield from _figure("M", row, "ratio", f"two workers over one on {store}", limit, "×", most=False)
         yield from _figure("M", row, "least_share", f"the smaller share on {store}", 0.4, "", most=False)
 
 

@@ -19,8 +19,8 @@ from benchmarks.servers import Servers
 
 
 class Processes:
-    def __init__(self, servers: Servers, folder: Path, jobs: int) -> None:
-        self._servers, self._folder, self._jobs = servers, folder, jobs
+    def __init__(self, servers: Servers, folder: Path, scale: float = 1.0) -> None:
+        self._servers, self._folder, self._scale = servers, folder, scale
 
     def measure(self, subject: Subject) -> Figures:
         """One and two, right after each other."""
@@ -40,16 +40,16 @@ class Processes:
         waits = [self._folder / f"waits{number}" for number in range(workers)]
         for file in (*files, *waits):
             file.unlink(missing_ok=True)
-        set_up = stage(subject, self._servers, self._folder)
+        set_up, jobs = stage(subject, self._servers, self._folder), max(10, int(subject.jobs * self._scale))
         run(set_up, files[0], "setup", "0")
-        run(set_up, files[0], "fill", str(self._jobs))
+        run(set_up, files[0], "fill", str(jobs))
         set_up.probe()
         with ExitStack() as stack:
             for file, wait in zip(files, waits, strict=True):
                 stack.enter_context(worker(set_up, file, WAITS=str(wait)))
             until(lambda: all(marks.count(file) for file in files), what="all at work")
             psutil.cpu_percent()
-            until(lambda: sum(map(marks.count, files)) >= self._jobs and set_up.probe())
+            until(lambda: sum(map(marks.count, files)) >= jobs and set_up.probe())
             done, busy = time.time(), psutil.cpu_percent() / 100
         starts = [[when for _, when in marks.read(file)] for file in files]
         begin = max(map(min, starts))

@@ -30,6 +30,15 @@ def noop_in_thread(number: int) -> None:
     mark(number)
 
 
+@app.task
+def work(number: int) -> None:
+    """A millisecond of computing."""
+    mark(number)
+    until = time.thread_time() + 0.001
+    while time.thread_time() < until:
+        pass
+
+
 @app.task(isolation="process")
 def noop_in_process(number: int) -> None:
     mark(number)
@@ -41,7 +50,7 @@ async def tick(context: Context) -> None:
     mark(round((time.time() - context.due_at.timestamp()) * 1e6))
 
 
-KINDS = {"thread": noop_in_thread, "process": noop_in_process}
+KINDS = {"thread": noop_in_thread, "process": noop_in_process, "work": work}
 
 
 class Ours(Subject):

@@ -71,8 +71,8 @@ class Ledger:
         """Be there when something is settled."""
         settle, settle_in = store.queue.settle, store.queue.settle_in
 
-        def witnessed_in(tx: Any, finished: Any) -> Settled:
-            settled = settle_in(tx, finished)
+        def witnessed_in(tx: Any, finished: Any, *expected: Any) -> Settled:
+            settled = settle_in(tx, finished, *expected)
             ended = {each.id for change in settled.changes for each in (*change.ended, *change.alter)}
             ended |= {each.live.id for each in settled.plain}
             for each in finished:

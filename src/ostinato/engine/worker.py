@@ -60,6 +60,7 @@ PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
 KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if nothing is kept
 STORE_AGAIN: Final = 0.5  # seconds until a turn of a crawl is tried again while the database is away
 NOTHING: Final = Step(0, None)
+RELEASES: Final = frozenset({Interrupted, Deferred})
 
 
 class Worker:
@@ -269,7 +270,7 @@ class Worker:
         for each in settled.refused:
             self._telemetry.refused(each.live)
         for each in batch:
-            if isinstance(each.outcome, Interrupted | Deferred):
+            if type(each.outcome) in RELEASES:
                 self._telemetry.released(each.live, type(each.outcome).__name__.lower())
         if self._finished:
             self.ended.set()

@@ -154,6 +154,9 @@ class Database(ABC):
     def write(self, deadline: float | None = None) -> AbstractContextManager[Tx]:
         """One writing transaction. `deadline` in seconds, if not the usual one; `math.inf` for migrations."""
 
+    def make_fit(self, statement: str, batch: Shared) -> None:  # noqa: B027  most have nothing to do
+        """Do now what a transaction would do with the batch of a statement, where others wait for its end."""
+
     def alone(self) -> AbstractContextManager[Tx]:
         """For one writing statement that needs no transaction around it, where that saves something."""
         return self.write()

@@ -5,6 +5,7 @@ takes; such a run is left to it.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from ostinato.core.lifecycle import last_time, may_be_plain
@@ -14,18 +15,38 @@ from ostinato.store.database import Row, Shared, Tx
 from ostinato.store.dialect import Kind
 
 SCHEDULE: Final = Asked.SCHEDULE  # looking up a member of an Enum is a call
+EXPECTING: Final = "lock_expecting"
 LAST_TIME: Final = 4  # its place in a row of the batch
 
 
-def settle_plainly(tx: Tx, kind: Kind, finished: Sequence[Finished]) -> list[Finished]:
-    """Settle what is a plain success, and say which those were; all jobs are locked then."""
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Runs that may be plain successes, by job, and the batch that says what they expect."""
+
+    candidates: Mapping[bytes, Finished]
+    batch: Shared
+
+
+NOTHING: Final = Expected({}, Shared())
+
+
+def expected_of(finished: Sequence[Finished]) -> Expected:
+    """To be made before the transaction: in SQLite others wait for its end."""
     candidates = {to_bytes(each.live.job_id): each for each in finished if may_be_plain(each)}
     if not candidates:
-        return []
+        return NOTHING
     batch = Shared([_expecting(job_id, each) for job_id, each in candidates.items()])
     if len(candidates) < len(finished):
         batch += _others(finished, candidates)
-    if tx.row("lock_expecting", batch) != (len(batch), len(batch)):
+    return Expected(candidates, batch)
+
+
+def settle_plainly(tx: Tx, kind: Kind, expected: Expected) -> list[Finished]:
+    """Settle what is a plain success, and say which those were; all jobs are locked then."""
+    candidates, batch = expected.candidates, expected.batch
+    if not candidates:
+        return []
+    if tx.row(EXPECTING, batch) != (len(batch), len(batch)):
         plain = {job_id for (job_id,) in tx.rows("jobs_as_expected", batch)}
         candidates = {job_id: each for job_id, each in candidates.items() if job_id in plain}
         batch = Shared([row for row in batch if row[1] in candidates])

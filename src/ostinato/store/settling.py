@@ -19,7 +19,7 @@ from ostinato.store import locking, rows
 from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Tx
 from ostinato.store.locking import Duty, Lives
-from ostinato.store.plainly import settle_plainly
+from ostinato.store.plainly import EXPECTING, NOTHING, Expected, expected_of, settle_plainly
 
 log = logging.getLogger("ostinato.store")
 
@@ -80,15 +80,15 @@ class Settling(Duty):
             log.error("An execution cannot be settled: execution=%s error=%s", finished[0].live.id, error)
             return Settled(left=tuple(finished))
 
-    def settle_in(self, tx: Tx, finished: Sequence[Finished]) -> Settled:
+    def settle_in(self, tx: Tx, finished: Sequence[Finished], expected: Expected = NOTHING) -> Settled:
         """The heart of settle, for a transaction that is open already. Here `refused` is all that was stale."""
-        shortcut = not self._notices.of_successes
-        plain = tuple(settle_plainly(tx, self._database.dialect.kind, finished)) if shortcut else ()
-        done = set(
-            map(id, plain)
-        )  # not by execution: the late result of an older claim may be in the same batch
+        plain = tuple(settle_plainly(tx, self._database.dialect.kind, expected))
+        if len(plain) == len(finished):
+            return Settled(plain=plain)
+        # Not by execution: the late result of an older claim may be in the same batch.
+        done = set(map(id, plain))
         rest = [each for each in finished if id(each) not in done]
-        return replace(self._settle_fully(tx, rest), plain=plain) if rest else Settled(plain=plain)
+        return replace(self._settle_fully(tx, rest), plain=plain)
 
     def _settle_fully(self, tx: Tx, finished: Sequence[Finished]) -> Settled:
         facts, lives = locking.lock_running(tx, [each.live for each in finished])
@@ -173,8 +173,11 @@ class Settling(Duty):
     # -- within
 
     def _settle(self, finished: Sequence[Finished]) -> Settled:
+        expected = NOTHING if self._notices.of_successes else expected_of(finished)
+        if expected.candidates:
+            self._database.make_fit(EXPECTING, expected.batch)
         with self._database.write() as tx:
-            settled = self.settle_in(tx, finished)
+            settled = self.settle_in(tx, finished, expected)
             refused = self._truly_refused(tx, settled.refused)
             if refused:
                 tx.run("insert_events", [rows.EVENT.row(self._refusal(each)) for each in refused])
@@ -264,6 +267,8 @@ def _calls_for_somebody(change: Change, due_before: datetime | None) -> bool:
 
 def _legible(each: Finished) -> Finished:
     """Without what no database takes (NUL, halves of characters)."""
+    if type(each.outcome) is Completed and each.outcome.result is None:
+        return each  # as most
     match each.outcome:
         case Failed(Error(kind, message, traceback), retry_in, final):
             trace = None if traceback is None else _text(traceback)

@@ -212,6 +212,9 @@ class SqliteDatabase(Database):
             self.ring()
         tx.committed()
 
+    def make_fit(self, statement: str, batch: Shared) -> None:
+        batch.fit = _as_json(self.statements[statement].columns, batch)
+
     @contextmanager
     def fill(self) -> Iterator[Tx]:
         with self.write() as tx:
