@@ -35,6 +35,7 @@ from enum import StrEnum
 from typing import Final
 
 from ostinato.core.errors import InvalidSetting, StoreError
+from ostinato.store.named import split_by_name, with_parts
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
@@ -44,9 +45,6 @@ TABLES: Final = frozenset(
 SEARCH_INDEX: Final = "page_words"  # SQLite keeps words in tables of their own; PostgreSQL in a column
 
 
-NAME_LINE: Final = re.compile(r"-- name: (?P<name>[a-z_0-9]+)(?: \[(?P<kind>postgres|sqlite)\])?")
-PART_LINE: Final = re.compile(r"-- part: (?P<name>[a-z_0-9]+)")
-PART: Final = re.compile(r"\{part (?P<name>[a-z_0-9]+)\}")
 TOKEN: Final = re.compile(
     r"""(?P<quoted>'(?:[^']|'')*'|"[^"]*")
       | (?P<comment>--[^\n]*)
@@ -111,8 +109,8 @@ class Dialect:
     def statements(self, text: str) -> dict[str, Statement]:
         """Render a file of named statements, each of which must exist for both dialects."""
         found: dict[str, dict[Kind, str]] = {}
-        for name, kinds, body in _split_by_name(_with_parts(text)):
-            bodies = found.setdefault(name, {})
+        for name, only, body in split_by_name(with_parts(text)):
+            bodies, kinds = found.setdefault(name, {}), [Kind(only)] if only else list(Kind)
             if bodies.keys() & set(kinds):
                 raise StoreError(f"The statement {name} is written twice.")
             bodies.update(dict.fromkeys(kinds, body))
@@ -193,43 +191,6 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
         **TYPES[Kind.SQLITE],
     },
 }
-
-
-def _with_parts(text: str) -> str:
-    """Each `{part name}` replaced by what stands under `-- part: name`, up to the next name or part."""
-    parts: dict[str, list[str]] = {}
-    rest: list[str] = []
-    into = rest
-    for line in text.splitlines():
-        if match := PART_LINE.fullmatch(line.rstrip()):
-            into = parts.setdefault(match["name"], [])
-        elif line.startswith("-- name"):
-            into = rest
-            rest.append(line)
-        elif into is rest or not line.startswith("--"):
-            into.append(line)
-    whole = "\n".join(rest)
-    while match := PART.search(whole):  # one part may have another in it
-        if match["name"] not in parts:
-            raise StoreError(f"There is no part {match['name']}.")
-        whole = whole.replace(match[0], "\n".join(parts[match["name"]]).strip())
-    return whole
-
-
-def _split_by_name(text: str) -> list[tuple[str, tuple[Kind, ...], str]]:
-    """(name, the dialects it is for, body) of each statement in a file."""
-    found: list[tuple[str, tuple[Kind, ...], list[str]]] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("-- name"):
-            match = NAME_LINE.fullmatch(line.rstrip())
-            if match is None:
-                raise StoreError(f"Line {number} does not name a statement: {line.strip()}")
-            found.append((match["name"], (Kind(match["kind"]),) if match["kind"] else tuple(Kind), []))
-        elif found:
-            found[-1][2].append(line)
-        elif line.strip() and not line.startswith("--"):
-            raise StoreError(f"Line {number} stands before the first name.")
-    return [(name, kinds, "\n".join(lines)) for name, kinds, lines in found]
 
 
 class _Rendering:
