@@ -80,7 +80,13 @@ def plainly(job: Job, rows: Sequence[Live], live: Live, outcome: Outcome, now: d
     touched = (
         facts.paused_at, facts.cancelled_at, facts.ended_as, facts.deleted_at, facts.reset_at, live.cancel_asked_at
     )  # fmt: skip
-    if any(touched) or len(rows) > 1 or not may_be_plain(Finished(live, outcome, now, job.definition)):
+    newer = facts.last_execution_number > live.execution_number
+    if (
+        any(touched)
+        or newer
+        or len(rows) > 1
+        or not may_be_plain(Finished(live, outcome, now, job.definition))
+    ):
         return None
     last = last_time(job.definition)
     if not is_plain(last, facts.last_due_at, names_next=facts.next_due_at is not None):

@@ -93,6 +93,7 @@ def test_what_somebody_has_touched_is_left_to_the_rule(world, act):
     ("given", "otherwise"),
     [
         ({"every": HOUR}, "{jobs} SET version = version + 1"),
+        ({"every": HOUR}, "{jobs} SET last_execution_number = last_execution_number + 1"),
         ({"every": HOUR}, "{jobs} SET reset_at = 1"),
         ({"every": HOUR}, "{jobs} SET next_due_at = NULL"),
         ({"once": True}, "{jobs} SET next_due_at = 1"),
@@ -101,8 +102,8 @@ def test_what_somebody_has_touched_is_left_to_the_rule(world, act):
         ({"once": True}, "{jobs} SET ended_as = 'failed'"),
         ({"every": HOUR}, "{live} SET cancel_asked_at = 1"),
     ],
-    ids=["edited", "waits for a reset", "no next time", "another time", "fired for an earlier time", "never fired",
-         "ended", "asked to stop"],
+    ids=["edited", "counts a newer one", "waits for a reset", "no next time", "another time",
+         "fired for an earlier time", "never fired", "ended", "asked to stop"],
 )  # fmt: skip
 def test_a_job_that_is_not_as_expected_is_left_to_the_rule(world, given, otherwise):
     worker = world.worker()

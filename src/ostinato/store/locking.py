@@ -136,7 +136,20 @@ def lock_running(tx: Tx, claimed: Sequence[Live]) -> tuple[dict[UUID, Facts], Li
     for row in tx.rows("live_by_id", ids=others) if others else ():
         other = rows.LIVE.of(row)
         lives[other.job_id].append(other)
-    return facts, lives
+    return facts, lives | _found_late(tx, facts, lives)
+
+
+def _found_late(tx: Tx, facts: Mapping[UUID, Facts], lives: Lives) -> Lives:
+    """The live rows of jobs that count newer executions than were found.
+
+    PostgreSQL gives who waited for a lock the newest version of each row, but finds none that was added meanwhile.
+    """
+    late = [
+        job_id
+        for job_id, each in facts.items()
+        if each.last_execution_number > max((live.execution_number for live in lives[job_id]), default=0)
+    ]
+    return lives_of(tx, late) if late else {}
 
 
 FACTS_END = 1 + len(rows.FACTS.columns)
