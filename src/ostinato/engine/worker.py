@@ -53,8 +53,9 @@ STUCK_AFTER: Final = timedelta(seconds=5)
 MOST_AT_ONCE: Final = 500  # claimed or settled in one transaction
 MOST_UNSETTLED: Final = 5000  # so many, and
 LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
-# What has waited for longer is a backlog: there nothing is won, and settling late costs a tenth of the throughput.
-BURST: Final = timedelta(seconds=1)
+# What has waited for longer is a backlog: there nothing is won, and settling late costs a tenth to a fifth of the
+# throughput.
+BURST: Final = timedelta(seconds=0.5)
 LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
 PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
 KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if nothing is kept
