@@ -1,5 +1,6 @@
 """Rounds: every subject once, in an order that is shuffled each time."""
 
+import os
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,6 +43,7 @@ def _once(subject: Subject, measure: Callable[[Subject], Figures], row: Row, whe
     if isinstance(row["trouble"], str) and row["trouble"].startswith("not installed"):
         return
     number = where.rpartition(" ")[2].partition("/")[0]
+    os.sync()  # what the one before has left to be written is not for this one to wait for
     try:
         figures = measure(subject)
     except NotInstalled as error:

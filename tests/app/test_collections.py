@@ -1,5 +1,6 @@
 """A process that is ours looks for garbage less often; whoever has chosen how often is left alone."""
 
+import asyncio
 import gc
 
 import pytest
@@ -25,3 +26,24 @@ def test_collections_are_rare_while_it_runs(before, during):
         assert gc.get_threshold() == before
     finally:
         gc.set_threshold(*usual)
+
+
+def test_what_was_there_before_is_left_out_of_collections_while_it_runs():
+    seen = []
+
+    async def look():
+        seen.append(gc.get_freeze_count())
+
+    run_to_the_end(look())
+    assert seen[0] > 1000
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_somebody_has_frozen_stays_frozen():
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        run_to_the_end(asyncio.sleep(0))
+        assert gc.get_freeze_count() == before
+    finally:
+        gc.unfreeze()

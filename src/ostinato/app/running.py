@@ -25,13 +25,22 @@ def run_to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """While this process is ours. Whoever has chosen more, or none, keeps it."""
+    """While this process is ours. Whoever has chosen more, or none, keeps it.
+
+    What was imported is not looked at again: that was most of the 50 ms for which everything stood still now and then.
+    """
     young, *older = before = gc.get_threshold()
+    ours = bool(young) and gc.isenabled() and not gc.get_freeze_count()
     if young:
         gc.set_threshold(max(young, YOUNG), *older)
+    if ours:
+        gc.collect()
+        gc.freeze()
     try:
         yield
     finally:
+        if ours:
+            gc.unfreeze()
         gc.set_threshold(*before)
 
 
