@@ -13,7 +13,7 @@ from tests.build import HOUR, MINUTE, NOW, SECOND, a_job, an_execution
 JOBS, EACH = 100, 100
 ALL = JOBS * EACH
 RARE = 3  # of these jobs one, of these executions a few, are unlike the others
-WALK = Statement("walk", "", "", (), {}, ())
+WALK = Statement("walk", "", "", (), {}, (), ())
 
 
 @pytest.fixture
