@@ -362,3 +362,15 @@ def test_an_attempt_that_is_live_and_ended_at_once_is_found(world):
     world.store.jobs.add([Change(job, add=(live := a_live(job),), ended=(an_execution(job),))])
     (problem,) = world.store.history.problems()
     assert str(live.id) in problem
+
+
+def test_one_that_waits_for_a_turn_that_nobody_gives_is_found(world):
+    worker, job_id = world.worker(), world.add_one(every=HOUR)
+    world.advance(HOUR)
+    world.fire()
+    (running,) = world.claim(worker)
+    world.command(job_id, "run", None)
+    assert world.store.history.problems() == []
+    world.sql("DELETE FROM {live} WHERE id = :id RETURNING id", id=running.live.id)
+    (problem,) = world.store.history.problems()
+    assert "turn" in problem

@@ -217,7 +217,8 @@ class History:
     # -- db check
 
     def problems(self) -> list[str]:
-        """What does not add up: orphans, counters that differ from history, an attempt recorded twice."""
+        """What does not add up: orphans, counters that differ from history, an attempt recorded twice, one that waits
+        for nobody."""
         with self._database.read() as tx:
             found = [
                 f"A row of {table} belongs to no job: {to_uuid(row_id)}."
@@ -225,6 +226,10 @@ class History:
             ]
             found += [
                 f"The execution {to_uuid(row[0])} is live and ended at once." for row in tx.rows("twice")
+            ]
+            found += [
+                f"The execution {to_uuid(row[0])} waits for a turn that nobody gives."
+                for row in tx.rows("kept_waiting")
             ]
             found += [
                 f"The log of {to_uuid(row[0])} is of unknown size." for row in tx.rows("lines_without_size")

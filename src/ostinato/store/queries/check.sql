@@ -34,6 +34,11 @@ SELECT j.id, j.skipped, j.pruned, CAST(coalesce(sum(s.count), 0) AS {bigint}) FR
 WHERE j.deleted_at IS NULL
 GROUP BY j.id, j.skipped, j.pruned HAVING j.skipped <> coalesce(sum(s.count), 0)
 
+-- name: kept_waiting
+-- Executions that wait for their turn, though nothing else of their job is live that could give it to them.
+SELECT l.id FROM {live} AS l WHERE l.waits_for = 'turn'
+  AND NOT EXISTS (SELECT 1 FROM {live} AS o WHERE o.job_id = l.job_id AND o.id <> l.id)
+
 -- name: twice
 -- Occurrences that stand in `live` and in history under one attempt.
 SELECT l.id FROM {live} AS l JOIN {executions} AS e
