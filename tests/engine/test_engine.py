@@ -18,6 +18,7 @@ from ostinato.clock import MeasuredClock, SystemClock
 from ostinato.config import Settings
 from ostinato.engine import engine as engine_module
 from ostinato.engine import untiring, upkeep
+from ostinato.engine import worker as worker_module
 from ostinato.engine.engine import Engine
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
@@ -67,6 +68,31 @@ async def test_it_runs_what_is_enqueued(rig: Rig):
     async with running(rig):
         (job_id,) = rig.enqueue()
         await ended(rig, job_id, "completed")
+
+
+async def test_on_sqlite_the_next_are_claimed_before_what_has_ended_is_settled(rig: Rig, monkeypatch):
+    """So that they run meanwhile; in a burst settles wait for longer, so there is none here."""
+    monkeypatch.setattr(worker_module, "BURST", timedelta(0))
+    claim, settle, did = rig.store.queue.claim, rig.store.queue.settle, []
+
+    def claiming(*args: Any) -> Any:
+        claimed = claim(*args)
+        did.extend("claim" for _ in claimed.claimed)
+        return claimed
+
+    def settling(finished: Any) -> Any:
+        did.extend("settle" for _ in finished)
+        return settle(finished)
+
+    monkeypatch.setattr(rig.store.queue, "claim", claiming)
+    monkeypatch.setattr(rig.store.queue, "settle", settling)
+    rig.registry.add(Task(done, "work"))
+    jobs = rig.enqueue(3)
+    async with running(rig, concurrency=1):
+        for job_id in jobs:
+            await ended(rig, job_id, "completed")
+    # The last may be settled twice: the stop can come before its answer.
+    assert did[:6] == ["claim", "claim", "settle", "claim", "settle", "settle"]
 
 
 @pytest.fixture
