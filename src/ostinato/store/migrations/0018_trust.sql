@@ -1,0 +1,20 @@
+-- Credentials that were ended, sessions that end with their credential, and declared jobs that somebody deleted.
+
+ALTER TABLE {sessions} ADD COLUMN credential {text} NOT NULL DEFAULT '';   -- key:UUID, or token:SHA256[:32]
+ALTER TABLE {sessions} ADD COLUMN signer {text} NOT NULL DEFAULT '';       -- fingerprint of the key that verified the token
+
+CREATE TABLE {barred} (
+    what {text} PRIMARY KEY,         -- token:…, name:SUB, or all
+    since {instant} NOT NULL,        -- tokens issued at or before this instant are refused
+    until {instant},                 -- after this nothing can match it any more: the sweeper removes the row
+    by {text} NOT NULL
+) {keyed};
+
+CREATE TABLE {declined} (
+    app {text} NOT NULL,
+    key {text} NOT NULL,
+    declared {text} NOT NULL,        -- fingerprint of the declaration whose job was deleted
+    at {instant} NOT NULL,
+    by {text} NOT NULL,
+    PRIMARY KEY (app, key)
+) {keyed};
