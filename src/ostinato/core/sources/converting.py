@@ -9,6 +9,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from types import NoneType
@@ -19,7 +20,13 @@ from ostinato.core.tables import Cell, Column, ColumnType
 LARGEST: Final = 2**63 - 1
 TRUE: Final = frozenset({"true", "t", "yes", "y", "on", "1"})
 FALSE: Final = frozenset({"false", "f", "no", "n", "off", "0"})
-IN_MILLISECONDS: Final = 100_000_000_000  # since 1970: what is greater is not in seconds
+DIGITS: Final = re.compile(r"(?P<whole>-?[0-9]+)(?P<fraction>\.[0-9]*)?")
+CALENDAR: Final = {4: "%Y", 6: "%Y%m", 8: "%Y%m%d"}  # by the number of digits: a year, a month, a day
+SINCE_1970: Final = {
+    **dict.fromkeys((9, 10), "seconds"),
+    **dict.fromkeys((12, 13), "milliseconds"),
+    **dict.fromkeys((15, 16), "microseconds"),
+}
 SECONDS_IN_UTC: Final = re.compile(r"(?:....-..-..T..:..:..(?:Z|\+00:00)\n)*+")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -148,38 +155,50 @@ def _date(value: Any) -> str | None:
         text = value.strip()
         if not text:
             return None
-        if len(text) == 10:
-            return date.fromisoformat(text).isoformat()
-        try:
-            return datetime.fromisoformat(text).date().isoformat()  # the day that is written, in its own zone
-        except ValueError:
-            pass
+        if not DIGITS.fullmatch(text):
+            if len(text) == 10:
+                return date.fromisoformat(text).isoformat()
+            with suppress(ValueError):
+                return datetime.fromisoformat(text).date().isoformat()  # the day that is written, in its own zone
     return _instant(value).date().isoformat()
 
 
 def _instant(value: Any) -> datetime:
-    """An instant from ISO 8601, from the form of e-mails and HTTP, or from seconds or milliseconds since 1970."""
+    """Read an instant: ISO 8601, the form of e-mails and HTTP, or digits."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return EPOCH + timedelta(seconds=value / 1000 if abs(value) > IN_MILLISECONDS else value)
+        value = f"{value:f}" if isinstance(value, float) else str(value)
     if type(value) is not str:
         raise ValueError(f"{_shown(value)} is not an instant")
     text = value.strip()
+    # Before ISO 8601: Python reads 1611111112000 as 20:00 on 11 November 1611.
+    if found := DIGITS.fullmatch(text):
+        return _of_digits(found)
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        at = _other_instant(text)
+        at = _of_email(text)
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC)
 
 
-def _other_instant(text: str) -> datetime:
+def _of_email(text: str) -> datetime:
     try:
         return parsedate_to_datetime(text)
     except (ValueError, TypeError):
-        pass
-    try:
-        return _instant(float(text))
-    except (ValueError, OverflowError):
         raise ValueError(f"{_shown(text)} is not an instant") from None
+
+
+def _of_digits(found: re.Match[str]) -> datetime:
+    """Read a year, a month, a day, or a time since 1970: the number of digits says which."""
+    text, whole, is_whole = found.group(), found["whole"], not (found["fraction"] or "").strip(".0")
+    digits = len(whole.lstrip("-"))
+    if unit := SINCE_1970.get(digits):
+        return EPOCH + timedelta(**{unit: int(whole) if is_whole else float(text)})
+    if is_whole and digits == len(whole) and digits in CALENDAR:
+        return datetime.strptime(whole, CALENDAR[digits]).replace(tzinfo=UTC)
+    raise ValueError(
+        f"{_shown(text)} is not an instant: digits are a year (4), a month (6), a day (8), or seconds (9-10),"
+        " milliseconds (12-13) or microseconds (15-16) since 1970"
+    )
 
 
 def _json(value: Any) -> str:
