@@ -59,7 +59,7 @@ def test_a_system_crontab_names_a_user_before_the_command():
         ("0 0 * * *", "no command"),
         ("0 0 *", "no command"),
         ("@daily", "no command"),
-        ("CRON_TZ=Europe/Pairs", "did you mean Europe/Paris"),
+        ("0 0 * * * root /usr/bin/x", "root is a user and not a program"),
     ],
 )
 def test_what_cannot_become_a_job_is_told_and_the_rest_goes_on(line, why):
@@ -68,6 +68,23 @@ def test_what_cannot_become_a_job_is_told_and_the_rest_goes_on(line, why):
     assert (unread.line, unread.text) == (1, line)
     assert why in unread.why
     assert [entry.command for entry in read.entries] == ["fine"]
+
+
+def test_the_lines_below_a_zone_that_is_none_are_left_out_until_the_next_one():
+    text = "@daily above\nCRON_TZ=Europe/Pairs\n@daily below\nCRON_TZ=Europe/Paris\n@daily last"
+    read = read_crontab(text, "UTC")
+    assert [(each.line, each.why[:41]) for each in read.unread] == [
+        (2, "There is no time zone 'Europe/Pairs'; did"),
+        (3, "the CRON_TZ above it is not a time zone"),
+    ]
+    assert [(entry.command, entry.timezone) for entry in read.entries] == [
+        ("above", "UTC"),
+        ("last", "Europe/Paris"),
+    ]
+
+
+def test_a_program_may_have_the_name_of_a_user_where_nothing_follows():
+    assert [entry.command for entry in read_crontab("@daily postgres", "UTC").entries] == ["postgres"]
 
 
 def test_a_system_line_without_a_command():

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.describe import describe
+from ostinato.core.duration import DAY, HOUR, WEEK
 from ostinato.core.schedule import Cron, Every, Manual, Once
 from tests.core.cron_oracle import utc
 
@@ -74,3 +75,17 @@ def test_every_expression_has_a_description(expression):
     text = describe(Cron(expression, "Europe/Paris"))
     assert text.endswith(", Europe/Paris")
     assert text[0].islower()
+
+
+@pytest.mark.parametrize(
+    ("period", "words"),
+    [
+        (6 * HOUR, "every 6 hours"),
+        (DAY, "every day at 06:25 UTC"),
+        (3 * DAY, "every 3 days at 06:25 UTC"),
+        (WEEK, "every week on Monday at 06:25 UTC"),
+        (25 * HOUR, "every 1 day 1 hour"),
+    ],
+)
+def test_a_period_of_whole_days_is_told_with_its_hour(period, words):
+    assert describe(Every(period), utc("2026-11-16T06:25:30")) == words

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from ostinato.config import EngineKind, LogFormat, Settings
-from ostinato.core.describe import describe
 from ostinato.core.model import Status
 from ostinato.core.payload import Line
 from ostinato.core.schedule import Cron
@@ -51,7 +50,7 @@ def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | Non
     yield f"  jobs      {_summary(applied)}"
     views = [app.jobs.get(definition.key) for definition in app.declared if definition.key is not None]
     keys = [str(view.key) for view in views]
-    schedules = [describe(view.definition.schedule) for view in views]
+    schedules = [view.when for view in views]
     for key, schedule, view in zip(keys, schedules, views, strict=True):
         news = "created" if key in applied.created else "changed" if key in applied.changed else ""
         first, second = min(max(map(len, keys)), WIDEST), min(max(map(len, schedules)), WIDEST)

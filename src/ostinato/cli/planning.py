@@ -39,7 +39,7 @@ def comparison(before: Cron, times: list[datetime], now: datetime) -> Compared:
 
 
 def schedule_words(made: Plan) -> str:
-    return describe(made.schedule)
+    return describe(made.schedule, made.start_at)
 
 
 def shown_times(times: Sequence[datetime], now: datetime) -> str:

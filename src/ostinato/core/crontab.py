@@ -30,6 +30,7 @@ AHEAD: Final = 5 * 366 * DAY  # as far as zone data is worth believing
 # A leap year and another: they show every rule about days.
 _TWO_YEARS: Final = [date(2024, 1, 1) + n * DAY for n in range(731)]
 _ENVIRONMENT: Final = re.compile(r"""("[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(.*)""")
+_USERS: Final = frozenset({"root", "daemon", "nobody", "postgres", "www-data"})  # of systems, and no programs
 _PERCENT: Final = re.compile(r"(?<!\\)%")
 
 
@@ -78,7 +79,7 @@ class Crontab:
 class _Above:
     """What the lines above said, and is true for those below."""
 
-    timezone: str
+    timezone: str | None  # None: a CRON_TZ that is no zone
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -112,10 +113,11 @@ def _assign(above: _Above, name: str, value: str) -> str | None:
     if name != "CRON_TZ":
         above.environment[name] = value
         return None
+    above.timezone = None
     try:
         above.timezone = zone(value).key
     except Invalid as error:
-        return str(error)
+        return f"{error} The lines below it are left out too"
     return None
 
 
@@ -127,6 +129,8 @@ def _entry(number: int, line: str, above: _Above, system: bool) -> Entry | str:
         return "it runs when the machine starts, and no schedule says that"
     if len(words) <= count:
         return f"it has no command after the {'user' if system else 'schedule'}"
+    if above.timezone is None:
+        return "the CRON_TZ above it is not a time zone"
     *when, rest = words
     user = when.pop() if system else None
     try:
@@ -134,6 +138,9 @@ def _entry(number: int, line: str, above: _Above, system: bool) -> Entry | str:
     except InvalidSchedule as error:
         return str(error)
     command, stdin = _command(rest)
+    program, *others = command.split(None, 1) or [""]
+    if not system and others and program in _USERS:
+        return f"{program} is a user and not a program: read a system crontab with --system"
     return Entry(number, expression, above.timezone, command, stdin, tuple(above.environment.items()), user)
 
 

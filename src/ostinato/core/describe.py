@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from ostinato.core import cron
-from ostinato.core.duration import DAY, NAMES, split_duration
+from ostinato.core.duration import DAY, NAMES, WEEK, split_duration
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 
 _A_MONDAY = date(2024, 1, 1)
@@ -16,15 +16,15 @@ _NUMBERS = re.compile(r"\d+(,\d+)*")
 _WRONG_ORDINAL = re.compile(r"\b([2-9])([123])th\b")
 
 
-def describe(schedule: Schedule) -> str:
-    """What a person would say: when is this due?"""
+def describe(schedule: Schedule, anchor: datetime | None = None) -> str:
+    """Say in plain English when a schedule is due; `anchor`, from which a period counts, tells the hour."""
     match schedule:
         case Every(period):
-            return f"every {_period(period)}"
+            return f"every {_period(period)}{_time_of_day(period, anchor)}"
         case Cron(expression, timezone):
             return _cron(expression, timezone)
         case Once(at):
-            return f"once, at {at.replace(tzinfo=None)} UTC"
+            return f"once, at {at.replace(microsecond=0, tzinfo=None)} UTC"
         case Manual():
             return "only by hand"
 
@@ -35,6 +35,14 @@ def _period(period: timedelta) -> str:
             return NAMES[unit]
         case parts:
             return " ".join(f"{count} {NAMES[unit]}{'s' * (count > 1)}" for count, unit in parts)
+
+
+def _time_of_day(period: timedelta, anchor: datetime | None) -> str:
+    if anchor is None or period % DAY:
+        return ""
+    at = anchor.astimezone(UTC)
+    day = "" if period % WEEK else f" on {_WEEKDAYS[at.weekday()]}"
+    return f"{day} at {at:%H:%M} UTC"
 
 
 def _cron(expression: str, timezone: str) -> str:

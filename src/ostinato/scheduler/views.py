@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ostinato.core import lifecycle
 from ostinato.core.account import Account
+from ostinato.core.describe import describe
 from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job, Live, Result, Status
 from ostinato.core.payload import decode
 from ostinato.store.jobs import JobRow
@@ -60,6 +61,13 @@ class JobView:
     @property
     def facts(self) -> Facts:
         return self.job.facts
+
+    @property
+    def when(self) -> str:
+        """Describe the schedule in plain English."""
+        definition = self.job.definition
+        anchor = None if definition.policies.fixed_delay else self.job.facts.anchor
+        return describe(definition.schedule, anchor)
 
     @property
     def args(self) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any, Final
 
 from jinja2 import pass_context
@@ -12,7 +11,6 @@ from markupsafe import Markup, escape
 
 from ostinato.core.describe import describe
 from ostinato.core.duration import format_duration
-from ostinato.core.schedule import Once, Schedule
 from ostinato.core.zones import zone
 from ostinato.scheduler import JobView
 from ostinato.scheduler.crawled import FOUND, FOUND_ENDS
@@ -212,12 +210,6 @@ def indented(text: str) -> str:
         return text
 
 
-@lru_cache(4096)
-def schedule(value: Schedule) -> str:
-    """When something is due, in plain English; parts of a second tell nobody anything."""
-    return describe(Once(value.at.replace(microsecond=0)) if isinstance(value, Once) else value)
-
-
 def called(job: JobView | None) -> str:
     """What a job is called: the best name that it has; without one a built-in task is known by what it is about."""
     if job is None:
@@ -320,7 +312,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "outward": outward,
     "iso": iso,
     "in_zone": in_zone,
-    "describe": schedule,
+    "describe": describe,
     "called": called,
     "indented": indented,
     "clock_in": clock_in,

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from ostinato.core.describe import describe
 from ostinato.core.duration import format_duration
 from ostinato.core.model import Facts, Live, Result, Status, WaitsFor
 from ostinato.core.payload import decode
@@ -151,7 +150,7 @@ class JobAnswer(BaseModel):
             queue=definition.queue, priority=definition.priority, tags=list(definition.tags),
             metadata=decode(definition.metadata, "metadata"),
             **_state(view), **_last(view.lives, last), **_source(view.args),
-            **_schedule(definition.schedule), **_policies(definition.policies),
+            schedule_description=view.when, **_schedule(definition.schedule), **_policies(definition.policies),
         )  # fmt: skip
 
 
@@ -213,7 +212,6 @@ def _schedule(schedule: Schedule) -> dict[str, Any]:
         "schedule_time": None if cron is None else cron.expression,
         "schedule_enabled": is_recurring(schedule),
         "schedule": to_json(schedule),
-        "schedule_description": describe(schedule),
         "timezone": None if cron is None else cron.timezone,
     }
 

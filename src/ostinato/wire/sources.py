@@ -92,7 +92,7 @@ class SourceAnswer(BaseModel):
             id=view.job.id, name=view.name, status="unreadable" if source is None else source.status,
             description=definition.description, url=None if source is None else source.url,
             table=None if source is None else source.table,
-            schedule=describe(planned), job_status=view.job.status, next_run_at=view.job.next_run_at,
+            schedule=describe(planned, facts.anchor), job_status=view.job.status, next_run_at=view.job.next_run_at,
             period_start=view.period_start, retry_count=view.retry_count,
             max_retries=definition.policies.max_retries, next_retry_at=view.next_retry_at, last_run=last,
             completed=facts.completed, failed=facts.failed + facts.timed_out + facts.lost, version=facts.version,

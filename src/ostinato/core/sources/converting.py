@@ -159,7 +159,9 @@ def _date(value: Any) -> str | None:
             if len(text) == 10:
                 return date.fromisoformat(text).isoformat()
             with suppress(ValueError):
-                return datetime.fromisoformat(text).date().isoformat()  # the day that is written, in its own zone
+                return (
+                    datetime.fromisoformat(text).date().isoformat()
+                )  # the day that is written, in its own zone
     return _instant(value).date().isoformat()
 
 
