@@ -8,7 +8,7 @@ import pytest
 from ostinato.core.crawl.urls import page_id
 from ostinato.scheduler.crawled import starred
 from ostinato.store.crawls import Fetched, Found, Touched, Turn
-from ostinato.store.pages import FOUND, FOUND_ENDS, PageFilter, as_match
+from ostinato.store.pages import FOUND, FOUND_ENDS, PageFilter, as_match, as_web_search
 from tests.build import HOUR, MINUTE, SECOND
 from tests.store.conftest import FAILURE
 
@@ -224,7 +224,22 @@ def test_what_an_occurrence_that_failed_left_goes_when_the_next_begins(world):
         ("-c", ""),
         ("*", ""),
         ('"NEAR(', '"NEAR"'),
+        ("pip --interactive", '"pip" AND "interactive"'),
+        ("pip ---interactive -c", '"pip" AND "interactive" NOT "c"'),
+        ("a -- b -", '"a" AND "b"'),
     ],
 )
 def test_words_of_strangers_are_quoted_for_sqlite(words, match):
     assert as_match(words) == match
+
+
+@pytest.mark.parametrize(
+    ("words", "search"),
+    [
+        ('"a b" -c 3.11', '"a b" -c 3.11'),
+        ('pip --interactive --"two words"', 'pip interactive "two words"'),
+        ('-"without these" x-ray -- -', '-"without these" x-ray'),
+    ],
+)
+def test_more_than_one_minus_is_no_wish_to_do_without_on_postgres_either(words, search):
+    assert as_web_search(words) == search

@@ -14,7 +14,8 @@ from ostinato.store.dialect import Kind
 
 COUNTED: Final = 10_000  # there may be more: a count ends here
 FOUND, FOUND_ENDS = "\x02", "\x03"  # around a word in a snippet; no text of a page has these
-ASKED: Final = re.compile(r'(-?)(?:"([^"]*)"|(\S+))')
+# One minus before a word leaves it out; more belong to the word, which is then an option of a program.
+ASKED: Final = re.compile(r'(?:(-)(?!-))?-*(?:"([^"]*)"|([^\s-]\S*))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,18 @@ class Pages:
         return WholePage(_page((*row[:16], "")), text, json.loads(links), etag, last_modified)
 
     def _query(self, words: str) -> str:
-        return as_match(words) if self._database.dialect.kind is Kind.SQLITE else words
+        return as_match(words) if self._database.dialect.kind is Kind.SQLITE else as_web_search(words)
+
+
+def as_web_search(words: str) -> str:
+    """Write words, "phrases" and -without for PostgreSQL's `websearch_to_tsquery`."""
+    return " ".join(
+        minus + (word or f'"{phrase}"') for minus, phrase, word in ASKED.findall(words) if word or phrase
+    )
 
 
 def as_match(words: str) -> str:
-    """What PostgreSQL's web search understands (words, "phrases", -without), as FTS5 says it."""
+    """Write the same for SQLite's FTS5."""
     wanted, unwanted = list[str](), list[str]()
     for minus, phrase, word in ASKED.findall(words):
         text = " ".join(re.findall(r"\w+", phrase or word))
