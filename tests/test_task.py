@@ -249,6 +249,15 @@ def test_counters_are_told_with_progress_and_also_without():
     ]  # fmt: skip
 
 
+def test_items_that_a_task_counts_by_name_are_shown_as_items():
+    ctx = a_context()
+    ctx.count(items_crawled=25, mails=1)
+    ctx.count(items_indexed=3)
+    assert (ctx.items, ctx.counters) == ((25, 3), (("mails", 1),))
+    with pytest.raises(Invalid, match="items_crawled must be a number"):
+        ctx.count(items_crawled="many")
+
+
 def test_a_plain_call_inside_a_run_has_that_runs_context():
     def inner(ctx: Context) -> Context:
         return ctx

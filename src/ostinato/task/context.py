@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PROGRESS_EVERY = 0.25  # seconds
 MESSAGE_LIMIT = 1000
+ITEMS: Final = ("items_crawled", "items_indexed")  # counters that executions show under these names
 KEPT: Final = "ostinato_kept"  # a log record has this when it is in the log of its execution already
 
 _LOGGER = logging.getLogger("ostinato.task")
@@ -291,7 +292,10 @@ class Context:
 
     def count(self, **counters: float) -> None:
         """Say what else it has counted so far (`ctx.count(mails=120)`); kept with the execution, however it ends."""
-        self.counters = counted(self.counters, counters)
+        told = dict(counted(self.counters, counters))
+        items = zip(ITEMS, self.items, strict=True)
+        crawled, indexed = (int(told.pop(name)) if name in told else before for name, before in items)
+        self.items, self.counters = (crawled, indexed), tuple(told.items()) or None
         self._tell_soon()
 
     @property
@@ -305,7 +309,7 @@ class Context:
             self._undelivered = False
             self._delivered_at = self._monotonic()
             known: dict[str, Any] = {} if self._progress is None else self._progress._asdict()
-            known |= zip(("items_crawled", "items_indexed"), self.items, strict=True)
+            known |= zip(ITEMS, self.items, strict=True)
             known["counters"] = None if self.counters is None else dict(self.counters)
             told = {name: value for name, value in known.items() if value is not None}
             self._desk.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
