@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from ostinato.api import jobs, statistics
+from ostinato.scheduler.allowance import allowance
 from ostinato.tasks import BUILT_IN
 from tests.api.conftest import during
 from tests.waiting import until
@@ -276,6 +278,7 @@ def test_previews(api):
         "description": "at 09:00 on weekdays, Europe/Paris",
         "timezone": "Europe/Paris",
         "times": ["2026-11-16T08:00:00Z", "2026-11-17T08:00:00Z"],
+        "complete": True,
     }
     theirs = api.post(
         "/preview", {"interval_minutes": 6, "interval_type": "hours", "after": "2026-11-16T00:00:00Z"}
@@ -299,6 +302,19 @@ def test_the_next_times_of_a_job(api):
     api.post(f"/jobs/{job['id']}/pause")
     assert api.get(f"/jobs/{job['id']}/next")["times"] == []
     assert api.refused("GET", f"/jobs/{job['id']}/next?n=0")
+
+
+def test_a_search_for_due_times_that_takes_too_long_answers_with_what_it_found(api, monkeypatch):
+    rare = {"cron": "0 0 29 2 */7"}
+    job = api.make(task="fine", schedule=rare)
+    assert api.post("/preview", {"schedule": rare, "n": 3})["complete"]
+    assert api.get(f"/jobs/{job['id']}/next?n=3")["complete"]
+    for module in (statistics, jobs):
+        monkeypatch.setattr(module, "allowance", lambda: allowance(0))
+    foreseen = api.post("/preview", {"schedule": rare, "n": 1000})
+    assert (len(foreseen["times"]), foreseen["complete"]) == (1, False)
+    foreseen = api.get(f"/jobs/{job['id']}/next?n=1000")
+    assert (len(foreseen["times"]), foreseen["complete"]) == (1, False)
 
 
 def test_skips_and_why(api):

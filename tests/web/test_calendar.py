@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ostinato.core.schedule import Cron
+from ostinato.scheduler.allowance import allowance
+from ostinato.web import calendar, overview
 from tests.web.busy import Busy
 from tests.web.conftest import Visitor
 
@@ -74,3 +76,13 @@ def test_an_hour_that_the_clock_jumps_over_is_marked(at):
     assert "gone" in sunday[2][0]
     assert sunday[3][1] == "2"  # what was due in the gap runs right after it
     assert "clocks go forward" in page
+
+
+def test_a_calendar_that_takes_too_long_shows_what_it_counted_and_says_so(at, monkeypatch):
+    busy = at(2026, 11, 16, 12, 10)
+    hour = "/calendar?hour=2026-11-18T01%3A00%3A00.000Z"
+    assert "some due times are missing" not in busy.visitor.see(hour)
+    for module in (calendar, overview):
+        monkeypatch.setattr(module, "allowance", lambda: allowance(0))
+    assert "some due times are missing" in busy.visitor.see(hour)
+    assert "at least 0 due times" in busy.visitor.see("/")

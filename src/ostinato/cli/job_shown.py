@@ -130,8 +130,10 @@ def megabytes(found: Answer) -> str:
 def due_times(answer: Answer, now: datetime) -> Shown:
     """When something is due next."""
     words = answer["description"]
-    times = [at_length(each, now) for each in answer["times"]] or ["It is not due again."]
-    return Sentences([f"{words[:1].upper()}{words[1:]}.", *times])
+    times = [at_length(each, now) for each in answer["times"]]
+    if not answer.get("complete", True):
+        times.append("The search took too long and stopped here.")
+    return Sentences([f"{words[:1].upper()}{words[1:]}.", *(times or ["It is not due again."])])
 
 
 def reasons(why: Answer, now: datetime) -> Shown:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from ostinato.cli.door import Reply, Request
 from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.core.searching import no_limit
 from ostinato.scheduler import JobView, Scheduler
 from ostinato.wire.errors import answer_of, status_of
 from ostinato.wire.executions import ExecutionAnswer, ExecutionList
@@ -74,7 +75,7 @@ def _get_job(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
 
 def _next_times(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
     asked, view = NextQuery.model_validate(query), desk.jobs.get(ref)
-    return TimesAnswer.of(view.definition.schedule, list(desk.jobs.next_times(view.id, asked.n)))
+    return TimesAnswer.of(view.definition.schedule, desk.jobs.foreseen(view.id, asked.n, no_limit))
 
 
 def _job_stats(desk: Scheduler, ref: str, query: Asked) -> BaseModel:

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Self
 
 from ostinato.core import cron
 from ostinato.core.duration import DAY, MICROSECOND, SECOND, format_duration, is_duration, parse_duration
 from ostinato.core.errors import InvalidSchedule
+from ostinato.core.searching import DueTimes, Expired, no_limit, search
 from ostinato.core.zones import zone
 
 LONGEST_PERIOD = 36_525 * DAY  # a hundred years
@@ -131,8 +131,13 @@ def count_between(schedule: Schedule, anchor: datetime, after: datetime, until: 
 
 
 def preview(schedule: Schedule, anchor: datetime, after: datetime, n: int) -> list[datetime]:
-    """The next `n` due times, or fewer when there are no more."""
-    return list(islice(_due_times(schedule, anchor, after), n))
+    """List the next `n` due times, or fewer when there are no more."""
+    return due_times(schedule, anchor, after, n, no_limit).times
+
+
+def due_times(schedule: Schedule, anchor: datetime, after: datetime, n: int, expired: Expired) -> DueTimes:
+    """Search for the next `n` due times until the search expires."""
+    return search(_due_times(schedule, anchor, after), n, expired)
 
 
 def jitter(width: timedelta, seed: str, due: datetime) -> timedelta:

@@ -2,27 +2,33 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
 from typing import Final
 
 from ostinato.core.lifecycle import timeline
 from ostinato.core.model import Job
 from ostinato.core.schedule import is_recurring
+from ostinato.core.searching import DueTimes, Expired, no_limit, search
 
 MOST_CLOSED: Final = 1_000  # openings of a window that are tried before a schedule is taken never to meet one
 
 
 def upcoming(job: Job, now: datetime, n: int) -> list[datetime]:
-    """The next times at which the schedule will run the job: within its bounds, its window and its repeats."""
+    """List the next times at which the schedule will run the job: within its bounds, its window and its repeats."""
+    return foreseen(job, now, n, no_limit).times
+
+
+def foreseen(job: Job, now: datetime, n: int, expired: Expired) -> DueTimes:
+    """Search for the times of `upcoming` until the search expires."""
     facts, policies = job.facts, job.policies
     if facts.paused_at or facts.ended_at or facts.cancelled_at:
-        return []
+        return DueTimes([], complete=True)
     if policies.total_repeats:
         n = min(n, max(policies.total_repeats - facts.repeats_done, 0))
-    return list(islice(_times(job, now), n))
+    return search(_times(job, now), n, expired)
 
 
-def _times(job: Job, now: datetime) -> Iterator[datetime]:
+def _times(job: Job, now: datetime) -> Iterator[datetime | None]:
+    """Yield each time, and None for each due time that the window skips."""
     facts = job.facts
     after = max(now, facts.last_due_at or facts.anchor)
     if facts.next_due_at is not None and facts.next_due_at > now:
@@ -31,7 +37,7 @@ def _times(job: Job, now: datetime) -> Iterator[datetime]:
     closed = 0
     while closed < MOST_CLOSED and (due := timeline.next_due(job.definition, facts, after)) is not None:
         inside = list(_inside(job, due))
-        yield from inside
+        yield from inside or (None,)
         closed = 0 if inside else closed + 1
         after = due if inside else _before_opening(job, due)
 

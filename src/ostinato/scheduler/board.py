@@ -11,7 +11,8 @@ from ostinato.clock import Clock
 from ostinato.core.load import Grid, load
 from ostinato.core.model import Event, Execution, Job, Live, Skip, Status
 from ostinato.core.schedule import Cron
-from ostinato.core.upcoming import upcoming
+from ostinato.core.searching import Expired, no_limit
+from ostinato.core.upcoming import foreseen
 from ostinato.core.zones import change_between, offset_at, zone
 from ostinato.scheduler.checkup import LATELY, PATIENCE, Finding, State, judge
 from ostinato.scheduler.executions import ExecutionDesk
@@ -61,7 +62,7 @@ class Overview:
     running_count: int
     failed: Sequence[ExecutionView]
     following: Sequence[JobView]  # what is due next
-    coming: Sequence[tuple[datetime, int]]  # due times by the quarter of an hour
+    coming: "Ahead"  # due times by the quarter of an hour
     team: Sequence[Team]
     queues: Sequence[QueueRow]
     jobs: Mapping[UUID, JobView]  # those that are spoken of
@@ -90,10 +91,11 @@ class ClockChange:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What is to come, by stretches of time, and the clocks that jump meanwhile."""
+    """Due times to come, counted by stretches of time, and the clocks that jump meanwhile."""
 
     counts: Sequence[tuple[datetime, int]]
     changes: Sequence[ClockChange]
+    complete: bool  # false: the search expired, and some jobs are not counted
 
 
 class BoardDesk:
@@ -104,8 +106,8 @@ class BoardDesk:
 
     # -- everything at a glance
 
-    def overview(self, span: timedelta) -> Overview:
-        """How it goes, over the last while."""
+    def overview(self, span: timedelta, expired: Expired = no_limit) -> Overview:
+        """Sum up the last while. The search for due times to come ends when it expires."""
         now, figures = self._clock.now(), self._store.statistics
         condition = Checkup(self._store.database).condition(now, PATIENCE, LATELY)
         live, count = self._store.board.running(SHOWN)
@@ -121,7 +123,7 @@ class BoardDesk:
             running_count=count,
             failed=failed,
             following=sorted(following.values(), key=lambda view: view.next_run_at or now),
-            coming=self.ahead(Grid(_floor(now, QUARTER), QUARTER, COMING)).counts,
+            coming=self.ahead(Grid(_floor(now, QUARTER), QUARTER, COMING), expired),
             team=self._team([row for row in condition.workers if row.closed_at is None], ()),
             queues=condition.queues,
             jobs=self.some(run.job_id for run in (*running, *failed)),
@@ -183,25 +185,34 @@ class BoardDesk:
 
     # -- what is to come, what was
 
-    def ahead(self, grid: Grid) -> Ahead:
-        """How many due times each stretch of time has, of all jobs, and which clocks jump meanwhile."""
-        total, courses = [0] * grid.count, self._store.board.courses(grid.end)
+    def ahead(self, grid: Grid, expired: Expired = no_limit) -> Ahead:
+        """Count the due times of all jobs in each stretch of time until the search expires."""
+        total, courses, complete = [0] * grid.count, self._store.board.courses(grid.end), True
         for course in courses:
+            if expired():
+                complete = False
+                break
             for number, count in enumerate(load(course.schedule, course.policies, course.next_due_at, grid)):
                 total[number] += count * course.jobs
         counts = [(grid.stretch(number)[0], count) for number, count in enumerate(total)]
-        return Ahead(counts, self._clock_changes(courses, grid.end))
+        return Ahead(counts, self._clock_changes(courses, grid.end), complete)
 
-    def due_within(self, begin: datetime, end: datetime) -> list[tuple[JobView, list[datetime]]]:
-        """The jobs that have due times in a stretch of time, with a few of these."""
+    def due_within(
+        self, begin: datetime, end: datetime, expired: Expired = no_limit
+    ) -> list[tuple[JobView, list[datetime]]]:
+        """List jobs that have due times in a stretch of time, with a few of these, until the search expires."""
         now, grid, board = self._clock.now(), Grid(begin, end - begin, 1), self._store.board
-        there = [course for course in board.courses(end) if _is_in(course, grid)]
+        there = [course for course in board.courses(end) if not expired() and _is_in(course, grid)]
         jobs = (
             (job_id for job_id, course in board.jobs_on(there, end) if _is_in(course, grid)) if there else ()
         )
         chosen = list(islice(jobs, MOST_IN_AN_HOUR))
         found = self.some(chosen)
-        return [(found[each], _times(found[each].job, now, begin, end)) for each in chosen if each in found]
+        return [
+            (found[each], _times(found[each].job, now, begin, end, expired))
+            for each in chosen
+            if each in found
+        ]
 
     def queued_within(self, begin: datetime, end: datetime) -> list[ExecutionView]:
         """What was queued in a stretch of the past, the newest first."""
@@ -274,7 +285,7 @@ def _floor(at: datetime, step: timedelta) -> datetime:
     return at - (at - EPOCH) % step
 
 
-def _times(job: Job, now: datetime, begin: datetime, end: datetime) -> list[datetime]:
-    """The first few due times of a job within a stretch of time."""
-    from_there = upcoming(job, max(now, begin - timedelta(microseconds=1)), TIMES)
+def _times(job: Job, now: datetime, begin: datetime, end: datetime, expired: Expired) -> list[datetime]:
+    """List the first few due times of a job within a stretch of time."""
+    from_there = foreseen(job, max(now, begin - timedelta(microseconds=1)), TIMES, expired).times
     return [due for due in from_there if begin <= due < end]

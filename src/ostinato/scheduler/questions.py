@@ -8,7 +8,8 @@ from ostinato.clock import Clock
 from ostinato.core.checks import is_storable
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import Event, Luck, Result, Skip, Status
-from ostinato.core.upcoming import upcoming
+from ostinato.core.searching import DueTimes, Expired, no_limit
+from ostinato.core.upcoming import foreseen
 from ostinato.core.why import Why
 from ostinato.scheduler.metrics import Figures
 from ostinato.scheduler.pages import PAGE, Page, Sort, check_page, check_words, job_cursor, job_key
@@ -99,8 +100,12 @@ class JobQuestions:
         )
 
     def next_times(self, ref: Ref, n: int = 10) -> Sequence[datetime]:
-        """When the schedule will run it next."""
-        return upcoming(self.get(ref).job, self._clock.now(), n)
+        """List the next times at which the schedule will run it."""
+        return self.foreseen(ref, n, no_limit).times
+
+    def foreseen(self, ref: Ref, n: int, expired: Expired) -> DueTimes:
+        """Search for the next times until the search expires."""
+        return foreseen(self.get(ref).job, self._clock.now(), n, expired)
 
     def skips(self, ref: Ref, limit: int = 50) -> Sequence[Skip]:
         """The due times that were not run, the newest first."""

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from ostinato.core.load import Grid
 from ostinato.core.model import Result
 from ostinato.core.zones import passes, zone
+from ostinato.scheduler.allowance import allowance
 from ostinato.scheduler.board import ClockChange
 from ostinato.store.hours import Hour
 from ostinato.web import asked
@@ -52,18 +53,19 @@ class Row:
 def show(visit: Visit) -> Response:
     """The next days, or the last ones; and what is in one hour of them, if it is asked for."""
     past = asked.word(visit, "show") == "past"
-    rows, changes = (_past(visit), ()) if past else _coming(visit)
-    chosen = _hour_asked(visit)
+    rows, changes, complete = (_past(visit), (), True) if past else _coming(visit)
+    chosen, expired = _hour_asked(visit), allowance()
     return visit.page(
         "calendar.html",
         past=past,
         rows=rows,
         chosen=chosen,
-        due=visit.desk.board.due_within(chosen, chosen + HOUR) if chosen and not past else [],
+        due=visit.desk.board.due_within(chosen, chosen + HOUR, expired) if chosen and not past else [],
         ran=visit.desk.board.queued_within(chosen, chosen + HOUR) if chosen and past else [],
         named=visit.desk.board.some,
         until=None if chosen is None else chosen + HOUR,
         changes=changes,
+        complete=complete and not expired(),
     )
 
 
@@ -75,19 +77,19 @@ def _hour_asked(visit: Visit) -> datetime | None:
         return None
 
 
-def _coming(visit: Visit) -> tuple[list[Row], Sequence[ClockChange]]:
+def _coming(visit: Visit) -> tuple[list[Row], Sequence[ClockChange], bool]:
     days = _days(visit, range(AHEAD))
     begin, end = _midnight(days[0], visit.zone), _midnight(days[-1] + DAY, visit.zone)
     # By the hours of the viewer's clock; one that jumps by half an hour is looked at by quarters.
     step = HOUR if (end - begin) % HOUR == NOTHING else QUARTER
-    found = visit.desk.board.ahead(Grid(begin, step, (end - begin) // step))
+    found = visit.desk.board.ahead(Grid(begin, step, (end - begin) // step), allowance())
     counts: dict[datetime, int | None] = {}
     starts = {start for day in days for hour in range(24) for start in _starts(day, hour, visit.zone)}
     hour = begin
     for at, count in found.counts:
         hour = at if at in starts else hour
         counts[hour] = (counts.get(hour) or 0) + count
-    return _rows(visit, days, counts, {}, is_coming=True), found.changes
+    return _rows(visit, days, counts, {}, is_coming=True), found.changes, found.complete
 
 
 def _past(visit: Visit) -> list[Row]:

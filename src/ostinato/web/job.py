@@ -14,6 +14,7 @@ from ostinato.core.policy import Policies
 from ostinato.core.retry import Backoff, BackoffKind
 from ostinato.core.schedule import Cron
 from ostinato.scheduler import JobView
+from ostinato.scheduler.allowance import allowance
 from ostinato.web import asked
 from ostinato.web.jobs import ACTIONS
 from ostinato.web.marks import durations
@@ -41,7 +42,7 @@ def show(visit: Visit) -> Response:
         "one_job.html",
         job=job,
         zone_of_job=job.definition.schedule.timezone if isinstance(job.definition.schedule, Cron) else None,
-        next_times=visit.desk.jobs.next_times(job.id, 10),
+        next_times=visit.desk.jobs.foreseen(job.id, 10, allowance()),
         stats=visit.desk.jobs.stats(job.id),
         why=visit.desk.jobs.why(job.id) if job.facts.last_due_at or job.lives else None,
         policies=list(_policies(job.definition.policies)),

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from ostinato.core.model import Result
 from ostinato.core.zones import zone
+from ostinato.scheduler.allowance import allowance
 from ostinato.store.hours import Hour
 from ostinato.web import asked
 from ostinato.web.charts import Bar
@@ -22,7 +23,7 @@ SPANS: Final = {"24h": timedelta(hours=24), "7d": timedelta(days=7)}
 def show(visit: Visit) -> Response:
     """How it goes, at a glance."""
     span = asked.one_of(visit, "span", SPANS, "24h")
-    found = visit.desk.board.overview(SPANS[span])
+    found = visit.desk.board.overview(SPANS[span], allowance())
     return visit.page(
         "overview.html",
         found=found,
@@ -33,9 +34,9 @@ def show(visit: Visit) -> Response:
         axis=_axis([hour.at for hour in found.hours], visit.zone),
         lately=_lately(found.hours),
         outcomes=OUTCOMES,
-        coming=[_quarter(at, count, visit.zone) for at, count in found.coming],
-        coming_total=sum(count for _, count in found.coming),
-        coming_axis=_axis([at for at, _ in found.coming], visit.zone),
+        coming=[_quarter(at, count, visit.zone) for at, count in found.coming.counts],
+        coming_total=sum(count for _, count in found.coming.counts),
+        coming_axis=_axis([at for at, _ in found.coming.counts], visit.zone),
     )
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from ostinato.core.describe import describe
-from ostinato.core.schedule import Cron, Schedule, preview, to_json
+from ostinato.core.schedule import Cron, Schedule, due_times, to_json
+from ostinato.core.searching import DueTimes, Expired
 from ostinato.wire.intervals import IntervalType
 from ostinato.wire.job_body import Here, one_schedule
 from ostinato.wire.words import Instant, Text, Whole, Words, WrongField
@@ -27,24 +28,31 @@ class PreviewBody(Words):
 
 
 class TimesAnswer(BaseModel):
-    """The next due times of a schedule."""
+    """The next due times of a schedule. `complete` is false when the search took too long and found only these."""
 
     schedule: dict[str, str | bool]
     description: str
     timezone: str | None
     times: list[datetime]
+    complete: bool
 
     @classmethod
-    def of(cls, schedule: Schedule, times: list[datetime]) -> "TimesAnswer":
+    def of(cls, schedule: Schedule, found: DueTimes) -> "TimesAnswer":
         zone = schedule.timezone if isinstance(schedule, Cron) else None
-        return cls(schedule=to_json(schedule), description=describe(schedule), timezone=zone, times=times)
+        return cls(
+            schedule=to_json(schedule),
+            description=describe(schedule),
+            timezone=zone,
+            times=found.times,
+            complete=found.complete,
+        )
 
 
-def previewed(body: PreviewBody, here: Here) -> TimesAnswer:
-    """The next times, if there is a schedule to be read."""
+def previewed(body: PreviewBody, here: Here, expired: Expired) -> TimesAnswer:
+    """Read the schedule of a preview and search for its next times until the search expires."""
     said = body.said()
     schedule = one_schedule(said, here)
     if schedule is None:
         raise WrongField("schedule", "Say which schedule: schedule, interval_minutes or schedule_time.")
     begin = body.after or here.now.replace(microsecond=0)
-    return TimesAnswer.of(schedule, preview(schedule, begin, begin, body.n))
+    return TimesAnswer.of(schedule, due_times(schedule, begin, begin, body.n, expired))

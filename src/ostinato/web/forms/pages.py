@@ -9,6 +9,7 @@ from ostinato.core.access import Role
 from ostinato.core.errors import OstinatoError, Stale
 from ostinato.core.zones import zone_names
 from ostinato.scheduler import JobView
+from ostinato.scheduler.allowance import allowance
 from ostinato.web.forms import diff, job
 from ostinato.web.forms.arguments import Arguments
 from ostinato.web.forms.editing import JobEditing, answer_of, args_of, here, texts_of
@@ -144,7 +145,7 @@ def _foreseen(visit: Visit, texts: dict[str, str]) -> dict[str, Any]:
         return {"sentence": "once, as soon as it is saved", "times": [], "zone": None, "wrong": ""}
     try:
         asked = PreviewBody.model_validate({"schedule": schedule, "timezone": zone or None, "n": SHOWN})
-        found = previewed(asked, here(visit))
+        found = previewed(asked, here(visit), allowance())
     except OstinatoError as error:
         return {"sentence": "", "times": [], "zone": None, "wrong": str(error)}
     except ValidationError as error:
