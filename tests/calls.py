@@ -5,12 +5,13 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from ostinato.core.addresses import EVERYWHERE
 from ostinato.outgoing import Outgoing
 
 
 @asynccontextmanager
 async def outgoing(**given) -> AsyncIterator[Outgoing]:
-    out = Outgoing(**{"allow_private": True} | given)
+    out = Outgoing(**{"egress": EVERYWHERE} | given)
     try:
         yield out
     finally:

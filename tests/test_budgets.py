@@ -7,6 +7,7 @@ import pytest
 
 from ostinato.budgets import Budgets, way_out
 from ostinato.clock import ManualClock, SystemClock
+from ostinato.core.addresses import EVERYWHERE
 from ostinato.core.auth import Bearer, InHeader, InQuery
 from ostinato.core.errors import BudgetSpent, Unreachable
 from ostinato.core.providers import MARGIN, Provider
@@ -44,7 +45,7 @@ class Desk:
 
 def ways_out(store, clock, count: int = 1) -> tuple[list[Outgoing], Desk]:
     desk = Desk()
-    return [way_out(store, clock, desk, allow_private=True) for _ in range(count)], desk
+    return [way_out(store, clock, desk, egress=EVERYWHERE) for _ in range(count)], desk
 
 
 async def fetch(out, url: str, **given) -> int:
@@ -219,7 +220,7 @@ def test_the_database_may_be_away_while_nobody_counts(store, playground):
             return call()
 
         gate = Budgets(store.providers, clock, in_store)
-        out = Outgoing(allow_private=True, gate=gate)
+        out = Outgoing(egress=EVERYWHERE, gate=gate)
         await fetch(out, playground.url("/ok"))
         away.append(True)
         clock.advance(MINUTE)

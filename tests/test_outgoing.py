@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from ostinato.core.addresses import PUBLIC_ONLY
 from ostinato.core.errors import Unreachable
 from ostinato.outgoing import Answer
 from tests.calls import names, outgoing, run
@@ -95,7 +96,7 @@ def test_private_addresses_are_not_called_without_leave(monkeypatch):
             loop,
             **{"hooks.example.org": ["127.0.0.1"], "two.example.org": ["8.8.8.8", "10.0.0.1"]},
         )
-        async with serving() as server, outgoing(allow_private=False) as out:
+        async with serving() as server, outgoing(egress=PUBLIC_ONLY) as out:
             for host in ("127.0.0.1", "localhost", "hooks.example.org", "two.example.org"):
                 with pytest.raises(Unreachable, match="private network"):
                     await out.call("GET", f"http://{host}:{server.port}/")
@@ -106,7 +107,7 @@ def test_private_addresses_are_not_called_without_leave(monkeypatch):
 
 def test_spellings_of_an_address_are_seen_through():
     async def story():
-        async with serving() as server, outgoing(allow_private=False) as out:
+        async with serving() as server, outgoing(egress=PUBLIC_ONLY) as out:
             for host in ("2130706433", "0x7f000001", "0177.0.0.1", "127.1"):
                 with pytest.raises(Unreachable):
                     await out.call("GET", f"http://{host}:{server.port}/")

@@ -5,6 +5,7 @@ import gzip
 
 import pytest
 
+from ostinato.core.addresses import PUBLIC_ONLY
 from ostinato.core.auth import Basic, Bearer, ClientCredentials, InHeader, InQuery
 from ostinato.core.errors import BadAnswer, Invalid, NotAllowed
 from ostinato.outgoing import Credentials
@@ -147,7 +148,7 @@ def test_a_redirect_into_a_private_network_reaches_nothing(playground, monkeypat
         }
         names(monkeypatch, loop, **known)
         playground.route("/to", lambda _: answered(b"", 302, location=to.format(port=playground.port)))
-        async with outgoing(allow_private=False) as out:
+        async with outgoing(egress=PUBLIC_ONLY) as out:
             assert await fetch(out, playground.url("/ok", host="api.example.org")) == b"ok"
             with pytest.raises(NotAllowed):
                 await fetch(out, playground.url("/to", host="api.example.org"))
@@ -160,7 +161,7 @@ def test_a_name_that_comes_to_mean_a_private_address_is_not_called_again(playgro
     """DNS rebinding: what counts is what the name means when the connection is made."""
 
     async def story():
-        async with outgoing(allow_private=False) as out:
+        async with outgoing(egress=PUBLIC_ONLY) as out:
             names(monkeypatch, asyncio.get_running_loop(), **{"api.example.org": ["127.0.0.1"]})
             with pytest.raises(NotAllowed, match="private network"):
                 await fetch(out, playground.url(host="api.example.org"))

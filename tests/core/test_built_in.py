@@ -6,11 +6,12 @@ import json
 
 import pytest
 
+from ostinato.core.addresses import EVERYWHERE
 from ostinato.core.built_in import NAMES, Permits, check, described
 from ostinato.core.built_in.python import is_below
 from ostinato.core.errors import WrongArgument
 
-ALL = Permits(private_addresses=True, commands=True, shell=True, python=("shop", "reports.daily"))
+ALL = Permits(egress=EVERYWHERE, commands=True, shell=True, python=("shop", "reports.daily"))
 NONE = Permits()
 
 

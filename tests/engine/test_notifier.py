@@ -12,6 +12,7 @@ import pytest
 
 from ostinato.budgets import way_out
 from ostinato.config import Secret
+from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.errors import StoreUnavailable
 from ostinato.core.hooks import Hook, Kind, Measure, Threshold
 from ostinato.core.providers import Provider
@@ -68,9 +69,9 @@ async def in_store(call):
 def story(rig):
     """Run a story with a listener, a hook at it, and a notifier."""
 
-    def tell(tale, *kinds: Kind, allow_private: bool = True, **given) -> None:
+    def tell(tale, *kinds: Kind, egress: Egress = EVERYWHERE, **given) -> None:
         async def main() -> None:
-            out = Outgoing(allow_private=allow_private)
+            out = Outgoing(egress=egress)
             try:
                 async with Listener() as listener:
                     hook = Hook(
@@ -213,7 +214,7 @@ def test_private_networks_are_not_called_without_leave(rig, story):
         assert listener.heard == []
         assert "private network" in deliveries(rig, hook)[0].error
 
-    story(tale, allow_private=False)
+    story(tale, egress=PUBLIC_ONLY)
 
 
 def test_a_bug_in_sending_is_a_failed_attempt(rig, story, caplog):
@@ -289,7 +290,7 @@ def test_a_spent_budget_postpones_a_notice_and_costs_no_attempt(rig, story):
 
     async def tale(notifier, listener, hook):
         rig.store.providers.save(Provider("127.0.0.1", 1, HOUR), rig.clock.now(), "ann")
-        notifier._outgoing = out = way_out(rig.store, rig.clock, in_store, allow_private=True)
+        notifier._outgoing = out = way_out(rig.store, rig.clock, in_store, egress=EVERYWHERE)
         await run_once(rig, 2)
         assert await notifier.step() == 2
         assert len(listener.heard) == 1

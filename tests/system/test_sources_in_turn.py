@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from ostinato.core.addresses import EVERYWHERE
 from ostinato.core.model import Result
 from ostinato.scheduler.sources import Here
 from tests.played_api import PlayedApi, a_source_of
@@ -20,7 +21,7 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.system
 MANY = 20
-HERE = Here(allow_private=True)
+HERE = Here(egress=EVERYWHERE)
 
 
 @pytest.fixture

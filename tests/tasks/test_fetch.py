@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 
 from ostinato import Ostinato
+from ostinato.core.addresses import EVERYWHERE
 from ostinato.scheduler.sources import Here
 from tests.played_api import PlayedApi, a_record, a_source_of
 
-HERE = Here(allow_private=True)
+HERE = Here(egress=EVERYWHERE)
 BY_PAGE = {"pageParam": "page", "limitParam": "limit", "limit": 10, "hasMorePath": "more"}
 BY_CURSOR = {"cursorParam": "cursor", "nextCursorPath": "paging.next"}
 

@@ -34,7 +34,7 @@ class HookGone(BaseModel):
 def create_hook(body: HookBody, request: Request, desk: Desk, by: Admin) -> HookAnswer:
     """Have somebody told. It counts within seconds in every process."""
     allowed = request.app.state.settings.allow_private_addresses
-    return HookAnswer.of(desk.hooks.create(body.new_hook(), by=by.name, allow_private=allowed))
+    return HookAnswer.of(desk.hooks.create(body.new_hook(), by=by.name, egress=allowed))
 
 
 @router.get("/hooks")

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from ostinato.config.secret import Secret
+from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.policy import Isolation
 from ostinato.core.zones import zone
@@ -91,6 +92,20 @@ def switch() -> Kind[bool]:
         raise ValueError
 
     return Kind("on or off", parse)
+
+
+def egress() -> Kind[Egress]:
+    def parse(value: object) -> Egress:
+        if isinstance(value, Egress):
+            return value
+        if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+            return Egress.of(value)
+        try:
+            return EVERYWHERE if switch().parse(value) else PUBLIC_ONLY
+        except ValueError:
+            return Egress.of(str(value).split(","))
+
+    return Kind("off, on, or networks separated by commas, such as 10.0.0.0/8", parse)
 
 
 def one_of(choices: type[E]) -> Kind[E]:

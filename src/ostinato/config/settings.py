@@ -32,6 +32,7 @@ from ostinato.config.kinds import (
     LogLevel,
     def_isolation,
     duration,
+    egress,
     masked,
     names,
     number,
@@ -42,6 +43,7 @@ from ostinato.config.kinds import (
     zone_name,
 )
 from ostinato.config.secret import Secret
+from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.built_in import Permits
 from ostinato.core.built_in.described import USUAL_ENVIRONMENT
 from ostinato.core.duration import DAY, SECOND
@@ -200,11 +202,11 @@ class Settings:
         switch(),
         "Whether every request needs a credential, though tokens have no key here: API keys alone.",
     )
-    allow_private_addresses: bool = setting(
-        False,
+    allow_private_addresses: Egress = setting(
+        PUBLIC_ONLY,
         "OSTINATO_ALLOW_PRIVATE_ADDRESSES",
-        switch(),
-        "Whether we may call addresses of private networks and of this host.",
+        egress(),
+        "Private networks that jobs, hooks and sources may call; `on` is all of them, with this host.",
     )
     allow_commands: bool = setting(
         False,
@@ -261,7 +263,7 @@ class Settings:
     def permits(self) -> Permits:
         """What built-in tasks may do."""
         return Permits(
-            private_addresses=self.allow_private_addresses,
+            egress=self.allow_private_addresses,
             commands=self.allow_commands,
             shell=self.allow_shell,
             environment=self.command_environment,

@@ -1,49 +1,110 @@
-"""Which addresses of the network are everybody's, and which are somebody's own.
+"""Addresses: public, private, and never called.
 
-What Ostinato calls because a user said so (webhooks, fetches) must not reach into the network that it stands in:
-its own host, its neighbours, the metadata of a cloud. An IPv6 address may hold an IPv4 one, in one of several ways;
-whoever would connect to the outer may end at the inner, so that is looked at too.
+A request that a user asked for (webhook, fetch, database of a source) must not reach the network of the worker: its
+own host, its neighbours, the metadata service of a cloud. The tables below are ours: `ipaddress.is_global` gives
+different answers on different versions of Python.
+
+An IPv6 address can carry an IPv4 address, in several ways. The packet may arrive at the inner address, so the inner
+address is checked too.
 """
 
 import re
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
 from ostinato.core.errors import Invalid
 
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
-UNICAST: Final = IPv6Network("2000::/3")  # all that is routed between networks
-DOCUMENTATION: Final = IPv6Network("3fff::/20")
-NAT64: Final = IPv6Network("64:ff9b::/96")
+
+def _table(text: str) -> tuple[Network, ...]:
+    return tuple(map(ip_network, text.split()))
+
+
+# Link-local, multicast, unspecified and broadcast addresses, and the metadata services that are none of these: Oracle,
+# Azure, Alibaba, AWS, Google.
+NEVER: Final = _table(
+    """
+    169.254.0.0/16 fe80::/10 224.0.0.0/4 ff00::/8 0.0.0.0/32 ::/128 255.255.255.255/32
+    192.0.0.192/32 168.63.129.16/32 100.100.100.200/32 fd00:ec2::/32 fd20:ce::254/128
+    """
+)
+# The special-purpose registries of IANA, IPv4. 192.88.99.0/24 was the relay of 6to4.
+NOT_PUBLIC_4: Final = _table(
+    """
+    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
+    192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4
+    """
+)
+UNICAST: Final = IPv6Network("2000::/3")  # only these are routed between networks
+# Protocol assignments with Teredo, documentation, 6to4 (deprecated by RFC 7526).
+NOT_PUBLIC_6: Final = _table("2001::/23 2001:db8::/32 2002::/16 3fff::/20")
+
+MAPPED: Final = IPv6Network("::ffff:0:0/96")
 COMPATIBLE: Final = IPv6Network("::/96")
+NAT64: Final = IPv6Network("64:ff9b::/96")
+LOCAL_NAT64: Final = IPv6Network("64:ff9b:1::/48")
 ISATAP: Final = (0x00005EFE, 0x02005EFE)  # the third quarter of an address, before an IPv4 one
 LONGEST_URL: Final = 2048
+NEVER_CALLED: Final = "to a metadata service, a link-local address or a group: Ostinato never calls these."
+NOT_ALLOWED: Final = "into a private network. OSTINATO_ALLOW_PRIVATE_ADDRESSES can allow it."
 
 
-def is_public(text: str) -> bool:
-    """Whether an address is everybody's, in all it may lead to."""
-    address = _parsed(text)
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """Addresses that a worker may call: all public ones, and the private networks named here."""
+
+    private: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, networks: Iterable[str]) -> "Egress":
+        """Read networks such as 10.0.0.0/8; Invalid names the first that is none."""
+        return cls(tuple(dict.fromkeys(str(_read_network(each)) for each in networks)))
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every private network is allowed, and so are Unix sockets."""
+        return set(EVERYWHERE.private) <= set(self.private)
+
+    def allows(self, address: str) -> bool:
+        """Whether a connection to an address may be opened."""
+        return self.refusal(address) is None
+
+    def refusal(self, address: str) -> str | None:
+        """Say why an address is not called, as the end of a sentence; None: it may be called."""
+        outer = ip_address(address.partition("%")[0])
+        held = _held(outer)
+        if any(_lies_in(each, NEVER) for each in (outer, *held)):
+            return NEVER_CALLED
+        if self._names(outer) or all(is_public(each) or self._names(each) for each in _meant(outer, held)):
+            return None
+        return NOT_ALLOWED
+
+    def _names(self, address: Address) -> bool:
+        return _lies_in(address, map(_network, self.private))
+
+    def __str__(self) -> str:
+        return "on" if self.everywhere else ",".join(self.private) or "off"
+
+
+PUBLIC_ONLY: Final = Egress()
+EVERYWHERE: Final = Egress(("0.0.0.0/0", "::/0"))
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address belongs to the public internet, whatever it carries."""
     if isinstance(address, IPv4Address):
-        return _is_public(address)
-    inner = _inner(address)
-    if address.ipv4_mapped is None and address not in NAT64:  # these two are nothing but their IPv4 address
-        inner.append(address)
-    return all(_is_public(each) for each in inner)
+        return not _lies_in(address, NOT_PUBLIC_4)
+    return address in UNICAST and not _lies_in(address, NOT_PUBLIC_6)
 
 
-def is_callable(text: str, allow_private: bool) -> bool:
-    """Whether we may connect to an address. The metadata of a cloud is never called, nor are groups."""
-    if not allow_private:
-        return is_public(text)
-    address = _parsed(text)
-    ways = [address, *(_inner(address) if isinstance(address, IPv6Address) else ())]
-    return not any(each.is_link_local or each.is_multicast or each.is_unspecified for each in ways)
-
-
-def check_url(url: str, what: str, allow_private: bool = True, longest: int = LONGEST_URL) -> str:
-    """A URL that may be called, as far as can be told before its name is looked up."""
+def check_url(url: str, what: str, egress: Egress = EVERYWHERE, longest: int = LONGEST_URL) -> str:
+    """Refuse a URL that may not be called, as far as can be told before its name is resolved."""
     if len(url) > longest:
         raise Invalid(f"{what} is too long: at most {longest} characters.")
     if not re.fullmatch(r"[!-~]+", url):
@@ -61,44 +122,61 @@ def check_url(url: str, what: str, allow_private: bool = True, longest: int = LO
         raise Invalid(f"{what} must be an http or https URL with a host.")
     if "@" in parts.netloc:
         raise Invalid(f"{what} must not hold a name or a password.")
-    if _is_forbidden_literal(host, allow_private):
-        raise Invalid(f"{what} must not lead {where_not(allow_private)}")
+    check_host(host, what, egress)
     return url
 
 
-def where_not(allow_private: bool) -> str:
-    """Where nobody is called, as the end of a sentence."""
-    if allow_private:
-        return "to a link-local address, where clouds keep their metadata, or to a group: these are never called."
-    return "into a private network. OSTINATO_ALLOW_PRIVATE_ADDRESSES would let it."
-
-
-def _is_forbidden_literal(host: str, allow_private: bool) -> bool:
-    if not allow_private and host.rstrip(".") == "localhost":
-        return True
+def check_host(host: str, what: str, egress: Egress) -> None:
+    """Refuse a host that is written as an address and may not be called. A name is resolved when it is called."""
+    if host.lower().rstrip(".") == "localhost":
+        host = "127.0.0.1"
     try:
-        return not is_callable(host, allow_private)
+        why = egress.refusal(host)
     except ValueError:
-        return False  # a name: looked at when it is called
+        return
+    if why is not None:
+        raise Invalid(f"{what} must not lead {why}")
 
 
-def _parsed(text: str) -> Address:
-    return ip_address(text.partition("%")[0])
+@lru_cache
+def _network(text: str) -> Network:
+    return ip_network(text)
 
 
-def _inner(address: IPv6Address) -> list[Address]:
-    """The IPv4 addresses that an IPv6 one holds."""
-    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    if (
-        address in NAT64
-        or (address in COMPATIBLE and int(address) > 1)
-        or int(address) >> 32 & 0xFFFFFFFF in ISATAP
-    ):
-        found.append(IPv4Address(int(address) & 0xFFFFFFFF))
-    return [inner for inner in found if inner is not None]
+def _read_network(text: str) -> Network:
+    try:
+        return ip_network(text.strip())
+    except ValueError:
+        raise Invalid(
+            f"{text.strip()[:60]!r} is not a network: write it like 10.0.0.0/8 or fd00::/8."
+        ) from None
 
 
-def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv6Address):
-        return address in UNICAST and address.is_global and address not in DOCUMENTATION
-    return address.is_global and not (address.is_multicast or address.is_reserved)
+def _lies_in(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)
+
+
+def _meant(outer: Address, held: list[Address]) -> list[Address]:
+    """List the addresses that a connection may reach: a mapped or NAT64 address is nothing but its IPv4 one."""
+    return held if _lies_in(outer, (MAPPED, NAT64)) else [outer, *held]
+
+
+def _held(address: Address) -> list[Address]:
+    """List the IPv4 addresses that an IPv6 address carries."""
+    if isinstance(address, IPv4Address):
+        return []
+    found: list[Address | None] = [address.sixtofour, *(address.teredo or ())]
+    number = int(address)
+    last_quarter = _lies_in(address, (MAPPED, NAT64)) or (address in COMPATIBLE and number > 1)
+    if last_quarter or number >> 32 & 0xFFFFFFFF in ISATAP:
+        found.append(IPv4Address(number & 0xFFFFFFFF))
+    if address in LOCAL_NAT64:
+        found += _by_prefix(number)
+    return [each for each in found if each is not None]
+
+
+def _by_prefix(number: int) -> list[IPv4Address]:
+    """Read the IPv4 address behind a local NAT64 prefix of 48, 56, 64 and 96 bits; bits 64 to 71 are left out."""
+    joined = number >> 64 << 56 | number & (1 << 56) - 1  # 120 bits
+    ends = [joined >> shift & 0xFFFFFFFF for shift in (40, 32, 24)]
+    return [IPv4Address(each) for each in (*ends, number & 0xFFFFFFFF) if each]

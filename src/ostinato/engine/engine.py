@@ -99,7 +99,7 @@ class Engine:
             store,
             clock,
             lambda call: self.worker.in_store(call),
-            allow_private=settings.allow_private_addresses,
+            egress=settings.allow_private_addresses,
         )
         self.worker: Worker = Worker(
             store, registry, clock, luck, telemetry, identity, self._executor, self._outgoing

@@ -9,6 +9,7 @@ from functools import lru_cache, reduce
 from typing import Any, Final, get_args, get_type_hints
 from uuid import UUID
 
+from ostinato.core.addresses import Egress
 from ostinato.core.built_in import Permits
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
 from ostinato.core.errors import Invalid
@@ -143,7 +144,7 @@ def _permits(raw: dict[str, Any]) -> Permits:
     given: dict[str, Any] = {
         name: tuple(each) if isinstance(each, list) else each for name, each in raw.items()
     }
-    return Permits(**given)
+    return Permits(**given | {"egress": Egress(tuple(raw["egress"]["private"]))})
 
 
 def _kind_of(hint: Any) -> type[UUID | datetime | StrEnum] | None:

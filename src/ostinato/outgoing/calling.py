@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from ostinato.clock import Clock, SystemClock
-from ostinato.core.addresses import check_url
+from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
 from ostinato.core.errors import Invalid, NotAllowed, TooMuch, Unreachable
 from ostinato.core.urls import Hop, follow, host_of, with_params
 from ostinato.outgoing.credentials import Credentials, Shown
@@ -48,12 +48,12 @@ class Outgoing:
     def __init__(
         self,
         *,
-        allow_private: bool = False,
+        egress: Egress = PUBLIC_ONLY,
         verify: ssl.SSLContext | bool = True,
         gate: Gate = OpenGate(),  # noqa: B008  it holds nothing
         clock: Clock = SystemClock(),  # noqa: B008
     ) -> None:
-        self._allow_private, self._verify, self._gate, self._clock = allow_private, verify, gate, clock
+        self._egress, self._verify, self._gate, self._clock = egress, verify, gate, clock
         self._pool: httpcore2.AsyncConnectionPool | None = None
 
     async def call(
@@ -173,7 +173,7 @@ class Outgoing:
 
     def _check(self, url: str) -> None:
         try:
-            check_url(url, "The URL", self._allow_private, LONGEST_URL)
+            check_url(url, "The URL", self._egress, LONGEST_URL)
         except Invalid as error:
             raise NotAllowed(str(error)) from None
 
@@ -204,7 +204,7 @@ class Outgoing:
         if self._pool is None:
             from ostinato.outgoing.network import connections
 
-            self._pool = connections(self._verify, self._allow_private)
+            self._pool = connections(self._verify, self._egress)
         return self._pool
 
 

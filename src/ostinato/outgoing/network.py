@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpcore2
 
-from ostinato.core.addresses import is_callable, where_not
+from ostinato.core.addresses import Egress
 from ostinato.core.errors import NotAllowed, Unreachable
 
 CONNECT_WITHIN: Final = 5.0  # seconds for each address of a name
@@ -24,8 +24,8 @@ OPENED: ContextVar[list[str] | None] = ContextVar("ostinato_opened", default=Non
 class Checked(httpcore2.AsyncNetworkBackend):
     """Connects to addresses that were looked up and checked."""
 
-    def __init__(self, allow_private: bool) -> None:
-        self._allow_private = allow_private
+    def __init__(self, egress: Egress) -> None:
+        self._egress = egress
         self._network = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
@@ -35,7 +35,7 @@ class Checked(httpcore2.AsyncNetworkBackend):
         if opened is not None:
             opened.append(host)
         last: Exception | None = None
-        for address in (await addresses(host, port, self._allow_private))[:MOST_ADDRESSES]:
+        for address in (await addresses(host, port, self._egress))[:MOST_ADDRESSES]:
             try:
                 return await self._network.connect_tcp(address, port, CONNECT_WITHIN, *args, **options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
@@ -46,11 +46,11 @@ class Checked(httpcore2.AsyncNetworkBackend):
         await self._network.sleep(seconds)
 
 
-def connections(verify: ssl.SSLContext | bool, allow_private: bool) -> httpcore2.AsyncConnectionPool:
+def connections(verify: ssl.SSLContext | bool, egress: Egress) -> httpcore2.AsyncConnectionPool:
     """Kept for the next request to the same scheme, host and port: their address was checked when they were made."""
     return httpcore2.AsyncConnectionPool(
         ssl_context=_trust(verify),
-        network_backend=Checked(allow_private),
+        network_backend=Checked(egress),
         max_connections=MOST_CONNECTIONS,
         max_keepalive_connections=MOST_IDLE,
         keepalive_expiry=IDLE_FOR,
@@ -65,13 +65,14 @@ def _trust(verify: ssl.SSLContext | bool) -> ssl.SSLContext:
     return httpx2.create_ssl_context(verify, trust_env=False)
 
 
-async def addresses(host: str, port: int, allow_private: bool) -> list[str]:
+async def addresses(host: str, port: int, egress: Egress) -> list[str]:
     """What a name means now; refused if any of it may not be called."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise Unreachable(f"The name {host} is not known.") from None
     meant = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
-    if not all(is_callable(address, allow_private) for address in meant):
-        raise NotAllowed(f"{host} leads {where_not(allow_private)}")
+    for address in meant:
+        if (why := egress.refusal(address)) is not None:
+            raise NotAllowed(f"{host} leads {why}")
     return meant

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.config import Secret
-from ostinato.core.addresses import check_url
+from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
 from ostinato.core.duration import format_duration
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.hooks import Hook, Kind, Measure, Threshold
@@ -53,9 +53,9 @@ class HookDesk:
     def __init__(self, store: Store, clock: Clock, luck: Luck, jobs: JobDesk) -> None:
         self._store, self._clock, self._luck, self._jobs = store, clock, luck, jobs
 
-    def create(self, new: NewHook, *, by: str = "", allow_private: bool = False) -> HookView:
+    def create(self, new: NewHook, *, by: str = "", egress: Egress = PUBLIC_ONLY) -> HookView:
         """It counts within seconds in every process."""
-        check_url(new.url, "url", allow_private)
+        check_url(new.url, "url", egress)
         _check(new)
         if len(self._store.outbox.hooks()) >= MOST_HOOKS:
             raise Conflict(f"There are {MOST_HOOKS} hooks already: delete one first.")

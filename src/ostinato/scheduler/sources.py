@@ -16,7 +16,7 @@ one is an Invalid that names the field.
     desk.sources.records(name, limit)            the newest rows, by column                  [dict]
     desk.sources.test(definition, here)          one page fetched and mapped, nothing kept   Tried
 
-`here` is the door's: the zone of schedules that name none, and whether private addresses may be called.
+`here` is the door's: the zone of schedules that name none, and the addresses that may be called.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.clock import Clock
+from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreError
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
@@ -49,10 +50,10 @@ MOST_AT_ONCE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What a door knows: the zone of schedules that name none, and whom we may call."""
+    """Settings of a door: the zone of schedules that name none, and the addresses that may be called."""
 
     timezone: str = "UTC"
-    allow_private: bool = False
+    egress: Egress = PUBLIC_ONLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class SourceDesk:
         source = _read(definition, here)
 
         async def one_page() -> "Tried":
-            outgoing = way_out(self._store, self._clock, asyncio.to_thread, allow_private=here.allow_private)
+            outgoing = way_out(self._store, self._clock, asyncio.to_thread, egress=here.egress)
             try:
                 return await try_source(source, outgoing)
             finally:
@@ -307,7 +308,7 @@ class SourceDesk:
 
 def _read(definition: object, here: Here) -> Source:
     check_json(definition, "A source")
-    source = read_source(definition, here.timezone, allow_private=here.allow_private)
+    source = read_source(definition, here.timezone, egress=here.egress)
     zoned: Json = json.dumps(source.written)  # a zone of the settings may change: the definition says its own
     if "timezone" not in source.written and here.timezone != "UTC":
         source = read_source({**json.loads(zoned), "timezone": here.timezone}, here.timezone)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from ostinato.core.addresses import PUBLIC_ONLY
 from ostinato.core.errors import Invalid
 from ostinato.core.policy import FirstRun, WhenExhausted
 from ostinato.core.schedule import Cron, Every, Manual
@@ -237,7 +238,7 @@ def test_a_slip_of_the_pen_is_named_and_not_only_what_is_missing_for_it(written,
 
 def test_private_addresses_are_refused_where_they_are_not_allowed():
     with pytest.raises(Invalid, match="url must not lead into a private network"):
-        read_source(a_source(url="http://127.0.0.1:8000/x"), allow_private=False)
+        read_source(a_source(url="http://127.0.0.1:8000/x"), egress=PUBLIC_ONLY)
 
 
 def test_sizes_and_shares_are_read_as_they_are_written():

@@ -9,6 +9,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
 
+from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
 from ostinato.core.errors import Invalid, WrongArgument
 
 USUAL_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
@@ -18,7 +19,7 @@ USUAL_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOG
 class Permits:
     """What an administrator allows built-in tasks to do: a part of the settings, as a value that travels with a run."""
 
-    private_addresses: bool = False
+    egress: Egress = PUBLIC_ONLY
     commands: bool = False
     shell: bool = False
     environment: tuple[str, ...] = USUAL_ENVIRONMENT
@@ -81,9 +82,7 @@ def check(name: str, given: Any, permits: Permits) -> None:
 
 def refuse_private(url: str, where: str, permits: Permits) -> None:
     """WrongArgument for a URL that names a private address, unless those are allowed."""
-    from ostinato.core.addresses import check_url
-
     try:
-        check_url(url, where, permits.private_addresses)
+        check_url(url, where, permits.egress)
     except Invalid as error:
         raise WrongArgument(where, str(error)) from None

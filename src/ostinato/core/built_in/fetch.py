@@ -28,7 +28,7 @@ def _refuse(args: FetchArgs, permits: Permits) -> None:
     from ostinato.core.sources import read_source
 
     try:
-        read_source(args.source, allow_private=permits.private_addresses)
+        read_source(args.source, egress=permits.egress)
     except Invalid as error:
         raise WrongArgument("args.source", f"args.source: {error}") from None
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from ostinato.core.addresses import check_url
+from ostinato.core.addresses import EVERYWHERE, Egress, check_url
 from ostinato.core.auth import REFERENCE, check_header_name, check_reference, parse_auth
 from ostinato.core.checks import LONGEST_WAIT, check_queue_name
 from ostinato.core.duration import HOUR
@@ -42,11 +42,11 @@ MOST_BYTES: Final = 1_000_000_000_000
 TIMES: Final = (ColumnType.TIMESTAMP, ColumnType.DATE)
 
 
-def read_source(given: object, timezone: str = "UTC", *, allow_private: bool = True) -> Source:
+def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYWHERE) -> Source:
     """A source from plain values; `timezone` is for schedules that name none."""
     words = Words(given)
     name = _name(words)  # what is missing is named in the order in which people write
-    url = check_url(words.needed_text("url"), "url", allow_private)
+    url = check_url(words.needed_text("url"), "url", egress)
     table = check_table_name(words.needed_text("table"))
     if not words.has("response"):
         raise words.missing("response", "say where the records are, and which values go to which columns")

@@ -49,7 +49,7 @@ async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:
     await ledger.begin()
     due = _due(ctx, args, ledger)
     gate = AskedGate(ledger.ask, args.delay.total_seconds())
-    outgoing = Outgoing(allow_private=ctx.permits.private_addresses, gate=gate)
+    outgoing = Outgoing(egress=ctx.permits.egress, gate=gate)
     robots = Robots(outgoing, args.user_agent, args.robots)
     try:
         if ledger.fresh:
