@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from ostinato.config import BY_NAME, SETTINGS, LogFormat, LogLevel, Settings, written
+from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.errors import InvalidSetting
 from tests.loading import SECRET, load, refusal
 
@@ -17,6 +18,7 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
     assert load(tmp_path).shown() == {
         "database_url": "sqlite:///ostinato.db",
         "schema": "ostinato",
+        "data_folder": "",
         "timezone": "UTC",
         "poll_interval": "5s",
         "concurrency": "5",
@@ -84,6 +86,15 @@ def test_whoever_is_nearer_wins_and_is_remembered(tmp_path, given, value, origin
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
+        ("allow_private_addresses", "on", EVERYWHERE),
+        ("allow_private_addresses", "off", PUBLIC_ONLY),
+        (
+            "allow_private_addresses",
+            "10.0.0.0/8, fd00::/8,192.168.1.1",
+            Egress(("10.0.0.0/8", "fd00::/8", "192.168.1.1/32")),
+        ),
+        ("allow_private_addresses", "0.0.0.0/0,::/0", EVERYWHERE),
+        ("data_folder", "/var/lib/ostinato", "/var/lib/ostinato"),
         ("database_url", "sqlite:////var/lib/ostinato.db", "sqlite:////var/lib/ostinato.db"),
         ("database_url", SECRET, SECRET),
         ("database_url", "postgres:///jobs", "postgres:///jobs"),

@@ -12,6 +12,7 @@ from ostinato.luck import RandomLuck
 from ostinato.store import migrate
 from ostinato.store.database import Database, open_database
 from ostinato.store.dialect import Kind
+from ostinato.store.elsewhere import Reach
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry import Hooks, Telemetry
@@ -42,7 +43,7 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
     )
     luck = RandomLuck()
     try:
-        store = Store(database, luck)
+        store = Store(database, luck, Reach(settings.allow_private_addresses, settings.data_folder))
         if upgrade:
             migrate.upgrade(database)
         store.require_current()

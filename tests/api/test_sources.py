@@ -1,5 +1,7 @@
 """Sources over HTTP: made, looked at, changed, tried, applied, deleted."""
 
+import socket
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -47,6 +49,13 @@ def test_a_source_is_made_once_and_shown_as_it_was_written(api):
     [
         ({"url": "gopher://example.org"}, "url"),
         ({"url": "http://127.0.0.1/x"}, "private network"),
+        ({"database": "postgresql://127.0.0.1:5432/x"}, "private network"),
+        ({"database": "postgresql://169.254.169.254/x"}, "metadata service"),
+        ({"database": "postgresql:///x"}, "Unix sockets"),
+        ({"database": "postgresql://h/x?service=y"}, "service"),
+        ({"database": "sqlite:////etc/passwd"}, "data folder"),
+        ({"database": "sqlite:////tmp/never-made-by-a-test.db"}, "data folder"),
+        ({"database": "sqlite:///text.db"}, "cannot be used"),
         ({"table": "jobs"}, "table"),
         ({"schedule": "sometimes"}, "schedule"),
         ({"response": {}}, "response.fields"),
@@ -54,7 +63,9 @@ def test_a_source_is_made_once_and_shown_as_it_was_written(api):
         ({"unknown": 1}, "unknown"),
     ],
 )
-def test_what_is_wrong_is_refused_with_the_name_of_the_field(api, wrong, named):
+def test_what_is_wrong_is_refused_with_the_name_of_the_field(settings_api, tmp_path, wrong, named):
+    (tmp_path / "text.db").write_text("This is not a database. " * 100)
+    api = settings_api(data_folder=str(tmp_path))
     refused = api.post(SOURCES, json=a_source(**wrong))
     assert refused.status_code == 422
     assert named in refused.json()["detail"]
@@ -111,3 +122,40 @@ def test_there_are_no_records_before_the_first_run(api):
     assert api.get(f"{SOURCES}/us_gdp/records").json() == {"records": [], "table": "never_made", "limit": 20}
     assert api.get(f"{SOURCES}/us_gdp/records?limit=0").status_code == 422
     assert api.delete(f"{SOURCES}/us_gdp?with_data=true").json()["rows_deleted"] == 0
+
+
+def test_a_viewer_reads_records_of_no_address_that_is_not_allowed(settings_api, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.settimeout(0)
+        monkeypatch.setenv("SECRET_DATABASE", f"postgresql://ann:hunter2@127.0.0.1:{trap.getsockname()[1]}/x")
+        api = settings_api()
+        assert api.post(SOURCES, json=a_source(database="env:SECRET_DATABASE")).status_code == 201
+        refused = api.get(f"{SOURCES}/us_gdp/records")
+        with pytest.raises(BlockingIOError):
+            trap.accept()
+    assert refused.status_code == 422
+    assert "private network" in refused.json()["detail"]
+    assert "hunter2" not in refused.text
+
+
+def test_a_database_that_fails_is_told_in_a_sentence_without_the_words_of_its_driver(
+    settings_api, monkeypatch, tmp_path, caplog
+):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    monkeypatch.setenv("SECRET_DATABASE", f"postgresql://ann@127.0.0.1:{port}/x")
+    api = settings_api(allow_private_addresses="127.0.0.0/8", data_folder=str(tmp_path))
+    assert api.post(SOURCES, json=a_source(database="env:SECRET_DATABASE")).status_code == 201
+    away = api.get(f"{SOURCES}/us_gdp/records")
+    assert away.status_code == 503
+    assert "does not answer" in away.json()["detail"]
+    assert str(port) not in away.text
+    assert str(port) in caplog.text
+
+    (tmp_path / "text.db").write_text("This is not a database. " * 100)
+    monkeypatch.setenv("SECRET_DATABASE", f"sqlite:///{tmp_path}/text.db")
+    no_database = api.get(f"{SOURCES}/us_gdp/records")
+    assert no_database.status_code == 422
+    assert "cannot be used" in no_database.json()["detail"]
+    assert api.request("DELETE", f"{SOURCES}/us_gdp", params={"with_data": True}).status_code == 422
+    assert api.get(f"{SOURCES}/us_gdp").status_code == 200

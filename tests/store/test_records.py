@@ -7,6 +7,7 @@ import pytest
 
 from ostinato.core.errors import Invalid, LeaseLost, StoreError
 from ostinato.core.tables import Column, ColumnType, TableState, Target
+from ostinato.store.elsewhere import Reach
 from ostinato.store.records import Hold
 from tests.build import NOW, SECOND
 from tests.store.conftest import LEASE, together
@@ -274,7 +275,10 @@ def test_many_make_the_same_table_at_once(world, records):
 
 def test_a_table_in_another_database_is_fenced_before_and_after(world, records, hold, tmp_path, monkeypatch):
     monkeypatch.setenv("OTHER_DATABASE", f"sqlite:///{tmp_path}/other.db")
+    monkeypatch.setattr(records, "_reach", Reach(folder=str(tmp_path)))
     there = replace(TARGET, database="env:OTHER_DATABASE")
+    assert records.newest(there, 10) == []
+    assert not (tmp_path / "other.db").exists()  # only a run creates it
     records.prepare(there)
     assert store_rows(records, hold, 1, 2, target=there) == 2
     assert len(records.newest(there, 10)) == 2

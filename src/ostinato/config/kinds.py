@@ -154,6 +154,7 @@ DATABASE_URL = text(
     "sqlite:///file.db, sqlite:////absolute/path/file.db or postgresql://user:password@host/database",
     r"(sqlite:///|postgres(ql)?://)[^\0-\x1f]+",
 )
+FOLDER = text("the path of a folder", r"[^\0-\x1f]{0,4000}")
 SCHEMA = text(  # it stands in SQL: nobody should have to quote it, and pg_… is PostgreSQL's own
     "a name of up to 63 characters a-z, 0-9 and _ that begins with neither a digit nor pg_",
     r"(?!pg_)[a-z_][a-z0-9_]{0,62}",

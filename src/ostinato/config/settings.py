@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 from ostinato.config.files import file_in
 from ostinato.config.kinds import (
     DATABASE_URL,
+    FOLDER,
     PUBLIC_KEY,
     REDIS_URL,
     SCHEMA,
@@ -77,6 +78,12 @@ class Settings:
         "sqlite:///ostinato.db", "OSTINATO_DATABASE_URL", DATABASE_URL, "Where everything is kept."
     )
     schema: str = setting("ostinato", "OSTINATO_SCHEMA", SCHEMA, "The schema of our tables on PostgreSQL.")
+    data_folder: str = setting(
+        "",
+        "OSTINATO_DATA_FOLDER",
+        FOLDER,
+        "The folder of the SQLite files that sources may name; empty is that of our own file, else the working folder.",
+    )
     timezone: str = setting(
         "UTC", "OSTINATO_TIMEZONE", zone_name(), "The time zone of schedules that name none."
     )

@@ -21,19 +21,23 @@ one is an Invalid that names the field.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.clock import Clock
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
-from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreError
+from ostinato.core.auth import REFERENCE
+from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
 from ostinato.core.schedule import next_after
 from ostinato.core.sources import Source, definition_of, key_of, read_source, source_of
 from ostinato.core.sources.jobs import TASK, is_source, written_of
+from ostinato.core.tables import Target
 from ostinato.scheduler.jobs import JobDesk
 from ostinato.scheduler.views import JobView
 from ostinato.store.rows import LastRun
@@ -42,6 +46,8 @@ from ostinato.store.store import Store
 
 if TYPE_CHECKING:
     from ostinato.tasks.fetch.trying import Tried
+
+log = logging.getLogger("ostinato.scheduler")
 
 PAGE: Final = 250
 MOST_RECORDS: Final = 1000
@@ -136,7 +142,9 @@ class SourceDesk:
         """The newest rows of a source, by column."""
         if not 1 <= limit <= MOST_RECORDS:
             raise Invalid(f"limit must be from 1 to {MOST_RECORDS}, not {limit}.")
-        return self._store.records.newest(_readable(self.get(name)).target, limit)
+        target = _readable(self.get(name)).target
+        with _told_plainly(target):
+            return self._store.records.newest(target, limit)
 
     def test(self, definition: object, here: Here) -> "Tried":
         """Fetch and map one page of a definition; nothing is stored. What a run would fail with is Invalid here."""
@@ -236,9 +244,14 @@ class SourceDesk:
         After the job's deletion no run of it stores another page, so that no row is left behind.
         """
         view = self.get(name)
-        target = _readable(view).target if with_data else None
-        self._jobs.delete(view.job.id, by=by)
-        return 0 if target is None else self._store.records.delete_rows(target)
+        if not with_data:
+            self._jobs.delete(view.job.id, by=by)
+            return 0
+        target, records = _readable(view).target, self._store.records
+        with _told_plainly(target):
+            records.newest(target, 1)  # a database that cannot be used is refused before anything is deleted
+            self._jobs.delete(view.job.id, by=by)
+            return records.delete_rows(target)
 
     # -- within
 
@@ -288,11 +301,18 @@ class SourceDesk:
             self._jobs.run(before.job.id, by=by)
 
     def _check_table(self, source: Source) -> None:
-        """Refuse what cannot be written to. Another database may be out of reach from here: its worker will see."""
+        """Refuse a table that cannot be written to. Another database may be out of reach here: the worker looks again.
+
+        A reference may lead nowhere here, and to a database on the worker.
+        """
         try:
-            self._store.records.look(source.target)
-        except (Invalid, StoreError):
+            with _told_plainly(source.target):
+                self._store.records.look(source.target)
+        except StoreUnavailable:
             if not source.database:
+                raise
+        except Invalid:
+            if not REFERENCE.fullmatch(source.database):
                 raise
 
     def _view(self, job: JobView, last: LastRun | None) -> SourceView:
@@ -322,6 +342,24 @@ def _named(definition: object, here: Here) -> Source:
     except Invalid as error:
         name = definition.get("name") if isinstance(definition, Mapping) else None
         raise Invalid(f"{name}: {error}" if isinstance(name, str) else str(error)) from None
+
+
+@contextmanager
+def _told_plainly(target: Target) -> Iterator[None]:
+    """Say in a sentence that the database of a source failed; the words of its driver go to the log."""
+    try:
+        yield
+    except StoreError as error:
+        if not target.database:
+            raise
+        log.warning("The database of the source %s failed: %s", target.source, error)
+        if isinstance(error, StoreUnavailable):
+            raise StoreUnavailable(
+                f"The database of the source {target.source!r} does not answer; the log of the server says why."
+            ) from None
+        raise Invalid(
+            f"database: the database of the source {target.source!r} cannot be used; the log of the server says why."
+        ) from None
 
 
 def _readable(view: SourceView) -> Source:

@@ -269,11 +269,12 @@ def open_database(
     deadline: float = 30.0,
     durable: bool = True,
     max_connections: int = 10,
+    resolve: Callable[[], Mapping[str, str]] = dict,
 ) -> Database:
     """A database by its URL: `sqlite:///relative.db`, `sqlite:////abs/path.db`, `postgresql://user@host/name`.
 
     `deadline`: the longest a transaction waits for the database, in seconds. `durable=False` skips the fsyncs
-    of SQLite (for tests). `schema` and `max_connections` are for PostgreSQL.
+    of SQLite (for tests). The others are for PostgreSQL: `resolve` gives the host of each new connection.
     """
     scheme, separator, rest = url.partition("://")
     if scheme == "sqlite" and separator:
@@ -284,7 +285,9 @@ def open_database(
         from ostinato.store.postgres import PostgresDatabase  # psycopg takes a while to import
 
         dialect = Dialect(Kind.POSTGRES, schema)
-        return PostgresDatabase(url, dialect, deadline=deadline, max_connections=max_connections)
+        return PostgresDatabase(
+            url, dialect, deadline=deadline, max_connections=max_connections, resolve=resolve
+        )
     raise InvalidSetting(
         "The database URL cannot be used: write sqlite:///file.db, sqlite:////absolute/path/file.db or "
         "postgresql://user:password@host/database."

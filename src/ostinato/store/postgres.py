@@ -122,7 +122,13 @@ class PostgresDatabase(Database):
     elsewhere = True
 
     def __init__(
-        self, url: str, dialect: Dialect, *, deadline: float = 30.0, max_connections: int = 10
+        self,
+        url: str,
+        dialect: Dialect,
+        *,
+        deadline: float = 30.0,
+        max_connections: int = 10,
+        resolve: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         super().__init__(dialect)
         asked = _read(url)
@@ -132,7 +138,7 @@ class PostgresDatabase(Database):
             "tcp_user_timeout": int(deadline * 1000),
         }
         self._conninfo = make_conninfo("", **{**CONNECTING, **limits, **asked})
-        self._deadline, self._max_connections = deadline, max_connections
+        self._deadline, self._max_connections, self._resolve = deadline, max_connections, resolve
         self._channel = f"{dialect.schema}_bell"
         self._inherited: list[object] = []
         self._vacuum = Vacuum(self)
@@ -232,8 +238,9 @@ class PostgresDatabase(Database):
             raise self.translated(error) from error
 
     def _connect(self) -> Session:
+        where = self._resolve()
         try:
-            connection = psycopg.connect(self._conninfo, autocommit=True)
+            connection = psycopg.connect(make_conninfo(self._conninfo, **where), autocommit=True)
         except psycopg.Error as error:
             raise StoreUnavailable(f"No connection to {self.name}: {_sentence(error)}") from error
         connection.prepared_max = 500

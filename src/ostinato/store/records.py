@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from os.path import exists
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -39,14 +40,14 @@ from ostinato.core.tables import (
 )
 from ostinato.store import binary
 from ostinato.store.binary import Packed
-from ostinato.store.database import Database, Duplicate, Tx, open_database
+from ostinato.store.database import Database, Duplicate, Tx
 from ostinato.store.dialect import Kind, Statement
+from ostinato.store.elsewhere import Reach
 from ostinato.store.filling import TYPES, Copying, Found, Insertion, Place, creation, insertion, quoted
 
 QUERIES: Final = Path(__file__).parent / "queries" / "records.sql"
 REMEMBERED: Final = 500  # tables whose statement is kept
 OTHERS: Final = 20  # other databases that are kept open
-CONNECTIONS: Final = 5  # to each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ class Hold:
 class Records:
     """Makes, fills and looks at the tables that sources write to."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, reach: Reach) -> None:
+        self._database, self._reach = database, reach
         self._others: OrderedDict[str, Database] = OrderedDict()
         self._inserts: OrderedDict[Target, Insertion] = OrderedDict()
         self._lock = threading.Lock()
@@ -71,11 +72,15 @@ class Records:
 
     def look(self, target: Target) -> TableState:
         """What a target finds; Invalid if it cannot be written to. Changes nothing."""
+        if self._is_missing(target):
+            return _state(target, Place(target.table, ()))
         with self._reading(target) as (_, place):
             return _state(target, place)
 
     def greatest(self, target: Target, column: Column) -> Cell:
         """The greatest value of a column that a source has stored."""
+        if self._is_missing(target):
+            return None
         with self._reading(target) as (tx, place):
             if not place.has(column.name) or not place.has(SOURCE_NAME):
                 return None
@@ -89,6 +94,8 @@ class Records:
 
     def newest(self, target: Target, limit: int) -> list[dict[str, Any]]:
         """The rows of a source, the newest first, by column; none while there is no table."""
+        if self._is_missing(target):
+            return []
         with self._reading(target) as (tx, place):
             if not place.has(SOURCE_NAME):
                 return []
@@ -173,6 +180,8 @@ class Records:
 
     def delete_rows(self, target: Target) -> int:
         """Remove what a source has stored; how much that was."""
+        if self._is_missing(target):
+            return 0
         with self._writing(target) as (tx, place):
             if not place.has(SOURCE_NAME):
                 return 0
@@ -238,6 +247,10 @@ class Records:
     def _is_postgres(self, target: Target) -> bool:
         return self._of(target).dialect.kind is Kind.POSTGRES
 
+    def _is_missing(self, target: Target) -> bool:
+        """Whether the file of another database is not there yet: only a run creates it."""
+        return bool(target.database) and not self._is_postgres(target) and not exists(self._of(target).name)
+
     def _of(self, target: Target) -> Database:
         """The database of a target: ours, or another one, which is opened when it is first asked for."""
         if not target.database:
@@ -246,7 +259,7 @@ class Records:
         with self._lock:
             database = self._others.get(url)
             if database is None:
-                database = open_database(url, max_connections=CONNECTIONS)
+                database = self._reach.open(url, self._database)
                 database.load(QUERIES)
                 self._others[url] = database
                 if len(self._others) > OTHERS:

@@ -4,6 +4,7 @@ Readers have connections of their own and never wait (WAL). Writers of one proce
 writers of several processes take turns (turn.py).
 """
 
+import errno
 import json
 import os
 import sqlite3
@@ -273,7 +274,7 @@ class SqliteDatabase(Database):
         """
         if self._known_to_be_ours:
             return
-        if self.file.is_dir():
+        if os.path.isdir(self.file):  # `Path.is_dir` raises for a path that is too long
             raise InvalidSetting(f"{self.file} is a folder: name a file in it.")
         try:
             os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
@@ -282,6 +283,8 @@ class SqliteDatabase(Database):
         except FileNotFoundError:
             raise InvalidSetting(f"The folder {self.file.parent} does not exist: make it first.") from None
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise InvalidSetting("The path of the database file is too long: shorten it.") from None
             raise StoreError(f"The database {self.file} cannot be opened: {error.strerror}.") from error
         self._known_to_be_ours = True
 

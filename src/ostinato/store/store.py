@@ -8,6 +8,7 @@ from ostinato.store import migrate
 from ostinato.store.board import Board
 from ostinato.store.crawls import Crawls
 from ostinato.store.database import Database
+from ostinato.store.elsewhere import Reach
 from ostinato.store.history import History
 from ostinato.store.hours import Hours
 from ostinato.store.idempotency import Answers
@@ -39,7 +40,7 @@ QUERIES: Final = sorted((Path(__file__).parent / "queries").glob("*.sql"))
 class Store:
     """What is to come, what is now, what has been, and who works on it. A method is one transaction."""
 
-    def __init__(self, database: Database, luck: Luck) -> None:
+    def __init__(self, database: Database, luck: Luck, reach: Reach = Reach()) -> None:  # noqa: B008  a frozen value
         self.database = database
         self._definitions = Definitions()
         for path in QUERIES:
@@ -62,7 +63,7 @@ class Store:
         self.hours = Hours(database)
         self.logs = Logs(database)
         self.workflows = Workflows(database, luck)
-        self.records = Records(database)
+        self.records = Records(database, reach)
         self.crawls = Crawls(database)
         self.pages = Pages(database)
         self.providers = Providers(database, luck)

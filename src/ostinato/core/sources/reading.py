@@ -11,6 +11,7 @@ from ostinato.core.checks import LONGEST_WAIT, check_queue_name
 from ostinato.core.duration import HOUR
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import Every, Schedule, from_json, parse_schedule
+from ostinato.core.sources.databases import ServerDatabase, read_database
 from ostinato.core.sources.definition import (
     ACTIVE,
     ROOT,
@@ -59,7 +60,7 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
         schedule=_schedule(words, timezone),
         status=words.text("status", ACTIVE, 100) or ACTIVE,
         description=words.text("description"),
-        database=_database(words),
+        database=_database(words, egress),
         params=_params(words),
         headers=_headers(words.inner("headers")),
         auth=parse_auth(words.any("auth")) if words.has("auth") else None,
@@ -103,7 +104,7 @@ def _schedule(words: Words, timezone: str) -> Schedule:
         raise Invalid(f"schedule: {error}") from None
 
 
-def _database(words: Words) -> str:
+def _database(words: Words, egress: Egress) -> str:
     database = words.text("database", longest=2000)
     if not database:
         return ""
@@ -116,6 +117,9 @@ def _database(words: Words) -> str:
         )
     if PASSWORD.search(database):
         raise Invalid("database must not hold a password: write env:NAME or file:PATH, where the URL is.")
+    read = read_database(database)
+    if isinstance(read, ServerDatabase):
+        read.check(egress)
     return database
 
 
