@@ -70,7 +70,8 @@ def test_a_deleted_job_is_gone_and_its_key_is_free(app):
     assert app.jobs.list() == []
     with pytest.raises(NotFound):
         app.jobs.get("prices-us")
-    assert app.apply_declarations().created == ("prices-us",)
+    made = app.registry.get("prices").using(key="prices-us").enqueue()
+    assert app.jobs.get("prices-us").id == made.id
 
 
 def test_only_what_failed_can_be_retried_and_only_what_ended_restarted(app):

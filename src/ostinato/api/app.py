@@ -9,6 +9,7 @@ from ostinato.access.credentials import Recognise, anybody
 from ostinato.api import (
     control,
     crawled,
+    declined,
     docs,
     executions,
     hooks,
@@ -37,6 +38,7 @@ from ostinato.scheduler import Scheduler
 ROUTERS: Final = (
     jobs.router,
     control.router,
+    declined.router,
     executions.router,
     schedules.router,
     logs.router,

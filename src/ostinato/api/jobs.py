@@ -109,9 +109,10 @@ def edit_job(
 
 @router.delete("/jobs/{id}")
 def delete_job(ref: Ref, desk: Desk, by: Admin) -> Gone:
-    """Gone from every answer at once; what runs is told to stop."""
-    desk.jobs.delete(ref, by=by.name)
-    return Gone(message=f"Job {ref} is deleted.")
+    """Delete a job: no answer shows it any more, and its run is told to stop. A declared job stays deleted."""
+    declined = desk.jobs.delete(ref, by=by.name)
+    stays = f" Its declaration does not make it again, until you say: ostinato job redeclare {declined}"
+    return Gone(message=f"Job {ref} is deleted." + (stays if declined else ""))
 
 
 @router.get("/jobs/{id}/next")

@@ -3,10 +3,13 @@
 import logging
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from ostinato.config import EngineKind, LogFormat, Settings
+from ostinato.core.errors import NotFound
 from ostinato.core.model import Status
 from ostinato.core.payload import Line
 from ostinato.core.schedule import Cron
@@ -35,6 +38,8 @@ def announce(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | N
     if bound is not None:
         fields["http"] = _url(bound)
     fields |= {"created": len(applied.created), "changed": len(applied.changed)}
+    if applied.declined:
+        fields["declined"] = ", ".join(applied.declined)
     LOGGER.info(Line("Starting scheduler", {"database": app.parts.store.database.name} | fields))
 
 
@@ -48,7 +53,7 @@ def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | Non
         yield f"  http      {_url(bound)}  (docs at /docs)"
         yield f"  auth      {_auth(app.settings, bound)}"
     yield f"  jobs      {_summary(applied)}"
-    views = [app.jobs.get(definition.key) for definition in app.declared if definition.key is not None]
+    views = list(_declared_jobs(app))
     keys = [str(view.key) for view in views]
     schedules = [view.when for view in views]
     for key, schedule, view in zip(keys, schedules, views, strict=True):
@@ -57,6 +62,17 @@ def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | Non
         yield f"    {key:<{first}}  {schedule:<{second}}  {_next(view, app.settings.timezone):<31} {news}".rstrip()
     for key in applied.gone:
         yield f"  {key} is no longer declared; its job is still there. Delete it, or declare it again."
+    for key in applied.declined:
+        yield f"  {key} was deleted and stays deleted. To bring it back: ostinato job redeclare {quote(key)}"
+    for key in applied.blocked:
+        yield f"  {key} follows a deleted job, and is not made before that is back."
+
+
+def _declared_jobs(app: "Ostinato") -> Iterator[JobView]:
+    """The declared jobs that exist; an operator may delete one at any time."""
+    for definition in app.declared:
+        with suppress(NotFound):
+            yield app.jobs.get(definition.key or "")
 
 
 def _url(bound: "socket") -> str:

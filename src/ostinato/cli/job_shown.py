@@ -31,6 +31,17 @@ def job_list(answer: Answer, now: datetime) -> Shown:
     return Several(parts)
 
 
+def declined_list(answer: Answer, now: datetime) -> Shown:
+    """The declared jobs that stay deleted."""
+    columns = (
+        Column("Key", lambda row: row["key"]),
+        Column("App", lambda row: row["app"]),
+        Column("Deleted", lambda row: when(row["deleted_at"], now)),
+        Column("By", lambda row: row["deleted_by"], spare=1, cut=True),
+    )
+    return Listing(columns, answer["declined"], "No declared job was deleted.")
+
+
 def _failed(job: Answer) -> int:
     counters = job["counters"]
     return int(counters["failed"] + counters["timed_out"] + counters["lost"])

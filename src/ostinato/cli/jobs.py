@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ostinato.cli.describing import Said, arguments, describing
-from ostinato.cli.job_shown import called, due_times, job_facts, job_list, job_stats, reasons
+from ostinato.cli.job_shown import called, declined_list, due_times, job_facts, job_list, job_stats, reasons
 from ostinato.cli.live import live
 from ostinato.cli.run_shown import execution_list
 from ostinato.cli.show import Sentences
@@ -192,6 +192,27 @@ def delete(
             raise Invalid("Whoever deletes a job deletes its history: say --yes.")
         typer.confirm(f"Delete {', '.join(jobs)} with all history?", abort=True, err=True)
     desk.each(jobs, lambda ref: desk.ask("DELETE", desk.job(ref)), lambda gone: Sentences([gone["message"]]))
+
+
+@job.command("redeclare")
+@verb
+def redeclare(
+    desk: Desk,
+    keys: Annotated[list[str], typer.Argument(metavar="[KEY]...", help="Keys of declared jobs.")] = [],  # noqa: B006
+    of_app: Annotated[
+        str | None,
+        typer.Option("--of-app", metavar="NAME", help="Their app, if several have deleted the key."),
+    ] = None,
+) -> None:
+    """Let a deleted job that the code declares be made again. Without KEY: list the deleted ones."""
+    if not keys:
+        desk.tell(desk.get("/declined"), lambda answer: declined_list(answer, desk.now()))
+        return
+    desk.each(
+        keys,
+        lambda key: desk.post("/declined/redeclare", {"key": key, "app": of_app}),
+        lambda answer: Sentences([answer["message"]]),
+    )
 
 
 @job.command("history")

@@ -58,7 +58,7 @@ class Scheduler:
         self.templates = TemplateDesk(store, clock)
         self.executions = ExecutionDesk(store, clock, luck, self.jobs)
         self.board = BoardDesk(store, clock, self.jobs, self.executions)
-        self.declarations = Declarations(store, self.jobs, app)
+        self.declarations = Declarations(store, clock, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)
         self.sessions = SessionDesk(store, clock)
         self.hooks = HookDesk(store, clock, luck, self.jobs)

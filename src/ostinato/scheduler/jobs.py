@@ -174,10 +174,13 @@ class JobDesk(JobQuestions):
             ref, lambda job, lives, _: lifecycle.cancel(job, lives, self._clock.now(), self._luck, by)
         )
 
-    def delete(self, ref: Ref, *, by: str = "") -> None:
-        """Gone from every answer at once."""
+    def delete(self, ref: Ref, *, by: str = "", declined: bool = True) -> str | None:
+        """Delete a job: no answer shows it any more. A declared one stays deleted, unless `declined` is off.
+
+        Return the key whose declaration makes no job any more, if there is one.
+        """
         rule: Rule = lambda job, lives, _: lifecycle.delete(job, lives, self._clock.now(), self._luck, by)  # noqa: E731
-        self._store.jobs.change(self.resolve(ref), rule)
+        return self._store.jobs.delete(self.resolve(ref), rule, declined_by=by if declined else None)
 
     def retry(self, ref: Ref, *, by: str = "", from_start: bool = False) -> JobView:
         """Go on with the failed occurrence: a workflow from its failed steps, or, if asked for, from the start."""

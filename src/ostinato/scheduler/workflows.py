@@ -17,7 +17,7 @@ from ostinato.core.schedule import Once, Schedule
 from ostinato.core.workflow import WORKFLOW_TASK, Graph, Origin, matching_trigger, read_graph
 from ostinato.core.workflow.graph import place_of
 from ostinato.core.workflow.origin import LARGEST_ID, MANUAL, answers
-from ostinato.scheduler.declarations import DECLARATION
+from ostinato.scheduler.declarations import DECLARATION, settled
 from ostinato.scheduler.jobs import JobDesk
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.runs import RunView, run_view
@@ -128,8 +128,11 @@ class WorkflowDesk:
         return WorkflowView.of(self._store.workflows.put(row.id, wanted, self._clock.now(), by))
 
     def declare(self, name: str, nodes: object, description: str = "") -> WorkflowView:
-        """What code says. It changes a workflow only when it says something else than last time: what an operator has
+        """Apply a declaration. It changes a workflow only when it differs from the last one: what an operator has
         edited, or made inactive, stays."""
+        return settled(lambda: self._declare(name, nodes, description))
+
+    def _declare(self, name: str, nodes: object, description: str) -> WorkflowView:
         said = hashlib.sha256(encode([nodes, description], "nodes").encode()).hexdigest()[:32]
         row = self._store.workflows.get(name)
         if row is None:

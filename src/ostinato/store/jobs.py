@@ -11,6 +11,7 @@ from ostinato.core.model import Change, Execution, Job, Json, Live, Status
 from ostinato.store import locking, rows
 from ostinato.store.cells import to_uuid
 from ostinato.store.database import Database, Duplicate, Tx
+from ostinato.store.declined import decline
 from ostinato.store.following import NOBODY, chain, come_after
 from ostinato.store.locking import Definitions
 from ostinato.store.notices import Notices
@@ -88,24 +89,32 @@ class Jobs:
         """Lock a job, let a rule decide, save what it decided. `wants_last`: its newest failed occurrence; `after`:
         the job that it follows, should the rule say that it follows another one than before."""
         try:
-            return self._change(job_id, rule, wants_last, after)
+            with self._database.write() as tx:
+                return self._change(tx, job_id, rule, wants_last, after)
         except Duplicate as duplicate:
             if "held_key" not in duplicate.what:
                 raise
             raise Conflict("Another job that has not ended holds this key.") from duplicate
 
-    def _change(self, job_id: UUID, rule: Rule, wants_last: bool, after: UUID | None) -> Change:
+    def delete(self, job_id: UUID, rule: Rule, *, declined_by: str | None) -> str | None:
+        """Delete a job by a rule. The key of a declared job is noted as declined, and returned, if a caller says so."""
         with self._database.write() as tx:
-            job = self._locked(tx, job_id)
-            lives = locking.lives_of(tx, [job_id])[job_id]
-            change = rule(job, lives, locking.last_failure(tx, job) if wants_last else None)
-            self._save(tx, job, change)
-            if change.job.policies.after != job.policies.after:
-                tx.run("delete_dependencies_of", ids=[job_id])
-                if after is not None and change.job.policies.after is not None:
-                    come_after(tx, {job_id: after})
-            note_restart(tx, change)
-            self._notices.write(tx, [change])
+            job = self._change(tx, job_id, rule).job
+            return None if declined_by is None else decline(tx, job, declined_by)
+
+    def _change(
+        self, tx: Tx, job_id: UUID, rule: Rule, wants_last: bool = False, after: UUID | None = None
+    ) -> Change:
+        job = self._locked(tx, job_id)
+        lives = locking.lives_of(tx, [job_id])[job_id]
+        change = rule(job, lives, locking.last_failure(tx, job) if wants_last else None)
+        self._save(tx, job, change)
+        if change.job.policies.after != job.policies.after:
+            tx.run("delete_dependencies_of", ids=[job_id])
+            if after is not None and change.job.policies.after is not None:
+                come_after(tx, {job_id: after})
+        note_restart(tx, change)
+        self._notices.write(tx, [change])
         return change
 
     def _locked(self, tx: Tx, job_id: UUID) -> Job:

@@ -8,6 +8,7 @@ from ostinato.store import migrate
 from ostinato.store.board import Board
 from ostinato.store.crawls import Crawls
 from ostinato.store.database import Database
+from ostinato.store.declined import Declined
 from ostinato.store.elsewhere import Reach
 from ostinato.store.history import History
 from ostinato.store.hours import Hours
@@ -68,6 +69,7 @@ class Store:
         self.pages = Pages(database)
         self.providers = Providers(database, luck)
         self.templates = Templates(database, luck)
+        self.declined = Declined(database, luck)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

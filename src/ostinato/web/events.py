@@ -22,6 +22,7 @@ KINDS: Final = {
     "job.edited": "job edited",
     "job.created": "job created",
     "job.deleted": "job deleted",
+    "job.redeclared": "job declared again",
     "job.cancelled": "job cancelled",
     "job.run": "job run by hand",
     "job.exhausted": "retries used up",

@@ -1,0 +1,55 @@
+"""Declared jobs that were deleted, as the database keeps them."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from ostinato.core.model import Event, Job, Luck
+from ostinato.store import rows
+from ostinato.store.database import Database, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class DeclinedRow:
+    """A declared job that was deleted; `declared` is the fingerprint of its declaration."""
+
+    app: str
+    key: str
+    declared: str
+    at: datetime
+    by: str
+
+
+DECLINED: Final = rows.Shape(DeclinedRow)
+
+
+class Declined:
+    """The table of declared jobs that stay deleted."""
+
+    def __init__(self, database: Database, luck: Luck) -> None:
+        self._database, self._luck = database, luck
+
+    def list(self) -> list[DeclinedRow]:
+        """List the declared jobs of all apps that stay deleted."""
+        with self._database.read() as tx:
+            return [DECLINED.of(row) for row in tx.rows("list_declined")]
+
+    def remove(self, row: DeclinedRow, now: datetime, by: str) -> bool:
+        """Let the declaration make its job again. False: another call has done so."""
+        with self._database.write() as tx:
+            removed = bool(tx.run("remove_declined", app=row.app, key=row.key, declared=row.declared))
+            if removed:
+                data = json.dumps({"app": row.app, "key": row.key})
+                event = Event(self._luck.id(now), now, "job.redeclared", by=by, data=data)
+                tx.run("insert_events", [rows.EVENT.row(event)])
+        return removed
+
+
+def decline(tx: Tx, job: Job, by: str) -> str | None:
+    """Note that a declared job was deleted, and return its key; a job that no code declares has none."""
+    key, declared, at = job.definition.key, job.definition.declared, job.facts.deleted_at
+    if key is None or declared is None:
+        return None
+    tx.run("decline", app=job.definition.app, key=key, declared=declared, now=at, by=by)
+    return key
