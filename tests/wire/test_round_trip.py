@@ -68,6 +68,7 @@ policies = st.builds(
     memory_limit_mb=st.none() | st.integers(1, 99), open_files_limit=st.none() | st.integers(1, 99),
     output_limit_mb=st.none() | st.integers(1, 99), max_concurrency=st.integers(1, 9),
     concurrency_key=st.none() | st.just("shared"), rate_limit=st.none() | st.just("10/m"),
+    run_args=st.lists(texts, max_size=3).map(tuple),
 )  # fmt: skip
 definitions = st.builds(
     Definition, task=texts.filter(bool), schedule=schedules, policies=policies, app=st.just("shop"),

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Query, Response
+from pydantic import Field
 
 from ostinato.api.caller import Operator
 from ostinato.api.desk import Desk
@@ -22,9 +23,13 @@ router = api_router("control")
 
 
 class RunBody(Words):
-    """How to run: with other args than the job's."""
+    """Args for one run."""
 
-    args: dict[str, Any] | None = None
+    args: dict[str, Any] | None = Field(
+        None,
+        description="Merged over the job's args: values.day is one value inside values, and null removes an argument. "
+        "An operator may set only what the job's run_args name.",
+    )
 
 
 @router.post("/jobs/bulk")
@@ -76,8 +81,8 @@ def retry_job(
 
 @router.post("/jobs/{id}/run", status_code=202)
 def run_job(ref: Ref, desk: Desk, by: Operator, response: Response, body: RunBody | None = None) -> JobAnswer:
-    """An extra run now, with other args if given; the schedule does not move."""
-    return answer(desk, desk.jobs.run(ref, None if body is None else body.args, by=by.name), response)
+    """Run the job once more, now; args are merged over the job's. The schedule does not move."""
+    return answer(desk, desk.jobs.run(ref, None if body is None else body.args, by=by), response)
 
 
 @router.post("/jobs/{id}/restart")

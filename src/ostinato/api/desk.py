@@ -19,7 +19,7 @@ Desk = Annotated[Scheduler, Depends(front_desk)]
 
 async def here(request: Request, desk: Desk) -> Here:
     """The zone of schedules that name none, and the app that new jobs belong to."""
-    return Here(desk.now(), request.app.state.settings.timezone, desk.app)
+    return Here(desk.now(), request.app.state.settings.timezone, desk.app, desk.tasks.run_args)
 
 
 AtThisDesk = Annotated[Here, Depends(here)]

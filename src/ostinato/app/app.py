@@ -188,7 +188,8 @@ class Ostinato:
         if key in self._declared:
             raise Invalid(f"Two jobs of this app are declared with the key {key!r}; give one another key=.")
         schedule = schedule_from(options, self.settings.timezone)
-        keyed = cast(JobOptions, {**options, "key": key})
+        opened = self._options_of(bound.task).get("run_args", ())
+        keyed = cast(JobOptions, {"run_args": opened, **options, "key": key})
         definition = define(bound.task, bound.args, schedule, keyed, self.name, SCHEDULED_RETRIES)
         self._declared[key] = definition
 

@@ -39,6 +39,7 @@ class Policy(TypedDict, total=False):
     memory_limit_mb: int
     open_files_limit: int
     output_limit_mb: int
+    run_args: Sequence[str]
     name: str
     description: str
     tags: Sequence[str]
@@ -156,6 +157,7 @@ def policies_from(options: JobOptions, default_retries: int) -> Policies:
     given["fixed_delay"] = bool(options.get("fixed_delay", False))
     given["max_retries"] = _number("retries", options.get("retries", default_retries))
     given["backoff"] = _backoff(options)
+    given["run_args"] = run_args_from(options)
     if "window" in options:
         window = options["window"]
         given["window"] = window if isinstance(window, Window) else Window.from_json(window)
@@ -166,6 +168,11 @@ def limits_from(options: JobOptions) -> dict[str, Any]:
     """The policies that hold for every run of a task, however its job was made."""
     policies = policies_from(options, 0)
     return {name: getattr(policies, name) for name in ("timeout", *LIMITS) if options.get(name) is not None}
+
+
+def run_args_from(options: JobOptions) -> tuple[str, ...]:
+    """The args that an operator may set at a run."""
+    return tuple(_text("run_args", name) for name in _several("run_args", options.get("run_args", ())))
 
 
 def instant(value: datetime, what: str = "The time") -> datetime:

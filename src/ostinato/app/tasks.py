@@ -26,6 +26,7 @@ from ostinato.app.options import (
     define,
     instant,
     limits_from,
+    run_args_from,
 )
 from ostinato.core.duration import parse_duration
 from ostinato.core.model import Definition
@@ -121,6 +122,7 @@ class AppTask(Task[P, R]):
         self._app = app
         self.options = options
         self.limits = limits_from(options)
+        self.open_to_operators(run_args_from(options))
         self._plain = Enqueueing(app, self, Manner(without_schedule(options)))
 
     def using(self, **how: Unpack[Using]) -> Enqueueing[P]:

@@ -71,6 +71,7 @@ def job_facts(job: Answer, now: datetime) -> Shown:
             "Overlap": job["overlap"],
             "Catch-up": job["catch_up"],
             "Timeout": job["timeout"],
+            "Operators may set": ", ".join(job["run_args"]),
             "Tags": ", ".join(job["tags"]),
             "Owner": job["owner"],
             "Metadata": job["metadata"],

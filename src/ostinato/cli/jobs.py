@@ -165,7 +165,7 @@ def run(
     desk: Desk,
     job: JobArgument,
     args: Annotated[
-        str | None, typer.Option("--args", metavar="JSON", help="Other arguments than the job's.")
+        str | None, typer.Option("--args", metavar="JSON", help="Merged over the job's arguments.")
     ] = None,
     arg: Annotated[list[str], typer.Option("--arg", metavar="NAME=VALUE", help="One argument.")] = [],  # noqa: B006
 ) -> None:

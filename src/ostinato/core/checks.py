@@ -10,6 +10,7 @@ from ostinato.core.limits import is_limited, limit_key, parse_rate
 from ostinato.core.model import Definition
 from ostinato.core.policy import Policies, WhenExhausted
 from ostinato.core.retry import Backoff
+from ostinato.core.run_args import run_args_flaw
 from ostinato.core.schedule import Once, is_recurring
 
 QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
@@ -73,7 +74,8 @@ def _text_flaws(definition: Definition) -> Iterator[str]:
         text = getattr(definition, field)
         if text is not None and len(text) > longest:
             yield f"The {field} is longer than {longest} characters."
-    texts = [getattr(definition, field) for field in LONGEST] + list(definition.tags)
+    texts = [getattr(definition, field) for field in LONGEST]
+    texts += [*definition.tags, *definition.policies.run_args]
     if any(text is not None and not is_storable(text) for text in texts):
         yield "Text cannot contain NUL characters or half of a surrogate pair."
     if definition.key == "":
@@ -95,6 +97,8 @@ def _policy_flaws(policies: Policies, recurring: bool) -> Iterator[str]:
     for name in ("memory_limit_mb", "open_files_limit", "output_limit_mb"):
         if (limit := getattr(policies, name)) is not None and not 1 <= limit <= MOST_OF_ANYTHING:
             yield f"{name} must be between 1 and {MOST_OF_ANYTHING:,}, not {limit}."
+    if (flaw := run_args_flaw(policies.run_args)) is not None:
+        yield flaw
     yield from _wait_flaws(policies)
     yield from _bound_flaws(policies)
     if policies.when_exhausted is WhenExhausted.WAIT_RESET and policies.retry_reset_period is None:

@@ -88,3 +88,4 @@ class Policies:
     memory_limit_mb: int | None = None  # of any one of its processes
     open_files_limit: int | None = None
     output_limit_mb: int | None = None
+    run_args: tuple[str, ...] = ()  # the args that an operator may set at a run (core/run_args.py)

@@ -7,11 +7,13 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core import lifecycle
+from ostinato.core.access import Caller, trusted
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Invalid, NotFound, OstinatoError, Stale
 from ostinato.core.limits import is_limited
 from ostinato.core.model import Change, Definition, Execution, Job, Json, Live, Luck
-from ostinato.core.payload import encode
+from ostinato.core.payload import decode, encode
+from ostinato.core.run_args import merge
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.questions import JobQuestions, Ref
 from ostinato.scheduler.views import JobView
@@ -45,14 +47,14 @@ class JobDesk(JobQuestions):
     def check(self, definition: Definition, *, allow_unknown: bool = False) -> None:
         """Raise what making it, or editing a job to be so, would raise; nothing is kept."""
         check_definition(definition)
-        self._known.check_args(definition.task, definition.args)
+        self._known.check_args(definition.task, definition.args, definition.policies.run_args)
         if not allow_unknown:
             self._known.require({definition.task})
 
     def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
         for definition in definitions:
             check_definition(definition)
-            self._known.check_args(definition.task, definition.args)
+            self._known.check_args(definition.task, definition.args, definition.policies.run_args)
         if not allow_unknown:
             self._known.require({definition.task for definition in definitions})
         now = self._clock.now()
@@ -112,7 +114,7 @@ class JobDesk(JobQuestions):
             return self.create(each, connection=connection, allow_unknown=allow_unknown)
         check_definition(definition)
         for text in args:
-            self._known.check_args(definition.task, text)
+            self._known.check_args(definition.task, text, definition.policies.run_args)
         if not allow_unknown:
             self._known.require({definition.task})
         now, luck = self._clock.now(), self._luck
@@ -143,7 +145,7 @@ class JobDesk(JobQuestions):
                 )
             wanted = change(job.definition)
             check_definition(wanted)
-            self._known.check_args(wanted.task, wanted.args)
+            self._known.check_args(wanted.task, wanted.args, wanted.policies.run_args)
             return lifecycle.edit(job, lives, wanted, self._clock.now(), self._luck, by)
 
         job_id = self.resolve(ref)
@@ -192,14 +194,32 @@ class JobDesk(JobQuestions):
             wants_last=True,
         )
 
-    def run(self, ref: Ref, args: dict[str, Any] | None = None, *, by: str = "") -> JobView:
-        """An extra occurrence now, with other args if given; the schedule does not move."""
-        text = None if args is None else encode(args)
+    def run(self, ref: Ref, args: Mapping[str, Any] | None = None, *, by: Caller | str = "") -> JobView:
+        """Run the job once more, now; the args are merged over the job's. The schedule does not move.
+
+        A `Caller` who is not an admin may set only the job's `run_args`: Forbidden. A plain name may set all.
+        """
+        if args is not None:
+            encode(args)  # Invalid for what is not JSON
+        return self._run(
+            ref, lambda job: job.args if args is None else encode(merge(decode(job.args), args)), by
+        )
+
+    def run_again(self, execution: Execution | Live, *, by: Caller | str = "") -> JobView:
+        """Run the job of an execution once more, with the args of that execution; of a step, the whole workflow."""
+        args = None if execution.step else execution.args
+        return self._run(execution.job_id, lambda job: job.args if args is None else args, by)
+
+    def _run(self, ref: Ref, wanted: Callable[[Definition], Json], by: Caller | str) -> JobView:
+        caller = trusted(by)
 
         def rule(job: Job, lives: Sequence[Live], _: Any) -> Change:
-            if text is not None:
-                self._known.check_args(job.definition.task, text)
-            return lifecycle.run(job, lives, text, self._clock.now(), self._luck, by)
+            args = wanted(job.definition)
+            other = None if args == job.definition.args else args
+            change = lifecycle.run(job, lives, other, self._clock.now(), self._luck, caller.name, caller.role)
+            if other is not None:
+                self._known.check_args(job.definition.task, other)
+            return change
 
         return self._command(ref, rule)
 

@@ -1,6 +1,6 @@
 """Which tasks there are: here, or in any worker of the last 30 days; and what those that we bring take."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -54,10 +54,15 @@ class KnownTasks:
         """Whether this name means what we brought."""
         return name in BUILT_IN and self.own(name) is None
 
-    def check_args(self, name: str, args: Json) -> None:
-        """Invalid unless a task of ours can be run with these args; what others take is their affair."""
+    def check_args(self, name: str, args: Json, run_args: Sequence[str] = ()) -> None:
+        """Raise Invalid if a built-in task cannot be run with these args, or may not open these to operators.
+
+        The args of other tasks are checked by their functions.
+        """
         if name in BUILT_IN and self.own(name) is None:
-            built_in.check(name, decode(args), self.permits)
+            given = decode(args)
+            built_in.check(name, given, self.permits)
+            built_in.described(name).check_open(given, run_args)
 
     def _sentence(self, name: str) -> str:
         close = get_close_matches(name, {*self._here(), *BUILT_IN, *self._elsewhere}, n=1)

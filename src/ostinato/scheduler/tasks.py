@@ -40,6 +40,11 @@ class TaskDesk:
             )
         return self._view(name)
 
+    def run_args(self, name: str) -> tuple[str, ...]:
+        """The args that the jobs of a task open to operators by default."""
+        own = self._known.own(name)
+        return () if own is None else own.run_args
+
     def _view(self, name: str) -> TaskView:
         own = self._known.own(name)
         if own is not None:

@@ -74,6 +74,10 @@ class Parameters:
             return args
         raise Invalid("; ".join(self._complaints(args)))
 
+    def takes(self, name: str) -> bool:
+        """Return whether args may have this name."""
+        return name in self._known or self._whole or (self._open and name not in self._hidden)
+
     def _fits(self, args: Mapping[str, Any]) -> bool:
         names = args.keys()
         if names == self._known:

@@ -10,7 +10,7 @@ second parameter: `def send(payload, job): ...`.
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -60,12 +60,22 @@ class Task(Generic[P, R]):
         self.limits: Mapping[
             str, Any
         ] = {}  # policies that hold for every run of it, unless its job has its own
+        self.run_args: tuple[str, ...] = ()  # what its jobs open to operators, unless they say otherwise
         # Whether a worker that stops does not wait for it: what it has done is kept, and it goes on from there.
         self.hands_back = False
         self._check_isolation()
         self._parameters = Parameters(function)
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self._parameters.signature
+
+    def open_to_operators(self, names: Sequence[str]) -> None:
+        """Let operators set these args at a run, by default. Invalid for a name that the function does not take."""
+        for name in names:
+            if not self._parameters.takes(name.partition(".")[0]):
+                raise Invalid(
+                    f"run_args names {name}, and {self.name}{self.__signature__} has no such parameter."
+                )
+        self.run_args = tuple(names)
 
     def limited(self, definition: Definition) -> Definition:
         """A definition with the limits of the task where the job, made by whom and where ever, has none."""

@@ -158,12 +158,11 @@ def release(visit: Visit) -> Response:
 
 
 def run_again(visit: Visit) -> Response:
-    """Another occurrence of its job, with the same args."""
+    """Run its job once more, with the same args."""
     execution_id = asked.id_in_path(visit)
     found = visit.desk.board.execution(execution_id)
-    args = None if found.row.args is None else decode(found.row.args)
     try:
-        job = visit.desk.jobs.run(found.job.id, args, by=visit.by)
+        job = visit.desk.jobs.run_again(found.row, by=visit.caller)
     except OstinatoError as error:
         return _troubled(visit, execution_id, error)
     newest: list[ExecutionView] = [ExecutionView.of(live) for live in job.lives]

@@ -102,6 +102,7 @@ def _policies(found: Policies) -> "list[tuple[str, str, bool]]":
             ("CPU", "" if found.cpu_limit is None else span(found.cpu_limit)),
             ("Memory", "" if found.memory_limit_mb is None else f"{found.memory_limit_mb} MB"),
             ("Keeps", _kept(found)),
+            ("Operators may set", ", ".join(found.run_args)),
         )
         if text
     ]

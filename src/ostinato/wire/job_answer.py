@@ -139,6 +139,7 @@ class JobAnswer(BaseModel):
     memory_limit_mb: int | None
     open_files_limit: int | None
     output_limit_mb: int | None
+    run_args: list[str]
 
     @classmethod
     def of(cls, view: JobView, last: LastRun | None) -> "JobAnswer":
@@ -249,4 +250,5 @@ def _policies(policies: Policies) -> Mapping[str, Any]:
         "memory_limit_mb": policies.memory_limit_mb,
         "open_files_limit": policies.open_files_limit,
         "output_limit_mb": policies.output_limit_mb,
+        "run_args": list(policies.run_args),
     }

@@ -1,6 +1,6 @@
 """A job that comes in: both vocabularies, mixed freely. The same thing said twice and differently is refused."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
@@ -54,6 +54,10 @@ class JobEdit(JobBody):
         return {*cls.model_fields, *cls.read_only}
 
 
+def _no_run_args(_task: str) -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Here:
     """What a body does not say: where and when it came in."""
@@ -61,6 +65,7 @@ class Here:
     now: datetime
     timezone: str
     app: str
+    run_args: Callable[[str], Sequence[str]] = _no_run_args  # what a task opens to operators by default
 
 
 def new_definition(body: JobBody, here: Here) -> Definition:
@@ -70,6 +75,7 @@ def new_definition(body: JobBody, here: Here) -> Definition:
     ours = {name: value for name, value in said.items() if name not in ONLY_HERE | SCHEDULE_WORDS}
     ours["task"] = _task(said)
     ours["args"] = _args(ours["task"], {}, said)
+    ours.setdefault("run_args", here.run_args(ours["task"]))
     if "retry_backoff_seconds" in said:
         ours["backoff"] = _backoff(said)
     policies = _defaults(said, schedule)

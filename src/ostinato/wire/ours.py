@@ -96,6 +96,9 @@ class OurWords(Words):
     memory_limit_mb: Limit | None = None
     open_files_limit: Limit | None = None
     output_limit_mb: Limit | None = None
+    run_args: Annotated[list[Text], Field(max_length=50)] | None = Field(
+        None, description="The args that an operator may set at a run, such as day or values.day."
+    )
 
 
 POLICIES: Final = frozenset(field.name for field in fields(Policies))
@@ -150,6 +153,8 @@ def about(field: str) -> Iterator[None]:
 
 def _policies(policies: Policies, said: Mapping[str, Any]) -> Policies:
     given = {name: said[name] for name in POLICIES & said.keys() - {"window", "backoff"}}
+    if "run_args" in said:
+        given["run_args"] = tuple(said["run_args"])
     if "window" in said:
         with about("window"):
             given["window"] = None if said["window"] is None else Window.from_json(said["window"])

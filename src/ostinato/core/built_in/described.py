@@ -3,7 +3,7 @@
 How args are read is imported by whoever reads some: every program has Permits, and few have built-in tasks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -34,7 +34,7 @@ def always(_permits: Permits) -> str | None:
     return None
 
 
-def anything_goes(_args: Any, _permits: Permits) -> None:
+def anything_goes(_args: Any, _by: Any) -> None:
     """For tasks whose args need no permit."""
 
 
@@ -43,7 +43,8 @@ class BuiltIn:
     """What a task is for, what it takes, and what it needs to be allowed.
 
     `off` says in a sentence why it is not to be used with these permits; None: it may be. `refuse` raises Invalid for
-    args that these permits do not allow.
+    args that these permits do not allow. `openable` are the args that `run_args` may name, whole or in part, and
+    `refuse_open` raises Invalid for args in which one of these names decides too much.
     """
 
     name: str
@@ -51,6 +52,8 @@ class BuiltIn:
     args: type[Any]
     off: Callable[[Permits], str | None] = always
     refuse: Callable[[Any, Permits], None] = anything_goes
+    openable: tuple[str, ...] = ()
+    refuse_open: Callable[[Any, Sequence[str]], None] = anything_goes
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -66,6 +69,20 @@ class BuiltIn:
         if (sentence := self.off(permits)) is not None:
             raise WrongArgument("task", sentence)
         self.refuse(read(self.args, given), permits)
+
+    def check_open(self, given: Any, names: Sequence[str]) -> None:
+        """Raise WrongArgument if these `run_args` would let an operator decide what only an admin may."""
+        from ostinato.core.arguments import read
+
+        for name in names:
+            if name.partition(".")[0] not in self.openable:
+                allowed = " and ".join(self.openable) or "nothing"
+                raise WrongArgument(
+                    "run_args",
+                    f"run_args cannot name {name}: the task {self.name} lets operators set {allowed}.",
+                )
+        if names:
+            self.refuse_open(read(self.args, given), names)
 
 
 @lru_cache

@@ -1,9 +1,11 @@
 """`http`: call a URL."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from ostinato.core import templating
 from ostinato.core.addresses import LONGEST_URL
@@ -24,6 +26,7 @@ from ostinato.core.arguments import (
 )
 from ostinato.core.auth import Auth
 from ostinato.core.built_in.described import BuiltIn, Permits, refuse_private
+from ostinato.core.errors import WrongArgument
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LARGEST_KEPT: Final = 200_000
@@ -146,6 +149,33 @@ def _refuse(args: HttpArgs, permits: Permits) -> None:
     refuse_private(args.sample_url(), "args.url", permits)
 
 
+def _refuse_open(args: HttpArgs, names: Sequence[str]) -> None:
+    """Raise WrongArgument if one of these values decides which server is called."""
+    one, other = (_destination(args.url, names, sample) for sample in ("1", "2"))
+    if one != other:
+        raise WrongArgument(
+            "run_args",
+            "run_args cannot name a value that stands in the scheme, host or port of args.url: "
+            "an operator would choose the server.",
+        )
+
+
+def _destination(url: str, names: Sequence[str], sample: str) -> tuple[str, str]:
+    """Scheme, host and port of a URL in which this sample stands for each of these values."""
+
+    def filled(hole: re.Match[str]) -> str:
+        value = f"{hole[1].strip()}."
+        return sample if any(value.startswith(f"args.{name}.") for name in names) else "1"
+
+    parts = urlsplit(templating.HOLE.sub(filled, url))
+    return parts.scheme, parts.netloc
+
+
 BUILT_IN: Final = BuiltIn(
-    "http", "Call a URL, and look at the status of the answer.", HttpArgs, refuse=_refuse
+    "http",
+    "Call a URL, and look at the status of the answer.",
+    HttpArgs,
+    refuse=_refuse,
+    openable=("values",),
+    refuse_open=_refuse_open,
 )

@@ -60,5 +60,10 @@ def _refuse(args: PythonArgs, permits: Permits) -> None:
 
 
 BUILT_IN: Final = BuiltIn(
-    "python", "Call a Python function, in a process of its own.", PythonArgs, _off, _refuse
+    "python",
+    "Call a Python function, in a process of its own.",
+    PythonArgs,
+    _off,
+    _refuse,
+    openable=("args",),
 )

@@ -26,4 +26,4 @@ class WorkflowArgs:
     event: str = arg(text(200), "What happened.", "schedule")
 
 
-BUILT_IN: Final = BuiltIn("workflow", "Run a workflow.", WorkflowArgs)
+BUILT_IN: Final = BuiltIn("workflow", "Run a workflow.", WorkflowArgs, openable=("payload",))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from ostinato.core.access import Role
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.lifecycle import birth, course, settling, timeline
 from ostinato.core.lifecycle.draft import Draft
@@ -27,6 +28,7 @@ from ostinato.core.model import (
     WaitsFor,
 )
 from ostinato.core.outcome import Cancelled, Interrupted
+from ostinato.core.run_args import check_run_args
 from ostinato.core.schedule import Once, to_json
 from ostinato.core.workflow.state import begun_anew
 
@@ -150,10 +152,18 @@ def retry(
 
 
 def run(
-    job: Job, lives: Sequence[Live], args: Json | None, now: datetime, luck: Luck, by: str = ""
+    job: Job,
+    lives: Sequence[Live],
+    args: Json | None,
+    now: datetime,
+    luck: Luck,
+    by: str = "",
+    role: Role = Role.ADMIN,
 ) -> Change:
-    """An extra occurrence, now; the schedule does not move."""
+    """Make an extra occurrence, now; the schedule does not move. Forbidden if the role may not set these args."""
     _require_uncancelled(job, "run")
+    if args is not None:
+        check_run_args(job.definition, args, role)
     draft = Draft(job, lives, now, luck, by)
     _reopen(draft.facts, now)
     others = [live for live in draft.occurrences() if live.slot != WAITING_PLACE]

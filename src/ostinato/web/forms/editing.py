@@ -17,7 +17,7 @@ from ostinato.wire.ours import OurWords
 
 
 def here(visit: Visit) -> Here:
-    return Here(visit.now, visit.site.settings.timezone, visit.desk.app)
+    return Here(visit.now, visit.site.settings.timezone, visit.desk.app, visit.desk.tasks.run_args)
 
 
 def answer_of(visit: Visit, view: JobView) -> JobAnswer:

@@ -154,6 +154,7 @@ FIELDS: Final = table(
     Field("memory_limit_mb", "Memory (MB)", WHOLE, default="no limit"),
     Field("open_files_limit", "Open files", WHOLE, default="no limit"),
     Field("output_limit_mb", "Written file (MB)", WHOLE, default="no limit"),
+    Field("run_args", "Operators may set", LIST, "Args of a run, separated by commas: day, values.city", "nothing"),
     Field("keep_executions", "Keep executions", WHOLE, "The newest, however old they are.", "as set"),
     Field("keep_days", "Keep days", WHOLE, default="as set"),
 )  # fmt: skip
@@ -177,8 +178,8 @@ GROUPS: Final = (
         "Where it runs, and what it may use",
         ("queue", "priority"),
         ("max_concurrency", "rate_limit", "concurrency_key", "cpu_limit", "memory_limit_mb", "open_files_limit",
-         "output_limit_mb", "keep_executions", "keep_days"),
-        "Limits, and how much history is kept",
+         "output_limit_mb", "keep_executions", "keep_days", "run_args"),
+        "Limits, history, and what operators may set",
     ),
 )  # fmt: skip
 WHEN: Final = Group(
