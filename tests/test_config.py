@@ -46,6 +46,7 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "auth_audience": "",
         "auth_issuer": "",
         "auth_lifetime": "30d",
+        "auth_default_role": "none",
         "auth_required": "off",
         "allow_private_addresses": "off",
         "allow_commands": "off",

@@ -103,7 +103,7 @@ def build_api(parts: Parts, desk: "Scheduler", engine: "Engine", *, insecure: bo
         desk,
         parts.settings,
         recognise=recognise,
-        by_session=session_recogniser(recognise, desk),
+        by_session=session_recogniser(recognise),
         routers=[
             health.router(lambda: [*desk.unready(), *engine.troubles()]),
             metrics.router(desk, engine.measure(), our_version()),

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from ostinato import Ostinato
 from ostinato.api.app import create_app
-from ostinato.core.access import Caller, Role
+from ostinato.core.access import Admission, Caller, Role
 from ostinato.engine.measured import Measured
 from ostinato.measures import RunTimes, StoreTimes, Totals
 from ostinato.telemetry import Counts
@@ -37,7 +37,8 @@ class Client:
     def __init__(self, app: Ostinato, role: Role = Role.ADMIN) -> None:
         me = Caller("ann", role)
         self._client = TestClient(
-            create_app(app.scheduler, app.settings, recognise=lambda _: me), raise_server_exceptions=False
+            create_app(app.scheduler, app.settings, recognise=lambda _: Admission(me)),
+            raise_server_exceptions=False,
         )
 
     def ask(self, method: str, path: str, **how: Any) -> Response:

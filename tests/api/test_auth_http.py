@@ -80,7 +80,7 @@ def test_nothing_but_health_is_answered_without_a_credential(client):
 def test_a_credential_that_is_not_good_opens_nothing(client, headers):
     for method, path in operations(client):
         answer = client.request(method, path, headers=headers)
-        assert answer.status_code == 401, (method, path)
+        assert answer.status_code in (401, 429), (method, path)
 
 
 def test_a_viewer_changes_nothing(client, bearer):
@@ -128,10 +128,11 @@ def test_who_did_it_is_in_the_events(client, bearer):
     made = client.post("/api/v1/jobs", headers=bearer("admin"), json=body)
     assert made.status_code == 201, made.text
     job = made.json()["id"]
-    key = client.desk.keys.create("ci", Role.OPERATOR).text
+    made = client.desk.keys.create("ci", Role.OPERATOR)
+    key = made.text
     assert client.post(f"/api/v1/jobs/{job}/pause", headers={"X-API-Key": key}).status_code == 200
     told = {event.kind: event.by for event in client.desk.jobs.events(job)}
-    assert told == {"job.created": "admin-ann", "job.paused": "key:ci"}
+    assert told == {"job.created": "admin-ann", "job.paused": f"key:ci~{made.row.prefix[4:8]}"}
 
 
 # -- keys

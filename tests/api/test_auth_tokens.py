@@ -114,6 +114,10 @@ WRONG_TIME = "must be a whole number of seconds"
         (GOOD | {"sub": "a\0"}, "does not say who"),
         (GOOD | {"sub": "\ud800"}, "does not say who"),
         (GOOD | {"sub": "a" * 256}, "does not say who"),
+        (GOOD | {"sub": "anonymous"}, "may be neither"),
+        (GOOD | {"sub": "declaration"}, "may be neither"),
+        (GOOD | {"sub": " Anonymous "}, "may be neither"),
+        (GOOD | {"sub": "key:deploy~ab12"}, "nor begin with key:"),
         (without("role"), "has no role"),
         (GOOD | {"role": "root"}, "has no role"),
         (GOOD | {"role": "ADMIN"}, "has no role"),
@@ -185,6 +189,25 @@ def test_whatever_comes_instead_of_a_token_is_refused(text):
 def test_whatever_is_signed_by_us_and_makes_no_sense_is_refused(header, claims):
     with pytest.raises(Unauthorized):
         tokens().read(signed(claims, header=header or b"{}"), NOW)
+
+
+# -- the default role
+
+
+def test_a_token_without_a_role_gets_the_default_and_a_wrong_role_stays_wrong():
+    ours = tokens(auth_default_role="viewer")
+    assert ours.read(signed(without("role")), NOW) == Caller("ann", Role.VIEWER)
+    assert ours.read(signed(GOOD), NOW) == ANN
+    for wrong in ("root", "", None, ["viewer"], "none"):
+        assert "has no role" in refusal(signed(GOOD | {"role": wrong}), auth_default_role="viewer")
+    assert "has no role" in refusal(signed(GOOD | {"role": "none"}))
+
+
+def test_the_fingerprint_of_the_key_changes_with_it_and_does_not_show_it(rsa, ed25519):
+    signers = [tokens().signer, tokens(auth_secret=SECRET[::-1]).signer, with_key(pem(rsa)).signer]
+    assert len({*signers, with_key(pem(ed25519)).signer}) == 4
+    assert tokens().signer == signers[0]
+    assert SECRET[:8] not in signers[0]
 
 
 # -- audience and issuer
@@ -314,6 +337,9 @@ def test_no_token_is_made_that_would_be_refused(rsa):
             tokens().issue("ann", Role.ADMIN, NOW, lifetime)
     for name in ("", " ", "a\nb", "a" * 256):
         with pytest.raises(Invalid, match="needs a name"):
+            tokens().issue(name, Role.ADMIN, NOW, HOUR)
+    for name in ("anonymous", "declaration", "key:ci"):
+        with pytest.raises(Invalid, match="may be neither"):
             tokens().issue(name, Role.ADMIN, NOW, HOUR)
     with pytest.raises(Invalid, match="signed elsewhere"):
         with_key(pem(rsa)).issue("ann", Role.ADMIN, NOW, HOUR)

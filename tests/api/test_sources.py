@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from ostinato.api.app import create_app
-from ostinato.core.access import Caller, Role
+from ostinato.core.access import Admission, Caller, Role
 from tests.played_api import PlayedApi, a_source_of
 from tests.sources import a_source
 
@@ -20,7 +20,7 @@ def settings_api(new_app):
     def client(**settings):
         app = new_app(**settings)
         me = Caller("ann", Role.ADMIN)
-        return TestClient(create_app(app.scheduler, app.settings, recognise=lambda _: me))
+        return TestClient(create_app(app.scheduler, app.settings, recognise=lambda _: Admission(me)))
 
     return client
 

@@ -115,3 +115,58 @@ def test_no_secret_is_shown_anywhere(ostinato, secret):
         assert SECRET not in ostinato(*command).out
     assert os.environ["OSTINATO_AUTH_SECRET"] == SECRET
     assert "auth_secret" in json.loads(ostinato("config", "show", "--json").out)
+
+
+# -- ending access
+
+
+def test_access_is_ended_at_a_server_each_way(ostinato, secret, guarded, monkeypatch):
+    admin = (*guarded.flags, "--token", a_token(ostinato, "--role", "admin"))
+    leaked = ostinato("token", "create", "eve", "--role", "admin").out.strip()
+    as_eve = (*guarded.flags, "--token", leaked)
+    assert ostinato("job", "list", *as_eve).code == 0
+    ended = ostinato("access", "end", "--credential", leaked, *admin)
+    assert ended.code == 0
+    assert leaked not in ended.out
+    refused = ostinato("job", "list", *as_eve)
+    assert (refused.code, "was ended" in refused.err) == (1, True)
+    bob = ostinato("token", "create", "bob").out.strip()
+    assert the_json(ostinato("access", "end", "--name", "bob", "--json", *admin))["what"] == "name:bob"
+    assert ostinato("job", "list", *guarded.flags, "--token", bob).code == 1
+    key = the_json(ostinato("key", "create", "ci", "--json", *admin))
+    assert "API keys revoked: 1" in ostinato("access", "end", "--key", key["id"], *admin).out
+    assert ostinato("job", "list", *guarded.flags, "--token", key["key"]).code == 1
+
+
+def test_all_access_is_ended_on_the_database(ostinato, secret, empty_sqlite_url):
+    here = ("--database", empty_sqlite_url)
+    for name in ("a", "b"):
+        assert ostinato("key", "create", name, *here).code == 0
+    ended = ostinato("access", "end", "--all", *here)
+    assert ended.out.startswith("Access is ended: all. API keys revoked: 2. Sessions ended: 0.\n")
+    assert "are refused; create new ones after that." in ended.out
+    assert all(key["revoked_at"] for key in the_json(ostinato("key", "list", "--json", *here))["keys"])
+
+
+def test_a_token_is_read_from_standard_input(ostinato, secret, empty_sqlite_url, monkeypatch):
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO(a_token(ostinato) + "\n"))
+    answer = ostinato("access", "end", "--credential", "-", "--json", "--database", empty_sqlite_url)
+    assert the_json(answer)["what"].startswith("token:")
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        ([], 2),
+        (["--all", "--name", "ann"], 2),
+        (["--key", "nonsense"], 2),
+        (["--credential", "nonsense"], 3),
+        (["--key", "01a1e564-5286-7e49-889e-389aa297e15a"], 3),
+    ],
+)
+def test_an_ending_that_makes_no_sense(ostinato, empty_sqlite_url, flags, code):
+    answer = ostinato("access", "end", *flags, "--database", empty_sqlite_url)
+    assert (answer.code, answer.out) == (code, "")
+    assert len(answer.err.splitlines()) == 1

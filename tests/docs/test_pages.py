@@ -179,7 +179,8 @@ def test_every_event_is_documented():
     source = "\n".join(path.read_text() for path in (ROOT / "src" / "ostinato").rglob("*.py"))
     told = set(
         re.findall(
-            r'"((?:job|execution|worker|queue|clock|result|key|hook|provider|template)\.[a-z_]+)"', source
+            r'"((?:job|execution|worker|queue|clock|result|key|hook|provider|template|access)\.[a-z_]+)"',
+            source,
         )
     )
     told |= {"worker.stopped", "worker.lost"} if 'f"worker.{closed_as}"' in source else set()

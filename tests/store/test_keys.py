@@ -7,7 +7,7 @@ import pytest
 
 from ostinato.clock import ManualClock
 from ostinato.core.access import Caller, Role
-from ostinato.core.errors import Invalid, NotFound, Unauthorized
+from ostinato.core.errors import Invalid, NotFound, TooManyRequests, Unauthorized
 from ostinato.scheduler.keys import KeyDesk
 from tests.build import DAY, HOUR, NOW, SECOND
 
@@ -24,7 +24,7 @@ def desk(world, clock):
 
 def test_who_has_a_key_is_recognised(desk):
     made = desk.create("ci", Role.OPERATOR, by="ann")
-    assert desk.recognise(made.text) == Caller("key:ci", Role.OPERATOR)
+    assert desk.recognise(made.text) == Caller(f"key:ci~{made.row.prefix[4:8]}", Role.OPERATOR)
     assert made.text.startswith(made.row.prefix + ".")
 
 
@@ -150,3 +150,36 @@ def test_a_key_that_makes_no_sense_is_not_made(desk, name, expires_in):
 def test_a_key_that_is_not_there_cannot_be_revoked(desk, world):
     with pytest.raises(NotFound):
         desk.revoke(world.luck.id(NOW))
+
+
+# -- keys that are not good
+
+
+def wrong_key(n: int) -> str:
+    return f"ost_{'abcdefghij'[n % 10] * 10}.{'A' * 43}"
+
+
+def test_wrong_keys_are_looked_up_twenty_times_a_second_and_good_ones_pass(desk, world, clock):
+    good, unused = desk.create("ci", Role.VIEWER), desk.create("rare", Role.VIEWER)
+    desk.recognise(good.text)
+    looked_up = []
+    find = world.store.keys.find
+    world.store.keys.find = lambda prefix: (looked_up.append(prefix), find(prefix))[1]
+    refused = []
+    for n in range(1000):
+        with pytest.raises((Unauthorized, TooManyRequests)) as refusal:
+            desk.recognise(wrong_key(n))
+        refused.append(refusal.type)
+    assert len(looked_up) == refused.count(Unauthorized) == 20
+    assert desk.recognise(good.text).role is Role.VIEWER
+    with pytest.raises(TooManyRequests, match="try again"):
+        desk.recognise(unused.text)  # nobody is locked out: a second later it passes
+    clock.advance(SECOND)
+    assert desk.recognise(unused.text).role is Role.VIEWER
+    with pytest.raises(Unauthorized):
+        desk.recognise(wrong_key(1))
+
+
+def test_good_keys_spend_none_of_the_look_ups(desk):
+    keys = [desk.create(f"key {n}", Role.VIEWER).text for n in range(50)]
+    assert all(desk.recognise(key).role is Role.VIEWER for key in keys)

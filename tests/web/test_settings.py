@@ -66,3 +66,13 @@ def test_only_an_admin_sees_and_makes_keys(stranger):
     assert "New key" not in stranger.see(PAGE)
     form = {"form_token": stranger.token("/"), "name": "x", "role": "admin"}
     assert stranger.ask(f"{PAGE}/keys", "POST", data=form).status_code == 403
+
+
+def test_an_admin_ends_all_access_and_is_out(stranger):
+    other = Visitor(stranger.app).log_in(Role.OPERATOR)
+    stranger.log_in(Role.ADMIN)
+    stranger.send(f"{PAGE}/access/end", on=PAGE)
+    assert stranger.ask(PAGE).status_code == 303
+    assert other.ask("/").status_code == 303
+    assert all(key.revoked_at for key in stranger.app.scheduler.keys.list())
+    assert "All access is ended: API keys revoked: 2, sessions ended: 2." in stranger.see("/login")

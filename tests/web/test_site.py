@@ -147,7 +147,8 @@ def test_a_session_lasts_half_a_day_and_no_longer_than_its_credential(stranger, 
         session = cookie.headers["set-cookie"].split("=")[1].split(";")[0]
         minute = timedelta(minutes=1)
         monkeypatch.setattr(type(clock), "now", lambda _, at=now + lasts - minute: at)
-        assert desk.sessions.recognise(session).role is Role.VIEWER
+        signer = Tokens.of(settings).signer
+        assert desk.sessions.recognise(session, signer).caller.role is Role.VIEWER
         monkeypatch.setattr(type(clock), "now", lambda _, at=now + lasts + minute: at)
         assert stranger.ask("/").status_code == 303
         monkeypatch.undo()

@@ -11,21 +11,18 @@ and a page from elsewhere that calls us says where it is from (`Origin`).
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 from starlette.datastructures import Headers
 
 from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
-from ostinato.core.access import ANYBODY, Caller
+from ostinato.core.access import ANYBODY, Admission, Caller
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
 from ostinato.scheduler import Scheduler
-from ostinato.scheduler.keys import caller_of
+from ostinato.scheduler.keys import admission_of
 
-Recognise = Callable[[Headers], Caller]
+Recognise = Callable[[Headers], Admission]
 
 BEARER: Final = re.compile(r"bearer +(?P<credential>[!-~]+) *", re.IGNORECASE)
 AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?", re.IGNORECASE)
@@ -33,16 +30,21 @@ ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)", re.IGNORECASE)
 WANTED: Final = "This needs a credential: Authorization: Bearer TOKEN, with a token or an API key."
 
 
-def anybody(_: Headers) -> Caller:
-    """Where no credential is asked for."""
-    return ANYBODY
+def anybody(_: Headers) -> Admission:
+    """Admit every request: no credential is required."""
+    return Admission(ANYBODY)
+
+
+def from_this_host(headers: Headers) -> Admission:
+    """Admit requests from this host: no credential is required."""
+    return Admission(on_loopback(headers))
 
 
 def recogniser(settings: Settings, desk: Scheduler, *, insecure: bool = False) -> Recognise:
     """As the settings say: by credentials, or without; `insecure` asks nobody anything."""
     if settings.auth_configured:
         return ByCredential(Tokens.of(settings), desk)
-    return anybody if insecure else on_loopback
+    return anybody if insecure else from_this_host
 
 
 def require_safe_binding(host: str, settings: Settings, *, insecure: bool) -> None:
@@ -54,33 +56,34 @@ def require_safe_binding(host: str, settings: Settings, *, insecure: bool) -> No
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """Who came with a credential, until when that is good (None: it does not expire), and which key it is."""
-
-    caller: Caller
-    until: datetime | None
-    key_id: UUID | None = None
-
-
 class ByCredential:
-    """Knows people by their tokens and programs by their keys."""
+    """Check of tokens and API keys."""
 
     def __init__(self, tokens: Tokens | None, desk: Scheduler) -> None:
         self._tokens, self._desk = tokens, desk
+        self.signer = "" if tokens is None else tokens.signer
 
-    def __call__(self, headers: Headers) -> Caller:
-        return self.admit(_credential(headers)).caller
+    def __call__(self, headers: Headers) -> Admission:
+        return self.admit(_credential(headers))
 
     def admit(self, credential: str) -> Admission:
-        """Who comes with this token or key; Unauthorized if it is not good now."""
-        if credential.count(".") == 1:
-            key = self._desk.keys.find(credential)
-            return Admission(caller_of(key), key.expires_at, key.id)
+        """Check a token or key, with one read of the database; Unauthorized if it is not good now."""
+        if is_key(credential):
+            return admission_of(self._desk.keys.find(credential))
         if self._tokens is None:
             raise Unauthorized("Tokens are not taken here: come with an API key.")
-        caller, until = self._tokens.admit(credential, self._desk.now())
-        return Admission(caller, until)
+        admission = self._tokens.admit(credential, self._desk.now())
+        self._desk.access.require_not_barred(admission)
+        return admission
+
+    def by_session(self, cookie: str) -> Admission:
+        """Check the session of a cookie; Unauthorized when it is over."""
+        return self._desk.sessions.recognise(cookie, self.signer)
+
+
+def is_key(credential: str) -> bool:
+    """Tell an API key from a token: a key has one dot."""
+    return credential.count(".") == 1
 
 
 def on_loopback(headers: Headers) -> Caller:

@@ -16,7 +16,7 @@ from typing import Final
 from starlette.datastructures import Headers
 
 from ostinato.access.credentials import ByCredential, Recognise
-from ostinato.core.access import Caller
+from ostinato.core.access import Admission, Caller
 from ostinato.core.errors import Unauthorized
 from ostinato.scheduler import Scheduler
 
@@ -57,31 +57,36 @@ class Visitors:
         given = cookie_of(headers)
         cookie = given or secrets.token_urlsafe(32)
         if not self.log_in:
-            return Visitor(self._recognise(headers), cookie, given is None)
+            return Visitor(self._recognise(headers).caller, cookie, given is None)
+        return Visitor(None if given is None else self._caller(given), cookie, given is None)
+
+    def _caller(self, cookie: str) -> Caller | None:
         try:
-            caller = None if given is None else self._desk.sessions.recognise(given)
+            return self._by_credential.by_session(cookie).caller
         except Unauthorized:
-            caller = None
-        return Visitor(caller, cookie, given is None)
+            return None
 
     def begin(self, credential: str) -> str:
         """The cookie of a new session; Unauthorized when the credential is not good."""
-        assert isinstance(self._recognise, ByCredential)
-        admission = self._recognise.admit(credential)
-        return self._desk.sessions.begin(admission.caller, until=admission.until, key_id=admission.key_id)
+        return self._desk.sessions.begin(self._by_credential.admit(credential))
 
     def end(self, visitor: Visitor) -> None:
         self._desk.sessions.end(visitor.cookie)
 
+    @property
+    def _by_credential(self) -> ByCredential:
+        assert isinstance(self._recognise, ByCredential)
+        return self._recognise
 
-def session_recogniser(recognise: Recognise, desk: Scheduler) -> Recognise | None:
+
+def session_recogniser(recognise: Recognise) -> Recognise | None:
     """Knows callers by the cookie of their session, where people log in: for what a page reads by itself."""
     if not isinstance(recognise, ByCredential):
         return None
 
-    def by_session(headers: Headers) -> Caller:
+    def by_session(headers: Headers) -> Admission:
         cookie = cookie_of(headers)
-        return recognise(headers) if cookie is None else desk.sessions.recognise(cookie)
+        return recognise(headers) if cookie is None else recognise.by_session(cookie)
 
     return by_session
 

@@ -5,27 +5,36 @@ that cannot be told from a wrong one is a wrong one. What is refused is refused 
 from the token.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
 from ostinato.config import Settings
-from ostinato.core.access import Caller, Role
+from ostinato.config.kinds import DefaultRole
+from ostinato.core.access import LONG_AGO, Admission, Caller, Role, is_reserved
 from ostinato.core.duration import format_duration
-from ostinato.core.errors import Invalid, InvalidSetting, Unauthorized
+from ostinato.core.errors import Invalid, InvalidSetting, NotFound, Unauthorized
+from ostinato.scheduler.access import CLOCKS_DIFFER
 
 LONGEST_TOKEN: Final = 8192  # characters
 LONGEST_NAME: Final = 255
-CLOCKS_DIFFER: Final = 5  # seconds by which the clock of whoever made a token may be ahead of ours
 LEAST_SECRET: Final = 32  # bytes
 LEAST_RSA: Final = 2048  # bits
+ROUNDS: Final = (
+    100_000  # the fingerprint of a secret is in the database: guessing the secret from it must be slow
+)
+RESERVED_NAME: Final = (
+    "The name of a token (sub) may be neither anonymous nor declaration, nor begin with key:."
+)
 
 Key = str | RSAPublicKey | Ed25519PublicKey
 Claims = Mapping[str, Any]
@@ -40,6 +49,7 @@ class Tokens:
     audience: str
     issuer: str
     longest: timedelta
+    default_role: DefaultRole
 
     @classmethod
     def of(cls, settings: Settings) -> "Tokens | None":
@@ -51,21 +61,39 @@ class Tokens:
             if settings.auth_secret
             else _public_key(settings.auth_public_key.reveal())
         )
-        return cls(algorithm, key, settings.auth_audience, settings.auth_issuer, settings.auth_lifetime)
+        return cls(
+            algorithm, key, settings.auth_audience, settings.auth_issuer, settings.auth_lifetime,
+            settings.auth_default_role,
+        )  # fmt: skip
+
+    @property
+    def signer(self) -> str:
+        """Return the fingerprint of the key that verifies tokens."""
+        if isinstance(self.key, str):
+            return _fingerprint(self.key.encode())
+        return _fingerprint(self.key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
     def read(self, token: str, now: datetime) -> Caller:
         """Who comes with this token; Unauthorized if it is not good now."""
-        return self.admit(token, now)[0]
+        return self.admit(token, now).caller
 
-    def admit(self, token: str, now: datetime) -> tuple[Caller, datetime]:
-        """Who comes with this token, and until when it is good; Unauthorized if it is not good now."""
+    def admit(self, token: str, now: datetime) -> Admission:
+        """Check a token; Unauthorized if it is not good now."""
         if len(token) > LONGEST_TOKEN:
             raise Unauthorized("The token is too long.")
         claims = self._verified(token)
         self._check_times(claims, int(now.timestamp()))
         self._check_names(claims)
-        caller = Caller(_name(claims.get("sub")), _role(claims.get("role")))
-        return caller, now + timedelta(seconds=int(claims["exp"]) - int(now.timestamp()))
+        caller = Caller(_name(claims.get("sub")), self._role(claims))
+        until, issued_at = (LONG_AGO + timedelta(seconds=claims.get(name, 0)) for name in ("exp", "iat"))
+        return Admission(caller, credential_of(token), until, issued_at, self.signer)
+
+    def _role(self, claims: Claims) -> Role:
+        """Read the role; the default is for tokens that say nothing about it."""
+        value = claims.get("role", self.default_role.value)
+        if isinstance(value, str) and value in set(Role):
+            return Role(value)
+        raise Unauthorized(f"The token has no role; there are {', '.join(Role)}.")
 
     def issue(self, name: str, role: Role, now: datetime, lifetime: timedelta) -> str:
         """A token for somebody; only where tokens are signed by a secret."""
@@ -80,6 +108,8 @@ class Tokens:
             )
         if not _is_name(name):
             raise Invalid(f"A token needs a name, of at most {LONGEST_NAME} printable characters.")
+        if is_reserved(name):
+            raise Invalid(RESERVED_NAME)
         at = int(now.timestamp())
         claims = {
             "sub": name,
@@ -109,10 +139,10 @@ class Tokens:
             raise Unauthorized("The token does not say until when it is good (exp).")
         if until <= now:
             raise Unauthorized("The token has expired.")
-        if max(since or 0, begins or 0) > now + CLOCKS_DIFFER:
+        if max(since or 0, begins or 0) > now + CLOCKS_DIFFER.total_seconds():
             raise Unauthorized("The token is not good yet.")
         begun = now if since is None else min(since, now)
-        if until - begun > self.longest.total_seconds() + CLOCKS_DIFFER:
+        if until - begun > (self.longest + CLOCKS_DIFFER).total_seconds():
             raise Unauthorized("The token is good for too long a time.")
 
     def _check_names(self, claims: Claims) -> None:
@@ -122,6 +152,33 @@ class Tokens:
             raise Unauthorized("The token is meant for somebody else (aud).")
         if self.issuer and claims.get("iss") != self.issuer:
             raise Unauthorized("The token was made by somebody else (iss).")
+
+
+def credential_of(token: str) -> str:
+    """Return the id of a token: a hash of the part that is signed.
+
+    The signature is left out: one signature can be written with padding or without, and each would be another id.
+    """
+    signed = token.rpartition(".")[0]
+    return f"token:{hashlib.sha256(signed.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def expiry_of(token: str) -> tuple[str, datetime | None]:
+    """Return the id of a token and when it expires, also of one that another server signed; NotFound if it is none."""
+    try:
+        claims = jwt.decode(token, options={"verify_signature": False})
+        until = claims["exp"]
+    except (jwt.PyJWTError, ValueError, TypeError, LookupError, RecursionError):
+        raise NotFound("This is not a token: copy it whole. An API key is ended by its id.") from None
+    try:
+        return credential_of(token), LONG_AGO + timedelta(seconds=until)
+    except (OverflowError, TypeError, ValueError):
+        return credential_of(token), None
+
+
+@cache
+def _fingerprint(key: bytes) -> str:
+    return hashlib.pbkdf2_hmac("sha256", key, b"ostinato signer", ROUNDS).hex()[:32]
 
 
 SIGNATURE_ONLY: Final[Any] = {  # the claims are checked here, against a clock that is handed over
@@ -138,19 +195,15 @@ def _instant(claims: Claims, name: str) -> int | None:
 
 
 def _name(value: object) -> str:
-    if isinstance(value, str) and _is_name(value):
-        return value
-    raise Unauthorized("The token does not say who comes (sub).")
+    if not isinstance(value, str) or not _is_name(value):
+        raise Unauthorized("The token does not say who comes (sub).")
+    if is_reserved(value):
+        raise Unauthorized(RESERVED_NAME)
+    return value
 
 
 def _is_name(text: str) -> bool:
     return len(text) <= LONGEST_NAME and text.isprintable() and bool(text.strip())
-
-
-def _role(value: object) -> Role:
-    if isinstance(value, str) and value in set(Role):
-        return Role(value)
-    raise Unauthorized(f"The token has no role; there are {', '.join(Role)}.")
 
 
 def _secret(text: str) -> tuple[str, Key]:

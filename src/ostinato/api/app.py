@@ -7,6 +7,7 @@ from fastapi import APIRouter, FastAPI
 
 from ostinato.access.credentials import Recognise, anybody
 from ostinato.api import (
+    access,
     control,
     crawled,
     declined,
@@ -47,6 +48,7 @@ ROUTERS: Final = (
     tasks.router,
     templates.router,
     keys.router,
+    access.router,
     hooks.router,
     providers.router,
     crawled.router,

@@ -4,6 +4,7 @@ The doorkeeper recognises whoever comes before anything of the request is read; 
 needs: `by: Annotated[Caller, needs(Role.OPERATOR)]`.
 """
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -38,12 +39,14 @@ class Doorkeeper:
         if scope["type"] == "http" and scope["path"] not in self._open:
             headers = Headers(scope=scope)
             reads = scope["method"] in READING and not any(name in headers for name in CREDENTIALS)
+            check = partial(self._by_session if reads else self._recognise, headers)
+            state = scope.setdefault("state", {})
             try:
-                who = await run_in_threadpool(self._by_session if reads else self._recognise, headers)
+                state["admission"] = await run_in_threadpool(check)
             except OstinatoError as error:
                 await refusal(error)(scope, receive, send)
                 return
-            scope.setdefault("state", {})["caller"] = who
+            state["caller"], state["check"] = state["admission"].caller, check
         await self._app(scope, receive, send)
 
 

@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from ostinato.core.errors import OstinatoError, StoreUnavailable
+from ostinato.core.errors import OstinatoError, StoreUnavailable, TooManyRequests
 from ostinato.wire.errors import ErrorAnswer, answer_of, refused, status_of
 
 log = logging.getLogger("ostinato.api")
@@ -27,6 +27,7 @@ ABOUT: Final = {
     413: "The body is larger than 1 MiB",
     415: "The body is not JSON",
     422: "The input is wrong; nothing was changed",
+    429: "A limit of this server is reached; try again after Retry-After seconds",
     503: "The database is away",
 }
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
@@ -38,6 +39,8 @@ def refusal(error: OstinatoError) -> Response:
     """An error of ours as an answer."""
     status = status_of(error)
     headers = {"Retry-After": RETRY_AFTER} if isinstance(error, StoreUnavailable) else {}
+    if isinstance(error, TooManyRequests):
+        headers["Retry-After"] = str(error.retry_after)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return _json(status, answer_of(error), headers)

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from ostinato.api.caller import Viewer
 from ostinato.api.desk import Desk
 from ostinato.api.routers import api_router
-from ostinato.api.streams import Streams
+from ostinato.api.streams import Streams, Subscriber
 from ostinato.scheduler import Scheduler
 from ostinato.wire.events import EventAnswer, EventList
 
@@ -47,7 +47,7 @@ async def list_events(
     since, kinds = last_event_id or cursor, kind or []
     if STREAM in request.headers.get("accept", ""):
         streams: Streams = request.app.state.streams
-        return await streams.open(job_id, kinds, since)
+        return await streams.open(job_id, kinds, since, Subscriber.of(request))
     if since is None:
         return await run_in_threadpool(_newest, desk, job_id, kinds, limit)
     items, following = await run_in_threadpool(desk.feed(job_id).since, since, kinds)

@@ -15,7 +15,7 @@ from ostinato.api.desk import Desk
 from ostinato.api.executions import ExecutionId, id_of
 from ostinato.api.live import STREAM
 from ostinato.api.routers import api_router
-from ostinato.api.streams import AWAY, COMMENT_EVERY, LONGEST, READ_EVERY, RETRY, Streams
+from ostinato.api.streams import AWAY, COMMENT_EVERY, LONGEST, READ_EVERY, RETRY, Streams, Subscriber
 from ostinato.core.errors import NotFound, StoreError
 from ostinato.scheduler import ExecutionView, Scheduler
 from ostinato.scheduler.logs import MOST_LINES
@@ -54,7 +54,7 @@ async def get_log(
         streams: Streams = request.app.state.streams
         asked = asked.model_copy(update={"after": _number(last_event_id, asked.after)})
         first = await run_in_threadpool(_look, desk, execution_id, asked)
-        return streams.admit(_followed(desk, execution_id, asked, first, streams))
+        return streams.admit(_followed(desk, execution_id, asked, first, streams), Subscriber.of(request))
     if PLAIN in accept and "json" not in accept:
         return await run_in_threadpool(_as_text, desk, execution_id, asked)
     page = await run_in_threadpool(_page, desk, execution_id, asked, asked.limit or 1000)

@@ -4,19 +4,25 @@ A channel reads the feed of one job, or of all, while somebody listens to it; no
 comes is told, from a reading of its own, what it has missed since the event that it saw last, and then what the
 channel reads. The channel is joined first: so something may be told twice, under the same id, and nothing is missed.
 Who is too slow is let go, and comes back in the same way.
+
+A stream lasts as long as its credential. The credential is checked before a delivery, once a second at most, and always
+before an event that tells of ended access: a revoked key does not receive its own `key.revoked`.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ostinato.core.errors import StoreError, StoreUnavailable
+from ostinato.core.errors import OstinatoError, StoreError, StoreUnavailable, TooManyRequests
 from ostinato.scheduler import Scheduler
 from ostinato.store.feed import MOST, Feed, Item, is_wanted
 from ostinato.wire.events import EventAnswer
@@ -26,7 +32,10 @@ AWAY: Final = 2.0  # seconds until a database that does not answer is asked agai
 READY_WITHIN: Final = 10.0
 COMMENT_EVERY: Final = 15.0  # seconds of silence that proxies bear
 LONGEST: Final = 3600.0  # seconds; then a listener comes again, and its credential is looked at again
-MOST_LISTENERS: Final = 100
+CHECK_EVERY: Final = 1.0  # seconds that a credential is believed
+ENDS_ACCESS: Final = ('"kind":"key.revoked"', '"kind":"access.ended"')  # as they stand in a delivery
+MOST_LISTENERS: Final = 200
+MOST_OF_ONE: Final = 10  # streams of one credential
 MOST_WAITING: Final = 100  # readings that a listener may be behind
 RETRY: Final = 2000  # milliseconds until a listener comes back
 
@@ -87,6 +96,28 @@ class Channel:
                 readings.put_nowait(None)
 
 
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """Credential that a stream belongs to, and the check that it is still good."""
+
+    credential: str  # empty: none is required
+    check: Callable[[], object]  # raises when the credential is not good any more
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        return cls(request.state.admission.credential, request.state.check)
+
+    async def still_good(self) -> bool:
+        """Check the credential; StoreError when the database does not answer."""
+        try:
+            await run_in_threadpool(self.check)
+        except StoreError:
+            raise
+        except OstinatoError:
+            return False
+        return True
+
+
 class Streams:
     """All channels of this process. To be used, and closed, on its loop."""
 
@@ -94,7 +125,7 @@ class Streams:
         self._desk = desk
         self._channels: dict[UUID | None, Channel] = {}
         self._closed = False
-        self._admitted = 0
+        self._open: Counter[str] = Counter()  # streams by credential
 
     @property
     def closed(self) -> bool:
@@ -106,38 +137,46 @@ class Streams:
         for channel in self._channels.values():
             channel.close()
 
-    async def open(self, job_id: UUID | None, kinds: Collection[str], since: str | None) -> "EventStream":
-        """A stream from a cursor on, or from now on; StoreUnavailable when there is no room."""
-        self._require_room()
+    async def open(
+        self, job_id: UUID | None, kinds: Collection[str], since: str | None, subscriber: Subscriber
+    ) -> "EventStream":
+        """A stream from a cursor on, or from now on; StoreUnavailable or TooManyRequests when there is no room."""
         own, shared = await run_in_threadpool(lambda: (self._desk.feed(job_id), self._desk.feed(job_id)))
+        self._take_place(subscriber)
         channel = self._channels.setdefault(job_id, Channel(shared))
         readings = channel.join()
+
+        def leave() -> None:
+            self._leave(job_id, channel, readings)
+            self._give_place(subscriber)
+
         try:
             async with asyncio.timeout(READY_WITHIN):
                 await channel.begun.wait()
             first = await run_in_threadpool(own.since, since)
         except TimeoutError:
-            self._leave(job_id, channel, readings)
+            leave()
             raise StoreUnavailable("The database does not answer.") from None
         except BaseException:
-            self._leave(job_id, channel, readings)
+            leave()
             raise
-        told = _told(own, since, first, readings, kinds)
-        return EventStream(told, lambda: self._leave(job_id, channel, readings))
+        return EventStream(_told(own, since, first, readings, kinds), leave, subscriber)
 
-    def admit(self, told: AsyncIterator[str]) -> "EventStream":
-        """A stream that reads for itself until it is `closed`; StoreUnavailable when there is no room."""
-        self._require_room()
-        self._admitted += 1
-        return EventStream(told, self._dismiss)
+    def admit(self, told: AsyncIterator[str], subscriber: Subscriber) -> "EventStream":
+        """A stream that reads for itself until it is `closed`; errors as for `open`."""
+        self._take_place(subscriber)
+        return EventStream(told, lambda: self._give_place(subscriber), subscriber)
 
-    def _dismiss(self) -> None:
-        self._admitted -= 1
-
-    def _require_room(self) -> None:
-        listeners = self._admitted + sum(map(len, self._channels.values()))
-        if self._closed or listeners >= MOST_LISTENERS:
+    def _take_place(self, subscriber: Subscriber) -> None:
+        if self._closed or self._open.total() >= MOST_LISTENERS:
             raise StoreUnavailable("There are too many listeners here; come again later.")
+        if subscriber.credential and self._open[subscriber.credential] >= MOST_OF_ONE:
+            raise TooManyRequests(f"A credential may hold {MOST_OF_ONE} streams at once: close one first.", 5)
+        self._open[subscriber.credential] += 1
+
+    def _give_place(self, subscriber: Subscriber) -> None:
+        self._open[subscriber.credential] -= 1
+        self._open += Counter()  # forgets credentials without a stream
 
     def _leave(self, job_id: UUID | None, channel: Channel, readings: Readings) -> None:
         channel.leave(readings)
@@ -146,14 +185,15 @@ class Streams:
 
 
 class EventStream(Response):
-    """Server-Sent Events, until the listener goes or there are no more."""
+    """Server-Sent Events, until the listener goes, its credential ends, or there are no more."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, told: AsyncIterator[str], left: Callable[[], None]) -> None:
+    def __init__(self, told: AsyncIterator[str], left: Callable[[], None], subscriber: Subscriber) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._told, self._left = told, left
+        self._told, self._left, self._subscriber = told, left, subscriber
+        self._checked_at = float("-inf")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         telling = asyncio.create_task(self._tell(send))
@@ -169,8 +209,21 @@ class EventStream(Response):
     async def _tell(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         async for text in self._told:
+            if not await self._may_hear(text):
+                break
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _may_hear(self, text: str) -> bool:
+        """Check the credential before a delivery; while the database is away the delivery waits."""
+        recent = _now() - self._checked_at < CHECK_EVERY
+        if recent and not any(kind in text for kind in ENDS_ACCESS):
+            return True
+        while True:
+            self._checked_at = _now()
+            with suppress(StoreError):
+                return await self._subscriber.still_good()
+            await asyncio.sleep(AWAY)
 
 
 async def _gone(receive: Receive) -> None:

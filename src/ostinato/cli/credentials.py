@@ -1,7 +1,8 @@
-"""`ostinato token create` and `ostinato key …`: credentials for people and programs."""
+"""`ostinato token create`, `ostinato key …`, `ostinato access end`: credentials for people and programs."""
 
+import sys
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +15,7 @@ from ostinato.core.errors import Invalid
 
 token = typer.Typer(help="Tokens, signed with the secret of the settings.", rich_markup_mode=None)
 key = typer.Typer(help="API keys: make, list, revoke.", rich_markup_mode=None)
+access = typer.Typer(help="End access: of a token, a name, a key, or of all.", rich_markup_mode=None)
 
 RoleOption = Annotated[Role, typer.Option("--role", help="viewer reads, operator controls, admin edits.")]
 
@@ -111,3 +113,40 @@ def revoke_key(
     """From now on it is not good any more."""
     answer = desk.ask("DELETE", path("keys", key))
     desk.tell(answer, lambda told: Sentences([f"The key {told['name']} ({told['id']}) is revoked."]))
+
+
+@access.command("end")
+@verb
+def end_access(
+    desk: Desk,
+    credential: Annotated[
+        str | None, typer.Option("--credential", metavar="TOKEN", help="This token; - reads it from stdin.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Every token of this name, issued until now.")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="The API key with this id, as `key revoke` does."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every token issued until now, every API key, every session.")
+    ] = False,
+) -> None:
+    """End access at once. Sessions end too, and open streams fall silent within a second."""
+    token = sys.stdin.readline().strip() if credential == "-" else credential
+    said = {"token": token, "name": name, "key": key, "all": everything or None}
+    body = {way: value for way, value in said.items() if value is not None}
+    if len(body) != 1:
+        raise Invalid("Say which access to end: one of --credential, --name, --key or --all.")
+    desk.tell(desk.post("/access/end", body), lambda ended: Sentences(_ended(ended)))
+
+
+def _ended(ended: dict[str, Any]) -> list[str]:
+    counted = f"API keys revoked: {ended['keys']}. Sessions ended: {ended['sessions']}."
+    if ended["what"].startswith("key:"):
+        return [f"Access with {ended['what']} is ended. {counted}"]
+    return [
+        f"Access is ended: {ended['what']}. {counted}",
+        f"Tokens issued until {ended['since']} are refused; create new ones after that.",
+    ]

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from ostinato.cli.door import Reply, Request
 from ostinato.cli.quick import answer_quickly
 from ostinato.config import Settings
-from ostinato.core.access import Caller, Role
+from ostinato.core.access import Admission, Caller, Role
 from ostinato.scheduler import Scheduler
 from ostinato.wiring import open_parts, our_version
 
@@ -54,7 +54,7 @@ class Application:
 
         from ostinato.api.app import create_app
 
-        self._app = create_app(desk, settings, recognise=lambda _: me, version=our_version())
+        self._app = create_app(desk, settings, recognise=lambda _: Admission(me), version=our_version())
         self._loop = Runner()
 
     def send(self, request: Request) -> Reply:

@@ -18,13 +18,14 @@ from ostinato.core.errors import (
     NotFound,
     OstinatoError,
     StoreUnavailable,
+    TooManyRequests,
     Unauthorized,
 )
 
 PREFIX: Final = "/api/v1"
 ERRORS: Final[Mapping[int, type[OstinatoError]]] = {
     400: Invalid, 401: Unauthorized, 403: Forbidden, 404: NotFound, 409: Conflict, 412: Conflict, 413: Invalid,
-    422: Invalid, 503: StoreUnavailable,
+    422: Invalid, 429: TooManyRequests, 503: StoreUnavailable,
 }  # fmt: skip
 
 Query = Mapping[str, object]

@@ -13,7 +13,7 @@ from typer.main import get_command
 from ostinato.cli.codes import BAD_INPUT, INTERRUPTED, exit_code
 from ostinato.cli.configuration import config
 from ostinato.cli.crawled import page
-from ostinato.cli.credentials import key, token
+from ostinato.cli.credentials import access, key, token
 from ostinato.cli.executions import execution
 from ostinato.cli.jobs import job
 from ostinato.cli.moving import export, incoming
@@ -36,8 +36,8 @@ cli = typer.Typer(
 )
 database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
 GROUPS = {
-    "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token, "db": database,
-    "config": config, "import": incoming, "workflow": workflow, "provider": provider,
+    "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
+    "access": access, "db": database, "config": config, "import": incoming, "workflow": workflow, "provider": provider,
     "source": source, "template": template, "page": page,
 }  # fmt: skip
 for name, group in GROUPS.items():

@@ -40,6 +40,15 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class DefaultRole(StrEnum):
+    """Role of a token that names none."""
+
+    NONE = "none"
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
     """What a setting may be, in words, and how it is read.

@@ -27,6 +27,7 @@ from ostinato.config.kinds import (
     SCHEMA,
     TOKEN_SECRET,
     WEB_ADDRESS,
+    DefaultRole,
     EngineKind,
     Kind,
     LogFormat,
@@ -202,6 +203,12 @@ class Settings:
         "OSTINATO_AUTH_LIFETIME",
         duration("1m", "366d"),
         "The longest that a token may be good for.",
+    )
+    auth_default_role: DefaultRole = setting(
+        DefaultRole.NONE,
+        "OSTINATO_AUTH_DEFAULT_ROLE",
+        one_of(DefaultRole),
+        "The role of tokens without `role`; none refuses them.",
     )
     auth_required: bool = setting(
         False,

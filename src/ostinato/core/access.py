@@ -1,26 +1,32 @@
-"""Who may do what.
+"""Roles, callers, and the credentials that callers come with.
 
     viewer      reads
     operator    and controls: pause, resume, cancel, retry, run, restart, release, drain
     admin       and edits: makes, changes and deletes jobs, keys and hooks
 
-A caller is whom a door has recognised; its name is what `by` says in the events.
+The name of a caller is what `by` says in the events.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
+
+LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+OF_A_KEY: Final = "key:"
+RESERVED: Final = frozenset({"anonymous", "declaration"})  # names that Ostinato itself uses in events
 
 
 class Role(StrEnum):
-    """What somebody may do; each may do what those before it may."""
+    """Rights of a caller; each role includes those before it."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
     ADMIN = "admin"
 
     def allows(self, needed: "Role") -> bool:
-        """Whether this is enough where that is needed."""
+        """Tell whether this role is enough where `needed` is required."""
         return RANK[self] >= RANK[needed]
 
 
@@ -29,7 +35,7 @@ RANK: Final = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whom a door has recognised."""
+    """Name and role of the person or program that sent a request."""
 
     name: str
     role: Role
@@ -41,3 +47,28 @@ def trusted(by: Caller | str) -> Caller:
 
 
 ANYBODY: Final = Caller("anonymous", Role.ADMIN)  # where no credential is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Caller of a request, and the credential that proved it.
+
+    `credential` is `key:UUID` or `token:` with 32 hex digits; it is empty where no credential is required.
+    """
+
+    caller: Caller
+    credential: str = ""
+    until: datetime | None = None  # when the credential expires, if it does
+    issued_at: datetime = LONG_AGO  # of a token; one without `iat` counts as old
+    signer: str = ""  # fingerprint of the key that verified a token
+
+    @property
+    def key_id(self) -> UUID | None:
+        """Return the id of the API key; None for a token."""
+        return UUID(self.credential.removeprefix(OF_A_KEY)) if self.credential.startswith(OF_A_KEY) else None
+
+
+def is_reserved(name: str) -> bool:
+    """Tell whether a token may not name its caller so: events would show another caller."""
+    plain = name.strip().lower()
+    return plain.startswith(OF_A_KEY) or plain in RESERVED

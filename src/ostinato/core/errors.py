@@ -11,6 +11,7 @@ OstinatoError
 │   └── Stale               somebody else has changed it since it was read         (412)
 ├── Unauthorized            no credential, or one that is not good                 (401)
 ├── Forbidden               a good credential, of too low a role                   (403)
+├── TooManyRequests         a limit of this server is reached: try again later     (429)
 ├── StoreError
 │   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
 │   ├── SchemaBehind        the database needs `ostinato db upgrade`
@@ -78,6 +79,14 @@ class Unauthorized(OstinatoError):
 
 class Forbidden(OstinatoError):
     """A good credential, of too low a role."""
+
+
+class TooManyRequests(OstinatoError):
+    """A limit of this server is reached; the same request may work after `retry_after` seconds."""
+
+    def __init__(self, sentence: str, retry_after: int = 1) -> None:
+        super().__init__(sentence)
+        self.retry_after = retry_after
 
 
 class StoreError(OstinatoError):

@@ -64,6 +64,7 @@ class Sweeper:
         self._store.hours.keep(now)
         self._store.providers.forget(now)
         self._store.crawls.forget_hosts(now)
+        self._store.access.forget(now)
         oldest = now - timedelta(days=self._keep.days)
         history.prune_events(now, self._keep, self._luck.id(oldest))
 

@@ -10,6 +10,7 @@ from ostinato.core.built_in import NOTHING_ALLOWED, Permits
 from ostinato.core.checks import check_queue_name
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Event, Luck, Status
+from ostinato.scheduler.access import AccessDesk
 from ostinato.scheduler.board import BoardDesk
 from ostinato.scheduler.checkup import Finding, check_up
 from ostinato.scheduler.crawled import PageDesk
@@ -61,6 +62,7 @@ class Scheduler:
         self.declarations = Declarations(store, clock, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)
         self.sessions = SessionDesk(store, clock)
+        self.access = AccessDesk(store, clock)
         self.hooks = HookDesk(store, clock, luck, self.jobs)
         self.providers = ProviderDesk(store, clock)
         self.repeats = Repeats(store, clock)

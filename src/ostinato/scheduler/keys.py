@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
@@ -11,18 +12,22 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.access import Caller, Role
-from ostinato.core.errors import Invalid, StoreError, Unauthorized
+from ostinato.core.access import OF_A_KEY, Admission, Caller, Role
+from ostinato.core.errors import Invalid, StoreError, TooManyRequests, Unauthorized
 from ostinato.core.model import Luck
 from ostinato.store.keys import KeyRow
 from ostinato.store.store import Store
 
 KEY: Final = re.compile(r"(?P<prefix>ost_[a-z2-7]{10})\.(?P<secret>[A-Za-z0-9_-]{43})")
+PREFIX: Final = "ost_"
 ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 NOTED_EVERY: Final = timedelta(minutes=1)
 LONGEST_NAME: Final = 100
 NOT_GOOD: Final = "The API key is not good."  # whether it is unknown, or has another secret, is not told
 PAGE: Final = 250
+MOST_MISSES: Final = 20  # look-ups of keys that are not good, within
+A_WHILE: Final = 1.0  # seconds
+TRUSTED_FOR: Final = 60.0  # seconds that the prefix of a good key is looked up however many misses there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class KeyDesk:
         self._store, self._clock, self._luck = store, clock, luck
         self._noted: dict[UUID, datetime] = {}
         self._lock = Lock()
+        self._misses: deque[float] = deque(maxlen=MOST_MISSES)
+        self._good: dict[str, float] = {}  # when a key of this prefix was good
 
     def create(self, name: str, role: Role, expires_in: timedelta | None = None, *, by: str = "") -> NewKey:
         """Make a key; None: it does not expire."""
@@ -48,7 +55,7 @@ class KeyDesk:
         if expires_in is not None and expires_in <= timedelta(0):
             raise Invalid("A key must be good for some time: expires_in must be more than nothing.")
         now = self._clock.now()
-        prefix = "ost_" + "".join(secrets.choice(ALPHABET) for _ in range(10))
+        prefix = PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(10))
         text = f"{prefix}.{secrets.token_urlsafe(32)}"
         expires_at = None if expires_in is None else _after(now, expires_in)
         row = KeyRow(
@@ -71,16 +78,29 @@ class KeyDesk:
 
     def find(self, text: str) -> KeyRow:
         """The key of this text; Unauthorized if it is not good now."""
-        given, now = KEY.fullmatch(text), self._clock.now()
-        row = None if given is None else self._store.keys.find(given["prefix"])
-        if row is None or not hmac.compare_digest(row.hash, _hash(text)):
+        given = KEY.fullmatch(text)
+        if given is None:
             raise Unauthorized(NOT_GOOD)
-        if row.revoked_at is not None:
-            raise Unauthorized("The API key was revoked.")
-        if row.expires_at is not None and row.expires_at <= now:
-            raise Unauthorized("The API key has expired.")
+        prefix, now = given["prefix"], self._clock.now()
+        self._require_turn(prefix)
+        row = self._store.keys.find(prefix)
+        try:
+            row = _require_good(row, text, now)
+        except Unauthorized:
+            self._misses.append(self._clock.monotonic())
+            raise
+        self._good[prefix] = self._clock.monotonic()
         self._note_used(row, now)
         return row
+
+    def _require_turn(self, prefix: str) -> None:
+        """Raise TooManyRequests after many misses; keys that were good a minute ago still pass."""
+        now = self._clock.monotonic()
+        if now - self._good.get(prefix, float("-inf")) < TRUSTED_FOR:
+            return
+        misses = [at for at in tuple(self._misses) if now - at < A_WHILE]
+        if len(misses) >= MOST_MISSES:
+            raise TooManyRequests("There were too many wrong API keys in the last second: try again.")
 
     def _note_used(self, row: KeyRow, now: datetime) -> None:
         """Once a minute for each key; if the database has no time for it, not at all."""
@@ -96,7 +116,22 @@ class KeyDesk:
 
 
 def caller_of(row: KeyRow) -> Caller:
-    return Caller(f"key:{row.name}", row.role)
+    """Return the caller of a key: two keys of one name have two names."""
+    return Caller(f"{OF_A_KEY}{row.name}~{row.prefix.removeprefix(PREFIX)[:4]}", row.role)
+
+
+def admission_of(row: KeyRow) -> Admission:
+    return Admission(caller_of(row), f"{OF_A_KEY}{row.id}", row.expires_at)
+
+
+def _require_good(row: KeyRow | None, text: str, now: datetime) -> KeyRow:
+    if row is None or not hmac.compare_digest(row.hash, _hash(text)):
+        raise Unauthorized(NOT_GOOD)
+    if row.revoked_at is not None:
+        raise Unauthorized("The API key was revoked.")
+    if row.expires_at is not None and row.expires_at <= now:
+        raise Unauthorized("The API key has expired.")
+    return row
 
 
 def _hash(text: str) -> str:

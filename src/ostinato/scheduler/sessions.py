@@ -1,13 +1,12 @@
-"""Sessions of the dashboard: begun with a credential, over after half a day, with it, or on leaving."""
+"""Sessions of the dashboard: a session ends with its credential, at log-out, or after half a day."""
 
 import hashlib
 import secrets
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.access import Caller
+from ostinato.core.access import Admission
 from ostinato.core.errors import Unauthorized
 from ostinato.store.sessions import NewSession
 from ostinato.store.store import Store
@@ -16,24 +15,24 @@ LONGEST: Final = timedelta(hours=12)
 
 
 class SessionDesk:
-    """Begins and ends sessions, and knows whose one is."""
+    """Begins, checks and ends sessions."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def begin(self, caller: Caller, *, until: datetime | None = None, key_id: UUID | None = None) -> str:
-        """What the cookie holds. `until` is when the credential expires, if it does."""
+    def begin(self, admission: Admission) -> str:
+        """Begin a session for a checked credential; return the text of its cookie."""
         text, now = secrets.token_urlsafe(32), self._clock.now()
-        ends = now + LONGEST if until is None else min(until, now + LONGEST)
-        self._store.sessions.add(NewSession(_hash(text), caller, key_id, now, ends))
+        ends = now + LONGEST if admission.until is None else min(admission.until, now + LONGEST)
+        self._store.sessions.add(NewSession(_hash(text), admission, now, ends))
         return text
 
-    def recognise(self, text: str) -> Caller:
-        """Whose session it is; Unauthorized when it is over."""
-        caller = self._store.sessions.find(_hash(text), self._clock.now())
-        if caller is None:
+    def recognise(self, text: str, signer: str) -> Admission:
+        """Check a session; Unauthorized when it is over. `signer`: the key that verifies tokens today."""
+        admission = self._store.sessions.find(_hash(text), signer, self._clock.now())
+        if admission is None:
             raise Unauthorized("The session is over: log in again.")
-        return caller
+        return admission
 
     def end(self, text: str) -> None:
         """Log out."""

@@ -62,14 +62,18 @@ class Keys:
     def revoke(self, key_id: UUID, now: datetime, by: str) -> KeyRow:
         """From this commit on the key is not good any more. Safe to repeat."""
         with self._database.write() as tx:
-            revoked = tx.run("revoke_key", id=key_id, now=now, by=by)
-            row = tx.row("key_by_id", id=key_id)
-            if row is None:
-                raise NotFound(f"There is no key {key_id}.")
-            key = KEY.of(row)
-            if revoked:
-                self._tell(tx, "key.revoked", key, now, by)
-        return key
+            return self.revoke_in(tx, key_id, now, by)[0]
+
+    def revoke_in(self, tx: Tx, key_id: UUID, now: datetime, by: str) -> tuple[KeyRow, int]:
+        """Revoke a key in an open transaction; return it, and 1 if it was good before."""
+        revoked = tx.run("revoke_key", id=key_id, now=now, by=by)
+        row = tx.row("key_by_id", id=key_id)
+        if row is None:
+            raise NotFound(f"There is no key {key_id}.")
+        key = KEY.of(row)
+        if revoked:
+            self._tell(tx, "key.revoked", key, now, by)
+        return key, revoked
 
     def note_used(self, key_id: UUID, now: datetime) -> None:
         with self._database.write(NOTE_WITHIN) as tx:

@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from uuid import UUID
 
-from ostinato.core.access import Caller, Role
+from ostinato.core.access import Admission, Caller, Role
+from ostinato.store.cells import from_micros
 from ostinato.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """Who comes in, by which API key (if by one), and until when."""
+    """Session to be kept: the credential that began it, and its end."""
 
     hash: str = field(repr=False)
-    caller: Caller
-    key_id: UUID | None
+    admission: Admission
     created_at: datetime
     expires_at: datetime
 
@@ -27,18 +26,24 @@ class Sessions:
 
     def add(self, session: NewSession) -> None:
         """Begin one; those that are over go."""
+        admission = session.admission
         with self._database.write() as tx:
             tx.run("delete_old_sessions", now=session.created_at)
             tx.run(
-                "insert_session", hash=session.hash, name=session.caller.name, role=session.caller.role,
-                key_id=session.key_id, now=session.created_at, until=session.expires_at,
+                "insert_session", hash=session.hash, name=admission.caller.name, role=admission.caller.role,
+                key_id=admission.key_id, credential=admission.credential, signer=admission.signer,
+                issued_at=admission.issued_at, now=session.created_at, until=session.expires_at,
             )  # fmt: skip
 
-    def find(self, hash: str, now: datetime) -> Caller | None:
-        """Whose it is; None when it is over, or its API key was revoked."""
+    def find(self, hash: str, signer: str, now: datetime) -> Admission | None:
+        """Find a session that is good now; None when it, or its credential, is not."""
         with self._database.read() as tx:
-            row = tx.row("session_by_hash", hash=hash, now=now)
-        return None if row is None else Caller(row[0], Role(row[1]))
+            row = tx.row("session_by_hash", hash=hash, signer=signer, now=now)
+        if row is None:
+            return None
+        name, role, credential, until, issued_at, signer = row
+        caller = Caller(name, Role(role))
+        return Admission(caller, credential, from_micros(until), from_micros(issued_at), signer)
 
     def remove(self, hash: str) -> None:
         """End one. Safe to repeat."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from ostinato.core.model import Luck
 from ostinato.store import migrate
+from ostinato.store.access import Access
 from ostinato.store.board import Board
 from ostinato.store.crawls import Crawls
 from ostinato.store.database import Database
@@ -54,6 +55,7 @@ class Store:
         self.history = History(database, luck, notices)
         self.keys = Keys(database, luck)
         self.sessions = Sessions(database)
+        self.access = Access(database, self.keys, luck)
         self.outbox = Outbox(database, notices, luck)
         self.answers = Answers(database)
         self.search = Search(database, self.jobs)

@@ -19,7 +19,7 @@ from ostinato.web.visit import Visit
 from ostinato.wire.keys import KeyBody
 
 KEY_FIELDS: Final = table(
-    Field("name", "Name", TEXT, "Whose it is; events say key:NAME.", needed=True),
+    Field("name", "Name", TEXT, "Whose it is; events say key:NAME~ab12.", needed=True),
     Field(
         "role",
         "Role",
@@ -62,6 +62,13 @@ def revoke_key(visit: Visit) -> Response:
     return visit.see("/settings#keys", f"The key of {key.name} is revoked.")
 
 
+def end_access(visit: Visit) -> Response:
+    """End all access; the admin logs in again with a new token, or a key made by the command line."""
+    ended = visit.desk.access.end_all(by=visit.by)
+    told = f"All access is ended: API keys revoked: {ended.keys}, sessions ended: {ended.sessions}."
+    return visit.see("/settings", told)
+
+
 def _page(visit: Visit, form: Form, made: NewKey | None = None) -> Response:
     settings = visit.site.settings
     values = settings.shown()
@@ -98,4 +105,5 @@ ROUTES: Final = (
     get("/settings", show),
     post("/settings/keys", make_key, Role.ADMIN),
     post("/settings/keys/{id}/revoke", revoke_key, Role.ADMIN),
+    post("/settings/access/end", end_access, Role.ADMIN),
 )

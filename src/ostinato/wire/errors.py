@@ -14,6 +14,7 @@ from ostinato.core.errors import (
     OstinatoError,
     Stale,
     StoreUnavailable,
+    TooManyRequests,
     Unauthorized,
     WrongArgument,
 )
@@ -27,6 +28,7 @@ STATUS: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
     (Conflict, 409),
     (Unauthorized, 401),
     (Forbidden, 403),
+    (TooManyRequests, 429),
     (StoreUnavailable, 503),
 )
 MOST: Final = 20  # wrong fields that are told one by one

@@ -15,7 +15,7 @@ from ostinato.wire.words import Span, Text, Words
 class KeyBody(Words):
     """A key to be made."""
 
-    name: Text = Field(description="Whose it is; events say key:NAME.", min_length=1, max_length=100)
+    name: Text = Field(description="Whose it is; events say key:NAME~ab12.", min_length=1, max_length=100)
     role: Role = Field(description="What it is good for.")
     expires_in: Span | None = Field(
         None, description="For how long it is good; left out: until it is revoked."

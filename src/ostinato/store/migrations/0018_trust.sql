@@ -2,6 +2,7 @@
 
 ALTER TABLE {sessions} ADD COLUMN credential {text} NOT NULL DEFAULT '';   -- key:UUID, or token:SHA256[:32]
 ALTER TABLE {sessions} ADD COLUMN signer {text} NOT NULL DEFAULT '';       -- fingerprint of the key that verified the token
+ALTER TABLE {sessions} ADD COLUMN issued_at {instant} NOT NULL DEFAULT 0;  -- of the token: judged by `barred` as the token is
 
 CREATE TABLE {barred} (
     what {text} PRIMARY KEY,         -- token:…, name:SUB, or all

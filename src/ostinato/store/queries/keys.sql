@@ -21,5 +21,9 @@ FROM {api_keys} WHERE (CAST(:before AS {uuid}) IS NULL OR id < CAST(:before AS {
 -- name: revoke_key
 UPDATE {api_keys} SET revoked_at = :now, revoked_by = :by WHERE id = :id AND revoked_at IS NULL
 
+-- name: revoke_keys
+-- Every key that is not revoked yet.
+UPDATE {api_keys} SET revoked_at = :now, revoked_by = :by WHERE revoked_at IS NULL
+
 -- name: note_key_used
 UPDATE {api_keys} SET last_used_at = :now WHERE id = :id AND (last_used_at IS NULL OR last_used_at < :now)
