@@ -6,8 +6,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from ostinato import Ostinato
+from ostinato.access.bodies import LARGEST_BODY as LARGEST
 from ostinato.api.app import create_app
-from ostinato.api.reading import LARGEST, plain
+from ostinato.api.reading import plain
 from ostinato.core.errors import Invalid, StoreUnavailable
 
 JSON = {"Content-Type": "application/json"}

@@ -22,6 +22,7 @@ ABOUT: Final = {
     401: "No credential, or one that is not good",
     403: "The role is not enough",
     404: "There is no such thing",
+    408: "The body did not arrive within 30 s",
     409: "The state does not allow it; nothing was changed",
     412: "Somebody else has changed it since it was read",
     413: "The body is larger than 1 MiB",

@@ -9,30 +9,29 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ostinato.access.bodies import BODY_SECONDS, Gone, read_body, require_small
 from ostinato.api.failures import refusal, refuse
-from ostinato.core.errors import Invalid
+from ostinato.core.errors import Invalid, TooLarge, TooSlow
 from ostinato.core.payload import check_json
 
-LARGEST: Final = 1024 * 1024
 AT_ONCE: Final = 16 * 1024  # what is larger is read on a thread, so that the loop goes on
 STRING_OR_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*+"?)|//[^\n]*')  # possessive: never slow
 
 
-class TooLarge(Exception):
-    """More than we read."""
-
-
 class Reading:
-    """Reads bodies: larger ones are 413, other types 415, and what is not plain JSON is 422."""
+    """Reader of bodies: slow ones are 408, large ones 413, other types 415, and all but plain JSON is 422."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, seconds: float = BODY_SECONDS) -> None:
+        self._app, self._seconds = app, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer, body = await _read(scope, receive)
+        try:
+            answer, body = await _read(scope, receive, self._seconds)
+        except Gone:
+            return
         if answer is not None:
             await answer(scope, receive, send)
         else:
@@ -53,13 +52,14 @@ class _Replay:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def _read(scope: Scope, receive: Receive) -> tuple[Response | None, bytes]:
+async def _read(scope: Scope, receive: Receive, seconds: float) -> tuple[Response | None, bytes]:
     if "\0" in scope["path"] or b"%00" in scope["query_string"]:
         return refuse(422, "The address contains a NUL character; remove it."), b""
     try:
-        body = await _body(Headers(scope=scope), receive)
-    except TooLarge:
-        return refuse(413, f"The body is larger than {LARGEST:,} bytes; send less at once."), b""
+        require_small(Headers(scope=scope))
+        body = await read_body(receive, seconds)
+    except (TooLarge, TooSlow) as error:
+        return refusal(error), b""
     if not body:
         return None, b""
     if not _is_json(Headers(scope=scope).get("content-type", "")):
@@ -68,24 +68,6 @@ async def _read(scope: Scope, receive: Receive) -> tuple[Response | None, bytes]
         return None, plain(body) if len(body) <= AT_ONCE else await run_in_threadpool(plain, body)
     except Invalid as error:
         return refusal(error), b""
-
-
-async def _body(headers: Headers, receive: Receive) -> bytes:
-    """All of it; the announced length is believed only where it is too large."""
-    length = headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > LARGEST:
-        raise TooLarge
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return b""  # gone
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > LARGEST:
-            raise TooLarge
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 def _is_json(content_type: str) -> bool:

@@ -3,23 +3,28 @@
 import asyncio
 import os
 import socket
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 
 from ostinato.access.credentials import require_safe_binding
+from ostinato.app.connection import Connection, HttpLimits
 from ostinato.config import Settings
 from ostinato.core.errors import InvalidSetting
 from ostinato.engine.engine import Engine
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 ANSWERS_HAVE: Final = 5  # seconds to be finished once we stop; then streams are cut
 BACKLOG: Final = 2048
+BESIDE_AN_ENGINE: Final = 4  # API threads in the process of an engine: they compete with it for Python
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +64,19 @@ def url_of(bound: socket.socket) -> str:
 
 
 class HttpServer(uvicorn.Server):
-    """Serves an app on a socket that is bound already. Signals are not its business: whoever runs it hears them."""
+    """Server of an app on a socket that is bound already. Its caller hears the signals."""
 
-    def __init__(self, app: "FastAPI", bound: socket.socket) -> None:
+    def __init__(
+        self,
+        app: "ASGIApp",
+        bound: socket.socket,
+        threads: int = BESIDE_AN_ENGINE,
+        limits: HttpLimits | None = None,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
+                http=cast(Any, partial(Connection, limits or HttpLimits.here(), OrderedDict())),
                 lifespan="off",
                 ws="none",
                 access_log=False,
@@ -75,9 +87,10 @@ class HttpServer(uvicorn.Server):
                 timeout_graceful_shutdown=ANSWERS_HAVE,
             )
         )
-        self._bound = bound
+        self._bound, self._threads = bound, threads
 
     async def run_until_stopped(self) -> None:
+        current_default_thread_limiter().total_tokens = self._threads
         await self.serve([self._bound])
 
     def stop(self) -> None:

@@ -12,6 +12,8 @@ OstinatoError
 ├── Unauthorized            no credential, or one that is not good                 (401)
 ├── Forbidden               a good credential, of too low a role                   (403)
 ├── TooManyRequests         a limit of this server is reached: try again later     (429)
+├── TooLarge                the body of a request is over the limit                (413)
+├── TooSlow                 the body of a request did not arrive in time           (408)
 ├── StoreError
 │   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
 │   ├── SchemaBehind        the database needs `ostinato db upgrade`
@@ -87,6 +89,14 @@ class TooManyRequests(OstinatoError):
     def __init__(self, sentence: str, retry_after: int = 1) -> None:
         super().__init__(sentence)
         self.retry_after = retry_after
+
+
+class TooLarge(OstinatoError):
+    """The body of a request is over the limit."""
+
+
+class TooSlow(OstinatoError):
+    """The body of a request did not arrive in time."""
 
 
 class StoreError(OstinatoError):

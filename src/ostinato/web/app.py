@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Match, Router
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ostinato.access.bodies import Gone
 from ostinato.access.sessions import Visitor, Visitors
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY
@@ -134,6 +135,8 @@ class Site:
                 form = await read_form(request) if route.method == "POST" else FormData()
             except OstinatoError as error:
                 return await run_in_threadpool(self._refuse, request, error)
+            except Gone:
+                return Response(status_code=400)  # for a client that left
             return await run_in_threadpool(self._answer, route, request, form)
 
         return endpoint

@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import FormData, Headers
 from starlette.requests import Request
 
+from ostinato.access.bodies import read_body
 from ostinato.access.sessions import Visitor
 from ostinato.core.errors import Forbidden, Invalid
 
-LARGEST: Final = 1024 * 1024
 MOST_FIELDS: Final = 2000
 FORM: Final = "application/x-www-form-urlencoded"
 TOKEN: Final = "form_token"
@@ -22,14 +22,10 @@ NOT_OURS: Final = (
 
 
 async def read_form(request: Request) -> FormData:
-    """The fields of a form, in their order."""
+    """Read the fields of a form, in their order; TooLarge, TooSlow or Gone."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in ("", FORM):
         raise Invalid(f"A form must be sent as {FORM}.")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST:
-            raise Invalid(f"The form is larger than {LARGEST:,} bytes: send less at once.")
+    body = await read_body(request.receive)
     try:
         text = body.decode("utf-8")
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")

@@ -14,7 +14,9 @@ from ostinato.core.errors import (
     OstinatoError,
     Stale,
     StoreUnavailable,
+    TooLarge,
     TooManyRequests,
+    TooSlow,
     Unauthorized,
     WrongArgument,
 )
@@ -29,6 +31,8 @@ STATUS: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
     (Unauthorized, 401),
     (Forbidden, 403),
     (TooManyRequests, 429),
+    (TooLarge, 413),
+    (TooSlow, 408),
     (StoreUnavailable, 503),
 )
 MOST: Final = 20  # wrong fields that are told one by one
