@@ -15,7 +15,7 @@ from ostinato.store.dialect import Kind
 from ostinato.store.elsewhere import Reach
 from ostinato.store.store import Store
 from ostinato.task import Registry
-from ostinato.telemetry import Hooks, Telemetry
+from ostinato.telemetry import Counts, Hooks, Telemetry
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -93,12 +93,13 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
 def build_api(parts: Parts, desk: "Scheduler", engine: "Engine", *, insecure: bool = False) -> "FastAPI":
     """HTTP around a front desk, beside an engine: the API, and the dashboard before it."""
     from ostinato.access.credentials import recogniser
+    from ostinato.access.refusals import RefusalLog
     from ostinato.access.sessions import Visitors, session_recogniser
     from ostinato.api import health, metrics  # half a second of imports that only a server needs
     from ostinato.api.app import create_app
     from ostinato.web.app import Pages, Site
 
-    recognise = recogniser(parts.settings, desk, insecure=insecure)
+    recognise, refused = recogniser(parts.settings, desk, insecure=insecure), Counts()
     api = create_app(
         desk,
         parts.settings,
@@ -106,12 +107,13 @@ def build_api(parts: Parts, desk: "Scheduler", engine: "Engine", *, insecure: bo
         by_session=session_recogniser(recognise),
         routers=[
             health.router(lambda: [*desk.unready(), *engine.troubles()]),
-            metrics.router(desk, engine.measure(), our_version()),
+            metrics.router(desk, engine.measure(), our_version(), refused),
         ],
         version=our_version(),
     )
     site = Site(desk, parts.settings, Visitors(recognise, desk), our_version())
     api.add_middleware(Pages, site=site, others=api.routes)
+    api.add_middleware(RefusalLog, desk=desk, counts=refused)
     return api
 
 

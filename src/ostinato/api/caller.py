@@ -13,9 +13,10 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ostinato.access.credentials import Recognise
+from ostinato.access.refusals import REFUSED, Refusal
 from ostinato.api.failures import refusal
 from ostinato.core.access import Caller, Role
-from ostinato.core.errors import Forbidden, OstinatoError
+from ostinato.core.errors import Forbidden, OstinatoError, TooManyRequests, Unauthorized
 
 
 class Doorkeeper:
@@ -44,6 +45,8 @@ class Doorkeeper:
             try:
                 state["admission"] = await run_in_threadpool(check)
             except OstinatoError as error:
+                if isinstance(error, Unauthorized | TooManyRequests):
+                    state[REFUSED] = Refusal.of(headers, str(error))
                 await refusal(error)(scope, receive, send)
                 return
             state["caller"], state["check"] = state["admission"].caller, check

@@ -22,6 +22,7 @@ from ostinato.engine.measured import Measured
 from ostinato.measures import Snapshot
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.metrics import Gauges
+from ostinato.telemetry import Counts
 
 # Not the library's choose_encoder: an odd Accept header is too much for it.
 PLAIN: Final = (generate_latest, CONTENT_TYPE_PLAIN_0_0_4)
@@ -40,6 +41,12 @@ COUNTED: Final = (
     ("notice", "ostinato_notices", "how", "Attempts of this process to deliver notices."),
     ("heartbeat", "ostinato_heartbeats", "how", "Calls of this process to the outside monitor."),
     ("store_error", "ostinato_store_errors", "", "Calls to the store that failed in this process."),
+    (
+        "access_refused",
+        "ostinato_refused_credentials",
+        "credential",
+        "Requests of this process that were refused.",
+    ),
     ("clock_jump", "ostinato_clock_jumps", "", "How often the clock was set, as this process has seen it."),
 )
 
@@ -47,8 +54,8 @@ COUNTED: Final = (
 class Exporter(Collector):
     """Tells everything, each time anew."""
 
-    def __init__(self, desk: Scheduler, measured: Measured, version: str) -> None:
-        self._desk, self._measured, self._version = desk, measured, version
+    def __init__(self, desk: Scheduler, measured: Measured, version: str, refused: Counts) -> None:
+        self._desk, self._measured, self._version, self._refused = desk, measured, version, refused
 
     def collect(self) -> Iterator[Metric]:
         yield _gauge("ostinato_info", "Which version this is.", "version", {self._version: 1})
@@ -73,7 +80,7 @@ class Exporter(Collector):
         return family
 
     def _counted(self) -> Iterator[Metric]:
-        counts = self._measured.counts.snapshot()
+        counts = self._measured.counts.snapshot() | self._refused.snapshot()
         for what, name, label, about in COUNTED:
             family = CounterMetricFamily(name, about, labels=[label] if label else [])
             found = {which: count for (kind, which), count in counts.items() if kind == what}
@@ -131,13 +138,13 @@ def _add(family: HistogramMetricFamily, labels: list[str], snapshot: Snapshot) -
     family.add_metric(labels, buckets, snapshot.sum)
 
 
-def router(desk: Scheduler, measured: Measured, version: str) -> APIRouter:
-    """`/metrics` of one process."""
+def router(desk: Scheduler, measured: Measured, version: str, refused: Counts) -> APIRouter:
+    """`/metrics` of one process; `refused` counts refused credentials."""
     routes, registry = api_router("metrics", prefix=""), CollectorRegistry()
     collectors: tuple[Callable[..., object], ...] = (ProcessCollector, PlatformCollector, GCCollector)
     for collector in collectors:
         collector(registry=registry)
-    registry.register(Exporter(desk, measured, version))
+    registry.register(Exporter(desk, measured, version, refused))
 
     @routes.get("/metrics", response_class=Response, responses=TEXT)
     def metrics(by: Viewer, accept: Annotated[str, Header()] = "") -> Response:

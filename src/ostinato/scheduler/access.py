@@ -1,5 +1,8 @@
-"""Access: end it for a token, a name, a key, or for all."""
+"""Access: end it for a token, a name, a key, or for all; and tell of refused credentials."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -7,6 +10,7 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core.access import OF_A_KEY, Admission
 from ostinato.core.errors import NotFound, Unauthorized
+from ostinato.core.model import Event, Luck
 from ostinato.store.access import ALL, Ended
 from ostinato.store.store import Store
 
@@ -14,11 +18,20 @@ CLOCKS_DIFFER: Final = timedelta(seconds=5)  # by which the clock of a token's i
 LONGEST_LIFE: Final = timedelta(days=367)  # of a token: the most that auth_lifetime can be, and some room
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Credentials that were refused to an address: the first reason, and how many."""
+
+    address: str
+    reason: str
+    count: int
+
+
 class AccessDesk:
     """Ends access, and knows which tokens were ended."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, luck: Luck) -> None:
+        self._store, self._clock, self._luck = store, clock, luck
 
     def require_not_barred(self, admission: Admission) -> None:
         """Raise Unauthorized if the token was ended."""
@@ -44,6 +57,16 @@ class AccessDesk:
     def end_all(self, *, by: str = "") -> Ended:
         """End every token that was issued until now, every key and every session."""
         return self._end(ALL, self._clock.now() + LONGEST_LIFE, by)
+
+    def tell_refused(self, refused: Sequence[Refused]) -> None:
+        """Keep an event for each address."""
+        now = self._clock.now()
+        self._store.history.tell(
+            [
+                Event(self._luck.id(now), now, "access.refused", data=json.dumps(asdict(each)))
+                for each in refused
+            ]
+        )
 
     def _end(self, what: str, until: datetime | None, by: str) -> Ended:
         now = self._clock.now()

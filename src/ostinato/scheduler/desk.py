@@ -62,7 +62,7 @@ class Scheduler:
         self.declarations = Declarations(store, clock, self.jobs, app)
         self.keys = KeyDesk(store, clock, luck)
         self.sessions = SessionDesk(store, clock)
-        self.access = AccessDesk(store, clock)
+        self.access = AccessDesk(store, clock, luck)
         self.hooks = HookDesk(store, clock, luck, self.jobs)
         self.providers = ProviderDesk(store, clock)
         self.repeats = Repeats(store, clock)

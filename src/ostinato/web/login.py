@@ -5,7 +5,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from ostinato.core.errors import Unauthorized
+from ostinato.access.refusals import Refusal
+from ostinato.core.errors import TooManyRequests, Unauthorized
 from ostinato.web.routes import get, post
 from ostinato.web.visit import Trouble, Visit
 
@@ -29,9 +30,11 @@ def log_in(visit: Visit) -> Response:
     onward = _local(str(visit.form.get("next", "/")))
     if not visit.site.visitors.log_in:
         return visit.see(onward)
+    credential = str(visit.form.get("credential", "")).strip()
     try:
-        session = visit.site.visitors.begin(str(visit.form.get("credential", "")).strip())
-    except Unauthorized as error:
+        session = visit.site.visitors.begin(credential)
+    except (Unauthorized, TooManyRequests) as error:
+        visit.request.state.refused = Refusal.of_text(credential, str(error))
         return _form(visit.troubled("credential", error), onward)
     return visit.remember(visit.see(onward), session)
 

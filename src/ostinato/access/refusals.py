@@ -1,0 +1,125 @@
+"""Refused credentials: counted, and told once a minute for each address.
+
+Doors leave a `Refusal` in the scope of a request; the middleware here counts it. The first refusal of an address is a
+log line and an event at once. Further ones are told together, by the first request that comes a minute later or after.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ostinato.access.credentials import BEARER, is_key
+from ostinato.core.errors import StoreError
+from ostinato.core.payload import Line
+from ostinato.scheduler import Scheduler
+from ostinato.scheduler.access import Refused
+from ostinato.telemetry import Counts
+
+log = logging.getLogger("ostinato.access")
+
+EVERY: Final = 60.0  # seconds
+MOST_ADDRESSES: Final = 100  # that are told apart; the others are one
+OTHERS: Final = "others"
+REFUSED: Final = "refused"  # where a refusal is left in the state of a request
+TOLD: Final = ("token", "key")  # a missing credential or an old session is no attack: it is counted only
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Kind of a credential that was refused (token, key, session, none), and the reason."""
+
+    kind: str
+    reason: str
+
+    @classmethod
+    def of(cls, headers: Headers, reason: str) -> "Refusal":
+        given = headers.get("x-api-key") or headers.get("authorization")
+        if given is None:
+            return cls("session" if "cookie" in headers else "none", reason)
+        bearer = BEARER.fullmatch(given)
+        return cls.of_text(bearer["credential"] if bearer else given, reason)
+
+    @classmethod
+    def of_text(cls, credential: str, reason: str) -> "Refusal":
+        return cls("key" if is_key(credential) else "token", reason)
+
+
+@dataclass(slots=True)
+class _Counted:
+    reason: str = ""
+    count: int = 0
+    told_at: float = float("-inf")
+
+
+class RefusalTable:
+    """Refusals by address that are not told yet. Time is an argument."""
+
+    def __init__(self) -> None:
+        self._by_address: dict[str, _Counted] = {}
+        self.due_at = float("inf")
+
+    def add(self, address: str, reason: str) -> None:
+        known = address in self._by_address or len(self._by_address) < MOST_ADDRESSES
+        counted = self._by_address.setdefault(address if known else OTHERS, _Counted())
+        counted.reason = counted.reason if counted.count else reason
+        counted.count += 1
+        self.due_at = min(self.due_at, counted.told_at + EVERY)
+
+    def take_due(self, now: float) -> list[Refused]:
+        """Take out what is to be told now; an address that was silent for a minute is forgotten."""
+        told = []
+        for address, counted in list(self._by_address.items()):
+            if now - counted.told_at < EVERY:
+                continue
+            if counted.count == 0:
+                del self._by_address[address]
+                continue
+            told.append(Refused(address, counted.reason, counted.count))
+            counted.count, counted.told_at = 0, now
+        self.due_at = min((each.told_at + EVERY for each in self._by_address.values()), default=float("inf"))
+        return told
+
+
+class RefusalLog:
+    """Middleware that counts refused credentials and tells of them. To be used on one loop."""
+
+    def __init__(
+        self, app: ASGIApp, desk: Scheduler, counts: Counts, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._app, self._desk, self._counts, self._monotonic = app, desk, counts, monotonic
+        self._table = RefusalTable()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._tell_due()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            refusal = scope.get("state", {}).get(REFUSED)
+            if refusal is not None:
+                self._note(refusal, scope)
+                await self._tell_due()
+
+    def _note(self, refusal: Refusal, scope: Scope) -> None:
+        self._counts.add("access_refused", refusal.kind)
+        if refusal.kind in TOLD:
+            client = scope.get("client")
+            self._table.add(client[0] if client else "unknown", refusal.reason)
+
+    async def _tell_due(self) -> None:
+        now = self._monotonic()
+        if now < self._table.due_at:
+            return
+        told = self._table.take_due(now)
+        for each in told:
+            fields = {"address": each.address, "reason": each.reason, "count": each.count}
+            log.warning(Line("Credential refused", fields))
+        if told:
+            with suppress(StoreError):  # it stands in the log
+                await run_in_threadpool(self._desk.access.tell_refused, told)
