@@ -185,11 +185,54 @@ def test_without_auth_there_must_be_one_host(pairs):
         "file://",
         "http://localhost.evil.example",
         "http://localhost@evil.example",
+        "http://localhost",
+        "http://localhost:3000",
+        "http://localhost:80601",
+        "http://127.0.0.1:8060",
+        "https://localhost:8060",
+        "http://localhost:8060/",
     ],
 )
 def test_without_auth_pages_from_elsewhere_are_refused(origin):
     with pytest.raises(Forbidden, match="from elsewhere"):
         on_loopback(headers(("Host", "localhost:8060"), ("Origin", origin)))
+
+
+OURS = ("Origin", "http://localhost:8060")
+LINK = (("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"))
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("Sec-Fetch-Site", "cross-site")],
+        [("Sec-Fetch-Site", "same-site")],
+        [("Sec-Fetch-Site", "same-site"), OURS],
+        [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")],
+        [("Sec-Fetch-Site", "cross-site"), *LINK, ("Origin", "null")],
+        [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "iframe")],
+        [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "document")],
+        [OURS, OURS],
+        [("Origin", "https://localhost:8060"), ("X-Forwarded-Proto", "http")],
+    ],
+)
+def test_without_auth_a_browser_that_says_it_comes_from_elsewhere_is_refused(pairs):
+    with pytest.raises(Forbidden, match="from elsewhere"):
+        on_loopback(headers(("Host", "localhost:8060"), *pairs))
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("Sec-Fetch-Site", "none")],
+        [("Sec-Fetch-Site", "same-origin"), OURS],
+        [("Sec-Fetch-Site", "cross-site"), *LINK],  # a link on another page
+        [("Origin", "https://localhost:8060"), ("X-Forwarded-Proto", "https")],
+        [("Origin", "https://localhost:8060"), ("Sec-Fetch-Site", "same-origin")],
+    ],
+)
+def test_without_auth_pages_of_ours_and_links_are_answered(pairs):
+    assert on_loopback(headers(("Host", "localhost:8060"), *pairs)) == ANYBODY
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,12 @@ def test_other_types_are_415(web):
     assert web.post(JOBS, content=b'{"task": "fine"}').status_code == 201
 
 
+def test_a_page_must_say_that_its_body_is_json(web):
+    from_a_page = {"Origin": "http://127.0.0.1:8060"}
+    assert web.post(JOBS, content=b'{"task": "fine"}', headers=from_a_page).status_code == 415
+    assert web.post(JOBS, content=b'{"task": "fine"}', headers=JSON | from_a_page).status_code == 201
+
+
 def test_too_much_is_413_with_and_without_a_length(web):
     body = b'{"task": "fine", "description": "' + b"x" * LARGEST + b'"}'
     assert web.post(JOBS, content=body, headers=JSON).status_code == 413

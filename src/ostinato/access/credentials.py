@@ -5,7 +5,8 @@ brings two could be read in two ways.
 
 Without auth whoever reaches the port may do everything. So the port is on loopback, and a request must say so: a
 browser that was lured to `http://evil.example` and then told that this name is 127.0.0.1 says `Host: evil.example`,
-and a page from elsewhere that calls us says where it is from (`Origin`).
+and a page from elsewhere that calls us says where it is from (`Origin`, `Sec-Fetch-Site`). Another port of this host
+is elsewhere too.
 """
 
 import ipaddress
@@ -26,7 +27,7 @@ Recognise = Callable[[Headers], Admission]
 
 BEARER: Final = re.compile(r"bearer +(?P<credential>[!-~]+) *", re.IGNORECASE)
 AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?", re.IGNORECASE)
-ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)", re.IGNORECASE)
+OWN_SITES: Final = ("same-origin", "none")  # as a browser says in `Sec-Fetch-Site`
 WANTED: Final = "This needs a credential: Authorization: Bearer TOKEN, with a token or an API key."
 
 
@@ -88,12 +89,31 @@ def is_key(credential: str) -> bool:
 
 def on_loopback(headers: Headers) -> Caller:
     """Anybody on this host, and nobody who was only sent here by a page from elsewhere."""
-    hosts, origins = headers.getlist("host"), headers.getlist("origin")
+    hosts = headers.getlist("host")
     if len(hosts) != 1 or not _names_loopback(hosts[0]):
         raise Forbidden("Without auth only requests to 127.0.0.1, ::1 or localhost are answered.")
-    if not all((found := ORIGIN.fullmatch(each)) and _names_loopback(found["authority"]) for each in origins):
+    if not _is_from_here(headers, hosts[0]):
         raise Forbidden("Without auth pages from elsewhere are not answered.")
     return ANYBODY
+
+
+def _is_from_here(headers: Headers, host: str) -> bool:
+    """Whether no page, or a page of this scheme, host and port has sent a request.
+
+    A link on another page may be followed: it reads, and its page sees no answer. A form always names its `Origin`.
+    """
+    origins, sites = headers.getlist("origin"), headers.getlist("sec-fetch-site")
+    if len(origins) > 1 or len(sites) > 1:
+        return False
+    if sites and sites[0] not in OWN_SITES and (origins or not _is_followed_link(headers)):
+        return False
+    forwarded = headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    schemes = ("http", "https") if sites == ["same-origin"] else (forwarded or "http",)
+    return not origins or origins[0].lower() in [f"{scheme}://{host.lower()}" for scheme in schemes]
+
+
+def _is_followed_link(headers: Headers) -> bool:
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def is_loopback(host: str) -> bool:

@@ -27,6 +27,7 @@ from ostinato.api import (
     workers,
     workflows,
 )
+from ostinato.api.answering import ByMethod, NoSniff
 from ostinato.api.caller import OPEN, Doorkeeper
 from ostinato.api.document import Api
 from ostinato.api.failures import answer_errors
@@ -81,6 +82,8 @@ def create_app(
     answer_errors(app)
     app.add_middleware(Repeating, repeats=desk.repeats)
     app.add_middleware(Reading)
+    app.add_middleware(ByMethod, routes=app.router.routes)
     # The last one added is the first one asked.
     app.add_middleware(Doorkeeper, recognise=recognise, open_paths=OPEN, by_session=by_session)
+    app.add_middleware(NoSniff)
     return app

@@ -14,9 +14,9 @@ from ostinato.wire.errors import ErrorAnswer, answer_of, refused, status_of
 log = logging.getLogger("ostinato.api")
 
 RETRY_AFTER: Final = "5"  # seconds
+NO_SNIFF: Final = {"X-Content-Type-Options": "nosniff"}  # a browser takes an answer for what it says it is
 SENTENCES: Final = {
     404: "There is nothing here; /docs has what there is.",
-    405: "This cannot be done here that way.",
 }
 ABOUT: Final = {
     401: "No credential, or one that is not good",
@@ -47,8 +47,8 @@ def refusal(error: OstinatoError) -> Response:
     return _json(status, answer_of(error), headers)
 
 
-def refuse(status: int, sentence: str) -> Response:
-    return _json(status, ErrorAnswer(detail=sentence))
+def refuse(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    return _json(status, ErrorAnswer(detail=sentence), headers)
 
 
 def answer_errors(app: FastAPI) -> None:
@@ -83,4 +83,5 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 
 def _json(status: int, answer: ErrorAnswer, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse(answer.model_dump(mode="json", exclude_none=True), status, headers)
+    told = {**NO_SNIFF, **(headers or {})}
+    return JSONResponse(answer.model_dump(mode="json", exclude_none=True), status, told)

@@ -62,7 +62,8 @@ async def _read(scope: Scope, receive: Receive, seconds: float) -> tuple[Respons
         return refusal(error), b""
     if not body:
         return None, b""
-    if not _is_json(Headers(scope=scope).get("content-type", "")):
+    headers = Headers(scope=scope)
+    if not _is_json(headers.get("content-type", ""), may_be_silent="origin" not in headers):
         return refuse(415, "The body must be JSON: say Content-Type: application/json."), b""
     try:
         return None, plain(body) if len(body) <= AT_ONCE else await run_in_threadpool(plain, body)
@@ -70,10 +71,15 @@ async def _read(scope: Scope, receive: Receive, seconds: float) -> tuple[Respons
         return refusal(error), b""
 
 
-def _is_json(content_type: str) -> bool:
-    """Whether it says so, or says nothing, as the seed's example of a PUT."""
+def _is_json(content_type: str, *, may_be_silent: bool) -> bool:
+    """Whether a body is said to be JSON. A program may leave that out, as the seed's example of a PUT.
+
+    A page may not: any other page can send a body without a type, and only a page of ours one that is said to be JSON.
+    """
     kind = content_type.partition(";")[0].strip().lower()
-    return kind in ("", "application/json") or (kind.startswith("application/") and kind.endswith("+json"))
+    if not kind:
+        return may_be_silent
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def plain(body: bytes) -> bytes:

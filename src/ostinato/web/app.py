@@ -15,6 +15,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ostinato.access.bodies import Gone
+from ostinato.access.methods import allow_of
 from ostinato.access.sessions import Visitor, Visitors
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY
@@ -95,7 +96,8 @@ class Site:
             StarletteRoute("/static/{name}", self._files.answer),
             *(StarletteRoute(each.path, self._endpoint(each), methods=[each.method]) for each in ordered),
         ]
-        self.app: ASGIApp = Strict(Router(self.routes, default=self._nothing_here))
+        self._router = Router(self.routes, default=self._nothing_here)
+        self.app: ASGIApp = Strict(self._routed)
 
     def _environment(self) -> Environment:
         found = Environment(
@@ -160,11 +162,23 @@ class Site:
             return self._refuse(request, OstinatoError())
 
     def _refuse(self, request: Request, error: OstinatoError) -> Response:
+        return self._trouble(request, Trouble.of(error))
+
+    def _trouble(self, request: Request, trouble: Trouble) -> Response:
         """A page that says what went wrong, and asks the database nothing: it may be the database that is away."""
-        trouble = Trouble.of(error)
         stranger = Visitor(None if self.visitors.log_in else ANYBODY, "", is_new=False)
         visit = Visit(self, request, stranger, FormData(), self.desk.now())
         return visit.page("trouble.html", status=trouble.status, trouble=trouble)
+
+    async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        allow = allow_of(self.routes, scope)
+        if allow is None:
+            await self._router(scope, receive, send)
+            return
+        sentence = f"This address cannot be asked with {scope['method'][:20]}: it has {allow}."
+        answer = self._trouble(Request(scope), Trouble(sentence, 405))
+        answer.headers["Allow"] = allow
+        await answer(scope, receive, send)
 
     async def _nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = self._refuse(Request(scope), NotFound("There is no page at this address."))

@@ -8,6 +8,7 @@ from starlette.datastructures import FormData, Headers
 from starlette.requests import Request
 
 from ostinato.access.bodies import read_body
+from ostinato.access.credentials import OWN_SITES
 from ostinato.access.sessions import Visitor
 from ostinato.core.errors import Forbidden, Invalid
 
@@ -47,7 +48,7 @@ def require_own_form(headers: Headers, visitor: Visitor, form: FormData) -> None
 def _same_origin(headers: Headers) -> bool:
     """As the browser says; one that says nothing is judged by the token alone."""
     if (site := headers.get("sec-fetch-site")) is not None:
-        return site in ("same-origin", "none")
+        return site in OWN_SITES
     if (origin := headers.get("origin")) is None:
         return True
     found = ORIGIN.fullmatch(origin)
