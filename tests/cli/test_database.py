@@ -110,10 +110,16 @@ def test_a_backup_and_the_way_back(ostinato, empty_database_url, tmp_path):
     copy = tmp_path / "copy.db"
     answer = ostinato("db", "backup", str(copy), "--database", empty_database_url)
     assert answer.err == ""
-    assert (answer.code, answer.out) == (0, f"{copy} has everything, {copy.stat().st_size:,} bytes.\n")
+    assert (answer.code, answer.out.splitlines()[0]) == (
+        0,
+        f"{copy} has everything, {copy.stat().st_size:,} bytes.",
+    )
     target = f"sqlite:///{tmp_path}/target.db"
     restored = ostinato("db", "restore", str(copy), "--database", target)
-    assert (restored.code, restored.out) == (0, f"{tmp_path}/target.db has everything that {copy} has.\n")
+    said, identity = restored.out.splitlines()
+    assert (restored.code, said) == (0, f"{tmp_path}/target.db has everything that {copy} has.")
+    assert identity.partition(", ")[0] == answer.out.splitlines()[1].partition(", ")[0], "the same database"
+    assert identity != answer.out.splitlines()[1], "in another generation"
     assert str(job.id) in ostinato("job", "list", "--database", target).out
     assert ostinato("db", "restore", str(copy), "--database", target).code == 4
     assert ostinato("db", "backup", str(copy), "--database", empty_database_url).code == 4
@@ -132,11 +138,22 @@ def test_everything_as_json(ostinato, empty_database_url, tmp_path):
 
     upgraded = answer("upgrade")
     assert upgraded["applied"][0] == "0001_heart"
-    assert answer("check") == {
-        "database": upgraded["database"],
-        "version": upgraded["version"],
-        "problems": [],
-    }
+    identity = {name: upgraded[name] for name in ("database_id", "generation")}
+    assert (
+        answer("check")
+        == {
+            "database": upgraded["database"],
+            "version": upgraded["version"],
+            "problems": [],
+        }
+        | identity
+    )
     copy = tmp_path / "copy.db"
-    assert answer("backup", str(copy)) == {"file": str(copy), "bytes": copy.stat().st_size}
-    assert answer("restore", str(copy)) == {"database": upgraded["database"], "file": str(copy)}
+    assert answer("backup", str(copy)) == {"file": str(copy), "bytes": copy.stat().st_size} | identity
+    restored = answer("restore", str(copy))
+    assert restored.pop("generation") != identity["generation"]
+    assert restored == {
+        "database": upgraded["database"],
+        "database_id": identity["database_id"],
+        "file": str(copy),
+    }

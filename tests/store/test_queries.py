@@ -24,7 +24,7 @@ NAMES = sorted(STATEMENTS[Kind.SQLITE])
 
 SCALARS = {
     "after": UUID(int=0), "after_key": "", "recent": "[]",
-    "app": "shop", "args": "{}", "asked": "schedule", "attempt": 0, "by": "ops",
+    "app": "shop", "args": "{}", "at_least": NOW, "asked": "schedule", "attempt": 0, "by": "ops",
     "checkpoint": "{}", "closed_as": "lost", "concurrency": 5, "declared": "0", "description": "", "free_at": NOW,
     "fence": 1, "horizon": NOW, "host": "here", "id": UUID(int=1), "job": UUID(int=1), "kept": 1, "key": "k",
     "kind": "every", "lease_until": NOW, "limit": 10, "max_queued": 3, "metadata": "{}", "name": "default",

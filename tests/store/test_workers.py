@@ -200,7 +200,7 @@ def test_a_worker_is_not_closed_while_a_claim_of_it_is_under_way(postgres_world)
     impatient = Store(open_database(world.url, deadline=0.4), world.luck)
     sweeper = impatient.workers
     with world.store.database.write() as tx:
-        assert tx.rows("open_queues", worker=worker)
+        assert tx.rows("open_queues", worker=worker, at_least=NOW)
         assert world.another().workers.renew(worker, NOW, LEASE, 0) == Renewal(drain=False)  # does not wait
         for closing in (
             lambda: sweeper.close_lost(seen, world.now),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ostinato import Context, Ostinato
+from ostinato.core.errors import OstinatoError
 from ostinato.logs import configure_logging
 
 LOOK_EVERY = 0.02
@@ -142,7 +143,10 @@ def make_app(**settings: Any) -> Ostinato:
 def main() -> None:
     app = make_app(**json.loads(sys.argv[2]))
     configure_logging(app.settings)
-    app.run()
+    try:
+        app.run()
+    except OstinatoError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

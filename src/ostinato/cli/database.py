@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -23,11 +24,11 @@ def upgrade(url: str | None, as_json: bool) -> None:
     """Make the schema, or bring it up to date."""
     with closing(_open(url)) as database:
         applied = migrate.upgrade(database)
-        version = migrate.schema_version(database)
+        version, identity = migrate.schema_version(database), migrate.identity_of(database)
     told = f"Applied {', '.join(applied)}." if applied else "There was nothing to do."
     _tell(
-        {"database": database.name, "version": version, "applied": applied},
-        [f"{database.name} is at version {version}.", told],
+        {"database": database.name, **asdict(identity), "version": version, "applied": applied},
+        [f"{database.name} is at version {version}.", _told(identity), told],
         as_json,
     )
 
@@ -37,9 +38,14 @@ def check(url: str | None, as_json: bool) -> None:
     with closing(opened(url)) as database:
         problems = _problems(database)
         version = migrate.schema_version(database)
+        identity = migrate.identity_of(database) if version else migrate.DatabaseIdentity()
     _tell(
-        {"database": database.name, "version": version, "problems": problems},
-        [f"{database.name} is at version {version}.", *(problems or ["Everything adds up."])],
+        {"database": database.name, **asdict(identity), "version": version, "problems": problems},
+        [
+            f"{database.name} is at version {version}.",
+            _told(identity),
+            *(problems or ["Everything adds up."]),
+        ],
         as_json,
     )
     if problems:
@@ -50,16 +56,23 @@ def backup(file: Path, url: str | None, as_json: bool) -> None:
     """Copy everything into a file, while everything runs."""
     with closing(opened(url, patience=copying.LIFETIME)) as database, progress("Copying") as told:
         copying.backup(database, file, told)
+        identity = migrate.identity_of(database)
     size = file.stat().st_size
-    _tell({"file": str(file), "bytes": size}, [f"{file} has everything, {size:,} bytes."], as_json)
+    said = [f"{file} has everything, {size:,} bytes.", _told(identity)]
+    _tell({"file": str(file), "bytes": size, **asdict(identity)}, said, as_json)
 
 
 def restore(file: Path, url: str | None, as_json: bool) -> None:
     """Bring a backup into a database that is empty."""
     with closing(_open(url, copying.LIFETIME)) as database, progress("Restoring") as told:
         copying.restore(file, database, told)
-    said = f"{database.name} has everything that {file} has."
-    _tell({"database": database.name, "file": str(file)}, [said], as_json)
+        identity = migrate.identity_of(database)
+    said = [f"{database.name} has everything that {file} has.", _told(identity)]
+    _tell({"database": database.name, "file": str(file), **asdict(identity)}, said, as_json)
+
+
+def _told(identity: migrate.DatabaseIdentity) -> str:
+    return f"The database is {identity}." if identity.database_id else "The database has no identity yet."
 
 
 def _tell(answer: object, sentences: Sequence[str], as_json: bool) -> None:

@@ -17,7 +17,8 @@ OstinatoError
 ├── StoreError
 │   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
 │   ├── SchemaBehind        the database needs `ostinato db upgrade`
-│   └── ForeignDatabase     not ours, or written by a newer version: left untouched
+│   ├── ForeignDatabase     not ours, or written by a newer version: left untouched
+│   └── DatabaseReplaced    another database is under the same name: nothing is written  (503, exit 5)
 ├── Unreachable             somebody outside gave no answer that can be used; `transient`: it may later
 │   ├── NotAllowed          what may not be called: a private address, another scheme, a loop of redirects
 │   ├── BadAnswer           it answered with another status than 2xx, or with what cannot be read
@@ -113,6 +114,10 @@ class SchemaBehind(StoreError):
 
 class ForeignDatabase(StoreError):
     """A database that is not ours, or that a newer version wrote."""
+
+
+class DatabaseReplaced(StoreError):
+    """Another database stands where this process has opened its own; it has to stop."""
 
 
 class Unreachable(OstinatoError):

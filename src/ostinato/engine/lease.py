@@ -8,14 +8,15 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.errors import StoreError
+from ostinato.core.errors import DatabaseReplaced, StoreError
+from ostinato.store.cells import EPOCH
 from ostinato.store.store import Store
-from ostinato.store.workers import NewWorker
+from ostinato.store.workers import NewWorker, Renewal
 
 TRUSTED_SHARE: Final = 0.8
 SOON: Final = 0.5  # seconds until a renewal that did not get through is sent again
@@ -30,6 +31,7 @@ class Held:
 
     worker_id: UUID
     sent: float
+    at_least: datetime = EPOCH  # the earliest renewal that the database may have, if it has lost nothing
     drain: bool = False
     closed: bool = False
 
@@ -63,6 +65,12 @@ class Lease:
         return held is not None and held.drain
 
     @property
+    def at_least(self) -> datetime:
+        """The renewal that the database must have: one that has lost it was restored to an earlier state."""
+        held = self._held
+        return EPOCH if held is None else held.at_least
+
+    @property
     def trusted(self) -> bool:
         """Whether this worker may start something, or write for what it runs."""
         held = self._held
@@ -72,9 +80,9 @@ class Lease:
 
     def join(self, worker: NewWorker) -> None:
         """Come to work, under a new id."""
-        sent = self._clock.monotonic()
-        self._store.workers.join(worker, self._clock.now(), self._length)
-        self._held = Held(worker.id, sent)
+        sent, now = self._clock.monotonic(), self._clock.now()
+        self._store.workers.join(worker, now, self._length)
+        self._held = Held(worker.id, sent, now)
 
     def adopt(self, worker_id: UUID, sent: float) -> None:
         """Hold a row that a claim has made; `sent` is when that was sent."""
@@ -85,9 +93,13 @@ class Lease:
         held = self._held
         if held is None or held.closed:
             return
-        sent = self._clock.monotonic()
-        renewal = self._store.workers.renew(held.worker_id, self._clock.now(), self._length, running)
-        renewed = replace(held, closed=True) if renewal is None else Held(held.worker_id, sent, renewal.drain)
+        sent, now, at_least = self._clock.monotonic(), self._clock.now(), held.at_least
+        self._held = held = replace(held, at_least=min(at_least, now))  # the answer may be lost
+        renewal = self._store.workers.renew(held.worker_id, now, self._length, running, at_least)
+        if isinstance(renewal, Renewal):
+            renewed = Held(held.worker_id, sent, now, renewal.drain)
+        else:
+            renewed = replace(held, closed=True)
         if self._held is held:
             self._held = renewed
 
@@ -127,6 +139,10 @@ class Renewing:
         was_trusted = self._lease.trusted
         try:
             self._lease.renew(self._running())
+        except DatabaseReplaced as error:
+            self._bugs = MOST_BUGS
+            self._fail(error)
+            return False
         except StoreError:
             return False  # the loops tell that the store is away
         except Exception as error:

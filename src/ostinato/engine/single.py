@@ -13,7 +13,7 @@ from uuid import UUID
 from ostinato.budgets import way_out
 from ostinato.clock import Clock
 from ostinato.config import Settings
-from ostinato.core.errors import StoreError
+from ostinato.core.errors import DatabaseReplaced, StoreError
 from ostinato.core.model import Claimed, Luck
 from ostinato.engine.identity import Identity
 from ostinato.engine.lease import Renewing
@@ -104,6 +104,8 @@ class SingleRun:
         while True:
             try:
                 done = await duty()
+            except DatabaseReplaced:
+                raise
             except StoreError as error:
                 away = True
                 self._telemetry.store_away(error)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from ostinato.core.errors import StoreError
+from ostinato.core.errors import DatabaseReplaced, StoreError
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.telemetry import Telemetry
 
@@ -30,6 +30,8 @@ class Untiring:
         while True:
             try:
                 done = await duty()
+            except DatabaseReplaced:
+                raise
             except StoreError as error:
                 self._in_trouble.add(this)
                 self._telemetry.store_away(error)

@@ -174,12 +174,12 @@ class Worker:
         room, worker_id = min(self.free, MOST_AT_ONCE), self.lease.worker_id
         if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
             return None
-        tasks, queues = self._registry.names(), self._identity.queues
+        tasks, queues, claim = self._registry.names(), self._identity.queues, self._store.queue.claim
 
         def make() -> Claim:
             if self.lease.drain or not self.lease.trusted:  # by now
                 return Claim()
-            return self._store.queue.claim(worker_id, tasks, queues, self._clock.now(), room)
+            return claim(worker_id, tasks, queues, self._clock.now(), room, self.lease.at_least)
 
         return Order(worker_id, room, make)
 

@@ -51,6 +51,7 @@ def check_up(store: Store) -> list[Finding]:
         Finding(
             "database", State.OK, f"{DATABASES[database.dialect.kind]} {condition.version}, {database.name}"
         ),
+        Finding("identity", State.OK, str(migrate.identity_of(database))),
         Finding("schema", State.OK, f"version {migrate.schema_version(database)}"),
         *_room(store),
         _clock(store),
@@ -96,11 +97,20 @@ def zone_data(version: str, now: datetime) -> Finding:
 def judge(condition: Condition, now: datetime) -> Iterator[Finding]:
     """What a snapshot says."""
     at_work = [each for each in condition.workers if each.closed_at is None and each.lease_until > now]
+    yield from _went_back(condition, now)
     yield _workers(condition, at_work)
     yield from _lost(condition, at_work, now)
     yield from _nobody_can(condition, at_work)
     yield from _dispatching(condition, now)
     yield from _backlog(condition, now)
+
+
+def _went_back(condition: Condition, now: datetime) -> Iterator[Finding]:
+    if condition.went_back_at is None:
+        return
+    told = f"the database was restored to an earlier state, or lost commits, {_ago(now - condition.went_back_at)}"
+    advice = "Runs of the lost time run again. The event database.went_back says how much was lost."
+    yield Finding("identity", State.LOOK, told, advice)
 
 
 def _workers(condition: Condition, at_work: list[WorkerRow]) -> Finding:

@@ -12,7 +12,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -72,10 +72,12 @@ def restore(file: Path, target: Database, told: Told) -> None:
         raise NotFound(f"There is no file {file}.")
     with _opened(file) as source:
         migrate.upgrade(target)
+        origin = migrate.identity_of(source)
         with source.read() as before, target.write(LIFETIME) as after:
             tables, into = _tables(before), _Side(target, after)
             _refuse_if_used(into, tables)
             _copy_rows(_Side(source, before), into, tables, told)
+            migrate.write_identity(target, after, replace(origin, generation=migrate.new_name()))
             after.ring()
 
 
@@ -113,14 +115,17 @@ def _copy_pages(source: SqliteDatabase, part: Path, told: Told) -> None:
     except sqlite3.Error as error:
         raise translated(error, str(part)) from error
     finally:
-        cursor.connection.close()
+        source.same_file.part_with(cursor)
 
 
 def _copy_rows_to_file(source: Database, version: int, part: Path, told: Told) -> None:
     with closing(SqliteDatabase(part, durable=False)) as copy:
         migrate.upgrade(copy, until=version)
+        origin = migrate.identity_of(source)
         with source.read() as before, copy.write(LIFETIME) as after:
             _copy_rows(_Side(source, before), _Side(copy, after), _tables(after), told)
+            if origin.database_id:  # else it is of an older version
+                migrate.write_identity(copy, after, origin)
 
 
 def _stand_alone(part: Path) -> None:

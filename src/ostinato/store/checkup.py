@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ostinato.store import rows
-from ostinato.store.cells import from_micros
+from ostinato.store.cells import EPOCH, from_micros
 from ostinato.store.database import Database
 from ostinato.store.rows import QueueRow, WorkerRow
+from ostinato.store.workers import WENT_BACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Condition:
     set_aside: int
     workers: tuple[WorkerRow, ...]
     queues: tuple[QueueRow, ...]
+    went_back_at: datetime | None = None  # when a worker found that the database had lost commits, if lately
 
 
 class Checkup:
@@ -51,6 +53,8 @@ class Checkup:
         """What is there; a due time may be as old as `patience`, a worker was seen `lately`."""
         with self._database.read() as tx:
             ((version,),) = tx.rows("database_version")
+            note = tx.row("remembered", key=WENT_BACK)
+            went_back = EPOCH if note is None else from_micros(int(note[0]))
             ((unfired, oldest),) = tx.rows("unfired", before=now - patience)
             return Condition(
                 version=str(version),
@@ -61,4 +65,5 @@ class Checkup:
                 set_aside=tx.rows("jobs_aside")[0][0],
                 workers=tuple(map(rows.WORKER.of, tx.rows("list_workers", since=now - lately, limit=1000))),
                 queues=tuple(map(rows.QUEUE.of, tx.rows("list_queues"))),
+                went_back_at=went_back if went_back >= now - lately else None,
             )

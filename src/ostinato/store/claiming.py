@@ -14,7 +14,7 @@ from uuid import UUID
 
 from ostinato.core.model import Claimed, Definition, Live
 from ostinato.store import rows
-from ostinato.store.cells import from_micros
+from ostinato.store.cells import EPOCH, from_micros
 from ostinato.store.database import Tx
 from ostinato.store.dialect import Kind
 from ostinato.store.locking import Duty
@@ -65,6 +65,7 @@ class Search:
     queues: Sequence[str]
     now: datetime
     limit: int
+    at_least: datetime  # the last renewal of the worker that the database must have
 
 
 class Claiming(Duty):
@@ -76,10 +77,17 @@ class Claiming(Duty):
     )
 
     def claim(
-        self, worker: UUID, tasks: Sequence[str], queues: Sequence[str], now: datetime, limit: int
+        self,
+        worker: UUID,
+        tasks: Sequence[str],
+        queues: Sequence[str],
+        now: datetime,
+        limit: int,
+        at_least: datetime = EPOCH,
     ) -> Claim:
-        """Take and start up to `limit` executions. A worker that was closed takes nothing."""
-        search = Search(worker, tasks, queues, now, limit)
+        """Take and start up to `limit` executions. A worker that was closed takes nothing, nor does one whose last
+        renewal (`at_least`) the database has lost."""
+        search = Search(worker, tasks, queues, now, limit, at_least)
         if self._database.elsewhere and not self._is_time_to_unpark(search):
             claimed = self._claim_at_once(search)
             if claimed:  # whether there is more, and when, is for the next claim to find out: these start now
@@ -105,7 +113,7 @@ class Claiming(Duty):
         `strangers_first`: something is due, and nothing that is known here, as was seen just now.
         """
         with self._database.write() as tx:
-            served = self._open_queues(tx, wanted.worker, wanted.queues)
+            served = self._open_queues(tx, wanted)
             if not served:
                 return Claim()
             search = replace(wanted, queues=list(served))
@@ -124,10 +132,10 @@ class Claiming(Duty):
 
     # -- within
 
-    def _open_queues(self, tx: Tx, worker: UUID, wanted: Sequence[str]) -> dict[str, int | None]:
+    def _open_queues(self, tx: Tx, search: Search) -> dict[str, int | None]:
         """The queues to serve, with their bounds; none for a worker that was closed."""
-        found = tx.rows("open_queues", worker=worker)
-        return {name: most for name, most in found if not wanted or name in wanted}
+        found = tx.rows("open_queues", worker=search.worker, at_least=search.at_least)
+        return {name: most for name, most in found if not search.queues or name in search.queues}
 
     def _take(self, tx: Tx, search: Search, parked: Counter[str]) -> tuple[Taken, datetime | None]:
         """What was started, and when there may be more. What has to be set apart for it is counted."""
@@ -154,7 +162,7 @@ class Claiming(Duty):
         if self._database.dialect.kind is Kind.POSTGRES:
             taken.found += tx.rows(
                 "claim", worker=search.worker, now=now, limit=room, tasks=tasks, every_queue=not queues,
-                queues=queues,
+                queues=queues, at_least=search.at_least,
             )  # fmt: skip
             return taken
         all_known = self._knows_all  # asked once: what is left out now has to be found below

@@ -5,7 +5,9 @@ under `schema_version`. Migrations only add. Each is one transaction; callers at
 """
 
 import math
+import secrets
 import zlib
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +31,27 @@ WRITE_VERSION: Final = """
     INSERT INTO {meta} (key, value) VALUES ('schema_version', :version)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
+NEW_IDENTITY: Final = """
+    INSERT INTO {meta} (key, value) VALUES ('database_id', :database_id), ('generation', :generation)
+    ON CONFLICT (key) DO NOTHING
+"""
+READ_IDENTITY: Final = "SELECT key, value FROM {meta} WHERE key IN ('database_id', 'generation')"
+WRITE_IDENTITY: Final = """
+    INSERT INTO {meta} (key, value) VALUES ('database_id', :database_id), ('generation', :generation)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
 CREATE_META: Final = "CREATE TABLE {meta} (key {text} PRIMARY KEY, value {text} NOT NULL) {keyed}"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseIdentity:
+    """Which database this is; each restore makes another generation of it."""
+
+    database_id: str = ""
+    generation: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.database_id}, generation {self.generation}"
 
 
 def schema_version(db: Database) -> int:
@@ -87,7 +109,24 @@ def _apply(db: Database, number: int, path: Path) -> bool:
         for statement in db.dialect.script(path.read_text("utf-8")):
             tx.run(statement)
         tx.run(db.dialect.statement(WRITE_VERSION), version=str(number))
+        tx.run(db.dialect.statement(NEW_IDENTITY), database_id=new_name(), generation=new_name())
     return True
+
+
+def identity_of(db: Database) -> DatabaseIdentity:
+    """Read which database this is; the schema must be there."""
+    with db.read() as tx:
+        return DatabaseIdentity(**dict(tx.rows(db.dialect.statement(READ_IDENTITY))))
+
+
+def write_identity(db: Database, tx: Tx, identity: DatabaseIdentity) -> None:
+    """Give a database that is filled from another one the identity that it should have."""
+    tx.run(db.dialect.statement(WRITE_IDENTITY), **asdict(identity))
+
+
+def new_name() -> str:
+    """Make a name that no other database has."""
+    return secrets.token_hex(8)
 
 
 def _wait_for_others(db: Database, tx: Tx) -> None:

@@ -22,6 +22,7 @@ from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
 from ostinato.store.cells import to_bytes, to_micros
 from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Shared, Tx, driver_connection
 from ostinato.store.dialect import Dialect, Kind, Statement, leading_ids
+from ostinato.store.same_file import SameFile
 from ostinato.store.several import together
 from ostinato.store.turn import FILE_MODE, Turn
 from ostinato.store.wal import LONGEST_LOG, Folding, Watcher
@@ -194,8 +195,8 @@ class SqliteDatabase(Database):
     def _begin_with_nothing(self) -> None:
         self._turn = Turn(self.file)
         self._writer: sqlite3.Cursor | None = None
-        self._known_to_be_ours = False
         self._readers: deque[sqlite3.Cursor] = deque()
+        self.same_file = SameFile(self.file)
         self._folding = Folding(self)
 
     @contextmanager
@@ -207,6 +208,7 @@ class SqliteDatabase(Database):
             tx = SqliteTx(self._writer, self.statements, self.name)
             self.observed(tx)
             with self._transaction(self._writer, "BEGIN IMMEDIATE", "COMMIT"):
+                self.same_file.require()
                 yield tx
                 tx.refuse_if_failed()
         if tx.rings:
@@ -232,9 +234,10 @@ class SqliteDatabase(Database):
         cursor = self.reader()
         try:
             with self._transaction(cursor, "BEGIN", "ROLLBACK"):
+                self.same_file.require()
                 yield SqliteTx(cursor, self.statements, self.name)
         except BaseException:
-            cursor.connection.close()
+            self.same_file.part_with(cursor)
             raise
         self._readers.append(cursor)
 
@@ -272,7 +275,7 @@ class SqliteDatabase(Database):
         those of the caller's own connections too. The next process to leave would then take itself for the last one,
         and delete the log with our commits in it.
         """
-        if self._known_to_be_ours:
+        if self.same_file.noted:
             return
         if os.path.isdir(self.file):  # `Path.is_dir` raises for a path that is too long
             raise InvalidSetting(f"{self.file} is a folder: name a file in it.")
@@ -286,7 +289,7 @@ class SqliteDatabase(Database):
             if error.errno == errno.ENAMETOOLONG:
                 raise InvalidSetting("The path of the database file is too long: shorten it.") from None
             raise StoreError(f"The database {self.file} cannot be opened: {error.strerror}.") from error
-        self._known_to_be_ours = True
+        self.same_file.note()
 
     def _let_sqlite_look(self) -> None:
         if not os.access(self.file, os.R_OK):
@@ -295,9 +298,10 @@ class SqliteDatabase(Database):
         try:
             self.execute(cursor, "PRAGMA schema_version")
         finally:
-            cursor.connection.close()
+            self.same_file.part_with(cursor)
 
     def _connect(self, *, writes: bool) -> sqlite3.Cursor:
+        self.same_file.require()
         try:
             connection = sqlite3.connect(
                 self.file,
@@ -310,9 +314,14 @@ class SqliteDatabase(Database):
             raise translated(error, self.name) from error
         connection.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
         cursor = connection.cursor()
+        self.same_file.connected.add(cursor)
         durably = f"synchronous = {'FULL' if self._durable else 'OFF'}"
-        for pragma in (durably, "mmap_size = 0", *(OF_WRITERS if writes else OF_READERS)):
-            self.execute(cursor, f"PRAGMA {pragma}")
+        try:
+            for pragma in (durably, "mmap_size = 0", *(OF_WRITERS if writes else OF_READERS)):
+                self.execute(cursor, f"PRAGMA {pragma}")
+        except StoreError:
+            self.same_file.part_with(cursor)
+            raise
         return cursor
 
     @contextmanager
@@ -325,6 +334,7 @@ class SqliteDatabase(Database):
         theirs.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
         cursor = theirs.cursor()
         cursor.row_factory = None
+        self.same_file.require()
         self._refuse_another_file(cursor)
         self._begin_for(theirs, cursor)
         tx = SqliteTx(cursor, self.statements, self.name)
@@ -371,17 +381,14 @@ class SqliteDatabase(Database):
         self._folding.close()
         if self._writer is not None:
             with self._turn.held(self._deadline):
-                self._writer.connection.close()
+                self.same_file.part_with(self._writer)
                 self._writer = None
         while self._readers:
-            self._readers.pop().connection.close()
+            self.same_file.part_with(self._readers.pop())
         self._turn.close()
+        self.same_file.forget()
 
     def start_over(self) -> None:
         self._turn.close()
-        self._inherited += [
-            self._writer,
-            self._folding,
-            *self._readers,
-        ]  # closing them here could harm the parent
+        self._inherited += [self._folding, *self.same_file.connected]  # closing them could harm the parent
         self._begin_with_nothing()

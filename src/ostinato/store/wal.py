@@ -27,7 +27,7 @@ class Watcher:
 
     def close(self) -> None:
         if self._cursor is not None:
-            self._cursor.connection.close()
+            self._database.same_file.part_with(self._cursor)
             self._cursor = None
 
     def _first(self, pragma: str, place: int = 0) -> int:
@@ -46,6 +46,7 @@ class Folding(Watcher):
         version = self.version()
         if version == self._folded:
             return 0
+        self._database.same_file.require()  # the log of a file that is gone is not brought back
         pages = self._first("wal_checkpoint(PASSIVE)", 1)
         self._folded = version
         return max(pages, 0)  # -1: somebody else is at it

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from ostinato.core.errors import NotFound, StoreError, StoreUnavailable
+from ostinato.core.errors import DatabaseReplaced, NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Change, Event, Finished, Luck
 from ostinato.core.outcome import Interrupted, Lost
 from ostinato.store import rows
-from ostinato.store.cells import from_micros, to_uuid
-from ostinato.store.database import Database, Tx
+from ostinato.store.cells import EPOCH, from_micros, to_micros, to_uuid
+from ostinato.store.database import Database, Row, Tx
 from ostinato.store.queue import Queue
 from ostinato.store.rows import QueueRow, WorkerRow
 
@@ -21,6 +21,7 @@ log = logging.getLogger("ostinato.store")
 REMEMBERED = timedelta(days=30)  # a task that a worker of this long ago knew is not unknown
 LATELY = timedelta(minutes=10)  # what a closed worker left behind is looked for at each sweep for this long,
 LEFT_BEHIND = 500  # and else once in as long a time: so many rows at once
+WENT_BACK = "went_back"  # the note of when a worker last found that the database had lost commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,13 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True)
+class WentBack:
+    """The answer of a database that has lost a renewal it had acknowledged: it was restored to an earlier state."""
+
+    seconds: float | None  # how far it went back; None if it has lost the worker too
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseSeen:
     """A lease as a sweeper saw it."""
 
@@ -61,12 +69,14 @@ class Workers:
         self._queue = queue
         self._luck = luck
         self._looked_at: datetime | None = None
+        self._identity: Row | None = None  # of the database, as it was seen first
 
     # -- a worker's own life
 
     def join(self, worker: NewWorker, now: datetime, lease: timedelta) -> None:
         """Come to work. Safe to repeat."""
         with self._database.write() as tx:
+            self._require_same(tx.rows("identity")[0])
             if tx.row("lock_worker", id=worker.id) is not None:
                 return
             tx.run(
@@ -77,11 +87,18 @@ class Workers:
             )  # fmt: skip
             self._tell(tx, now, "worker.started", worker.id, host=worker.host, pid=worker.pid)
 
-    def renew(self, worker_id: UUID, now: datetime, lease: timedelta, running: int) -> Renewal | None:
-        """Keep the lease; None when the row is closed."""
+    def renew(
+        self, worker_id: UUID, now: datetime, lease: timedelta, running: int, at_least: datetime = EPOCH
+    ) -> Renewal | WentBack | None:
+        """Keep the lease; None when the row is closed. `at_least`: the renewal that the database must have."""
         with self._database.write() as tx:
-            row = tx.row("renew", id=worker_id, now=now, lease_until=now + lease, running=running)
-        return None if row is None else Renewal(drain=row[0] is not None)
+            row = tx.row(
+                "renew", id=worker_id, now=now, lease_until=now + lease, running=running, at_least=at_least
+            )
+            if row is None:
+                return self._not_renewed(tx, worker_id, now, at_least)
+            self._require_same(row[1:])
+        return Renewal(drain=row[0] is not None)
 
     def leave(self, worker_id: UUID, now: datetime) -> list[Change]:
         """Stop working: what still runs under this worker is handed back."""
@@ -99,6 +116,27 @@ class Workers:
         with self._database.write() as tx:
             tx.row("lock_worker", id=worker_id)  # that claim may still be under way
             return self._settle_held(tx, worker_id, Interrupted(), now, except_for=known)
+
+    def _not_renewed(self, tx: Tx, worker_id: UUID, now: datetime, at_least: datetime) -> WentBack | None:
+        """Find out why; a database that went back says so with an event."""
+        self._require_same(tx.rows("identity")[0])
+        row = tx.row("lock_worker", id=worker_id)
+        if at_least == EPOCH or (row is not None and row[3] is not None):
+            return None
+        lost = None if row is None else (at_least - from_micros(row[1])).total_seconds()
+        self._tell(tx, now, "database.went_back", worker_id, seconds=lost)
+        tx.run("remember", key=WENT_BACK, value=str(to_micros(now)))
+        log.warning("The database was restored to an earlier state: worker_id=%s seconds=%s", worker_id, lost)
+        return WentBack(lost)
+
+    def _require_same(self, identity: Row) -> None:
+        """Raise DatabaseReplaced if this is not the database of the first call."""
+        self._identity = self._identity or identity
+        if identity != self._identity:
+            raise DatabaseReplaced(
+                f"{self._database.name} is another database than the one that this process has opened, or was "
+                "restored: this process stops and writes nothing more. Check which one is right, then start it again."
+            )
 
     # -- the sweeper's view
 

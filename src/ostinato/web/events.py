@@ -28,6 +28,7 @@ KINDS: Final = {
     "job.exhausted": "retries used up",
     "execution.lost": "execution lost",
     "result.refused": "result refused",
+    "database.went_back": "database went back",
     "clock.jumped": "clock was set",
 }
 

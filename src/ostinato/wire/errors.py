@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from ostinato.core.errors import (
     Conflict,
+    DatabaseReplaced,
     Forbidden,
     Invalid,
     NotFound,
@@ -34,6 +35,7 @@ STATUS: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
     (TooLarge, 413),
     (TooSlow, 408),
     (StoreUnavailable, 503),
+    (DatabaseReplaced, 503),
 )
 MOST: Final = 20  # wrong fields that are told one by one
 

@@ -118,7 +118,8 @@ UPDATE {live} SET waits_for = 'task' WHERE id IN (
 -- Take and start what may start now and is known here; with the definitions, which costs less than asking for them, and
 -- with a look of its own at which queues are open (as `open_queues` does): a whole claim can be one round trip. The
 -- worker is locked before the queues, and a queue before its rows, as everywhere.
-WITH me AS MATERIALIZED (SELECT id FROM {workers} WHERE id = :worker AND closed_at IS NULL FOR KEY SHARE),
+WITH me AS MATERIALIZED (SELECT id FROM {workers}
+        WHERE id = :worker AND closed_at IS NULL AND renewed_at >= :at_least FOR KEY SHARE),
     open AS MATERIALIZED (SELECT name, max_queued FROM {queues}
         WHERE EXISTS (SELECT 1 FROM me) AND paused_at IS NULL AND (:every_queue OR name {in: queues text}) FOR SHARE),
     first AS MATERIALIZED (

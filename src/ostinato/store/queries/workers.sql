@@ -6,10 +6,12 @@ INSERT INTO {workers} (id, app, host, pid, version, tasks, queues, concurrency, 
 VALUES (:id, :app, :host, :pid, :version, :tasks, :queues, :concurrency, 0, :now, :now, :lease_until, NULL, NULL, NULL)
 
 -- name: renew
--- Keep the lease. A closed worker cannot; it is told so by finding no row.
+-- Keep the lease, and say which database this is. There is no row for a closed worker, and none in a database that has
+-- lost the renewal that this worker knows of.
 UPDATE {workers} SET renewed_at = :now, lease_until = :lease_until, running = :running
-WHERE id = :id AND closed_at IS NULL
-RETURNING drain_asked_at
+WHERE id = :id AND closed_at IS NULL AND renewed_at >= :at_least
+RETURNING drain_asked_at, (SELECT value FROM {meta} WHERE key = 'database_id'),
+    (SELECT value FROM {meta} WHERE key = 'generation')
 
 -- name: close_worker
 UPDATE {workers} SET closed_at = :now, closed_as = :closed_as, running = 0 WHERE id = :id AND closed_at IS NULL
@@ -19,15 +21,16 @@ UPDATE {workers} SET closed_at = :now, closed_as = :closed_as, running = 0 WHERE
 SELECT id, renewed_at, lease_until, closed_at FROM {workers} WHERE id = :id {for_update}
 
 -- name: open_queues [postgres]
--- The queues that are not paused, for a worker that is not closed. Its row cannot be closed before the claim has ended
+-- The queues that are not paused, for a worker that is not closed and whose last renewal the database has. Its row cannot be closed before the claim has ended
 -- (renewals do not wait); the share lock makes a pause wait for a claim under way, and a claim for a pause.
-WITH me AS MATERIALIZED (SELECT id FROM {workers} WHERE id = :worker AND closed_at IS NULL FOR KEY SHARE),
+WITH me AS MATERIALIZED (SELECT id FROM {workers}
+        WHERE id = :worker AND closed_at IS NULL AND renewed_at >= :at_least FOR KEY SHARE),
     open AS MATERIALIZED (SELECT name, max_queued FROM {queues} WHERE paused_at IS NULL FOR SHARE)
 SELECT open.name, open.max_queued FROM me CROSS JOIN open
 
 -- name: open_queues [sqlite]
 SELECT q.name, q.max_queued FROM {workers} AS w CROSS JOIN {queues} AS q
-WHERE w.id = :worker AND w.closed_at IS NULL AND q.paused_at IS NULL
+WHERE w.id = :worker AND w.closed_at IS NULL AND w.renewed_at >= :at_least AND q.paused_at IS NULL
 
 -- name: share_open_queues [postgres]
 -- The queues that are not paused, for one that was called for a job: a pause waits for it, and it for a pause.
@@ -88,6 +91,10 @@ FROM {queues} AS q LEFT JOIN (
         sum(CASE WHEN l.worker_id IS NULL THEN 0 ELSE 1 END) AS running
     FROM {live} AS l GROUP BY l.queue) AS n ON n.queue = q.name
 ORDER BY q.name
+
+-- name: identity
+-- Which database this is: made with the schema; a restore changes the generation.
+SELECT (SELECT value FROM {meta} WHERE key = 'database_id'), (SELECT value FROM {meta} WHERE key = 'generation')
 
 -- name: remembered
 -- A value that the database keeps for us.

@@ -1,0 +1,92 @@
+"""The check that a SQLite file is still the one that this process has opened.
+
+A file can be moved, deleted or replaced while a process works on it. SQLite goes on with what it has opened, and a
+second process under the same name works on another file: both run everything. So each transaction compares the inodes
+of the file and of its log (`-wal`) with those that were opened. An inode number is not given to another file while this
+process has it open. SQLite keeps the log while any process has a connection: only without connections may it change.
+
+A connection to a file that is gone is never closed. SQLite would take it for the last one and delete the log by its
+name, which by then is the log of another process, with that process's commits in it.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from ostinato.core.errors import DatabaseReplaced, StoreUnavailable
+
+NO_LOG: Final = 0
+Inodes = tuple[int, int, int]  # device, file, log
+
+
+class SameFile:
+    """The inodes of a file and of its log, as they were opened, and the connections to it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._log = str(file), f"{file}-wal"
+        self._opened: Inodes | None = None
+        self.connected: set[sqlite3.Cursor] = set()
+
+    def note(self) -> None:
+        """Remember the file that is there now; its log is remembered with the first transaction."""
+        self._opened = (*self._seen()[:2], NO_LOG)
+
+    @property
+    def noted(self) -> bool:
+        return self._opened is not None
+
+    def require(self) -> None:
+        """Raise DatabaseReplaced unless the file and its log are those that were opened."""
+        seen = self._seen()
+        if seen == self._opened or self._opened is None:
+            return
+        if self._opened != (*seen[:2], NO_LOG):
+            raise DatabaseReplaced(
+                f"The database file {self._file} was moved, deleted or replaced while it was in use: this process "
+                "stops and writes nothing more. Make sure that the right file is there, then start it again."
+            )
+        self._opened = seen
+
+    def part_with(self, cursor: sqlite3.Cursor) -> None:
+        """Close a connection, unless its file was replaced: closing it would harm the other one."""
+        self.connected.discard(cursor)
+        if self._holds():
+            cursor.connection.close()
+        else:
+            leave_open(cursor.connection)
+        if not self.connected and self._opened is not None:
+            self._opened = (*self._opened[:2], NO_LOG)
+
+    def forget(self) -> None:
+        """Accept another file, once no connection to this one is left."""
+        if not self.connected:
+            self._opened = None
+
+    def _holds(self) -> bool:
+        try:
+            self.require()
+        except (DatabaseReplaced, StoreUnavailable):
+            return False
+        return True
+
+    def _seen(self) -> Inodes:
+        try:
+            file = os.stat(self._file)
+            try:
+                return file.st_dev, file.st_ino, os.stat(self._log).st_ino
+            except FileNotFoundError:
+                return file.st_dev, file.st_ino, NO_LOG
+        except (FileNotFoundError, NotADirectoryError):
+            return NO_LOG, NO_LOG, NO_LOG
+        except OSError as error:
+            raise StoreUnavailable(
+                f"The database {self._file} cannot be looked at: {error.strerror}."
+            ) from error
+
+
+def leave_open(connection: sqlite3.Connection) -> None:
+    """Keep a connection for the rest of this process: nothing closes it, not even the end of Python."""
+    import ctypes  # here only: 10 ms that hardly any process needs
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
