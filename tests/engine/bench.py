@@ -10,7 +10,8 @@ from typing import Any
 
 from ostinato.clock import ManualClock
 from ostinato.core.outcome import Outcome
-from ostinato.engine.runner import Runner, Running
+from ostinato.engine.runner import Runner
+from ostinato.engine.running import Running
 from ostinato.engine.threads import Threads
 from ostinato.task import Context, Task
 from tests.build import NOW, a_definition, a_live

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ostinato.core.outcome import Cancelled, Completed, Deferred, Interrupted, Lost, Outcome, TimedOut
-from ostinato.engine.runner import OnThread
+from ostinato.engine.running import OnThread
 from ostinato.engine.threads import Threads
 from ostinato.task import Context, Defer, GiveUp
 from tests.build import MINUTE, NOW, SECOND

@@ -19,7 +19,8 @@ from ostinato.core.built_in import NOTHING_ALLOWED
 from ostinato.core.model import Json
 from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Isolation, Policies
-from ostinato.engine.runner import Runner, Running
+from ostinato.engine.runner import Runner
+from ostinato.engine.running import Running
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import Plan, Written
 from ostinato.isolation.pool import Pool

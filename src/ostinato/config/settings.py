@@ -59,6 +59,7 @@ HANDED_TO_COMMANDS = frozenset(
 OF_THE_COMMAND_LINE = frozenset(
     {"OSTINATO_APP", "OSTINATO_SERVER", "OSTINATO_TOKEN"}
 )  # read by its flags of these names
+FOR_TESTS = frozenset({"OSTINATO_WITNESS"})  # see task/witness.py
 DEFAULT = "default"
 ARGUMENT = "argument"
 
@@ -374,7 +375,7 @@ def _unknown_in_environ(environ: Mapping[str, str]) -> list[str]:
     ours = {name for name in environ if name.startswith(PREFIX)}
     return [
         f"The environment variable {name} is no setting and was ignored" + _did_you_mean(name, "env")
-        for name in sorted(ours - BY_ENV.keys() - HANDED_TO_COMMANDS - OF_THE_COMMAND_LINE)
+        for name in sorted(ours - BY_ENV.keys() - HANDED_TO_COMMANDS - OF_THE_COMMAND_LINE - FOR_TESTS)
     ]
 
 

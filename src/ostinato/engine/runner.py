@@ -1,330 +1,21 @@
-"""Where running becomes a value: a task is started, and what comes of it is an Outcome.
-
-`async def` tasks run on the loop, `def` tasks on threads, either in a process if that is asked for. All end in one
-place, `Running._finish`, on the loop's thread, exactly once. Who wins when a run is asked to stop (timeout, cancel,
-lost lease, worker stopping):
-
-  on the loop   The task gets a CancelledError at its next step, and again every second if it goes on all the
-                same. Once asked, it ends as what was asked for, whatever it returns or raises: a task that
-                catches the error and returns has not done its work. Before that, its own result stands.
-  on a thread   Nothing can stop it: `ctx.cancelled` becomes true, and it stays running until it returns. Then it
-                ends as what was asked for; its late result changes nothing. Only when its worker is stopping
-                does a result stand: the grace is there to let it finish. When it is lost it is not for us to
-                say: the fence refuses the result, and counts it.
-  in a process  It is told to, and killed after a grace, with all that it started; it ends as what was asked for when
-                its processes are gone, and not before. A result that was there before it was told stands.
-
-Asked twice, the weightier wish counts: lost, then cancelled, then timed out, then interrupted.
-"""
+"""The runner: starts runs on one event loop, and hands on what each came to."""
 
 import asyncio
-import time
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from contextvars import copy_context
 from datetime import timedelta
-from typing import Any, Final
-from uuid import UUID
+from typing import Any
 
 from ostinato.clock import Clock
-from ostinato.core.account import Stopped, account_text
-from ostinato.core.errors import Invalid, OstinatoError
-from ostinato.core.model import Json
-from ostinato.core.outcome import (
-    Cancelled,
-    Failed,
-    Interrupted,
-    Lost,
-    Outcome,
-    TimedOut,
-)
-from ostinato.core.payload import encode
+from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Isolation
 from ostinato.engine.lanes import Lanes
-from ostinato.engine.steps import charged
+from ostinato.engine.running import RUNNING, OnFinished, OnLoop, OnProcess, OnThread, Running
 from ostinato.engine.threads import Threads
-from ostinato.engine.told import Told
-from ostinato.isolation.orders import Order, Reference
 from ostinato.isolation.plan import Plan
 from ostinato.isolation.pool import Pool
-from ostinato.isolation.reports import Report
 from ostinato.task import Context, Task
-from ostinato.task.outcomes import COMPLETED, described, hide_frames_of, of_error, of_value
-
-INSIST_EVERY = 1.0  # seconds
-INTERRUPT_GRACE = 1.0  # at most: its worker is stopping
-
-Wish = Interrupted | TimedOut | Cancelled | Lost
-WEIGHT: dict[type[Wish], int] = {Interrupted: 1, TimedOut: 2, Cancelled: 3, Lost: 4}
-
-hide_frames_of(__file__)
-hide_frames_of(charged.__code__.co_filename)
-
-OnFinished = Callable[["Running", Outcome], None]
-
-
-class Running:
-    """One run under way. It belongs to the loop's thread, but for what its task does on another."""
-
-    __slots__ = (
-        "_arguments",
-        "_begun",
-        "_over",
-        "_runner",
-        "_timer",
-        "_wish",
-        "account",
-        "context",
-        "cpu",
-        "started",
-        "stopping_since",
-        "task",
-    )
-
-    def __init__(self, runner: "Runner", task: Task[..., Any], context: Context) -> None:
-        self.task = task
-        self.context = context
-        self.started = runner.loop.time()
-        self.stopping_since: float | None = None  # loop.time(), like `started`
-        self.account: Json | None = None  # once it has finished
-        self.cpu = 0.0  # seconds: of the loop, for its steps; of its thread
-        self._runner = runner
-        self._arguments: dict[str, Any] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._wish: Wish | None = None
-        self._begun = False  # on the loop: its first step
-        self._over = False  # on a thread: also while the outcome is still on its way to the loop
-
-    @property
-    def execution_id(self) -> UUID:
-        return self.context.live.id
-
-    @property
-    def fence(self) -> int:
-        return self.context.live.fence
-
-    def start(self, timeout: timedelta | None) -> None:
-        """Begin. Args that do not fit are the end of it: trying again would not help."""
-        try:
-            self._arguments = self.task.arguments(self.context.args)
-        except Invalid as error:
-            self._runner.loop.call_soon(self._finish, Failed(described(error), final=True))
-            return
-        if timeout is not None:
-            seconds = timeout.total_seconds()
-            self._timer = self._runner.loop.call_later(seconds, self.cancel, TimedOut(timeout))
-        self._begin()
-
-    def cancel(self, wish: Wish) -> None:
-        """Ask it to stop and to end as this. Does nothing once the task has returned."""
-        if self._over:
-            return
-        if self._wish is None:
-            self._wish = wish
-            self.stopping_since = self._runner.loop.time()
-            self.context.cancelled = True
-            self._stop_timer()
-            self._stop()
-        elif WEIGHT[type(wish)] > WEIGHT[type(self._wish)]:
-            self._wish = wish
-
-    def _begin(self) -> None:
-        raise NotImplementedError
-
-    def _stop(self) -> None:
-        raise NotImplementedError
-
-    def _decided(self, outcome: Outcome) -> Outcome:
-        raise NotImplementedError
-
-    def _accounted(self, *, stopped: bool) -> Json | None:
-        raise NotImplementedError
-
-    def _finish(self, outcome: Outcome) -> None:
-        self._over = True
-        self._stop_timer()
-        self.context.flush_progress()
-        decided = self._decided(outcome)
-        self.account = self._accounted(stopped=decided is self._wish)
-        self._runner.on_finished(self, decided)
-
-    def _cost(self, how: Stopped | None) -> Json | None:
-        told = self.context
-        return account_text(round(1000 * self.cpu), None, how, None, *told.items, told.counters)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _returned(self, value: object) -> Outcome:
-        return COMPLETED if value is None else of_value(value, self.context, self._runner.clock.now)
-
-    def _raised(self, error: BaseException) -> Outcome:
-        return of_error(error, self._runner.clock.now)
-
-
-class OnLoop(Running):
-    """A run of an `async def` task."""
-
-    __slots__ = ("_lane", "steps")
-
-    def _begin(self) -> None:
-        self.steps = 0
-        self._runner.lanes.start(self)
-
-    async def go(self, lane: asyncio.Task[Any]) -> bool:
-        self._lane = lane
-        self._begun = True
-        if self._wish is not None:
-            self._finish(self._wish)
-            return True
-        own = copy_context()
-        own.run(self.context.become_current)
-        try:
-            coroutine = own.run(self.task.call, self.context, self._arguments)
-            outcome = self._returned(await charged(coroutine, self, own.run))
-        except GeneratorExit as error:
-            if asyncio.current_task(self._runner.loop) is not lane:
-                raise  # the loop is gone, and this is being thrown away
-            outcome = self._raised(error)
-        except BaseException as error:  # noqa: BLE001  whatever a task raises is its outcome, not the worker's end
-            outcome = self._raised(error)
-        self._finish(outcome)
-        return self.steps == 1
-
-    def _stop(self) -> None:
-        if self._begun:  # a coroutine that is cancelled before its first step never runs, nor finishes
-            self._insist()
-
-    def _decided(self, outcome: Outcome) -> Outcome:
-        return self._wish or outcome
-
-    def _accounted(self, *, stopped: bool) -> Json | None:
-        return self._cost(Stopped.ASYNC if stopped else None)
-
-    def _insist(self) -> None:
-        self._lane.cancel()
-        self._timer = self._runner.loop.call_later(INSIST_EVERY, self._insist)
-
-
-class OnThread(Running):
-    """A run of a `def` task."""
-
-    __slots__ = ()
-
-    def _begin(self) -> None:
-        self._runner.threads.submit(self._run)
-
-    def _run(self) -> None:
-        before = time.thread_time()
-        outcome = self._wish or self._outcome()
-        self.cpu = time.thread_time() - before
-        self._over = True
-        self._runner.hand_back(self, outcome)
-
-    def _outcome(self) -> Outcome:
-        self.context.become_current()
-        try:
-            return self._returned(self.task.call(self.context, self._arguments))
-        except BaseException as error:  # noqa: BLE001  whatever a task raises is its outcome, not the thread's end
-            return self._raised(error)
-
-    def _stop(self) -> None:
-        pass  # nothing stops a thread; the task may look at ctx.cancelled
-
-    def arrived(self, outcome: Outcome) -> None:
-        """The thread is done, and this is the loop again."""
-        self._finish(outcome)
-
-    def _decided(self, outcome: Outcome) -> Outcome:
-        match self._wish:
-            case None | Lost():
-                return outcome
-            case Interrupted() if not _is_plain_failure(outcome):
-                return outcome
-            case wish:
-                return wish
-
-    def _accounted(self, *, stopped: bool) -> Json | None:
-        return self._cost(Stopped.COOPERATIVE if stopped else None)
-
-
-class OnProcess(Running):
-    """A run in a process of its own."""
-
-    __slots__ = ("_report", "_run", "_told")
-
-    def __init__(self, runner: "Runner", task: Task[..., Any], context: Context) -> None:
-        super().__init__(runner, task, context)
-        self._report: Report | None = None
-        self._told = Told(context, runner.loop)
-        self._run = 0
-
-    def _begin(self) -> None:
-        context, runner = self.context, self._runner
-        try:
-            order = Order(
-                Reference.to(self.task), context.live, context.definition, encode(context.args),
-                context.worker, runner.clock.now(), context.permits,
-            )  # fmt: skip
-            self._run = runner.pool.begin(order, self)
-        except (Invalid, OSError) as error:
-            failed = Failed(described(error), final=isinstance(error, Invalid))
-            runner.loop.call_soon(self._finish, failed)
-            self._over = True
-
-    def _stop(self) -> None:
-        grace = self._runner.pool.plan.grace.total_seconds()
-        interrupted = isinstance(self._wish, Interrupted)
-        self._runner.pool.stop(self._run, min(grace, INTERRUPT_GRACE) if interrupted else grace)
-
-    def _decided(self, outcome: Outcome) -> Outcome:
-        stopped = self._report is not None and self._report.account.stopped is not None
-        return self._wish if stopped and self._wish is not None else outcome
-
-    def _accounted(self, *, stopped: bool) -> Json | None:
-        return None if self._report is None else self._told.ended(self._report.account).to_json()
-
-    # -- what the pool tells
-
-    def ended(self, report: Report) -> None:
-        self._report = report
-        self._finish(report.outcome)
-
-    def progressed(self, progress: Json) -> None:
-        self._told.progressed(progress)
-
-    def wrote(self, lines: int, size: int, last: str) -> None:
-        self._told.wrote(lines, size, last)
-
-    def checkpointed(self, checkpoint: Json) -> None:
-        self._answer(lambda: self.context.pass_on_checkpoint(checkpoint))
-
-    def crawled(self, turn: Json) -> None:
-        self._answer(lambda: self.context.pass_on_crawl_turn(turn))
-
-    def _answer(self, asked: Callable[[], Json | None]) -> None:
-        """The store is waited for on a thread, and the task in its process."""
-
-        def answer() -> None:
-            error, body = None, b""
-            try:
-                body = (asked() or "").encode()
-            except OstinatoError as refused:
-                error = str(refused)
-            with suppress(RuntimeError):  # the loop is closed
-                self._runner.loop.call_soon_threadsafe(self._runner.pool.answer, self._run, error, body)
-
-        self._runner.threads.submit(answer)
-
-
-RUNNING: Final[dict[Isolation, type[Running]]] = {
-    Isolation.ASYNC: OnLoop,
-    Isolation.THREAD: OnThread,
-    Isolation.PROCESS: OnProcess,
-}
+from ostinato.task.witness import witness_of_environment
 
 
 class Runner:
@@ -346,11 +37,14 @@ class Runner:
         self._functions = RUNNING[functions]
         self.clock = clock
         self.on_finished = on_finished
+        self._witness = witness_of_environment()
         self._arrivals: deque[tuple[OnThread, Outcome]] = deque()
         self._rung = False
 
     def start(self, task: Task[..., Any], context: Context, timeout: timedelta | None) -> Running:
         """Start a run. Hold on to what you get until it has finished: the loop itself does not."""
+        if self._witness is not None:
+            task = self._witness.noting(task)
         running = self._kind(task)(self, task, context)
         running.start(timeout)
         return running
@@ -394,7 +88,3 @@ async def run_to_outcome(
     outcome = await finished
     del running  # held until here
     return outcome
-
-
-def _is_plain_failure(outcome: Outcome) -> bool:
-    return isinstance(outcome, Failed) and outcome.retry_in is None and not outcome.final

@@ -38,6 +38,7 @@ from ostinato.isolation.preparing import Surroundings
 from ostinato.task import Context, Task, Terminated
 from ostinato.task.context import KEPT
 from ostinato.task.outcomes import hide_frames_of, of_error, of_value
+from ostinato.task.witness import witness_of_environment
 
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
@@ -164,6 +165,8 @@ class Child:
         if reference.module not in sys.modules:
             self._surroundings.load(reference.module)
         task = _task(reference)
+        if (witness := witness_of_environment()) is not None:
+            task = witness.noting(task)
         arguments = task.arguments(context.args)
         context.become_current()
         if task.is_async:

@@ -1,0 +1,74 @@
+"""The witness: a record of each body that begins and ends, for tests.
+
+With `OSTINATO_WITNESS=DIR` each process appends to a file of its own in that folder, one line of JSON for an event. A
+test counts bodies by these lines: the database only knows what it was told. Without the variable it costs nothing.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from ostinato.task.context import Context
+from ostinato.task.outcomes import hide_frames_of
+from ostinato.task.task import Task
+
+VARIABLE: Final = "OSTINATO_WITNESS"
+FILE_MODE: Final = 0o600
+
+hide_frames_of(__file__)
+
+
+class Witness:
+    """A file of one process, to which the begin and the end of each body are appended."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / f"bodies-{os.getpid()}.jsonl"
+
+    def noting(self, task: Task[..., Any]) -> Task[..., Any]:
+        """Return the same task, whose bodies are noted."""
+        noted = copy(task)
+        vars(noted)["call"] = partial(self._awaited if task.is_async else self._called, task)
+        return noted
+
+    def _called(self, task: Task[..., Any], context: Context, arguments: dict[str, Any]) -> Any:
+        with self._noted(context):
+            return task.call(context, arguments)
+
+    async def _awaited(self, task: Task[..., Any], context: Context, arguments: dict[str, Any]) -> Any:
+        with self._noted(context):
+            return await task.call(context, arguments)
+
+    @contextmanager
+    def _noted(self, context: Context) -> Iterator[None]:
+        self._note("begin", context)
+        try:
+            yield
+        except BaseException as error:
+            self._note("end", context, type(error).__name__)
+            raise
+        self._note("end", context)
+
+    def _note(self, event: str, context: Context, raised: str | None = None) -> None:
+        live = context.live
+        line = {
+            "event": event, "at": time.time(), "execution": str(live.id), "job": str(live.job_id),
+            "number": live.number, "step": live.step, "attempt": live.attempt, "fence": live.fence,
+            "worker": context.worker, "pid": os.getpid(), "raised": raised,
+        }  # fmt: skip
+        descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
+        try:
+            os.write(descriptor, f"{json.dumps(line)}\n".encode())  # one write: lines of threads do not mix
+        finally:
+            os.close(descriptor)
+
+
+def witness_of_environment() -> Witness | None:
+    """Return the witness that the environment asks for, if it does."""
+    folder = os.environ.get(VARIABLE)
+    return Witness(Path(folder)) if folder else None
