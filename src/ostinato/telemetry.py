@@ -199,6 +199,16 @@ class Telemetry:
         self.counts.add("refused")
         _tell(logging.WARNING, "Result refused: it came too late", **_names(live), fence=live.fence)
 
+    def held(self, lives: Sequence[Live]) -> None:
+        """Tell of results that cannot be saved; their worker keeps them, and offers them again."""
+        self.counts.add("held", count=len(lives))
+        for live in lives:
+            _tell(logging.ERROR, "Result cannot be saved: it is offered every minute", **_names(live))
+
+    def overfull(self, results: int) -> None:
+        """Tell that a worker claims no more, since too many of its results cannot be saved."""
+        _tell(logging.ERROR, "Too many results cannot be saved: this worker claims no more", results=results)
+
     def stuck(self, live: Live, since: timedelta) -> None:
         """A run was asked to stop, and goes on."""
         _tell(logging.WARNING, "Job does not stop", **_names(live), stopping_for=_seconds(since))

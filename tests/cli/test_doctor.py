@@ -27,7 +27,7 @@ def a_worker(tasks=("work",), queues=(), **given) -> WorkerRow:
 def a_condition(**given) -> Condition:
     values = {
         "version": "3.40.1", "wanted": (Wanted("work", "default", 3),), "waiting": (), "unfired": 0,
-        "unfired_since": None, "set_aside": 0, "workers": (a_worker(),), "queues": (),
+        "unfired_since": None, "set_aside": 0, "unsaved": 0, "workers": (a_worker(),), "queues": (),
     }  # fmt: skip
     return Condition(**values | given)
 
@@ -150,3 +150,9 @@ def test_a_database_that_is_away_is_told(ostinato):
 def test_to_look_is_not_to_make(ostinato, empty_sqlite_url, tmp_path):
     assert ostinato("doctor", "--database", empty_sqlite_url).code == 3
     assert not (tmp_path / "ostinato.db").exists()
+
+
+def test_results_that_cannot_be_saved_are_wrong():
+    ((subject, state, told),) = found(a_condition(unsaved=2))
+    assert (subject, state) == ("results", State.WRONG)
+    assert told.startswith("2 cannot be saved")

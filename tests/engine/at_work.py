@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
+from ostinato.config import Settings
 from ostinato.core.errors import StoreUnavailable
 from ostinato.engine.dispatcher import Step
+from ostinato.engine.engine import Engine
 from ostinato.engine.worker import Worker
 from ostinato.task import Context, Task
 from tests.engine.conftest import Rig
@@ -69,3 +74,33 @@ async def done() -> str:
 def away(*_: object) -> None:
     """A store that does not answer."""
     raise StoreUnavailable("away")
+
+
+# -- a real engine
+
+
+def an_engine(rig: Rig, **settings: object) -> Engine:
+    given = {"poll_interval": "10m", "shutdown_grace": "10s", "sweep": "50ms"} | settings
+    return Engine(rig.store, rig.registry, rig.clock, rig.luck, rig.telemetry, Settings.load(given, {}))
+
+
+@asynccontextmanager
+async def running(rig: Rig, **settings: object) -> AsyncIterator[Engine]:
+    engine = an_engine(rig, **settings)
+    work = asyncio.create_task(engine.run())
+    yield engine
+    engine.stop()
+    await asyncio.wait_for(work, 30)
+
+
+def handed_back(rig: Rig) -> list[Any]:
+    """Jobs that are queued again, with nothing spent."""
+    return [
+        live.job_id
+        for live in rig.live()
+        if (live.worker_id, live.attempt, live.failures, live.losses, live.waits_for) == (None, 0, 0, 0, None)
+    ]
+
+
+async def ended(rig: Rig, job_id: Any, *results: str) -> None:
+    await until(lambda: rig.results(job_id) == list(results))

@@ -6,8 +6,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -15,14 +14,12 @@ from unittest.mock import Mock
 import pytest
 
 from ostinato.clock import MeasuredClock, SystemClock
-from ostinato.config import Settings
 from ostinato.engine import engine as engine_module
 from ostinato.engine import untiring, upkeep
 from ostinato.engine import worker as worker_module
-from ostinato.engine.engine import Engine
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
-from tests.engine.at_work import Gate, away, done
+from tests.engine.at_work import Gate, an_engine, away, done, ended, handed_back, running
 from tests.engine.conftest import Rig
 from tests.waiting import until
 
@@ -40,24 +37,6 @@ def rig(sqlite_url: str):
 def quick(monkeypatch):
     monkeypatch.setattr(untiring, "FIRST_RETRY", 0.005)
     monkeypatch.setattr(engine_module, "WATCH_EVERY", 0.02)
-
-
-def an_engine(rig: Rig, **settings: object) -> Engine:
-    given = {"poll_interval": "10m", "shutdown_grace": "10s", "sweep": "50ms"} | settings
-    return Engine(rig.store, rig.registry, rig.clock, rig.luck, rig.telemetry, Settings.load(given, {}))
-
-
-@asynccontextmanager
-async def running(rig: Rig, **settings: object) -> AsyncIterator[Engine]:
-    engine = an_engine(rig, **settings)
-    work = asyncio.create_task(engine.run())
-    yield engine
-    engine.stop()
-    await asyncio.wait_for(work, 30)
-
-
-async def ended(rig: Rig, job_id: Any, *results: str) -> None:
-    await until(lambda: rig.results(job_id) == list(results))
 
 
 # -- work
@@ -228,75 +207,6 @@ async def test_an_engine_that_has_stopped_leaves_no_threads_behind(rig: Rig):
     await until(lambda: set(threading.enumerate()) <= before)
 
 
-# -- stop
-
-
-async def test_a_stop_lets_what_runs_finish_within_the_grace(rig: Rig):
-    gate = Gate(rig)
-    (job_id,) = rig.enqueue()
-    async with running(rig) as engine:
-        await until(lambda: gate.started)
-        (late,) = rig.enqueue()
-        await until(lambda: engine.worker.running == 2)
-        engine.stop()
-        (never,) = rig.enqueue()
-        for _ in range(3):  # it looks for work, and takes none
-            engine.worker.bell.set()
-            await until(lambda: not engine.worker.bell.is_set())
-        gate.opened.set()
-        await ended(rig, job_id, "completed")
-        await ended(rig, late, "completed")
-    assert [live.job_id for live in rig.live()] == [never]  # claim no more
-
-
-async def test_after_the_grace_what_runs_is_cancelled_and_handed_back(rig: Rig):
-    gate = Gate(rig)
-    (job_id,) = rig.enqueue()
-    async with running(rig, shutdown_grace="50ms"):
-        await until(lambda: gate.started)
-    assert gate.ended == ["cancelled"]
-    assert handed_back(rig) == [job_id]
-
-
-async def test_a_second_stop_does_not_wait_for_the_grace(rig: Rig):
-    gate = Gate(rig)
-    (job_id,) = rig.enqueue()
-    async with running(rig, shutdown_grace="1h") as engine:
-        await until(lambda: gate.started)
-        engine.stop()
-    assert handed_back(rig) == [job_id]
-
-
-async def test_a_thread_that_does_not_stop_is_handed_back_all_the_same(rig: Rig, monkeypatch):
-    monkeypatch.setattr(engine_module, "CANCEL_GRACE", 0.05)
-    let_go = threading.Event()
-    rig.registry.add(Task(lambda: let_go.wait(30), "work"))
-    (job_id,) = rig.enqueue()
-    async with running(rig, shutdown_grace="0s") as engine:
-        await until(lambda: engine.worker.running)
-    assert handed_back(rig) == [job_id]
-    let_go.set()
-
-
-async def test_a_stop_is_heard_while_the_store_is_away_from_the_start(rig: Rig, monkeypatch, caplog):
-    monkeypatch.setattr(rig.store.workers, "join", away)
-    monkeypatch.setattr(rig.store.queue, "rewind", away)
-    async with running(rig):
-        await until(lambda: "Store away" in caplog.text)
-
-
-async def test_a_stop_does_not_wait_long_for_a_store_that_is_away(rig: Rig, monkeypatch, caplog):
-    caplog.set_level(logging.INFO, "ostinato")
-    monkeypatch.setattr(engine_module, "LONGEST_GOODBYE", 0.1)
-    gate = Gate(rig)
-    rig.enqueue()
-    async with running(rig, shutdown_grace="0s"):
-        await until(lambda: gate.started)
-        monkeypatch.setattr(rig.store.workers, "leave", away)
-    assert "without the database" in caplog.text
-    assert len(rig.store.workers.leases()) == 1  # others will find it lost
-
-
 async def test_the_database_is_kept_light_while_work_goes_on(rig: Rig, monkeypatch):
     monkeypatch.setattr(upkeep, "RARELY", 0.01)
     kept = []
@@ -371,15 +281,6 @@ async def test_a_task_that_blocks_the_loop_does_not_lose_the_lease(rig: Rig):
 async def until_there(find: Callable[[], Any]) -> Any:
     await until(find)
     return find()
-
-
-def handed_back(rig: Rig) -> list[Any]:
-    """Jobs that are queued again, with nothing spent."""
-    return [
-        live.job_id
-        for live in rig.live()
-        if (live.worker_id, live.attempt, live.failures, live.losses, live.waits_for) == (None, 0, 0, 0, None)
-    ]
 
 
 def breaks(monkeypatch: pytest.MonkeyPatch, who: object, duty: str, times: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ostinato.core.errors import StoreUnavailable
-from ostinato.engine import worker as worker_module
+from ostinato.engine import settler
 from ostinato.store.claiming import Claiming
 from ostinato.store.settling import Settled
 from ostinato.task import Task
@@ -96,7 +96,7 @@ async def test_g11_what_could_not_be_settled_is_kept_in_order(rig: Rig, monkeypa
 
 async def test_what_the_store_could_not_settle_is_tried_again_later_not_at_once(rig: Rig, monkeypatch):
     (job_id,), worker = await unsettled(rig)
-    monkeypatch.setattr(worker_module, "LEFT_AGAIN", 0.01)
+    monkeypatch.setattr(settler, "LEFT_AGAIN", 0.01)
     with monkeypatch.context() as patch:
         patch.setattr(rig.store.queue, "settle", lambda batch: Settled(left=tuple(batch)))
         worker.ended.clear()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from ostinato.core.model import WaitsFor
+from ostinato.engine import settler
 from ostinato.engine import worker as worker_module
 from ostinato.engine.dispatcher import Step
 from ostinato.task import Registry, Task
@@ -162,7 +163,7 @@ async def test_while_claims_come_back_full_what_has_ended_waits_a_moment(rig: Ri
     await worker.step()
     await until(lambda: not worker.running)
     assert (worker.unsettled, worker.claims_first) == (CONCURRENCY, True)
-    rig.clock.advance(worker_module.LONGEST_UNSETTLED)
+    rig.clock.advance(settler.LONGEST_UNSETTLED)
     assert not worker.claims_first  # it would run again after a crash: not for long
     await worker.flush()
     await worker.step()
@@ -192,7 +193,7 @@ async def test_what_has_ended_is_settled_before_it_becomes_too_much(rig: Rig, mo
     await worker.step()
     await until(lambda: not worker.running)
     assert worker.claims_first
-    monkeypatch.setattr(worker_module, "MOST_UNSETTLED", CONCURRENCY)
+    monkeypatch.setattr(settler, "MOST_UNSETTLED", CONCURRENCY)
     assert not worker.claims_first
 
 

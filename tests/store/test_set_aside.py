@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from ostinato.core import lifecycle
+from ostinato.core.errors import StoreError
 from ostinato.store import firing
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
 
@@ -71,6 +72,24 @@ def test_a_job_whose_change_cannot_be_saved_is_set_aside_and_the_others_go_on(wo
     assert world.fire() == []
     assert world.facts(broken).next_due_at == NOW + HOUR
     world.check()
+
+
+def test_a_firing_that_fails_for_no_fault_of_a_job_sets_none_aside(world, monkeypatch):
+    jobs = world.add(3, every=HOUR)
+    world.advance(HOUR)
+    tries = []
+
+    def fails(*_):
+        tries.append(1)
+        raise StoreError("read-only, perhaps")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(firing.locking, "save", fails)
+        patch.setattr(firing, "_save_plain", fails)
+        with pytest.raises(StoreError, match="read-only"):
+            world.fire()
+    assert len(tries) == 1  # and not once more for each job
+    assert {change.job.id for change in world.fire()} == set(jobs)
 
 
 # -- the clock

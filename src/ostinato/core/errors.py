@@ -16,6 +16,9 @@ OstinatoError
 ├── TooSlow                 the body of a request did not arrive in time           (408)
 ├── StoreError
 │   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
+│   ├── RowRefused          the database refuses the values of a row, now and later
+│   │   └── Duplicate       a unique index has such a row already (store/database.py)
+│   ├── RightsMissing       the role in the database URL lacks a right
 │   ├── SchemaBehind        the database needs `ostinato db upgrade`
 │   ├── ForeignDatabase     not ours, or written by a newer version: left untouched
 │   └── DatabaseReplaced    another database is under the same name: nothing is written  (503, exit 5)
@@ -106,6 +109,14 @@ class StoreError(OstinatoError):
 
 class StoreUnavailable(StoreError):
     """The database does not answer; the same call may work later."""
+
+
+class RowRefused(StoreError):
+    """The database refuses the values of a row; the same row will be refused again."""
+
+
+class RightsMissing(StoreError):
+    """The role in the database URL lacks a right."""
 
 
 class SchemaBehind(StoreError):

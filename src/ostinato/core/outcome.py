@@ -1,6 +1,7 @@
 """What running came to. A run becomes one of these values first; then the rules act on it."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 
@@ -53,7 +54,12 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """Handed back by a worker that stops: as if it had never been claimed."""
+    """Handed back by a worker that stops, as if it had never been claimed.
+
+    `started`: its body has begun and was stopped. Under `on_lost = fail` that is a loss: it must not begin again.
+    """
+
+    started: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +76,17 @@ class Begun:
 
 
 Outcome = Completed | Failed | TimedOut | Cancelled | Lost | Interrupted | Deferred | Begun
+
+
+def without_value(outcome: Outcome, refusal: str) -> Outcome:
+    """Return the same outcome with a sentence in the place of what the database refuses to keep."""
+    said = f"The value cannot be kept. {refusal}"
+    match outcome:
+        case Completed():
+            return Completed(json.dumps(said))
+        case Failed():
+            return replace(outcome, error=Error("RowRefused", said))
+        case Cancelled():
+            return replace(outcome, note=said)
+        case _:
+            return outcome

@@ -28,6 +28,7 @@ from ostinato.engine.lease import Renewing
 from ostinato.engine.lookout import Lookout
 from ostinato.engine.measured import Measured
 from ostinato.engine.notifier import Notifier
+from ostinato.engine.stopping import Stopping
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads
 from ostinato.engine.untiring import Untiring
@@ -45,9 +46,6 @@ T = TypeVar("T")
 
 PASSED_OVER: Final = 0.05  # seconds until a step is repeated that left something to another process
 WATCH_EVERY: Final = 1.0  # seconds between looks at cancel marks while something runs
-CANCEL_GRACE: Final = 2.0  # seconds that cancelled tasks have to end before a stop goes on without them
-LONGEST_GOODBYE: Final = 5.0  # seconds for handing back what runs
-SHORTEST_GOODBYE: Final = 1.0  # when asked to stop at once
 PATIENCE: Final = timedelta(seconds=15)  # beyond three polls, before a dispatcher counts as stuck
 AFTER_YOU: Final = 0.003  # seconds that a dispatcher lets the worker go first when both are called
 HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go first
@@ -116,8 +114,9 @@ class Engine:
         self._errand = Errand[Claim, Step]()
         self._lookout = Lookout(lambda: asyncio.get_running_loop().time())
         self._due = asyncio.Event()
-        self._stop = asyncio.Event()
-        self._now = asyncio.Event()
+        grace = settings.shutdown_grace.total_seconds()
+        self._stopping = Stopping(self.worker, self._untiring, telemetry, grace)
+        self._stop, self._now = self._stopping.asked, self._stopping.at_once
         self._failure: Exception | None = None
         self._measured: Measured | None = None
 
@@ -134,10 +133,12 @@ class Engine:
 
     def troubles(self) -> list[str]:
         """Why nothing comes due here, if that is so. Anybody may ask."""
-        idle, patience = self.dispatcher.idle_for(), 3 * self._settings.poll_interval + PATIENCE
-        if idle <= patience.total_seconds():
-            return []
-        return [f"Nothing has come due here for {idle:.0f} s: the dispatcher does not step."]
+        found, idle = list[str](), self.dispatcher.idle_for()
+        if idle > (3 * self._settings.poll_interval + PATIENCE).total_seconds():
+            found.append(f"Nothing has come due here for {idle:.0f} s: the dispatcher does not step.")
+        if self.worker.overfull:
+            found.append("Too many results cannot be saved: the worker claims no more. Its log says why.")
+        return found
 
     # -- life and stop
 
@@ -181,7 +182,8 @@ class Engine:
         loops = [asyncio.create_task(self._guarded(each)) for each in duties]
         try:
             await self._stop.wait()
-            await self._finish(loops)
+            why = "asked to" if self._failure is None else "after a failure"
+            await self._stopping.finish(why, loops)
         finally:
             for each in loops:
                 each.cancel()
@@ -203,31 +205,6 @@ class Engine:
         self._failure = self._failure or error
         self._stop.set()
         self._now.set()
-
-    async def _finish(self, loops: list["asyncio.Task[None]"]) -> None:
-        """Claim no more, give what runs a grace, then cancel and hand back."""
-        why = "asked to" if self._failure is None else "after a failure"
-        self._telemetry.stopping(why, running=self.worker.running)
-        self.worker.interrupt_willing()
-        await self._wait_for_running(self._settings.shutdown_grace.total_seconds())
-        self.worker.interrupt()
-        await self._wait_for_running(CANCEL_GRACE)
-        for each in loops:
-            each.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
-        try:
-            async with asyncio.timeout(SHORTEST_GOODBYE if self._now.is_set() else LONGEST_GOODBYE):
-                await self._untiring.until_done(self.worker.leave)
-        except TimeoutError:
-            self._telemetry.stopping("without the database: what ran will be found lost")
-
-    async def _wait_for_running(self, seconds: float) -> None:
-        deadline = asyncio.get_running_loop().time() + seconds
-        while self.worker.running and not self._now.is_set():
-            left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
-                return
-            await self._sleep(self._now, min(left, PASSED_OVER))
 
     # -- the loops
 

@@ -68,10 +68,10 @@ class SingleRun:
         duties = [asyncio.create_task(duty()) for duty in (self._watch, self._write_logs)]
         try:
             worker.take_up([claimed])
-            while worker.running or worker.unsettled:
+            while worker.held:
                 worker.ended.clear()
                 await self._until_done(worker.flush)
-                if worker.running:
+                if worker.held:
                     await worker.ended.wait()
             await self._until_done(worker.logs.flush)
             if not worker.lease.closed:

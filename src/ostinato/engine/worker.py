@@ -1,8 +1,7 @@
 """The worker: claims what it can start now, runs it, and settles what it came to.
 
-Everything here happens on one event loop; the store is reached only through `in_store`, which hops to a thread.
-What ends is put on a list and settled with the next flush, many in one transaction: what finishes while a flush is
-under way goes with the next one.
+Everything here happens on one event loop; the store is reached only through `in_store`, which hops to a thread. What
+was claimed and is not settled is held by the settler (settler.py).
 """
 
 import asyncio
@@ -11,17 +10,16 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core import built_in
 from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
-from ostinato.core.model import Claimed, Definition, Finished, Json, Live, Luck
-from ostinato.core.outcome import Cancelled, Deferred, Error, Failed, Interrupted, Lost, Outcome
+from ostinato.core.model import Claimed, Definition, Json, Live, Luck
+from ostinato.core.outcome import Cancelled, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
 from ostinato.engine.crawling import REFUSED, CrawlDesk
 from ostinato.engine.dispatcher import Step
@@ -31,7 +29,9 @@ from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import LogBook
 from ostinato.engine.lookout import Order
 from ostinato.engine.overlong import Overlong, long_runs
-from ostinato.engine.runner import Runner, Running
+from ostinato.engine.runner import Runner
+from ostinato.engine.running import Running
+from ostinato.engine.settler import MOST_AT_ONCE, Hold, Settler
 from ostinato.engine.tables import TableDesk
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import Written
@@ -46,22 +46,14 @@ from ostinato.telemetry import Telemetry
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# An execution and its fence: one that was released by hand may come back here before its old run has ended.
-Hold = tuple[UUID, int]
-
 STUCK_AFTER: Final = timedelta(seconds=5)
-MOST_AT_ONCE: Final = 500  # claimed or settled in one transaction
-MOST_UNSETTLED: Final = 5000  # so many, and
-LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
 # What has waited for longer is a backlog: there nothing is won, and settling late costs a tenth to a fifth of the
 # throughput.
 BURST: Final = timedelta(seconds=0.5)
-LEFT_AGAIN: Final = 60.0  # seconds until what the store could not settle is tried again
 PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
 KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if nothing is kept
 STORE_AGAIN: Final = 0.5  # seconds until a turn of a crawl is tried again while the database is away
 NOTHING: Final = Step(0, None)
-RELEASES: Final = frozenset({Interrupted, Deferred})
 
 
 class Worker:
@@ -87,8 +79,9 @@ class Worker:
         self.tables = TableDesk(store.records, self.lease, clock)
         self.bell = asyncio.Event()  # something to claim, or room for it
         self.cramped = False  # the last claim might have brought more, had there been more room
-        self.ended = asyncio.Event()  # something to settle
         self.logs = LogBook(store, clock, self.in_store, identity.keep_log)
+        self._settler = Settler(store, clock, luck, telemetry, self.logs, self.in_store)
+        self.flush, self.ended = self._settler.flush, self._settler.ended
         self._echo = Echo() if identity.keep_log else Echo(None)
         processes = replace(
             identity.processes, size=identity.concurrency, keep_output=identity.keep_log or KEEP_SHOWN
@@ -98,7 +91,6 @@ class Worker:
             Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions
         )
         self._running: dict[Running, Claimed] = {}
-        self._finished: list[Finished] = []
         self._full = False  # the last claim brought as much as there was room for, and it had just come due
         self._progress: dict[Hold, Json] = {}
         self._overlong = Overlong(store, clock, luck, telemetry)
@@ -115,17 +107,23 @@ class Worker:
 
     @property
     def unsettled(self) -> int:
-        return len(self._finished)
+        """How many results may be offered to the store now."""
+        return self._settler.unsettled
+
+    @property
+    def held(self) -> int:
+        """How many executions were claimed, and are neither settled nor refused."""
+        return len(self._settler.held)
+
+    @property
+    def overfull(self) -> bool:
+        """Whether it claims no more, since too many of its results cannot be saved."""
+        return self._settler.overfull
 
     @property
     def claims_first(self) -> bool:
-        """Whether what is due should start before what has ended is settled: for a moment, and up to a number.
-
-        All that has ended and is not settled would run again after a crash.
-        """
-        if not self._full or not self._finished or len(self._finished) >= MOST_UNSETTLED:
-            return False
-        return timedelta(0) <= self._clock.now() - self._finished[0].at < LONGEST_UNSETTLED
+        """Whether what is due should start before what has ended is settled: for a moment, and up to a number."""
+        return self._full and self._settler.may_wait
 
     # -- the lease
 
@@ -152,7 +150,7 @@ class Worker:
     @property
     def free(self) -> int:
         """How many more it can start now."""
-        return self._identity.concurrency - len(self._running)
+        return 0 if self._settler.overfull else self._identity.concurrency - len(self._running)
 
     async def step(self) -> Step:
         """Claim and start what there is room for."""
@@ -200,16 +198,14 @@ class Worker:
         return Step(len(claim.claimed) + sum((claim.parked or {}).values()), claim.next_at)
 
     async def _resolve_doubt(self, worker_id: UUID) -> None:
-        held: list[Claimed | Finished] = [*self._running.values(), *self._finished]
-        known = {(each.live.id, each.live.fence) for each in held}
-        changes = await self.in_store(
-            self._store.workers.hand_back_unknown, worker_id, known, self._clock.now()
-        )
+        hand_back = self._store.workers.hand_back_unknown
+        changes = await self.in_store(hand_back, worker_id, self._settler.held, self._clock.now())
         self._telemetry.changed(changes)
         self.doubtful = False
 
     def take_up(self, claimed: Sequence[Claimed]) -> None:
         """Start what was claimed."""
+        self._settler.hold(claimed)
         self._telemetry.started([each.live for each in claimed])
         me, trusted = str(self.lease.worker_id), self.lease.trusted
         for each in claimed:
@@ -244,42 +240,9 @@ class Worker:
         self._end(self._running.pop(running), outcome, running.account)
 
     def _end(self, claimed: Claimed, outcome: Outcome, account: Json | None = None) -> None:
-        self._finished.append(Finished(claimed.live, outcome, self._clock.now(), claimed.definition, account))
-        if not self.ended.is_set():
-            self.ended.set()
+        self._settler.end(claimed, outcome, account)
         if not self.bell.is_set():
             self.bell.set()
-
-    async def flush(self) -> int:
-        """Settle what has ended. What cannot be settled now is kept for the next flush."""
-        ended, self._finished = self._finished[:MOST_AT_ONCE], self._finished[MOST_AT_ONCE:]
-        if not ended:
-            return 0
-        batch = _not_in_the_future(ended, self._clock.now())
-        if not self.logs.is_empty:  # whoever sees that it has ended sees all that it wrote
-            with suppress(StoreError):
-                await self.logs.flush()
-        try:
-            settled = await self.in_store(self._store.queue.settle, batch)
-        except BaseException:
-            self._finished = batch + self._finished
-            raise
-        if settled.left:
-            asyncio.get_running_loop().call_later(LEFT_AGAIN, self._take_back, settled.left)
-        self._telemetry.completed(settled.plain)
-        self._telemetry.changed(settled.changes)
-        for each in settled.refused:
-            self._telemetry.refused(each.live)
-        for each in batch:
-            if type(each.outcome) in RELEASES:
-                self._telemetry.released(each.live, type(each.outcome).__name__.lower())
-        if self._finished:
-            self.ended.set()
-        return len(batch)
-
-    def _take_back(self, left: Sequence[Finished]) -> None:
-        self._finished += left
-        self.ended.set()
 
     # -- watching over what runs
 
@@ -368,19 +331,28 @@ class Worker:
                 running.cancel(Interrupted())
 
     def interrupt(self) -> None:
-        """Ask all that runs to stop; it is handed back."""
+        """Ask all that runs to stop; it is handed back, unless it must not begin twice."""
         for running in list(self._running):
-            running.cancel(Interrupted())
+            running.cancel(Interrupted(started=not running.task.hands_back))
 
     async def leave(self) -> None:
-        """Settle what has ended, hand back what has not, close the row."""
+        """Settle what has ended, hand back what has not, and close the row, unless a result remains."""
         await self._pool.end_all(PROCESSES_HAVE)  # nobody else may begin what still runs here
-        while self._finished:
+        self._settler.offer_left()
+        while self._settler.unsettled:
             await self.flush()
         await self.logs.flush()
-        if self.lease.worker_id is not None and not self.lease.closed:
-            changes = await self.in_store(self._store.workers.leave, self.lease.worker_id, self._clock.now())
-            self._telemetry.changed(changes)
+        worker_id, unsaved = self.lease.worker_id, self._settler.finished
+        if worker_id is None or self.lease.closed:
+            return
+        if self.doubtful:
+            await self._resolve_doubt(worker_id)
+        leave = self._store.workers.leave
+        self._telemetry.changed(await self.in_store(leave, worker_id, self._clock.now(), unsaved))
+        if unsaved:
+            self._telemetry.stopping(
+                "with results that cannot be saved: they will be found lost", results=len(unsaved)
+            )
 
     def close(self) -> None:
         """Let its threads go, each when it is done, and its processes now."""
@@ -393,8 +365,3 @@ class Worker:
         tasks = [self._registry.get(name) for name in own]
         of_process = {each.function.__module__ for each in tasks if self._runner.runs_in_process(each)}
         return sorted(of_process)
-
-
-def _not_in_the_future(finished: Sequence[Finished], now: datetime) -> list[Finished]:
-    """The clock may have been set back since something ended; its settle would name the next time from there."""
-    return [each if each.at <= now else replace(each, at=now) for each in finished]

@@ -103,6 +103,7 @@ def judge(condition: Condition, now: datetime) -> Iterator[Finding]:
     yield from _nobody_can(condition, at_work)
     yield from _dispatching(condition, now)
     yield from _backlog(condition, now)
+    yield from _unsaved(condition)
 
 
 def _went_back(condition: Condition, now: datetime) -> Iterator[Finding]:
@@ -174,6 +175,13 @@ def _backlog(condition: Condition, now: datetime) -> Iterator[Finding]:
         yield Finding("backlog", State.LOOK, told, "More workers, or more --concurrency, would help.")
     if not late:
         yield Finding("backlog", State.OK, f"{sum(each.count for each in condition.waiting)} wait to start")
+
+
+def _unsaved(condition: Condition) -> Iterator[Finding]:
+    if condition.unsaved:
+        told = f"{condition.unsaved} cannot be saved; their workers hold them and offer them every minute"
+        advice = "The log of the worker says why. Do not kill it: a result that it holds is lost with it."
+        yield Finding("results", State.WRONG, told, advice)
 
 
 def _jobs(count: int) -> str:

@@ -22,7 +22,8 @@ from ostinato.store import migrate
 from ostinato.store.cells import to_uuid
 from ostinato.store.database import Database, Row, Tx
 from ostinato.store.dialect import Dialect, Kind, Statement
-from ostinato.store.sqlite import SqliteDatabase, translated
+from ostinato.store.sqlite import SqliteDatabase
+from ostinato.store.sqlite_errors import translated
 
 Told = Callable[[int, int], None]  # how much is done, of how much
 

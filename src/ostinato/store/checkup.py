@@ -38,6 +38,7 @@ class Condition:
     unfired: int
     unfired_since: datetime | None
     set_aside: int
+    unsaved: int  # results that cannot be saved, and that their workers hold
     workers: tuple[WorkerRow, ...]
     queues: tuple[QueueRow, ...]
     went_back_at: datetime | None = None  # when a worker found that the database had lost commits, if lately
@@ -63,6 +64,7 @@ class Checkup:
                 unfired=unfired,
                 unfired_since=None if oldest is None else from_micros(oldest),
                 set_aside=tx.rows("jobs_aside")[0][0],
+                unsaved=tx.rows("unsaved_results")[0][0],
                 workers=tuple(map(rows.WORKER.of, tx.rows("list_workers", since=now - lately, limit=1000))),
                 queues=tuple(map(rows.QUEUE.of, tx.rows("list_queues"))),
                 went_back_at=went_back if went_back >= now - lately else None,

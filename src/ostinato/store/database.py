@@ -8,7 +8,8 @@ What comes out: plain tuples; ids as UUID (PostgreSQL) or bytes (SQLite), for `c
 microseconds.
 
 What a driver raises is translated here and nowhere else: the database is away, locked, too slow or asks to
-repeat (deadlock) → `StoreUnavailable`; a unique index refused a row → `Duplicate`; anything else → `StoreError`.
+repeat (deadlock) → `StoreUnavailable`; it refuses the values of a row → `RowRefused`, a unique index → `Duplicate`;
+anything else → `StoreError`. Only a `RowRefused` is the row's fault: all else may pass.
 A transaction in which a statement has failed can only be rolled back, on both databases.
 """
 
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
-from ostinato.core.errors import Invalid, InvalidSetting, StoreError
+from ostinato.core.errors import Invalid, InvalidSetting, RowRefused, StoreError
 from ostinato.store.dialect import Dialect, Kind, Statement
 
 Row = tuple[Any, ...]
@@ -44,7 +45,7 @@ def _rendered(dialect: Dialect, text: str) -> Mapping[str, Statement]:
     return dialect.statements(text)
 
 
-class Duplicate(StoreError):
+class Duplicate(RowRefused):
     """A unique index refused a row. `what` is the constraint (PostgreSQL) or its columns (SQLite)."""
 
     def __init__(self, what: str) -> None:

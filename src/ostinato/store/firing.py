@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from ostinato.core.errors import StoreError, StoreUnavailable
+from ostinato.core.errors import RowRefused, StoreError
 from ostinato.core.lifecycle import Dealt, fire, fire_plainly, rewind
 from ostinato.core.model import Change, Facts, Job, Live, Skip
 from ostinato.store import locking, rows
@@ -35,9 +35,7 @@ class Firing(Duty):
         """Lock the jobs that are due, fire each, and save what came of it."""
         try:
             return self._fire_found(lambda tx: self._lock_due(tx, now, ahead, limit), now, ahead)
-        except StoreUnavailable:
-            raise
-        except StoreError:
+        except RowRefused:
             return self._fire_one_by_one(now, ahead, limit)  # one bad row never fails a batch
 
     def time_has_come(self, now: datetime, limit: int) -> int:
@@ -118,9 +116,7 @@ class Firing(Duty):
         for job_id in ids:
             try:
                 changes += self._fire_found(lambda tx, one=job_id: lock_one(tx, one), now, ahead)  # type: ignore[misc]
-            except StoreUnavailable:
-                raise
-            except StoreError as error:
+            except RowRefused as error:
                 log.error(
                     "What a job fires cannot be saved; it is set aside: job_id=%s error=%s", job_id, error
                 )

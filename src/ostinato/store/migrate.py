@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from ostinato.core.errors import ForeignDatabase, SchemaBehind, StoreError, StoreUnavailable
+from ostinato.core.errors import ForeignDatabase, RightsMissing, SchemaBehind, StoreError, StoreUnavailable
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import TABLES, Kind
 
@@ -156,7 +156,7 @@ def _version(db: Database, tx: Tx) -> int:
 def _version_in_meta(db: Database, tx: Tx) -> int:
     try:
         return int(tx.rows(db.dialect.statement(READ_VERSION))[0][0])
-    except StoreUnavailable:
+    except (StoreUnavailable, RightsMissing):
         raise
     except (StoreError, IndexError, ValueError) as error:
         table = db.dialect.table("meta")

@@ -24,7 +24,14 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from ostinato.core.errors import Invalid, InvalidSetting, StoreError, StoreUnavailable
+from ostinato.core.errors import (
+    Invalid,
+    InvalidSetting,
+    RightsMissing,
+    RowRefused,
+    StoreError,
+    StoreUnavailable,
+)
 from ostinato.store.arrays import ARRAYS
 from ostinato.store.bells import ServerListener
 from ostinato.store.cells import from_micros, to_micros, to_uuid
@@ -54,6 +61,8 @@ BY_INDEX: Final = {
 READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + "; ".join(
     f"SET LOCAL {name} TO DEFAULT" for name in BY_INDEX
 )
+# SQLSTATE classes that blame the values of a row: data exception, integrity violation, program limit exceeded.
+OF_A_ROW: Final = frozenset({"22", "23", "54"})
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 WHO: Final = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text"
 
@@ -257,6 +266,12 @@ class PostgresDatabase(Database):
         """What PostgreSQL or psycopg said, in our words."""
         if isinstance(error, errors.UniqueViolation):
             return Duplicate(error.diag.constraint_name or "")
+        if isinstance(error, psycopg.DataError) or (error.sqlstate or "")[:2] in OF_A_ROW:
+            return RowRefused(f"{self.name} refused a row: {_sentence(error)}")
+        if isinstance(error, errors.ReadOnlySqlTransaction):
+            return StoreUnavailable(f"{self.name} is read-only now: {_sentence(error)}")
+        if isinstance(error, errors.InsufficientPrivilege):
+            return RightsMissing(f"The role of {self.name} lacks a right: {_sentence(error)} Grant it.")
         if isinstance(error, psycopg.OperationalError | errors.IdleInTransactionSessionTimeout):
             return StoreUnavailable(f"{self.name} does not answer: {_sentence(error)}")
         return StoreError(f"{self.name} refused: {_sentence(error)}")

@@ -11,19 +11,32 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from ostinato.core.errors import StoreError, StoreUnavailable
+from ostinato.core.errors import RowRefused, StoreError
 from ostinato.core.lifecycle import settle, time_out_run
 from ostinato.core.model import Change, Event, Facts, Finished, Job, Live, Result
-from ostinato.core.outcome import Begun, Cancelled, Completed, Deferred, Error, Failed, Outcome, TimedOut
+from ostinato.core.outcome import (
+    Begun,
+    Cancelled,
+    Completed,
+    Deferred,
+    Error,
+    Failed,
+    Outcome,
+    TimedOut,
+    without_value,
+)
 from ostinato.store import locking, rows
 from ostinato.store.cells import from_micros, to_uuid
-from ostinato.store.database import Tx
+from ostinato.store.database import Duplicate, Tx
 from ostinato.store.locking import Duty, Lives
 from ostinato.store.plainly import EXPECTING, NOTHING, Expected, expected_of, settle_plainly
 
 log = logging.getLogger("ostinato.store")
 
 MOST_RUNS: Final = 10_000  # of workflows, looked at in one go
+
+# What blames a row: the database, or a driver that cannot put a value into its form.
+UNFIT: Final = (RowRefused, ValueError, OverflowError)
 
 # Of what a task came to; the other outcomes only hand it back, or give it up.
 RESULTS: Final[Mapping[type[Outcome], Result]] = {
@@ -67,18 +80,30 @@ class Settling(Duty):
     def settle(self, finished: Sequence[Finished]) -> Settled:
         """End executions with their outcomes, all in one transaction; a stale fence is refused.
 
+        Only a row that the database refuses is settled apart. Any other trouble is raised, and nothing is left out.
         Safe to repeat: what an earlier call has settled, though its answer was lost, is not settled twice.
         """
         try:
             return self._settle([_legible(each) for each in finished])
-        except StoreUnavailable:
-            raise
-        except (StoreError, ValueError) as error:  # ValueError: a text that no database can hold
+        except UNFIT as error:
             if len(finished) > 1:
                 middle = len(finished) // 2  # one bad row never fails a batch
                 return self.settle(finished[:middle]) + self.settle(finished[middle:])
-            log.error("An execution cannot be settled: execution=%s error=%s", finished[0].live.id, error)
-            return Settled(left=tuple(finished))
+            return self._settle_without_value(finished[0], error)
+
+    def _settle_without_value(self, each: Finished, refusal: Exception) -> Settled:
+        """Settle an execution whose row was refused, with the refusal for its value; refused again, it is left."""
+        try:
+            if isinstance(refusal, Duplicate):
+                raise refusal  # no unique index holds a value
+            settled = self._settle(
+                [replace(each, outcome=without_value(each.outcome, str(refusal)), account=None)]
+            )
+        except UNFIT as error:
+            log.error("An execution cannot be settled: execution=%s error=%s", each.live.id, error)
+            return Settled(left=(each,))
+        log.error("The value of a result cannot be saved: execution=%s error=%s", each.live.id, refusal)
+        return settled
 
     def settle_in(self, tx: Tx, finished: Sequence[Finished], expected: Expected = NOTHING) -> Settled:
         """The heart of settle, for a transaction that is open already. Here `refused` is all that was stale."""

@@ -17,22 +17,23 @@ from pathlib import Path
 from typing import Any, Final, cast
 from uuid import UUID
 
-from ostinato.core.errors import ForeignDatabase, Invalid, InvalidSetting, StoreError, StoreUnavailable
+from ostinato.core.errors import (
+    Invalid,
+    InvalidSetting,
+    StoreError,
+)
 from ostinato.store.bells import NOW, SOON, FileListener, bells_beside, ring_all
 from ostinato.store.cells import to_bytes, to_micros
-from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Shared, Tx, driver_connection
+from ostinato.store.database import Batch, Database, Listener, Row, Shared, Tx, driver_connection
 from ostinato.store.dialect import Dialect, Kind, Statement, leading_ids
 from ostinato.store.same_file import SameFile
 from ostinato.store.several import together
+from ostinato.store.sqlite_errors import translated
 from ostinato.store.turn import FILE_MODE, Turn
 from ostinato.store.wal import LONGEST_LOG, Folding, Watcher
 
 OLDEST: Final = (3, 38, 0)
 
-AWAY: Final = frozenset(
-    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
-    | {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT}
-)
 WIDE: Final = 5  # from so many columns on it is quicker to bind the rows of a batch one by one
 OF_WRITERS: Final = (
     "journal_mode = WAL",
@@ -42,7 +43,6 @@ OF_WRITERS: Final = (
 )
 OF_READERS: Final = ("query_only = ON",)  # they may still bring the log back into the file
 CACHE, SMALL_CACHE = -2000, -250  # kilobytes of pages in memory; the first is SQLite's own choice
-UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
 class SqliteTx(Tx):
@@ -160,23 +160,6 @@ to_json: Final[Callable[[Any], str]] = json.JSONEncoder(
 
 def _uuid(text: str | None) -> bytes | None:
     return None if text is None else bytes.fromhex(text)
-
-
-def translated(error: sqlite3.Error, name: str) -> StoreError:
-    """What SQLite said, in our words."""
-    code = getattr(error, "sqlite_errorcode", None)
-    kind = None if code is None else code & 0xFF
-    if code in UNIQUE:
-        return Duplicate(str(error).partition(": ")[2])
-    if kind == sqlite3.SQLITE_FULL:
-        return StoreUnavailable(f"The disk of {name} is full: make room and it goes on.")
-    if kind in AWAY:
-        return StoreUnavailable(f"The database {name} does not answer: {error}.")
-    if kind == sqlite3.SQLITE_NOTADB:
-        return ForeignDatabase(f"{name} is not a SQLite database: it is left as it is.")
-    if kind == sqlite3.SQLITE_READONLY:
-        return StoreError(f"{name} cannot be written: {error}.")
-    return StoreError(f"The database {name} refused: {error}.")
 
 
 class SqliteDatabase(Database):

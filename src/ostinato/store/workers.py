@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from ostinato.core.errors import DatabaseReplaced, NotFound, StoreError, StoreUnavailable
+from ostinato.core.errors import DatabaseReplaced, NotFound, RowRefused
 from ostinato.core.model import Change, Event, Finished, Luck
 from ostinato.core.outcome import Interrupted, Lost
 from ostinato.store import rows
@@ -100,9 +100,18 @@ class Workers:
             self._require_same(row[1:])
         return Renewal(drain=row[0] is not None)
 
-    def leave(self, worker_id: UUID, now: datetime) -> list[Change]:
-        """Stop working: what still runs under this worker is handed back."""
-        return self._close(worker_id, now, "stopped", Interrupted(), None)
+    def leave(
+        self, worker_id: UUID, now: datetime, unsaved: Collection[tuple[UUID, int]] = ()
+    ) -> list[Change]:
+        """Stop working: hand back what still runs under this worker.
+
+        With results that cannot be saved its row stays open: the lease lapses, and the sweeper settles them as lost.
+        """
+        if not unsaved:
+            return self._close(worker_id, now, "stopped", Interrupted(started=True), None)
+        with self._database.write() as tx:
+            tx.row("lock_worker", id=worker_id)
+            return self._settle_held(tx, worker_id, Interrupted(started=True), now, except_for=unsaved)
 
     def leave_quietly(self, worker_id: UUID, now: datetime) -> None:
         """The same for a worker that came for one run, which has ended: its coming and going is no event."""
@@ -181,9 +190,7 @@ class Workers:
                 if not self._close_row(tx, worker_id, now, closed_as, if_seen):
                     return []
                 return self._settle_held(tx, worker_id, outcome, now)
-        except StoreUnavailable:
-            raise
-        except StoreError as error:
+        except RowRefused as error:
             log.error("The work of a worker cannot be settled now: worker_id=%s error=%s", worker_id, error)
             with self._database.write() as tx:
                 self._close_row(tx, worker_id, now, closed_as, if_seen)

@@ -29,6 +29,7 @@ KINDS: Final = {
     "execution.lost": "execution lost",
     "result.refused": "result refused",
     "database.went_back": "database went back",
+    "result.held": "result not saved",
     "clock.jumped": "clock was set",
 }
 

@@ -1,12 +1,13 @@
 """What a database refuses, URLs that cannot be used, and what opening one does not do."""
 
+import sqlite3
 import subprocess
 import sys
 from uuid import uuid4
 
 import pytest
 
-from ostinato.core.errors import Invalid, StoreError, StoreUnavailable
+from ostinato.core.errors import Invalid, RowRefused, StoreError
 from ostinato.store.database import Duplicate, open_database
 from tests.store.database.conftest import add
 
@@ -21,10 +22,25 @@ def test_a_unique_index_that_refuses_is_a_duplicate(db):
         tx.run("add_many", [(same, 1, None, None, None, None)] * 2)
 
 
-def test_a_check_that_refuses_is_a_store_error(db):
-    with pytest.raises(StoreError, match="refused") as caught:
+def test_a_check_that_refuses_is_a_refused_row(db):
+    with pytest.raises(RowRefused, match="refused") as caught:
         add(db, 1_000_000)
-    assert not isinstance(caught.value, StoreUnavailable | Duplicate)
+    assert not isinstance(caught.value, Duplicate)
+
+
+def test_a_text_that_is_too_long_is_a_refused_row(lite):
+    add(lite, 1)
+    lite._writer.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1000)
+    with pytest.raises(RowRefused):
+        add(lite, 2, "x" * 2000)
+
+
+def test_a_file_that_cannot_be_written_now_blames_no_row(lite):
+    add(lite, 1)
+    lite._writer.execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreError) as caught:
+        add(lite, 2)
+    assert not isinstance(caught.value, RowRefused)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from ostinato.core.errors import StoreError, StoreUnavailable
-from ostinato.store import postgres
+from ostinato.core.errors import RightsMissing, RowRefused, StoreError, StoreUnavailable
+from ostinato.store import migrate, postgres
 from ostinato.store.database import open_database
 from tests.store.database.conftest import add, opened, with_table, xs
 
@@ -59,11 +59,51 @@ def test_a_lock_that_is_not_given_is_unavailable_and_costs_no_connection(empty_p
 
 
 @pytest.mark.parametrize(
-    "code", ["40P01", "40001", "55P03", "57014", "57P01", "57P03", "53300", "53100", "08006", "25P03"]
+    "code",
+    ["40P01", "40001", "55P03", "57014", "57P01", "57P03", "53300", "53100", "08006", "25P03", "25006"],
 )
 def test_what_may_work_later_is_unavailable(code):
     pg = open_database("postgresql://me@127.0.0.1:1/x")
     assert isinstance(pg.translated(psycopg.errors.lookup(code)("so")), StoreUnavailable)
+
+
+@pytest.mark.parametrize("code", ["22001", "22P02", "22003", "23514", "23502", "23505", "54000", "54011"])
+def test_what_blames_the_values_of_a_row_is_a_refused_row(code):
+    pg = open_database("postgresql://me@127.0.0.1:1/x")
+    assert isinstance(pg.translated(psycopg.errors.lookup(code)("so")), RowRefused)
+
+
+def test_a_value_that_cannot_be_sent_is_a_refused_row():
+    pg = open_database("postgresql://me@127.0.0.1:1/x")
+    assert isinstance(pg.translated(psycopg.DataError("a text cannot contain NUL")), RowRefused)
+
+
+@pytest.mark.parametrize("code", ["25006", "42P01", "42703", "XX000", "58030", "42501"])
+def test_what_is_no_fault_of_a_row_blames_no_row(code):
+    pg = open_database("postgresql://me@127.0.0.1:1/x")
+    assert not isinstance(pg.translated(psycopg.errors.lookup(code)("so")), RowRefused)
+
+
+def test_a_role_without_rights_is_told_so(postgres_url):
+    """And not that the tables are not ours."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS ostinato_poor")
+        connection.execute("CREATE ROLE ostinato_poor LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA ostinato TO ostinato_poor")
+    try:
+        pg = open_database(make_conninfo_url(postgres_url, "ostinato_poor"))
+        with pytest.raises(RightsMissing, match="lacks a right"):
+            migrate.schema_version(pg)
+        pg.close()
+    finally:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute("DROP OWNED BY ostinato_poor; DROP ROLE ostinato_poor")
+
+
+def make_conninfo_url(url: str, user: str) -> str:
+    """The same database, for another role."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{user}@{rest.rpartition('@')[2]}"
 
 
 def test_when_all_connections_are_in_use_the_wait_has_a_deadline(empty_postgres_url):

@@ -80,6 +80,12 @@ def time_out_run(job: Job, lives: Sequence[Live], run: Live, now: datetime, luck
 
 def come_to(draft: Draft, live: Live, outcome: Outcome, flow: Flow = NO_FLOW) -> None:
     """One way to end, for workers and for people."""
+    if (
+        isinstance(outcome, Interrupted)
+        and outcome.started
+        and draft.definition.policies.on_lost is OnLost.FAIL
+    ):
+        outcome = Lost("its worker was stopped")
     if live.step:
         over = steps.came_to(draft, live, outcome, flow.graph)
     elif isinstance(outcome, Begun):

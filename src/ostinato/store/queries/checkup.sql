@@ -25,3 +25,9 @@ SELECT count(*), min(next_due_at) FROM {jobs} WHERE next_due_at < :before AND as
 -- name: jobs_aside
 -- Jobs that no rule could deal with.
 SELECT count(*) FROM {jobs} WHERE aside_until IS NOT NULL AND deleted_at IS NULL
+
+-- name: unsaved_results
+-- Executions whose body has run, and whose result could not be saved: their workers hold them.
+SELECT count(*) FROM {live} AS l WHERE l.worker_id IS NOT NULL AND EXISTS (
+    SELECT 1 FROM {events} AS e WHERE e.job_id = l.job_id AND e.execution_id = l.id AND e.kind = 'result.held'
+        AND e.worker_id = l.worker_id)
