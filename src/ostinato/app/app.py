@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from ostinato.app.serving import Listening
     from ostinato.app.signals import Signals
+    from ostinato.app.starting import Doorway
     from ostinato.app.workflows import AppWorkflow, Flow
     from ostinato.engine.engine import Engine
     from ostinato.scheduler import Scheduler
@@ -268,9 +269,8 @@ class Ostinato:
         from ostinato.wiring import open_parts
 
         with self._opening:
-            if self._parts is None:
-                self._parts = open_parts(self.settings, upgrade=upgrade)
-            return self._parts
+            parts = self._parts = self._parts or open_parts(self.settings, upgrade=upgrade)
+            return parts
 
     @property
     def jobs(self) -> JobDesk:
@@ -343,44 +343,42 @@ class Ostinato:
 
     async def _run(self, migrate: bool, worker: bool, bound: socket | None, insecure: bool) -> None:
         from ostinato.app.signals import Signals
+        from ostinato.app.starting import begin, begun, doorway_on
 
         with Signals() as signals:
-            await self.in_thread(lambda: self._begin(migrate, worker, bound))
-            engine = self.engine(worker=worker)
-            if bound is None:
-                signals.pass_to(engine.stop)
-                await engine.run()
-            else:
-                await self._serve(engine, bound, signals, insecure)
-            self.hooks.drain(HOOKS_HAVE)
+            async with doorway_on(bound) as doorway:
+                if await begun(lambda: begin(self, migrate, worker, bound), signals, doorway):
+                    await self._work(worker, doorway, signals, insecure)
 
-    async def _serve(self, engine: Engine, bound: socket, signals: Signals, insecure: bool) -> None:
-        from ostinato.app.serving import HttpServer, run_beside
+    async def _work(self, worker: bool, doorway: Doorway | None, signals: Signals, insecure: bool) -> None:
+        engine = self.engine(worker=worker)
+        if doorway is None:
+            signals.pass_to(engine.stop)
+            await engine.run()
+        else:
+            await self._serve(engine, doorway, signals, insecure)
+        self.hooks.drain(HOOKS_HAVE)
+
+    async def _serve(self, engine: Engine, doorway: Doorway, signals: Signals, insecure: bool) -> None:
+        from ostinato.app.serving import run_beside
         from ostinato.wiring import build_api
 
         api = build_api(self.parts, self.scheduler, engine, insecure=insecure)
-        server = HttpServer(api, bound)
+        doorway.application = api
 
         def stop() -> None:
             api.state.streams.close()
-            server.stop()
+            doorway.server.stop()
             engine.stop()
 
         signals.pass_to(stop)
-        await run_beside(engine, server)
-
-    def _begin(self, migrate: bool, worker: bool, bound: socket | None) -> None:
-        from ostinato.app.banner import announce
-
-        self.open(upgrade=migrate)
-        announce(self, self.apply_declarations(), worker, bound)
+        await run_beside(engine, doorway.server)
 
     def close(self) -> None:
-        """Close the database."""
-        with self._opening:
-            if self._parts is not None:
-                self._parts.store.close()
-            self._parts = self._scheduler = None
+        """Close the database. (A thread that is still opening it is not waited for.)"""
+        parts, self._parts, self._scheduler = self._parts, None, None
+        if parts is not None:
+            parts.store.close()
 
 
 class Decorator:

@@ -88,10 +88,23 @@ class HttpServer(uvicorn.Server):
             )
         )
         self._bound, self._threads = bound, threads
+        self._serving: asyncio.Task[None] | None = None
+
+    def start(self) -> "asyncio.Task[None]":
+        """Serve from now on, on the running loop; the task ends when the server has stopped."""
+        if self._serving is None:
+            current_default_thread_limiter().total_tokens = self._threads
+            self._serving = asyncio.create_task(self.serve([self._bound]))
+        return self._serving
 
     async def run_until_stopped(self) -> None:
-        current_default_thread_limiter().total_tokens = self._threads
-        await self.serve([self._bound])
+        await self.start()
+
+    async def close(self) -> None:
+        """Stop, if it has started."""
+        if self._serving is not None and not self._serving.done():
+            self.stop()
+            await self._serving
 
     def stop(self) -> None:
         """Accept no more, and finish what was begun; asked again, at once."""
@@ -105,7 +118,7 @@ class HttpServer(uvicorn.Server):
 
 async def run_beside(engine: Engine, server: HttpServer) -> None:
     """Serve and work until both have stopped; neither goes on without the other."""
-    serving = asyncio.create_task(server.run_until_stopped())
+    serving = server.start()
     working = asyncio.create_task(engine.run())
     await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
     if not server.should_exit:  # nobody asked: one of them has failed

@@ -92,6 +92,7 @@ def join(order: Mapping[str, Any]) -> None:
     from ostinato.app import Ostinato
     from ostinato.app.loading import load_app
     from ostinato.courier.courier import connect
+    from ostinato.engine.untiring import until_available
     from ostinato.isolation.system import tell_when_parent_ends
     from ostinato.rq.functions import use
     from ostinato.rq.worker import Worker
@@ -101,6 +102,7 @@ def join(order: Mapping[str, Any]) -> None:
     app.configure(**order["chosen"])
     connection = connect(app.settings.redis_url.reveal())
     use(app, connection)
-    queues = app.settings.queues or sorted({"default", *(queue.name for queue in app.scheduler.queues())})
+    known = until_available(lambda: app.scheduler.queues())
+    queues = app.settings.queues or sorted({"default", *(queue.name for queue in known)})
     worker = Worker(list(queues), connection=connection)
     worker.work(with_scheduler=True, logging_level="WARNING")

@@ -16,9 +16,10 @@ class Worker(rq.Worker):
         super().__init__(*arguments, **named)
 
     def work(self, *arguments: Any, **named: Any) -> bool:
+        from ostinato.engine.untiring import until_available
         from ostinato.rq.functions import the_office
 
-        the_office(self.connection).courier.keep_up()
+        until_available(lambda: the_office(self.connection).courier.keep_up())
         return super().work(*arguments, **named)
 
     def handle_work_horse_killed(
