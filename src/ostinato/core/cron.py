@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import lru_cache
+from heapq import merge
 from itertools import takewhile
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -95,6 +96,15 @@ def next_after(pattern: Pattern, tz: ZoneInfo, after: datetime) -> datetime | No
     lines = [_line(pattern, tz, pattern.forward(begin), which) for which in _passes_of(pattern)]
     nexts = [next((due for due in line if due > after), None) for line in lines]
     return min(filter(None, nexts), default=None)
+
+
+def due_times(pattern: Pattern, tz: ZoneInfo, after: datetime) -> Iterator[datetime]:
+    """Every due time strictly after an instant, in their order."""
+    begin, _ = wall_span(after, tz)
+    for due in merge(*(_line(pattern, tz, pattern.forward(begin), which) for which in _passes_of(pattern))):
+        if due > after:
+            yield due
+            after = due
 
 
 def latest_at_or_before(pattern: Pattern, tz: ZoneInfo, at: datetime) -> datetime | None:

@@ -7,13 +7,13 @@ from typing import Final
 from ostinato.clock import Clock, JumpDetector
 from ostinato.core.model import Event, Luck
 from ostinato.core.zones import zone_data_version
+from ostinato.store.audit import ZONE_DATA, ZONES_SINCE
 from ostinato.store.store import Store
 from ostinato.telemetry import Telemetry
 
 AHEAD: Final = timedelta(seconds=0.5)  # what is due within this is queued already; never claimed early
 BATCH: Final = 500
 FOLLOW_EVERY: Final = timedelta(seconds=1)
-ZONE_DATA: Final = "zone_data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,11 @@ class Dispatcher:
         now = self._clock.now()
         self._store.queue.rewind(now)
         version = zone_data_version()
-        if (self._store.remembered(ZONE_DATA) or "") < version:
+        if (known := self._store.remembered(ZONE_DATA) or "") < version:
             self._store.queue.rezone(now)
             self._store.remember(ZONE_DATA, version)
+            if known:
+                self._store.remember(ZONES_SINCE, now.isoformat())
 
     def idle_for(self) -> float:
         """Seconds since the last step that came to its end; anybody may ask."""

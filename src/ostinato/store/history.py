@@ -1,4 +1,4 @@
-"""What has been: executions, skips and events; how long they are kept; and whether everything adds up."""
+"""What has been: executions, skips and events; how long they are kept; and whether they agree."""
 
 import json
 from collections.abc import Sequence
@@ -8,8 +8,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of
-from ostinato.core.model import Event, Execution, Live, Luck, Result, Skip
+from ostinato.core.model import Event, Execution, Live, Luck, Skip
 from ostinato.store import rows
+from ostinato.store.audit import Audit, note_events_gone, noted
 from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.crawls import delete_pages_of
 from ostinato.store.database import Database, Tx
@@ -21,7 +22,6 @@ MOST_KEPT: Final = 10_000  # of one job, however young
 BATCH: Final = 500  # rows that one transaction of retention takes away at the most
 BATCHES: Final = 100  # and so many such transactions of one kind in one go
 END: Final = datetime.max.replace(tzinfo=UTC)
-RESULTS: Final = tuple(Result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,8 @@ class History:
         for _ in range(BATCHES):
             with self._database.write() as tx:
                 gone = tx.run("delete_old_events", before=oldest_id, limit=BATCH)
+                if gone:
+                    note_events_gone(tx, now - timedelta(days=keep.days))
             if gone < BATCH:
                 break
         with self._database.write() as tx:
@@ -168,13 +170,18 @@ class History:
             with self._database.write() as tx:
                 pruned = self._pruned(tx, job.id)
                 delete_logs_of(tx, gone)
-                for result, step in tx.rows("delete_executions", ids=gone):
+                taken = tx.rows("delete_executions", ids=gone)
+                until = max((from_micros(due) for _, _, _, due in taken), default=job.oldest)
+                pruned = noted(
+                    pruned, job.looked_at, until, max((number for _, _, number, _ in taken), default=0)
+                )
+                for result, step, _, _ in taken:
                     pruned[result] = pruned.get(result, 0) + (step == "")
                 tx.run("note_pruned", id=job.id, pruned=json.dumps(pruned))
 
     def _prune_skips(self, job: "_Looked") -> None:
         with self._database.write() as tx:
-            pruned = self._pruned(tx, job.id)
+            pruned = noted(self._pruned(tx, job.id), job.looked_at, job.oldest)
             gone = sum(count for (count,) in tx.rows("delete_old_skips", job=job.id, before=job.oldest))
             pruned["skipped"] = pruned.get("skipped", 0) + gone
             tx.run("note_pruned", id=job.id, pruned=json.dumps(pruned))
@@ -216,27 +223,9 @@ class History:
 
     # -- db check
 
-    def problems(self) -> list[str]:
-        """What does not add up: orphans, counters that differ from history, an attempt recorded twice, one that waits
-        for nobody."""
-        with self._database.read() as tx:
-            found = [
-                f"A row of {table} belongs to no job: {to_uuid(row_id)}."
-                for table, row_id in tx.rows("orphans")
-            ]
-            found += [
-                f"The execution {to_uuid(row[0])} is live and ended at once." for row in tx.rows("twice")
-            ]
-            found += [
-                f"The execution {to_uuid(row[0])} waits for a turn that nobody gives."
-                for row in tx.rows("kept_waiting")
-            ]
-            found += [
-                f"The log of {to_uuid(row[0])} is of unknown size." for row in tx.rows("lines_without_size")
-            ]
-            found += [line for row in tx.rows("miscounted") for line in _miscounted(row)]
-            found += [line for row in tx.rows("misskipped") for line in _misskipped(*row)]
-        return found
+    def problems(self, now: datetime | None = None) -> list[str]:
+        """List every flaw that the auditor finds, as a sentence."""
+        return Audit(self._database).problems(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +237,7 @@ class _Looked:
     oldest: datetime  # what is younger is kept
     over: bool  # a run-once job that finished before that
     executions: int  # so many at the most
+    looked_at: datetime
 
     @classmethod
     def at(cls, row: Sequence[Any], now: datetime, keep: Keep) -> "_Looked":
@@ -256,7 +246,7 @@ class _Looked:
         oldest = now - timedelta(days=min(own.days, KEEP_ALL.days))
         finished = max(ended_at or 0, cancelled_at or 0)
         over = kind == "once" and finished > 0 and from_micros(finished) < oldest
-        return cls(to_uuid(job_id), own, oldest, over, executions)
+        return cls(to_uuid(job_id), own, oldest, over, executions, now)
 
 
 def _keep_of(text: str, keep: Keep) -> Keep:
@@ -269,20 +259,3 @@ def _keep_of(text: str, keep: Keep) -> Keep:
     if policies.keep_days is not None:
         keep = replace(keep, days=policies.keep_days)
     return keep
-
-
-def _misskipped(job_id: UUID | bytes, counter: int, pruned: str, there: int) -> list[str]:
-    gone = json.loads(pruned).get("skipped", 0)
-    if counter == there + gone:
-        return []
-    return [f"Job {to_uuid(job_id)} counts {counter} skipped; its skips have {there}, and {gone} pruned."]
-
-
-def _miscounted(row: Sequence[Any]) -> list[str]:
-    job_id, *counted = row
-    counters, pruned, history = counted[:5], json.loads(counted[5]), counted[6:]
-    return [
-        f"Job {to_uuid(job_id)} counts {counter} {result}; history has {there}, and {pruned.get(result, 0)} pruned."
-        for result, counter, there in zip(RESULTS, counters, history, strict=True)
-        if counter != there + pruned.get(result, 0)
-    ]

@@ -6,6 +6,7 @@ from typing import Final
 from ostinato.core.model import Luck
 from ostinato.store import migrate
 from ostinato.store.access import Access
+from ostinato.store.audit import Audit
 from ostinato.store.board import Board
 from ostinato.store.crawls import Crawls
 from ostinato.store.database import Database
@@ -53,6 +54,7 @@ class Store:
         self.workers = Workers(database, self.queue, luck)
         self.taking = Taking(database, self._definitions, luck, notices)
         self.history = History(database, luck, notices)
+        self.audit = Audit(database)
         self.keys = Keys(database, luck)
         self.sessions = Sessions(database)
         self.access = Access(database, self.keys, luck)

@@ -300,7 +300,7 @@ def _grid(definition: Definition) -> tuple[object, ...]:
 
 def _close_old_schedule(draft: Draft) -> None:
     """What the old schedule had due by now gets its record; what it had fired ahead is taken back."""
-    for live in [live for live in draft.occurrences() if not live.running]:
+    for live in [live for live in draft.occurrences() if not live.running and live.asked is Asked.SCHEDULE]:
         if live.attempt == 0 and live.due_at > draft.now:
             draft.withdraw(live, None)
     course.let_in(draft)

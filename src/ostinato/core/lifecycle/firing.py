@@ -91,8 +91,11 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Se
     else:
         course.name_next(draft, draft.goes_on_from)
     course.end_if_over(draft)
-    if facts.next_due_at != before:
-        draft.tell("job.rewound", before=before, after=facts.next_due_at, anchor=facts.anchor)
+    last = facts.last_due_at
+    if facts.next_due_at != before or (last is not None and last - now > FIRED_AHEAD):
+        draft.tell(
+            "job.rewound", before=before, after=facts.next_due_at, anchor=facts.anchor, last_due_at=last
+        )
     return draft.change()
 
 

@@ -5,6 +5,7 @@ An anchor is never before what it counts from: between it and the moment it was 
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 from ostinato.core import schedule as when
 from ostinato.core.model import Definition, Facts
@@ -58,6 +59,12 @@ def count_due(definition: Definition, facts: Facts, after: datetime, until: date
     """How many due times d there are with after < d <= until."""
     after, until = _bounds(definition, after, until)
     return when.count_between(definition.schedule, facts.anchor, after, until) if until > after else 0
+
+
+def due_times(definition: Definition, facts: Facts, after: datetime) -> Iterator[datetime]:
+    """Due times strictly after an instant, in their order."""
+    after, last = _bounds(definition, after, LAST_INSTANT)
+    return takewhile(lambda due: due <= last, when.due_times_after(definition.schedule, facts.anchor, after))
 
 
 def backwards(definition: Definition, facts: Facts, at: datetime, floor: datetime) -> Iterator[datetime]:

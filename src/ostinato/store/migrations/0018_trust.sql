@@ -1,4 +1,5 @@
--- Credentials that were ended, sessions that end with their credential, and declared jobs that somebody deleted.
+-- Credentials that were ended, sessions that end with their credential, declared jobs that somebody deleted,
+-- and an index for the auditor.
 
 ALTER TABLE {sessions} ADD COLUMN credential {text} NOT NULL DEFAULT '';   -- key:UUID, or token:SHA256[:32]
 ALTER TABLE {sessions} ADD COLUMN signer {text} NOT NULL DEFAULT '';       -- fingerprint of the key that verified the token
@@ -19,3 +20,8 @@ CREATE TABLE {declined} (
     by {text} NOT NULL,
     PRIMARY KEY (app, key)
 ) {keyed};
+
+CREATE INDEX {prefix}events_clock ON {events} (id) WHERE kind = 'clock.jumped';
+
+-- Since when events are complete; retention raises it.
+INSERT INTO {meta} (key, value) SELECT 'events_since', CAST(min(at) AS text) FROM {events} HAVING count(*) > 0;

@@ -1,4 +1,4 @@
--- What would not add up.
+-- What contradicts itself. Nothing here takes a lock.
 
 -- name: orphans
 -- Rows that point to a job that is not there.
@@ -7,39 +7,43 @@ UNION ALL
 SELECT 'executions', e.id FROM {executions} AS e WHERE NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.id = e.job_id)
 UNION ALL
 SELECT 'skips', s.id FROM {skips} AS s WHERE NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.id = s.job_id)
+LIMIT :limit
 
 -- name: lines_without_size
--- Executions that have lines, though nobody knows how many.
+-- Executions that have log lines of unknown size.
 SELECT DISTINCT t.execution_id FROM {logs} AS t
 WHERE NOT EXISTS (SELECT 1 FROM {log_sizes} AS s WHERE s.execution_id = t.execution_id)
+LIMIT :limit
 
--- name: miscounted
--- Jobs whose counters do not equal their history; what retention pruned is added by the caller.
-SELECT j.id, j.completed, j.failed, j.timed_out, j.cancelled, j.lost, j.pruned,
-    sum(CASE WHEN e.result = 'completed' THEN 1 ELSE 0 END), sum(CASE WHEN e.result = 'failed' THEN 1 ELSE 0 END),
-    sum(CASE WHEN e.result = 'timed_out' THEN 1 ELSE 0 END), sum(CASE WHEN e.result = 'cancelled' THEN 1 ELSE 0 END),
-    sum(CASE WHEN e.result = 'lost' THEN 1 ELSE 0 END)
-FROM {jobs} AS j LEFT JOIN {executions} AS e ON e.job_id = j.id AND e.step = ''
-WHERE j.deleted_at IS NULL
-GROUP BY j.id, j.completed, j.failed, j.timed_out, j.cancelled, j.lost, j.pruned
-HAVING j.completed <> sum(CASE WHEN e.result = 'completed' THEN 1 ELSE 0 END)
-    OR j.failed <> sum(CASE WHEN e.result = 'failed' THEN 1 ELSE 0 END)
-    OR j.timed_out <> sum(CASE WHEN e.result = 'timed_out' THEN 1 ELSE 0 END)
-    OR j.cancelled <> sum(CASE WHEN e.result = 'cancelled' THEN 1 ELSE 0 END)
-    OR j.lost <> sum(CASE WHEN e.result = 'lost' THEN 1 ELSE 0 END)
+-- name: jobs_to_audit
+-- The next jobs in the order of their ids, about how many executions each has, and what retention removed.
+SELECT id, completed + failed + timed_out + cancelled + lost, pruned FROM {jobs}
+WHERE id > :after AND deleted_at IS NULL ORDER BY id LIMIT :limit
 
--- name: misskipped
--- The same for skips.
-SELECT j.id, j.skipped, j.pruned, CAST(coalesce(sum(s.count), 0) AS {bigint}) FROM {jobs} AS j LEFT JOIN {skips} AS s ON s.job_id = j.id
-WHERE j.deleted_at IS NULL
-GROUP BY j.id, j.skipped, j.pruned HAVING j.skipped <> coalesce(sum(s.count), 0)
+-- name: pruned_of
+-- The same of jobs by their ids.
+SELECT id, completed + failed + timed_out + cancelled + lost, pruned FROM {jobs}
+WHERE id {in: ids uuid} AND deleted_at IS NULL
 
--- name: kept_waiting
--- Executions that wait for their turn, though nothing else of their job is live that could give it to them.
-SELECT l.id FROM {live} AS l WHERE l.waits_for = 'turn'
-  AND NOT EXISTS (SELECT 1 FROM {live} AS o WHERE o.job_id = l.job_id AND o.id <> l.id)
+-- name: audited_executions
+-- What an audit needs of the history of jobs.
+SELECT job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at, result,
+    version, failures, losses
+FROM {executions} WHERE job_id {in: ids uuid}
 
--- name: twice
--- Occurrences that stand in `live` and in history under one attempt.
-SELECT l.id FROM {live} AS l JOIN {executions} AS e
-ON e.job_id = l.job_id AND e.number = l.number AND e.step = l.step AND e.attempt = l.attempt
+-- name: audited_skips
+SELECT id, job_id, reason, first_due_at, last_due_at, count, recorded_at, in_the_way FROM {skips}
+WHERE job_id {in: ids uuid}
+
+-- name: audited_events
+-- What changed the schedule of jobs, or took back what was queued.
+SELECT id, at, kind, job_id, execution_id, worker_id, by, data FROM {events}
+WHERE job_id {in: ids uuid} AND kind IN ('job.edited', 'job.rewound', 'job.retried', 'job.paused', 'job.cancelled')
+ORDER BY id
+
+-- name: clocks_set_back
+-- When the clock was set, and by how much.
+SELECT at, data FROM {events} WHERE kind = 'clock.jumped' ORDER BY id DESC LIMIT 100
+
+-- name: known_workers
+SELECT id FROM {workers} WHERE id {in: ids uuid}

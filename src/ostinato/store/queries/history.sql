@@ -93,7 +93,7 @@ WHERE job_id = :job AND finished_at < :before
 ORDER BY number, attempt LIMIT :limit
 
 -- name: delete_executions
-DELETE FROM {executions} WHERE id {in: ids uuid} RETURNING result, step
+DELETE FROM {executions} WHERE id {in: ids uuid} RETURNING result, step, number, due_at
 
 -- name: executions_of_jobs
 -- Some history of jobs that are going away.

@@ -1,0 +1,203 @@
+"""Due times: each has one record, and a job's last and next due time are what its records and schedule say."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice, pairwise
+
+from ostinato.core.audit.case import Case, FlawKind, Found
+from ostinato.core.lifecycle import timeline
+from ostinato.core.lifecycle.draft import FIRED_AHEAD
+from ostinato.core.lifecycle.timeline import FIRST_INSTANT, INSTANT
+from ostinato.core.model import Skip
+from ostinato.core.policy import CatchUp
+from ostinato.core.schedule import Once
+
+FEW = 100  # due times that are walked through rather than counted
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Record:
+    """Due times with one record: an occurrence, or a range of skipped ones."""
+
+    first: datetime
+    last: datetime
+    count: int
+    name: str
+
+
+def records_after(case: Case, floor: datetime) -> list[Record]:
+    """The records of due times after an instant, in the order of time. Of a skip that began before, the rest."""
+    rows = [Record(due, due, 1, f"n{number}") for number, due in case.due_by_number.items() if due > floor]
+    skips = [_record_of(skip) for skip in case.skips if skip.last_due_at > floor]
+    return sorted([*rows, *skips])
+
+
+def _record_of(skip: Skip) -> Record:
+    return Record(skip.first_due_at, skip.last_due_at, skip.count, f"a skip ({skip.reason.value})")
+
+
+def twice(case: Case) -> Found:
+    """No due time has two records."""
+    if not case.has_grid:
+        return
+    records = records_after(case, max(case.scheduled_since, case.past.pruned.until))
+    for earlier, later in pairwise(records):
+        if later.first <= earlier.last:
+            yield FlawKind.TWICE, f"{later.first} has two records: {earlier.name} and {later.name}"
+            return
+
+
+def left_over(case: Case) -> Found:
+    """Recomputing the due times up to the last one dealt with leaves nothing over."""
+    last = case.facts.last_due_at
+    if not case.has_grid or last is None or last <= case.floor or case.clock_is_back:
+        return
+    records = records_after(case, case.floor)
+    if _complete(case, records, last):
+        return
+    found: dict[FlawKind, str] = {}
+    for kind, told in _compared(case, records, last):
+        found.setdefault(kind, told)
+    yield from found.items()
+
+
+def _complete(case: Case, records: list[Record], until: datetime) -> bool:
+    """Whether the records are the due times, one after the other. Costs a step for each; says not what is wrong."""
+    due_times = _after(case, case.floor)
+    for record in records:
+        if record.first <= case.floor:  # counted where it began, perhaps under another schedule
+            due_times = _after(case, record.last)
+            continue
+        if record.count > FEW and _counts(case, record) and next(due_times, None) == record.first:
+            due_times = _after(case, record.last)
+        elif record.count > FEW or not _follows(record, list(islice(due_times, record.count))):
+            return False
+    return bool(records) and records[-1].last == until
+
+
+def _follows(record: Record, due: list[datetime]) -> bool:
+    """Whether the next due times are those of a record."""
+    return len(due) == record.count and due[0] == record.first and due[-1] == record.last
+
+
+def _after(case: Case, after: datetime) -> Iterator[datetime]:
+    return timeline.due_times(case.job.definition, case.facts, after)
+
+
+def _counts(case: Case, record: Record) -> bool:
+    """Whether a range begins and ends with a due time and has as many as it says."""
+    definition, facts, before = case.job.definition, case.facts, record.first - INSTANT
+    return (
+        timeline.next_due(definition, facts, before) == record.first
+        and timeline.newest_due(definition, facts, record.last, before) == record.last
+        and timeline.count_due(definition, facts, before, record.last) == record.count
+    )
+
+
+def _compared(case: Case, records: list[Record], until: datetime) -> Found:
+    """Name each due time without a record, and each record that is not of a due time."""
+    dealt = case.floor
+    for record in records:
+        if record.first > case.floor:
+            yield from _missing(case, dealt, record.first - INSTANT)
+            if not _counts(case, record):
+                yield (
+                    FlawKind.OFF_GRID,
+                    f"{record.name} is not of due times: {record.count} from {record.first} to {record.last}",
+                )
+        dealt = max(dealt, record.last)
+    yield from _missing(case, dealt, until)
+
+
+def _missing(case: Case, dealt: datetime, until: datetime) -> Found:
+    count = timeline.count_due(case.job.definition, case.facts, dealt, until)
+    if count:
+        first = timeline.next_due(case.job.definition, case.facts, dealt)
+        many = "a due time has" if count == 1 else f"{count} due times have"
+        yield FlawKind.NO_RECORD, f"{many} no record, the first is {first}"
+
+
+def last_due(case: Case) -> Found:
+    """`last_due_at` is the greatest due time that has a record."""
+    if not case.recurring or case.clock_is_back:
+        return
+    floor = max(case.floor, case.facts.created_at)
+    greatest = max([*case.due_by_number.values(), *(skip.last_due_at for skip in case.skips)], default=floor)
+    last = case.facts.last_due_at
+    if max(last or floor, floor) != max(greatest, floor):
+        told = "nothing" if last is None else f"{last}"
+        yield (
+            FlawKind.LAST_DUE,
+            f"its last due time is {told}, but its records reach to {max(greatest, floor)}",
+        )
+
+
+def next_due(case: Case) -> Found:
+    """`next_due_at` is what `course.name_next` would say."""
+    computed = case.facts.computed_at
+    ahead = computed is not None and computed > case.now + FIRED_AHEAD
+    if case.clock_is_back or case.other_zones or ahead:
+        return
+    there, wanted = case.facts.next_due_at, set(_next_times(case))
+    if there not in wanted:
+        expected = " or ".join(sorted(_told(each) for each in wanted))
+        yield FlawKind.NEXT_DUE, f"its next due time is {_told(there)}, not {expected}"
+    elif there is None and case.open and not case.lives and not _may_wait(case):
+        yield FlawKind.NEXT_DUE, "nothing is queued and nothing comes next, but it has not ended"
+    elif case.facts.ended_as is not None and case.facts.ended_at is None and not (case.gone or case.lives):
+        yield FlawKind.NEXT_DUE, "its schedule is over and nothing is queued, but it has not ended"
+
+
+def _told(due: datetime | None) -> str:
+    return "nothing" if due is None else str(due)
+
+
+def _may_wait(case: Case) -> bool:
+    """A job without a schedule waits for a person, or for another job."""
+    schedule = case.job.schedule
+    return not case.recurring and not isinstance(schedule, Once)
+
+
+def _next_times(case: Case) -> Iterator[datetime | None]:
+    """Every value that the next due time may have."""
+    facts, schedule = case.facts, case.job.schedule
+    if not case.open:
+        yield None
+    elif facts.reset_at is not None:
+        yield from _after_reset(case)
+    elif isinstance(schedule, Once):
+        yield None if (facts.last_due_at or FIRST_INSTANT) >= schedule.at else schedule.at
+        yield from _named_later(case)
+    elif case.recurring:
+        yield from _by_schedule(case)
+    else:
+        yield None
+
+
+def _after_reset(case: Case) -> Iterator[datetime | None]:
+    facts = case.facts
+    if facts.reset_at is not None:
+        yield max(facts.reset_at, facts.computed_at or facts.reset_at)
+    if case.lives:
+        yield None
+    if case.set_back:
+        yield facts.next_due_at  # a clock that was set back leaves it where it is
+
+
+def _by_schedule(case: Case) -> Iterator[datetime | None]:
+    """After the last due time dealt with; after an edit of the end, from the edit on."""
+    definition, facts = case.job.definition, case.facts
+    dealt = max(facts.anchor, facts.last_due_at or facts.anchor)
+    yield timeline.next_due(definition, facts, dealt)
+    yield timeline.next_due(definition, facts, max(dealt, facts.computed_at or dealt))
+    yield from _named_later(case)
+
+
+def _named_later(case: Case) -> Iterator[None]:
+    """The settle of what is live names the next time: with a fixed delay, or while it catches up (or did before an
+    edit)."""
+    facts, policies = case.facts, case.job.policies
+    edited = facts.computed_at is None or facts.updated_at >= facts.computed_at
+    if case.lives and (case.fixed_delay or policies.catch_up is CatchUp.ALL or edited):
+        yield None

@@ -1,0 +1,216 @@
+"""Records: executions, live rows, numbers and counters agree with each other."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from itertools import pairwise
+
+from ostinato.core.audit.case import Case, Ended, FlawKind, Found
+from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, Live, Result, SkipReason, WaitsFor
+from ostinato.core.policy import WhenExhausted
+
+CLOCKS_DIFFER = timedelta(seconds=1)  # between two machines, and what a clock may be corrected by at once
+FAILURES = (Result.FAILED, Result.TIMED_OUT)
+WITHDRAWN = (
+    SkipReason.PAUSED,
+    SkipReason.OVERLAP,
+    SkipReason.FAILED,
+)  # as such a skip a queued row is taken back
+TAKES_BACK = ("job.paused", "job.edited", "job.cancelled")  # a row that was queued ahead of its time
+
+
+def counters(case: Case) -> Found:
+    """G9: counters equal history plus what retention removed."""
+    gone, history = case.past.pruned.counts, Counter(each.result for each in case.ended)
+    for result in Result:
+        counted, there, pruned = getattr(case.facts, result.value), history[result], gone.get(result, 0)
+        if counted != there + pruned:
+            yield FlawKind.COUNTER, f"it counts {counted} {result}; history has {there}, and {pruned} pruned"
+    skipped, pruned = sum(skip.count for skip in case.skips), gone.get("skipped", 0)
+    if case.facts.skipped != skipped + pruned:
+        told = f"it counts {case.facts.skipped} skipped; its skips have {skipped}, and {pruned} pruned"
+        yield FlawKind.COUNTER, told
+
+
+def numbers(case: Case) -> Found:
+    """Each occurrence has a number, each number an occurrence or a skip."""
+    facts, rows = case.facts, case.rows
+    highest = max((row.number for row in rows), default=0)
+    if highest > facts.last_number:
+        yield FlawKind.NUMBER, f"its last number is {facts.last_number}, but there is n{highest}"
+    executions = max((row.execution_number for row in rows), default=0)
+    if executions > facts.last_execution_number:
+        told = f"its last execution number is {facts.last_execution_number}, but there is {executions}"
+        yield FlawKind.NUMBER, told
+    missing = 0 if case.set_back else _missing(case)  # a clock that is set back removes skips
+    if missing > _explained(case):
+        told = f"of its numbers up to {facts.last_number}, {missing} have neither an execution nor a skip"
+        yield FlawKind.NUMBER, told
+
+
+def _missing(case: Case) -> int:
+    """How many numbers have no row, of those given since retention and events reach back."""
+    past, facts = case.past, case.facts
+    old = [
+        row.number for row in case.rows if row.queued_at < past.known_since or row.due_at <= past.pruned.until
+    ]
+    since = max([past.pruned.number, *old])
+    if facts.created_at < past.known_since and not old:
+        since = max(since, min((row.number for row in case.rows), default=facts.last_number))
+    return (
+        facts.last_number
+        - since
+        - len({row.number for row in case.rows if since < row.number <= facts.last_number})
+    )
+
+
+def _explained(case: Case) -> int:
+    """How many numbers may have no row: withdrawn as a skip, or taken back before their time."""
+    withdrawn = sum(skip.count for skip in case.skips if skip.reason in WITHDRAWN)
+    taken_back = sum(event.kind in TAKES_BACK for event in case.past.events)
+    return withdrawn + taken_back + case.past.pruned.counts.get("skipped", 0)
+
+
+def identities(case: Case) -> Found:
+    """G4: an attempt exists once, live or ended."""
+    ended = {(each.number, each.step, each.attempt) for each in case.all_ended}
+    for live in case.lives:
+        if (live.number, live.step, live.attempt) in ended:
+            yield FlawKind.TWICE, f"the execution {live.id} is live and has ended"
+    counts = Counter(row.execution_number for row in case.rows)
+    for number, count in counts.items():
+        if count > 1:
+            yield FlawKind.TWICE, f"the execution number {number} was given {count} times"
+            return
+
+
+def times(case: Case) -> Found:
+    """No run starts before it may, and none ends before it starts."""
+    started = [(each, each.started_at) for each in case.all_ended if each.started_at is not None]
+    for each, start in started:
+        if start < each.run_at:
+            yield FlawKind.STARTED_EARLY, f"{_name(each)} started at {start}, before {each.run_at}"
+            break
+    for each, start in started:
+        if each.finished_at < start - CLOCKS_DIFFER and not _while_set_back(case, each):
+            yield (
+                FlawKind.ENDED_EARLY,
+                f"{_name(each)} ended at {each.finished_at}, before its start at {start}",
+            )
+            break
+
+
+def _while_set_back(case: Case, each: Ended) -> bool:
+    """Whether the clock may have been set back during the run. A lost run is ended by another process, and late."""
+    if each.result is Result.LOST or each.started_at is None or each.started_at < case.past.known_since:
+        return True
+    return any(back.at <= each.started_at and each.finished_at <= back.until for back in case.set_back)
+
+
+def budgets(case: Case) -> Found:
+    """G7: an occurrence fails at most once more than it may be retried, and is lost three times at most."""
+    rows = sorted(case.rows, key=lambda row: (row.number, row.attempt))
+    for before, after in pairwise(rows):
+        if before.number != after.number or isinstance(before, Live):
+            continue
+        flaw = _budget_flaw(case, before, after)
+        if flaw:
+            yield FlawKind.BUDGET, f"{_name(after)} {flaw}"
+            return
+
+
+def _budget_flaw(case: Case, before: Ended, after: Ended | Live) -> str:
+    spent = (before.failures + (before.result in FAILURES), before.losses + (before.result is Result.LOST))
+    most = case.job.policies.max_retries
+    if after.attempt != before.attempt + 1:
+        return f"follows attempt {before.attempt}"
+    if (after.failures, after.losses) == (0, 0) != spent and _fresh_budget(case, after):
+        return ""
+    if (after.failures, after.losses) != spent:
+        return f"begins with {after.failures} failures and {after.losses} losses, not with {spent[0]} and {spent[1]}"
+    if before.result in FAILURES and before.version == case.facts.version and after.failures > most:
+        return f"is beyond its budget of {most} retries"
+    return f"is beyond {MAX_LOSSES} losses" if after.losses >= MAX_LOSSES else ""
+
+
+def _fresh_budget(case: Case, after: Ended | Live) -> bool:
+    """A person asked for a retry, or a reset gave another budget."""
+    if case.job.policies.when_exhausted is WhenExhausted.WAIT_RESET or case.facts.version > 1:
+        return True
+    asked = {data.get("number") for event, data in case.changes if event.kind == "job.retried"}
+    return after.number in asked or after.queued_at < case.past.known_since
+
+
+def overlaps(case: Case) -> Found:
+    """G1: no more runs at once than the policy allows, since a person changed anything."""
+    since = max(case.facts.updated_at, case.clock_until)
+    runs = [each for each in case.ended if each.started_at is not None and each.queued_at >= since]
+    under_way: list[datetime] = []
+    for start, end, run in sorted(_spans(runs), key=lambda span: span[:2]):
+        while under_way and under_way[0] <= start:
+            heappop(under_way)
+        heappush(under_way, end)
+        if len(under_way) > case.most_at_once:
+            told = f"{_name(run)} started at {start}, while {len(under_way) - 1} of {case.most_at_once} ran"
+            yield FlawKind.OVERLAP, told
+            return
+
+
+def _spans(runs: Iterable[Ended]) -> Iterator[tuple[datetime, datetime, Ended]]:
+    """From when to when each surely ran: clocks of two machines differ."""
+    for run in runs:
+        if run.started_at is not None and run.finished_at - CLOCKS_DIFFER * 2 > run.started_at:
+            yield run.started_at, run.finished_at - CLOCKS_DIFFER * 2, run
+
+
+def places(case: Case) -> Found:
+    """G1: each live occurrence has a place of its own, and those that wait can come in."""
+    taken = Counter(live.slot for live in case.occurrences)
+    if any(count > 1 for count in taken.values()) or None in taken:
+        yield FlawKind.OVERLAP, f"two live executions share a slot: {sorted(map(str, taken.elements()))}"
+    slots = [slot for slot in taken if slot is not None and slot != WAITING_PLACE]
+    untouched = all(live.queued_at >= case.facts.updated_at for live in case.occurrences)
+    if untouched and len(slots) > case.most_at_once:
+        yield FlawKind.OVERLAP, f"{len(slots)} slots are taken of {case.most_at_once}"
+    for live in case.occurrences:
+        if live.waits_for is WaitsFor.TURN and not slots:
+            yield FlawKind.WAITS, f"the execution {live.id} waits for its turn, but nothing of its job runs"
+        if live.waits_for is WaitsFor.RESUME and case.facts.paused_at is None:
+            yield FlawKind.WAITS, f"the execution {live.id} waits for the resume of a job that is not paused"
+
+
+def workers(case: Case) -> Found:
+    """What runs is held by a worker that is known."""
+    for live in case.lives:
+        if (
+            case.past.workers is not None
+            and live.worker_id is not None
+            and live.worker_id not in case.past.workers
+        ):
+            yield (
+                FlawKind.UNKNOWN_WORKER,
+                f"the execution {live.id} is held by {live.worker_id}, which is no worker",
+            )
+
+
+def arguments(case: Case) -> Found:
+    """The arguments of live executions can be read."""
+    for live in case.lives:
+        if live.args is not None and not is_json(live.args):
+            yield FlawKind.UNREADABLE, f"the args of the execution {live.id} are no JSON"
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is JSON."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _name(row: Ended | Live) -> str:
+    step = f" step {row.step}" if row.step else ""
+    return f"n{row.number}-rc{row.attempt}{step}"

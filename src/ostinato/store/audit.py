@@ -1,0 +1,229 @@
+"""Reading for the auditor: whole jobs with their rows, a few in one snapshot, and the rule of core/audit over each."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.core.audit import AuditFlaw, FlawKind, Past, Pruned, SetBack, audit, unreadable
+from ostinato.core.lifecycle.timeline import FIRST_INSTANT, LAST_INSTANT
+from ostinato.core.model import Asked, Event, Job, Live, Result, Skip
+from ostinato.core.zones import zone_data_version
+from ostinato.store import rows
+from ostinato.store.cells import from_micros, to_bytes, to_micros, to_uuid
+from ostinato.store.database import Database, Tx
+from ostinato.store.queue import FIRST_ID
+
+JOBS: Final = 100  # in one snapshot, at the most
+ROWS: Final = 20_000  # executions in one snapshot, unless a single job has more
+MOST: Final = 1000  # rows of one kind that belong to no job
+EVENTS_SINCE: Final = "events_since"  # retention has removed older ones
+ZONE_DATA: Final = "zone_data"
+ZONES_SINCE: Final = "zone_data_since"
+TEXTS: Final = ("schedule", "policies", "args", "tags", "metadata")
+NOT_READABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRow:
+    """The part of an execution that an audit needs."""
+
+    number: int
+    step: str
+    attempt: int
+    execution_number: int
+    asked: Asked
+    due_at: datetime
+    run_at: datetime
+    queued_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    result: Result
+    version: int | None
+    failures: int
+    losses: int
+
+
+ENDED: Final = rows.Shape(EndedRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What an audit of some jobs has found, how many there were, and where to go on (None: at the end)."""
+
+    flaws: list[AuditFlaw]
+    jobs: int
+    last: UUID | None
+
+
+class Audit:
+    """Reads, and locks nothing. Each call is one snapshot, so that a job that changes meanwhile shows no flaw."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def problems(self, now: datetime | None = None) -> list[str]:
+        """List all flaws of the database as sentences."""
+        return [sentence(flaw) for flaw in self.everything(now or self._database.now())]
+
+    def everything(self, now: datetime) -> Iterator[AuditFlaw]:
+        """Audit all jobs, page by page, and look for rows without a job."""
+        yield from self._strays()
+        after: UUID | None = FIRST_ID
+        while after is not None:
+            page = self.page(after, now)
+            yield from page.flaws
+            after = page.last
+
+    def page(self, after: UUID, now: datetime, jobs: int = JOBS) -> Audited:
+        """Audit the next jobs after an id."""
+        with self._database.read() as tx:
+            there = tx.rows("jobs_to_audit", after=after, limit=jobs)
+            found = _up_to(ROWS, there)
+            flaws = _audited(tx, found, now)
+        at_the_end = len(there) < jobs and len(found) == len(there)
+        return Audited(flaws, len(found), None if at_the_end else to_uuid(found[-1][0]))
+
+    def of(self, ids: Sequence[UUID], now: datetime) -> list[AuditFlaw]:
+        """Audit some jobs."""
+        with self._database.read() as tx:
+            return _audited(tx, tx.rows("pruned_of", ids=list(ids)), now) if ids else []
+
+    def _strays(self) -> Iterator[AuditFlaw]:
+        with self._database.read() as tx:
+            for table, row_id in tx.rows("orphans", limit=MOST):
+                yield AuditFlaw(
+                    FlawKind.ORPHAN, None, f"A row of {table} belongs to no job: {to_uuid(row_id)}"
+                )
+            for (execution_id,) in tx.rows("lines_without_size", limit=MOST):
+                yield AuditFlaw(
+                    FlawKind.ORPHAN, None, f"The log of {to_uuid(execution_id)} is of unknown size"
+                )
+
+
+def sentence(flaw: AuditFlaw) -> str:
+    """A flaw in words, with its job."""
+    return f"{flaw.told}." if flaw.job_id is None else f"Job {flaw.job_id}: {flaw.told}."
+
+
+def _up_to(most: int, jobs: Sequence[rows.Row]) -> Sequence[rows.Row]:
+    """As many jobs as have so many executions, at least one: memory is bounded by rows, not by jobs."""
+    total = 0
+    for count, (_, ended, _) in enumerate(jobs):
+        total += ended
+        if total > most and count:
+            return jobs[:count]
+    return jobs
+
+
+def _audited(tx: Tx, found: Sequence[rows.Row], now: datetime) -> list[AuditFlaw]:
+    if not found:
+        return []
+    reading = _Reading(tx, [to_uuid(job_id) for job_id, _, _ in found])
+    return [flaw for job_id, _, pruned in found for flaw in reading.audit(to_bytes(job_id), pruned, now)]
+
+
+class _Reading:
+    """All rows of some jobs, as one snapshot has them, by the id of their job."""
+
+    def __init__(self, tx: Tx, ids: Sequence[UUID]) -> None:
+        self._facts = _by_job(tx.rows("facts", ids=ids))
+        self._definitions = _by_job(tx.rows("definitions", ids=ids))
+        self._lives = _by_job(tx.rows("live_of", ids=ids), at=1)
+        self._executions = _by_job(tx.rows("audited_executions", ids=ids))
+        self._skips = _by_job(tx.rows("audited_skips", ids=ids), at=1)
+        self._events = _by_job(tx.rows("audited_events", ids=ids), at=3)
+        self._workers = _known_workers(tx, self._lives)
+        self._past = _past(tx)
+
+    def audit(self, job_id: bytes, pruned: str, now: datetime) -> list[AuditFlaw]:
+        """Audit one job; where its rows cannot be read, that is its flaw."""
+        known, texts = to_uuid(job_id), _texts(self._definitions[job_id][0])
+        flaws = unreadable(known, {**texts, "pruned": pruned})
+        if flaws:
+            return flaws
+        try:
+            return self._audit(job_id, _pruned(json.loads(pruned)), now)
+        except NOT_READABLE as error:
+            return [AuditFlaw(FlawKind.UNREADABLE, known, f"its rows cannot be read: {error}")]
+
+    def _audit(self, job_id: bytes, pruned: Pruned, now: datetime) -> list[AuditFlaw]:
+        found_id, facts = rows.facts_of(self._facts[job_id][0])
+        _, _, definition = rows.definition_of(self._definitions[job_id][0])
+        lives: list[Live] = [rows.LIVE.of(row) for row in self._lives[job_id]]
+        skips: list[Skip] = [rows.SKIP.of(row) for row in self._skips[job_id]]
+        events: list[Event] = [rows.EVENT.of(row) for row in self._events[job_id]]
+        ended = [ENDED.of(row[1:]) for row in self._executions[job_id]]
+        past = Past(
+            events, pruned, self._past.known_since, self._past.set_back, self._past.zones_since, self._workers
+        )
+        return audit(Job(found_id, definition, facts), lives, ended, skips, past, now)
+
+
+def _by_job(found: Sequence[rows.Row], at: int = 0) -> Mapping[bytes, list[rows.Row]]:
+    grouped: dict[bytes, list[rows.Row]] = defaultdict(list)
+    for row in found:
+        grouped[to_bytes(row[at])].append(row)
+    return grouped
+
+
+def _texts(definition: rows.Row) -> dict[str, str]:
+    """The columns of a definition that are JSON, by name."""
+    _, _, _, _, _, _, _, args, _, _, schedule, policies, tags, metadata, _, _ = definition
+    return dict(zip(TEXTS, (schedule, policies, args, tags, metadata), strict=True))
+
+
+def _known_workers(tx: Tx, lives: Mapping[bytes, Sequence[rows.Row]]) -> frozenset[UUID]:
+    held = {to_uuid(row[HOLDER]) for own in lives.values() for row in own if row[HOLDER] is not None}
+    return (
+        frozenset(to_uuid(row[0]) for row in tx.rows("known_workers", ids=sorted(held)))
+        if held
+        else frozenset()
+    )
+
+
+HOLDER: Final = rows.LIVE.columns.index("worker_id")
+
+
+def _past(tx: Tx) -> Past:
+    """What the whole database knows of the past."""
+    since = tx.row("remembered", key=EVENTS_SINCE)
+    known_since = FIRST_INSTANT if since is None else from_micros(int(since[0]))
+    set_back = [back for at, data in tx.rows("clocks_set_back") if (back := _set_back(from_micros(at), data))]
+    return Past(known_since=known_since, set_back=set_back, zones_since=_zones_since(tx))
+
+
+def _set_back(at: datetime, data: str) -> SetBack | None:
+    seconds = json.loads(data).get("seconds", 0)
+    return SetBack(at, at - timedelta(seconds=seconds)) if seconds < 0 else None
+
+
+def _zones_since(tx: Tx) -> datetime | None:
+    version, since = tx.row("remembered", key=ZONE_DATA), tx.row("remembered", key=ZONES_SINCE)
+    if version is not None and version[0] != zone_data_version():
+        return None
+    return FIRST_INSTANT if since is None else datetime.fromisoformat(str(since[0]))
+
+
+def _pruned(noted: Mapping[str, Any]) -> Pruned:
+    """What retention has noted; an older version noted no due time, so that nothing up to now can be recomputed."""
+    counts = {name: count for name, count in noted.items() if name not in ("until", "number")}
+    until = from_micros(noted["until"]) if "until" in noted else LAST_INSTANT if counts else FIRST_INSTANT
+    return Pruned(counts, until, noted.get("number", 2**62 if counts else 0))
+
+
+def noted(pruned: Mapping[str, Any], now: datetime, until: datetime, number: int = 0) -> dict[str, Any]:
+    """What retention notes about how far back the records of a job are whole."""
+    before = pruned.get("until", to_micros(now) if pruned else None)
+    times = [each for each in (before, to_micros(until)) if each is not None]
+    return {**pruned, "until": max(times), "number": max(pruned.get("number", 0), number)}
+
+
+def note_events_gone(tx: Tx, before: datetime) -> None:
+    """Note that events before an instant were removed."""
+    noted_before = tx.row("remembered", key=EVENTS_SINCE)
+    since = max(to_micros(before), 0 if noted_before is None else int(noted_before[0]))
+    tx.run("remember", key=EVENTS_SINCE, value=str(since))
