@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -20,16 +21,28 @@ def configure_logging(settings: Settings) -> None:
     logging.getLogger("ostinato").setLevel(level)
     root = logging.getLogger()
     if not root.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(_lines(settings.log_format, handler.stream))
+        handler = Stderr() if sys.stderr is not None else logging.NullHandler()
+        handler.setFormatter(_lines(settings.log_format, sys.stderr))
         root.addHandler(handler)
         root.setLevel(level)
 
 
-def _lines(wanted: LogFormat, stream: TextIO) -> "TextLines":
+def _lines(wanted: LogFormat, stream: TextIO | None) -> "TextLines":
     if wanted is LogFormat.JSON:
         return JsonLines()
-    return TerminalLines() if stream.isatty() and "NO_COLOR" not in os.environ else TextLines()
+    return (
+        TerminalLines()
+        if stream is not None and stream.isatty() and "NO_COLOR" not in os.environ
+        else TextLines()
+    )
+
+
+class Stderr(logging.StreamHandler[TextIO]):
+    """The handler of log lines. A full device or a closed pipe loses lines, and costs nothing else."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
 
 
 class TextLines(logging.Formatter):

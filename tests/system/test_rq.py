@@ -5,13 +5,25 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from ostinato.isolation.system import descendants
 from tests.acceptance.server import Server
 from tests.acceptance.test_pipelit import AN_APP, Place, graph
-from tests.waiting import eventually
+from tests.valkey import Valkey
+from tests.waiting import PATIENCE, eventually
+
+TICKING = """
+from ostinato import Ostinato
+
+app = Ostinato("shop")
+
+@app.task(every="1s")
+def tick() -> None: ...
+"""
 
 
 @pytest.fixture
@@ -65,3 +77,35 @@ def test_schedules_survive_a_redis_that_is_killed_and_started_empty_again_and_ag
     for each in schedules:
         numbers = [run["number"] for run in place.executions(each) if run["status"] == "completed"]
         assert len(numbers) == len(set(numbers))
+
+
+def test_a_redis_that_is_away_is_one_line_of_each_process_and_no_traceback(
+    private_valkey: Valkey, sqlite_url: str, tmp_path: Path
+):
+    (tmp_path / "shop.py").write_text(TICKING)
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        worker = subprocess.Popen(
+            [sys.executable, "-c", "from ostinato.cli import main; main()", "worker", "--app", "shop:app",
+             "--engine", "rq", "--redis", private_valkey.url, "--database", sqlite_url, "--concurrency", "2"],
+            cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "Job completed" in log.read_text())
+        private_valkey.kill()
+        eventually(lambda: log.read_text().count("Redis away") >= 3)
+        skips = log.read_text().count("Due times skipped")
+        eventually(lambda: log.read_text().count("Due times skipped") >= skips + 3)
+        private_valkey.start()
+        done = log.read_text().count("Job completed")
+        eventually(lambda: log.read_text().count("Job completed") > done)
+        worker.terminate()
+        assert worker.wait(PATIENCE) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+    said = log.read_text()
+    assert "Traceback" not in said
+    assert "could not connect" not in said
+    # each of the three processes, a run of each worker, and a worker that has begun anew
+    assert said.count("Redis away") <= 5 + said.count("An RQ worker has ended"), said

@@ -31,8 +31,7 @@ WIDEST: Final = 40  # of a column; what is longer pushes the next one aside
 def announce(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | None" = None) -> None:
     """Tell people on stdout (log lines in JSON: machines, by one line of the log)."""
     if app.settings.log_format is LogFormat.TEXT:
-        sys.stdout.write("\n".join(banner(app, applied, worker, bound)) + "\n\n")
-        sys.stdout.flush()
+        _write("\n".join(banner(app, applied, worker, bound)) + "\n\n")
     shown = app.settings.shown()
     fields: dict[str, object] = {name: shown[name] for name in TOLD}
     if bound is not None:
@@ -66,6 +65,14 @@ def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | Non
         yield f"  {key} was deleted and stays deleted. To bring it back: ostinato job redeclare {quote(key)}"
     for key in applied.blocked:
         yield f"  {key} follows a deleted job, and is not made before that is back."
+
+
+def _write(text: str) -> None:
+    """Write to stdout. A full device, a closed pipe or no stdout at all keeps no process from its work."""
+    if sys.stdout is not None:
+        with suppress(OSError):
+            sys.stdout.write(text)
+            sys.stdout.flush()
 
 
 def _declared_jobs(app: "Ostinato") -> Iterator[JobView]:

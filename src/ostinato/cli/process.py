@@ -1,5 +1,7 @@
 """The commands that stay: serve and worker."""
 
+import os
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 
@@ -16,6 +18,7 @@ def serve(
     app = load_app(where) if where is not None else Ostinato()
     app.configure(**chosen)
     app.run(worker=worker, migrate=migrate, listening=listening)
+    _let_go()
 
 
 def work(where: str, chosen: Mapping[str, object], *, migrate: bool) -> None:
@@ -24,6 +27,17 @@ def work(where: str, chosen: Mapping[str, object], *, migrate: bool) -> None:
     app.configure(**chosen)
     with _crew(app, where, chosen) if app.settings.engine is EngineKind.RQ else nullcontext():
         app.run(migrate=migrate)
+    _let_go()
+
+
+def _let_go() -> None:
+    """Drop what a full device has not taken: else Python would exit with 120 though all went well."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _crew(app: Ostinato, where: str, chosen: Mapping[str, object]) -> AbstractContextManager[object]:

@@ -44,7 +44,7 @@ class Courier:
         self._store, self._clock, self.connection = store, clock, connection
         self.mine: Entry | None = None  # the message that this process is executing
         self._away_until = 0.0
-        self._is_away = False
+        self.is_away = False
 
     # -- what others call
 
@@ -57,27 +57,31 @@ class Courier:
         except StoreError as error:
             log.warning(Line("Not told to RQ now; recovery will", {"jobs": len(job_ids), "error": error}))
         except RedisError as error:
-            self._away(error)
+            self.away(error)
 
     def keep_up(self) -> None:
         """Recover, for somebody who does that again and again."""
         try:
             missing = self.recover()
         except RedisError as error:
-            self._away(error)
+            self.away(error)
             return
-        if self._is_away:
-            self._is_away = False
-            log.info(Line("Redis back", {"told": missing}))
-        elif missing:
+        if missing and not self.is_away:
             log.info(Line("Told RQ again what it had lost", {"messages": missing}))
+        self.back()
 
-    def _away(self, error: RedisError) -> None:
-        """Told once, until it is back."""
+    def away(self, error: RedisError) -> None:
+        """Note that Redis does not answer; one log line until it is back."""
         self._away_until = time.monotonic() + PATIENCE
-        if not self._is_away:
-            self._is_away = True
+        if not self.is_away:
+            self.is_away = True
             log.error(Line("Redis away: nothing starts until it is back", {"error": error}))
+
+    def back(self) -> None:
+        """Note that Redis answers; a log line if it was away."""
+        if self.is_away:
+            self.is_away = False
+            log.info("Redis back")
 
     def carry(self, job_ids: Collection[UUID]) -> int:
         """Bring Redis in line for these jobs: how many messages were missing."""

@@ -8,7 +8,7 @@ belongs to nobody.
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TextIO, cast
 
 from ostinato.task import Context
@@ -55,7 +55,10 @@ class Records(logging.Handler):
 
 
 class Between:
-    """A stream that shows the run what it prints, and passes it on. All else is that of the stream itself."""
+    """A stream that shows the run what it prints, and passes it on. All else is that of the stream itself.
+
+    A device that is full, or a pipe that is closed, fails no run: what the run prints is kept in its log anyway.
+    """
 
     def __init__(self, stream: TextIO, name: str) -> None:
         self._stream, self._name = stream, name
@@ -64,7 +67,13 @@ class Between:
         context = Context.current()
         if context is not None:
             context.keep_printed(self._name, text)
-        return self._stream.write(text)
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:

@@ -95,7 +95,7 @@ def join(order: Mapping[str, Any]) -> None:
     from ostinato.engine.untiring import until_available
     from ostinato.isolation.system import tell_when_parent_ends
     from ostinato.rq.functions import use
-    from ostinato.rq.worker import Worker
+    from ostinato.rq.worker import Worker, wait_for_redis
 
     tell_when_parent_ends(signal.SIGTERM)
     app: Ostinato = load_app(order["app"])
@@ -104,5 +104,6 @@ def join(order: Mapping[str, Any]) -> None:
     use(app, connection)
     known = until_available(lambda: app.scheduler.queues())
     queues = app.settings.queues or sorted({"default", *(queue.name for queue in known)})
+    wait_for_redis()
     worker = Worker(list(queues), connection=connection)
     worker.work(with_scheduler=True, logging_level="WARNING")

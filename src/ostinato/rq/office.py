@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import socket
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -96,7 +96,8 @@ class Office:
         parts, live = self.app.parts, claimed.live
         if mine is not None:  # for whoever finds this process dead
             mine.meta = {"execution": str(live.id), "fence": live.fence, "worker": str(worker)}
-            mine.save_meta()  # type: ignore[no-untyped-call]
+            with suppress(RedisError):  # the run goes on without it
+                mine.save_meta()  # type: ignore[no-untyped-call]
 
         async def run() -> None:
             single = SingleRun(

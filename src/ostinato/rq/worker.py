@@ -1,11 +1,35 @@
-"""RQ's worker, as ours: the app is imported once and not for each message, and a killed run is known at once."""
+"""RQ's worker, as ours: the app is imported once and not for each message, and a killed run is known at once.
 
+A Redis that is away is one log line. RQ itself logs each try, and a traceback from every place that misses Redis.
+"""
+
+import logging
 import os
-from typing import Any
+import time
+from typing import Any, Final
 
 import rq
+from redis import Redis
+from redis.exceptions import RedisError
 from rq.job import Job as Entry
+from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
+
+from ostinato.courier.courier import Courier
+from ostinato.engine.untiring import until_available
+from ostinato.rq.functions import the_office
+
+LOOK_EVERY: Final = 1.0  # seconds between two looks whether Redis is back
+
+
+def wait_for_redis(connection: Redis | None = None) -> Courier:
+    """Wait until the database and Redis answer; then bring Redis in line."""
+    courier = until_available(lambda: the_office(connection).courier)
+    until_available(courier.keep_up)
+    while courier.is_away:
+        time.sleep(LOOK_EVERY)
+        until_available(courier.keep_up)
+    return courier
 
 
 class Worker(rq.Worker):
@@ -16,17 +40,65 @@ class Worker(rq.Worker):
         super().__init__(*arguments, **named)
 
     def work(self, *arguments: Any, **named: Any) -> bool:
-        from ostinato.engine.untiring import until_available
-        from ostinato.rq.functions import the_office
+        courier = wait_for_redis(self.connection)
+        self.log.addFilter(self._is_shown)
+        try:
+            return super().work(*arguments, **named)
+        except RedisError as error:  # when it says goodbye
+            courier.away(error)
+            return False
+        finally:
+            self.log.removeFilter(self._is_shown)
 
-        until_available(lambda: the_office(self.connection).courier.keep_up())
-        return super().work(*arguments, **named)
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        super().heartbeat(timeout, pipeline)
+        if pipeline is None:  # else Redis has not been asked yet
+            the_office(self.connection).courier.back()
+
+    def handle_exception(self, job: Entry, *exc_info: Any) -> None:
+        """Log the exception of a message, which is ours or RQ's own: those of tasks are in their executions."""
+        if isinstance(exc_info[1], RedisError):
+            the_office(self.connection).courier.away(exc_info[1])
+        else:
+            super().handle_exception(job, *exc_info)
 
     def handle_work_horse_killed(
         self, job: Entry, retpid: int | None, ret_val: int | None, rusage: object
     ) -> None:
-        from ostinato.rq.functions import the_office
-
         killed = ret_val is not None and os.WIFSIGNALED(ret_val)
         how = f"signal {os.WTERMSIG(ret_val or 0)}" if killed else f"exit code {ret_val}"
         the_office(self.connection).end_killed(job, how)
+
+    def _start_scheduler(
+        self, burst: bool = False, logging_level: str | None = "INFO", *formats: Any, **named: Any
+    ) -> None:
+        """As RQ does it, with a scheduler that waits for Redis."""
+        if burst:
+            super()._start_scheduler(burst, logging_level, *formats, **named)
+            return
+        level = self.log.level if logging_level is None else logging_level
+        self.scheduler = PatientScheduler(
+            self.queues, connection=self.connection, logging_level=level, serializer=self.serializer
+        )
+        if self.scheduler.acquire_locks():  # type: ignore[no-untyped-call]
+            self.scheduler.start()  # type: ignore[no-untyped-call]
+
+    def _is_shown(self, record: logging.LogRecord) -> bool:
+        """Whether RQ's log record is none about a Redis that is away; ours tells that once."""
+        said = record.args if isinstance(record.args, tuple) else ()
+        raised = record.exc_info[1] if record.exc_info else None
+        missed = next((each for each in (raised, *said) if isinstance(each, RedisError)), None)
+        if missed is not None:
+            the_office(self.connection).courier.away(missed)
+        return missed is None
+
+
+class PatientScheduler(RQScheduler):
+    """RQ's scheduler, in a process of its own. It waits for a Redis that is away: its worker has told so."""
+
+    def work(self) -> None:
+        while not self._stop_requested:
+            try:
+                super().work()  # type: ignore[no-untyped-call]
+            except RedisError:
+                time.sleep(self.interval)
