@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from ostinato.config import Settings
@@ -21,6 +21,9 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Change, Execution, Finished, Json, Live, Result, Skip
 from ostinato.core.payload import Line, decode
 from ostinato.measures import RunTimes
+
+if TYPE_CHECKING:
+    from ostinato.core.audit import AuditFlaw
 
 KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled", "job:skipped")
 MOST_WAITING = 10_000  # events that hooks have not been told yet
@@ -278,6 +281,11 @@ class Telemetry:
         elif trouble is None and self._heart_is_silent:
             _tell(logging.INFO, "Heartbeat again")
         self._heart_is_silent = trouble is not None
+
+    def flaw_found(self, flaw: "AuditFlaw") -> None:
+        """The auditor has found a flaw, and found it again."""
+        self.counts.add("flaw", flaw.kind)
+        _tell(logging.WARNING, "Audit found a flaw", job=flaw.job_id, flaw=flaw.kind, told=flaw.told)
 
     def clock_jumped(self, by: timedelta) -> None:
         self.counts.add("clock_jump")

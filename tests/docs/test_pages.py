@@ -179,7 +179,7 @@ def test_every_event_is_documented():
     source = "\n".join(path.read_text() for path in (ROOT / "src" / "ostinato").rglob("*.py"))
     told = set(
         re.findall(
-            r'"((?:job|execution|worker|queue|clock|database|result|key|hook|provider|template|access)\.[a-z_]+)"',
+            r'"((?:job|execution|worker|queue|clock|database|result|key|hook|provider|template|access|audit)\.[a-z_]+)"',
             source,
         )
     )

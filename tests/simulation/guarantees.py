@@ -33,7 +33,10 @@ ALL = 1_000_000
 
 def broken(world: World, *, at_the_end: bool) -> list[str]:
     """Every guarantee that does not hold."""
-    found = [f"G9: {problem}" for problem in world.store.history.problems()]
+    found = [f"audit: {problem}" for problem in world.store.history.problems(world.clock.now())]
+    found += [
+        f"audit: told {event.data}" for event in world.store.history.events(ALL) if event.kind == "audit.flaw"
+    ]
     everything = list(_all_rows(world))
     for rows in everything:
         found += [f"{rows.name}: {flaw}" for flaw in _flaws(world, rows, at_the_end)]

@@ -137,6 +137,7 @@ class World:
             for process in self._working():
                 self._attempt(process, "renews", process.renew)
                 self._attempt(process, "sweeps", process.sweeper.step)
+                self._attempt(process, "audits", process.auditor.step, quiet=True)
             self._everybody()
 
     def _jump_ahead(self) -> None:

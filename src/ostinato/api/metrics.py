@@ -47,6 +47,7 @@ COUNTED: Final = (
         "credential",
         "Requests of this process that were refused.",
     ),
+    ("flaw", "ostinato_audit_flaws", "flaw", "Flaws that the auditor of this process has found."),
     ("clock_jump", "ostinato_clock_jumps", "", "How often the clock was set, as this process has seen it."),
 )
 

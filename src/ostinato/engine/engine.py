@@ -19,6 +19,7 @@ from ostinato.budgets import way_out
 from ostinato.clock import Clock, MeasuredClock
 from ostinato.config import Settings
 from ostinato.core.model import Luck
+from ostinato.engine.auditor import Auditor
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, Step
 from ostinato.engine.errand import Errand
 from ostinato.engine.heartbeat import Heartbeat
@@ -106,6 +107,7 @@ class Engine:
         self.dispatcher = Dispatcher(store, clock, luck, telemetry, ahead)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, luck, telemetry, settings.lease, keep)
+        self.auditor = Auditor(store, clock, luck, telemetry)
         self.notifier = Notifier(store, clock, telemetry, self._outgoing, self.worker.in_store)
         self.heartbeat = Heartbeat(
             settings.heartbeat_url, self._outgoing, telemetry, self._all_troubles, self.worker.in_store
@@ -310,6 +312,7 @@ class Engine:
             if isinstance(clock, MeasuredClock):
                 await self._untiring.until_done(lambda: self.worker.in_store(clock.remeasure))
             await self._untiring.until_done(lambda: self.worker.in_store(self.sweeper.tidy))
+            await self._untiring.until_done(lambda: self.worker.in_store(self.auditor.step))
 
     async def _notify(self) -> None:
         while True:

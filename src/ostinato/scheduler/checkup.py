@@ -11,8 +11,10 @@ from typing import Final
 import tzdata
 
 from ostinato.clock import SystemClock
+from ostinato.core.audit import FlawKind
 from ostinato.core.duration import DAY, MINUTE, SECOND, format_duration
 from ostinato.store import migrate
+from ostinato.store.audit import sentence
 from ostinato.store.checkup import Checkup, Condition
 from ostinato.store.rows import WorkerRow
 from ostinato.store.sqlite import SqliteDatabase
@@ -21,6 +23,12 @@ from ostinato.store.store import Store
 PATIENCE: Final = MINUTE  # what is late by less is only late
 LATELY: Final = DAY
 LEAST_ROOM: Final = 256 * 1024 * 1024  # bytes
+STOPPING: Final = {
+    FlawKind.UNREADABLE,
+    FlawKind.NEXT_DUE,
+    FlawKind.UNKNOWN_WORKER,
+    FlawKind.WAITS,
+}  # no work is done
 DATABASES: Final = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
 
 
@@ -98,12 +106,27 @@ def judge(condition: Condition, now: datetime) -> Iterator[Finding]:
     """What a snapshot says."""
     at_work = [each for each in condition.workers if each.closed_at is None and each.lease_until > now]
     yield from _went_back(condition, now)
+    yield _audit(condition)
     yield _workers(condition, at_work)
     yield from _lost(condition, at_work, now)
     yield from _nobody_can(condition, at_work)
     yield from _dispatching(condition, now)
     yield from _backlog(condition, now)
     yield from _unsaved(condition)
+
+
+def _audit(condition: Condition) -> Finding:
+    """What the auditor has told in the last days, and what is still there."""
+    flaws = condition.flaws
+    if not flaws:
+        return Finding("audit", State.OK, "no flaws known")
+    first, jobs = flaws[0], len({flaw.job_id for flaw in flaws})
+    count = "1 flaw" if len(flaws) == 1 else f"{len(flaws)} flaws"
+    told = f"{count} in {_jobs(jobs)}. {sentence(first)}"
+    state = State.WRONG if any(flaw.kind in STOPPING for flaw in flaws) else State.LOOK
+    return Finding(
+        "audit", state, told, "ostinato db check lists all flaws; docs/guides/operating.md says what to do."
+    )
 
 
 def _went_back(condition: Condition, now: datetime) -> Iterator[Finding]:

@@ -92,6 +92,12 @@ class Audit:
         with self._database.read() as tx:
             return _audited(tx, tx.rows("pruned_of", ids=list(ids)), now) if ids else []
 
+    def told_since(self, since: datetime, ids: Sequence[UUID]) -> set[tuple[UUID, FlawKind]]:
+        """Which flaws of these jobs an event has told since an instant."""
+        with self._database.read() as tx:
+            found = tx.rows("flaws_told", ids=list(ids), since=since)
+        return {(to_uuid(job_id), FlawKind(json.loads(data)["flaw"])) for job_id, data in found}
+
     def _strays(self) -> Iterator[AuditFlaw]:
         with self._database.read() as tx:
             for table, row_id in tx.rows("orphans", limit=MOST):
@@ -102,6 +108,14 @@ class Audit:
                 yield AuditFlaw(
                     FlawKind.ORPHAN, None, f"The log of {to_uuid(execution_id)} is of unknown size"
                 )
+
+
+def told_lately(tx: Tx, since: datetime, now: datetime) -> list[AuditFlaw]:
+    """The flaws that are still there, of jobs of which an event has told one since an instant."""
+    ids = list(
+        dict.fromkeys(to_uuid(job_id) for (job_id,) in tx.rows("flawed_jobs", since=since, limit=MOST))
+    )
+    return _audited(tx, tx.rows("pruned_of", ids=ids), now) if ids else []
 
 
 def sentence(flaw: AuditFlaw) -> str:

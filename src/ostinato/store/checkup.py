@@ -2,12 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
+from ostinato.core.audit import AuditFlaw
+from ostinato.core.duration import DAY
 from ostinato.store import rows
+from ostinato.store.audit import told_lately
 from ostinato.store.cells import EPOCH, from_micros
 from ostinato.store.database import Database
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.workers import WENT_BACK
+
+REMEMBERED: Final = 7 * DAY  # a flaw that the auditor has told
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class Condition:
     workers: tuple[WorkerRow, ...]
     queues: tuple[QueueRow, ...]
     went_back_at: datetime | None = None  # when a worker found that the database had lost commits, if lately
+    flaws: tuple[AuditFlaw, ...] = ()  # that the auditor has told, and that are still there
 
 
 class Checkup:
@@ -68,4 +75,5 @@ class Checkup:
                 workers=tuple(map(rows.WORKER.of, tx.rows("list_workers", since=now - lately, limit=1000))),
                 queues=tuple(map(rows.QUEUE.of, tx.rows("list_queues"))),
                 went_back_at=went_back if went_back >= now - lately else None,
+                flaws=tuple(told_lately(tx, now - REMEMBERED, now)),
             )

@@ -13,6 +13,7 @@ from uuid import UUID
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.model import Luck
+from ostinato.engine.auditor import Auditor
 from ostinato.engine.dispatcher import Dispatcher
 from ostinato.engine.identity import Identity
 from ostinato.engine.sweeper import Sweeper
@@ -66,6 +67,7 @@ class Process:
         self.dispatcher = Dispatcher(store, clock, parts.luck, parts.telemetry)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, parts.luck, parts.telemetry, settings.lease, keep)
+        self.auditor = Auditor(store, clock, parts.luck, parts.telemetry)
 
     def __repr__(self) -> str:
         return f"<Process {self.name} {self.state}>"

@@ -31,6 +31,7 @@ KINDS: Final = {
     "database.went_back": "database went back",
     "result.held": "result not saved",
     "clock.jumped": "clock was set",
+    "audit.flaw": "flaw found",
 }
 
 

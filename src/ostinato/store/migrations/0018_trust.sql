@@ -1,5 +1,5 @@
 -- Credentials that were ended, sessions that end with their credential, declared jobs that somebody deleted,
--- and an index for the auditor.
+-- and indexes for the auditor.
 
 ALTER TABLE {sessions} ADD COLUMN credential {text} NOT NULL DEFAULT '';   -- key:UUID, or token:SHA256[:32]
 ALTER TABLE {sessions} ADD COLUMN signer {text} NOT NULL DEFAULT '';       -- fingerprint of the key that verified the token
@@ -22,6 +22,7 @@ CREATE TABLE {declined} (
 ) {keyed};
 
 CREATE INDEX {prefix}events_clock ON {events} (id) WHERE kind = 'clock.jumped';
+CREATE INDEX {prefix}events_flaw ON {events} (id) WHERE kind = 'audit.flaw';
 
 -- Since when events are complete; retention raises it.
 INSERT INTO {meta} (key, value) SELECT 'events_since', CAST(min(at) AS text) FROM {events} HAVING count(*) > 0;

@@ -47,3 +47,11 @@ SELECT at, data FROM {events} WHERE kind = 'clock.jumped' ORDER BY id DESC LIMIT
 
 -- name: known_workers
 SELECT id FROM {workers} WHERE id {in: ids uuid}
+
+-- name: flaws_told
+-- Flaws of jobs that an event has told.
+SELECT job_id, data FROM {events} WHERE job_id {in: ids uuid} AND kind = 'audit.flaw' AND at > :since
+
+-- name: flawed_jobs
+-- Jobs of which an event has told a flaw, the newest first.
+SELECT job_id FROM {events} WHERE kind = 'audit.flaw' AND job_id IS NOT NULL AND at > :since ORDER BY id DESC LIMIT :limit

@@ -1,0 +1,114 @@
+"""The auditor at work: in slices, round and round, and told once."""
+
+import json
+
+import pytest
+
+from ostinato.core.audit import FlawKind
+from ostinato.engine import auditor as auditing
+from ostinato.engine.auditor import Auditor
+from ostinato.scheduler.checkup import State, check_up
+from tests.build import DAY, HOUR, MINUTE
+from tests.engine.conftest import Rig
+
+
+def an_auditor(rig: Rig) -> Auditor:
+    return Auditor(rig.store, rig.clock, rig.luck, rig.telemetry)
+
+
+def wrong_counter(rig: Rig, job_id, by: int = 1) -> None:
+    rig.sql("UPDATE {jobs} SET completed = completed + :by WHERE id = :id", id=job_id, by=by)
+
+
+@pytest.fixture
+def flawed(rig: Rig):
+    """Three jobs; the counter of one is wrong."""
+    _, job_id, _ = rig.add(3, every=HOUR)
+    wrong_counter(rig, job_id)
+    yield job_id
+    rig.sql("DELETE FROM {jobs}")  # or the rig would complain
+
+
+def test_a_flaw_is_told_when_it_is_seen_twice_in_a_row(rig: Rig, flawed):
+    auditor = an_auditor(rig)
+    assert auditor.step() == []
+    assert rig.events("audit.flaw") == []
+    (flaw,) = auditor.step()
+    assert (flaw.job_id, flaw.kind) == (flawed, FlawKind.COUNTER)
+    (event,) = rig.events("audit.flaw")
+    assert event.job_id == flawed
+    assert json.loads(event.data) == {"flaw": "counter", "told": flaw.told}
+    assert rig.telemetry.counts.snapshot()["flaw", "counter"] == 1
+
+
+def test_a_flaw_that_has_gone_at_the_second_look_is_not_told(rig: Rig, flawed):
+    auditor = an_auditor(rig)
+    auditor.step()
+    wrong_counter(rig, flawed, -1)
+    for _ in range(3):
+        assert auditor.step() == []
+    assert rig.events("audit.flaw") == []
+
+
+def test_a_flaw_is_told_once_a_day_whichever_worker_finds_it(rig: Rig, flawed):
+    auditors = [an_auditor(rig) for _ in range(3)]
+    for _ in range(10):
+        rig.clock.advance(MINUTE)
+        for auditor in auditors:
+            auditor.step()
+    assert len(rig.events("audit.flaw")) == 1
+    assert rig.telemetry.counts.snapshot()["flaw", "counter"] == 3  # each process has found it
+    rig.clock.advance(DAY)
+    late = an_auditor(rig)
+    late.step(), late.step()
+    assert len(rig.events("audit.flaw")) == 2
+
+
+def test_a_flaw_that_was_mended_and_comes_back_is_counted_again(rig: Rig, flawed):
+    auditor = an_auditor(rig)
+    auditor.step(), auditor.step()
+    wrong_counter(rig, flawed, -1)
+    auditor.step(), auditor.step()
+    wrong_counter(rig, flawed)
+    auditor.step(), auditor.step()
+    assert rig.telemetry.counts.snapshot()["flaw", "counter"] == 2
+
+
+def test_slices_go_round_and_come_to_every_job(rig: Rig, monkeypatch):
+    """A slice ends when its time is used up; the next goes on from there."""
+    monkeypatch.setattr(auditing, "JOBS", 2)
+    jobs = rig.add(7, every=HOUR)
+    auditor, looked = an_auditor(rig), []
+    page = auditor._store.audit.page
+
+    def slow(after, now, limit):
+        looked.append(page(after, now, limit))
+        rig.clock.advance(MINUTE)  # far more than a slice
+        return looked[-1]
+
+    monkeypatch.setattr(auditor._store.audit, "page", slow)
+    for _ in range(4):
+        auditor.step()
+    assert [each.jobs for each in looked] == [2, 2, 2, 1]
+    assert [each.last is None for each in looked] == [False, False, False, True]
+    assert looked[0].last == sorted(jobs)[1]
+    auditor.step()
+    assert looked[-1].last == looked[0].last, "and again from the beginning"
+
+
+def test_the_doctor_shows_a_flaw_as_long_as_it_is_there(rig: Rig, flawed, monkeypatch):
+    def audited():
+        return next(each for each in check_up(rig.store) if each.subject == "audit")
+
+    monkeypatch.setattr(rig.store.database, "now", rig.clock.now)
+    assert audited().state is State.OK
+    auditor = an_auditor(rig)
+    auditor.step(), auditor.step()
+    finding = audited()
+    assert (finding.state, "1 flaw" in finding.finding) == (State.LOOK, True)
+    assert str(flawed) in finding.finding
+    assert "db check" in finding.advice
+    rig.sql("UPDATE {jobs} SET next_due_at = NULL WHERE id = :id", id=flawed)
+    assert audited().state is State.WRONG, "it does not run any more"
+    rig.sql("UPDATE {jobs} SET completed = 0, next_due_at = anchor + 3600000000 WHERE id = :id", id=flawed)
+    assert audited().state is State.OK
