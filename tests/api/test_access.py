@@ -1,8 +1,8 @@
-"""Ending access: sessions, tokens, keys and open streams, each way; on both databases."""
+"""Ending access: sessions, tokens and keys, each way; on both databases."""
 
-import asyncio
 import json
 from datetime import timedelta
+from threading import Thread
 from uuid import uuid4
 
 import pytest
@@ -11,15 +11,11 @@ from starlette.testclient import TestClient
 from ostinato.access.credentials import ByCredential
 from ostinato.access.sessions import Visitors
 from ostinato.access.tokens import Tokens
-from ostinato.api import streams
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import NotFound, Unauthorized
 from ostinato.scheduler import Scheduler
-from ostinato.wiring import build_api
-from tests.api.conftest import NoEngine
-from tests.api.test_live import Stream, a_job, run
 from tests.build import DAY, HOUR, NOW, SECOND
 
 SECRET, OTHER = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
@@ -171,6 +167,36 @@ def test_a_session_ends_when_the_secret_changes(app, door):
         no_tokens.by_session(session)
 
 
+def test_a_key_that_is_made_during_an_ending_is_revoked(door):
+    """A request that was admitted before the ending, and whose body came after it."""
+    token = door.token()
+
+    def end_then_check() -> None:
+        door.desk.access.end_all()
+        door.check.admit(token)
+
+    with pytest.raises(Unauthorized):
+        door.desk.keys.create("backdoor", Role.ADMIN, check=end_then_check)
+    assert [bool(key.revoked_at) for key in door.desk.keys.list()] == [True]
+
+
+def test_an_ending_waits_for_keys_that_are_being_made(app, door):
+    """On PostgreSQL a row that is not committed is not seen: the key would survive."""
+    keys, row = app.parts.store.keys, door.desk.keys.create("pattern", Role.ADMIN).row
+    ending = Thread(target=door.desk.access.end_all)
+    with app.parts.store.database.write() as tx:
+        tx.row("lock_to_make_a_key")
+        tx.run(
+            "insert_key", id=uuid4(), prefix="ost_backdoor", hash="0", name="backdoor", role="admin",
+            now=NOW, by="eve", expires_at=None,
+        )  # fmt: skip
+        ending.start()
+        ending.join(0.5)  # it waits; if it did not, it would be over by now
+    ending.join()
+    assert keys.find(row.prefix).revoked_at
+    assert keys.find("ost_backdoor").revoked_at
+
+
 def test_endings_are_forgotten_when_no_token_can_match_them_any_more(app, door):
     token = door.token()
     door.desk.access.end_token(door.check.admit(token).credential, NOW + HOUR)
@@ -283,133 +309,3 @@ def test_a_cookie_from_before_a_new_secret_makes_no_key(new_client):
     )
     assert made.status_code == 401
     assert after.desk.keys.list() == []
-
-
-# -- streams
-
-
-def with_auth(new_app):
-    app = new_app(auth_secret=SECRET)
-    return app, build_api(app.parts, app.scheduler, NoEngine())
-
-
-def test_a_revoked_key_does_not_receive_its_own_revocation(new_app, monkeypatch):
-    monkeypatch.setattr(
-        streams, "CHECK_EVERY", 3600.0
-    )  # only what tells of ended access is looked at in time
-    app, api = with_auth(new_app)
-    key = app.scheduler.keys.create("spy", Role.VIEWER)
-    other = app.scheduler.keys.create("other", Role.VIEWER)
-
-    async def story():
-        spy = Stream(api, headers=bearer_headers(key.text))
-        watching = Stream(api, headers=bearer_headers(other.text))
-        await spy.begun()
-        await watching.begun()
-        await asyncio.to_thread(app.scheduler.keys.revoke, key.row.id)
-        await spy.until(lambda s: s.over)
-        await watching.until(lambda s: "key.revoked" in s.kinds())
-        assert spy.kinds() == []
-        await watching.leave()
-
-    run(story())
-
-
-def test_a_revoked_key_hears_nothing_after_a_second(new_app, monkeypatch):
-    """With a look before each delivery, no event after the revocation comes through."""
-    monkeypatch.setattr(streams, "CHECK_EVERY", 0.0)
-    monkeypatch.setattr(streams, "ENDS_ACCESS", ())
-    app, api = with_auth(new_app)
-    key = app.scheduler.keys.create("spy", Role.VIEWER)
-
-    async def story():
-        spy = Stream(api, headers=bearer_headers(key.text))
-        await spy.begun()
-        await asyncio.to_thread(a_job, app)
-        await spy.until(lambda s: "job.created" in s.kinds())
-        heard = len(spy.events)
-        await asyncio.to_thread(app.scheduler.keys.revoke, key.row.id)
-        await asyncio.to_thread(a_job, app)
-        await spy.until(lambda s: s.over)
-        assert len(spy.events) == heard
-
-    run(story())
-
-
-@pytest.mark.parametrize("way", ["token", "name", "all"])
-def test_the_stream_of_an_ended_token_ends(new_app, way):
-    app, api = with_auth(new_app)
-    desk, tokens = app.scheduler, Tokens.of(app.settings)
-    token = tokens.issue("ann", Role.VIEWER, desk.now(), HOUR)
-
-    def end() -> None:
-        if way == "token":
-            desk.access.end_token(tokens.admit(token, desk.now()).credential, desk.now() + HOUR)
-        elif way == "name":
-            desk.access.end_name("ann")
-        else:
-            desk.access.end_all()
-
-    async def story():
-        stream = Stream(api, headers=bearer_headers(token))
-        await stream.begun()
-        await asyncio.to_thread(end)
-        await stream.until(lambda s: s.over)
-        assert stream.kinds() == []
-
-    run(story())
-
-
-def test_a_stream_waits_while_the_database_cannot_say_whether_its_key_is_good(new_app, monkeypatch):
-    from ostinato.core.errors import StoreUnavailable
-
-    monkeypatch.setattr(streams, "CHECK_EVERY", 0.0)
-    monkeypatch.setattr(streams, "AWAY", 0.01)
-    app, api = with_auth(new_app)
-    key = app.scheduler.keys.create("ci", Role.VIEWER)
-    find, asked = app.parts.store.keys.find, []
-
-    def away(prefix):
-        asked.append(prefix)
-        raise StoreUnavailable("away")
-
-    async def story():
-        stream = Stream(api, headers=bearer_headers(key.text))
-        await stream.begun()
-        app.parts.store.keys.find = away
-        job = await asyncio.to_thread(a_job, app)
-        await stream.until(lambda _: len(asked) > 2)
-        assert stream.events == []
-        app.parts.store.keys.find = find
-        await stream.until(lambda s: str(job) in s.text)
-        await stream.leave()
-
-    run(story())
-
-
-def test_one_credential_holds_so_many_streams_and_leaves_room_for_others(new_app, monkeypatch):
-    monkeypatch.setattr(streams, "MOST_OF_ONE", 2)
-    app, api = with_auth(new_app)
-    greedy, other = (app.scheduler.keys.create(name, Role.VIEWER).text for name in ("greedy", "other"))
-
-    async def story():
-        held = [Stream(api, headers=bearer_headers(greedy)) for _ in range(2)]
-        for stream in held:
-            await stream.begun()
-        third = Stream(api, headers=bearer_headers(greedy))
-        await asyncio.wait_for(third.task, 60)
-        assert (third.status, third.headers["retry-after"]) == (429, "5")
-        modest = Stream(api, headers=bearer_headers(other))
-        await modest.begun()
-        await held[0].leave()
-        again = Stream(api, headers=bearer_headers(greedy))
-        await again.begun()
-        for stream in (held[1], modest, again):
-            await stream.leave()
-        assert not api.state.streams._open
-
-    run(story())
-
-
-def bearer_headers(credential: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {credential}"}

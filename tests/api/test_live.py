@@ -21,13 +21,15 @@ from tests.waiting import until
 class Stream:
     """A request to the app itself, whose answer may go on for ever."""
 
-    def __init__(self, api, params: dict | None = None, headers: dict | None = None) -> None:
+    def __init__(
+        self, api, params: dict | None = None, headers: dict | None = None, path: str = "/api/v1/events"
+    ) -> None:
         self.status, self.headers, self.text, self.over = 0, {}, "", False
         self._gone = asyncio.Event()
         given = {"host": "127.0.0.1", "accept": "text/event-stream"} | (headers or {})
         self._scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
-            "path": "/api/v1/events", "raw_path": b"/api/v1/events", "root_path": "",
+            "path": path, "raw_path": path.encode(), "root_path": "",
             "query_string": urlencode(params or {}, doseq=True).encode(), "server": ("127.0.0.1", 80),
             "client": ("127.0.0.1", 1), "headers": [(k.encode(), v.encode()) for k, v in given.items()],
         }  # fmt: skip

@@ -60,6 +60,11 @@ class Visitors:
             return Visitor(self._recognise(headers).caller, cookie, given is None)
         return Visitor(None if given is None else self._caller(given), cookie, given is None)
 
+    def require(self, headers: Headers) -> None:
+        """Raise Unauthorized when the session is over."""
+        if self.of(headers).caller is None:
+            raise Unauthorized("The session is over: log in again.")
+
     def _caller(self, cookie: str) -> Caller | None:
         try:
             return self._by_credential.by_session(cookie).caller

@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 
 from ostinato.api.caller import Admin
 from ostinato.api.desk import Desk
@@ -16,10 +16,11 @@ Id = Annotated[UUID, Path(alias="id")]
 
 
 @router.post("/keys", status_code=201)
-def create_key(body: KeyBody, desk: Desk, by: Admin, response: Response) -> NewKeyAnswer:
+def create_key(body: KeyBody, desk: Desk, by: Admin, request: Request, response: Response) -> NewKeyAnswer:
     """Make a key. The answer has it, and nothing else ever will."""
     response.headers["Cache-Control"] = "no-store"
-    return NewKeyAnswer.made(desk.keys.create(body.name, body.role, body.expires_in, by=by.name))
+    check = request.state.check
+    return NewKeyAnswer.made(desk.keys.create(body.name, body.role, body.expires_in, by=by.name, check=check))
 
 
 @router.get("/keys")

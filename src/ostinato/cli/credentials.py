@@ -144,9 +144,7 @@ def end_access(
 
 def _ended(ended: dict[str, Any]) -> list[str]:
     counted = f"API keys revoked: {ended['keys']}. Sessions ended: {ended['sessions']}."
-    if ended["what"].startswith("key:"):
-        return [f"Access with {ended['what']} is ended. {counted}"]
-    return [
-        f"Access is ended: {ended['what']}. {counted}",
-        f"Tokens issued until {ended['since']} are refused; create new ones after that.",
-    ]
+    told = [f"Access is ended: {ended['what']}. {counted}"]
+    if not ended["what"].startswith(("key:", "token:")):
+        told.append(f"Tokens issued until {ended['since']} are refused; create new ones after that.")
+    return told

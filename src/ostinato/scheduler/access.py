@@ -40,7 +40,7 @@ class AccessDesk:
 
     def end_token(self, credential: str, until: datetime | None, *, by: str = "") -> Ended:
         """End one token, by its id. `until`: when it expires; None: never forget it."""
-        return self._end(credential, until, by)
+        return self._end(credential, until, by, timedelta(0))
 
     def end_name(self, name: str, *, by: str = "") -> Ended:
         """End every token of a name that was issued until now."""
@@ -52,7 +52,7 @@ class AccessDesk:
 
     def end_key(self, key_id: UUID, *, by: str = "") -> Ended:
         """Revoke a key; its sessions end."""
-        return self._end(f"{OF_A_KEY}{key_id}", None, by)
+        return self._end(f"{OF_A_KEY}{key_id}", None, by, timedelta(0))
 
     def end_all(self, *, by: str = "") -> Ended:
         """End every token that was issued until now, every key and every session."""
@@ -68,6 +68,6 @@ class AccessDesk:
             ]
         )
 
-    def _end(self, what: str, until: datetime | None, by: str) -> Ended:
+    def _end(self, what: str, until: datetime | None, by: str, margin: timedelta = CLOCKS_DIFFER) -> Ended:
         now = self._clock.now()
-        return self._store.access.end(what, now + CLOCKS_DIFFER, until, now, by)
+        return self._store.access.end(what, now + margin, until, now, by)

@@ -5,6 +5,7 @@ import hmac
 import re
 import secrets
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
@@ -48,8 +49,16 @@ class KeyDesk:
         self._misses: deque[float] = deque(maxlen=MOST_MISSES)
         self._good: dict[str, float] = {}  # when a key of this prefix was good
 
-    def create(self, name: str, role: Role, expires_in: timedelta | None = None, *, by: str = "") -> NewKey:
-        """Make a key; None: it does not expire."""
+    def create(
+        self,
+        name: str,
+        role: Role,
+        expires_in: timedelta | None = None,
+        *,
+        by: str = "",
+        check: Callable[[], object] = lambda: None,
+    ) -> NewKey:
+        """Make a key; None: it does not expire. `check` raises when the access of its maker was ended meanwhile."""
         if not (name.strip() and len(name) <= LONGEST_NAME and name.isprintable()):
             raise Invalid(f"A key needs a name of at most {LONGEST_NAME} printable characters.")
         if expires_in is not None and expires_in <= timedelta(0):
@@ -62,6 +71,11 @@ class KeyDesk:
             self._luck.id(now), prefix, _hash(text), name, role, now, by, expires_at, None, None, ""
         )  # fmt: skip
         self._store.keys.add(row)
+        try:
+            check()
+        except Unauthorized:  # the request was admitted before the ending, and must not outlive it
+            self.revoke(row.id, by=by)
+            raise
         return NewKey(row, text)
 
     def list(self, limit: int = PAGE, before: UUID | None = None) -> list[KeyRow]:

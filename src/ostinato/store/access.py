@@ -53,6 +53,7 @@ class Access:
 
     def _revoke(self, tx: Tx, what: str, now: datetime, by: str) -> int:
         if what == ALL:
+            tx.row("lock_to_revoke_keys")
             return tx.run("revoke_keys", now=now, by=by)
         if what.startswith(OF_A_KEY):
             return self._keys.revoke_in(tx, UUID(what.removeprefix(OF_A_KEY)), now, by)[1]

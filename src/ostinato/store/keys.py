@@ -43,6 +43,7 @@ class Keys:
 
     def add(self, key: KeyRow) -> None:
         with self._database.write() as tx:
+            tx.row("lock_to_make_a_key")
             tx.run(
                 "insert_key", id=key.id, prefix=key.prefix, hash=key.hash, name=key.name, role=key.role,
                 now=key.created_at, by=key.created_by, expires_at=key.expires_at,

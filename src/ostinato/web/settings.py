@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ostinato.config import SETTINGS
 from ostinato.core.access import Role
-from ostinato.core.errors import NotFound, OstinatoError
+from ostinato.core.errors import NotFound, OstinatoError, Unauthorized
 from ostinato.scheduler.keys import NewKey
 from ostinato.web.forms.fields import CHOICE, OPTIONAL, TEXT, Field, Form, nested, table, typed, value_of
 from ostinato.web.forms.troubles import troubled
@@ -48,7 +48,15 @@ def make_key(visit: Visit) -> Response:
     form = Form(KEY_FIELDS, texts)
     try:
         body = KeyBody.model_validate(nested(said))
-        made = visit.desk.keys.create(body.name, body.role, body.expires_in, by=visit.by)
+        made = visit.desk.keys.create(
+            body.name,
+            body.role,
+            body.expires_in,
+            by=visit.by,
+            check=lambda: visit.site.visitors.require(visit.request.headers),
+        )
+    except Unauthorized:
+        raise
     except (OstinatoError, ValidationError) as error:
         return _page(*troubled(visit, "key", form, error))
     return _page(visit, Form(KEY_FIELDS, {"role": Role.VIEWER.value}), made)

@@ -60,7 +60,7 @@ class EndedAnswer(BaseModel):
     """Access that was ended."""
 
     what: str = Field(description="`token:…`, `name:…`, `key:…` or `all`.")
-    since: datetime = Field(description="Tokens that were issued until this instant are refused.")
+    since: datetime = Field(description="Of a name, or of all: tokens issued until this instant are refused.")
     keys: int = Field(description="How many API keys were revoked.")
     sessions: int = Field(description="How many sessions of the dashboard were ended.")
 
