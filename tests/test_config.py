@@ -41,6 +41,7 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "run_log": "on",
         "log_format": "text",
         "log_level": "info",
+        "http_process": "on",
         "auth_secret": "",
         "auth_public_key": "",
         "auth_audience": "",

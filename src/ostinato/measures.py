@@ -4,10 +4,10 @@ Nothing is measured before somebody can read it (`ostinato serve`): elsewhere a 
 """
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 DURATIONS: Final = (
     0.01,
@@ -55,13 +55,15 @@ class Histogram:
         return found
 
 
-class Snapshot:
+class Snapshot(NamedTuple):
     """A histogram as it was."""
 
-    __slots__ = ("buckets", "sum")
+    buckets: Sequence[tuple[float, int]]
+    sum: float
 
-    def __init__(self, histogram: Histogram) -> None:
-        self.buckets, self.sum = histogram.cumulative(), histogram.sum
+    @classmethod
+    def of(cls, histogram: Histogram) -> "Snapshot":
+        return cls(histogram.cumulative(), histogram.sum)
 
 
 class StoreTimes:
@@ -77,7 +79,7 @@ class StoreTimes:
 
     def snapshot(self) -> Snapshot:
         with self._lock:
-            return Snapshot(self._histogram)
+            return Snapshot.of(self._histogram)
 
 
 class RunTimes:
@@ -99,7 +101,7 @@ class RunTimes:
     def snapshot(self) -> dict[str, tuple[Snapshot, Snapshot]]:
         """Durations and lateness by task."""
         with self._lock:
-            return {task: (Snapshot(one), Snapshot(two)) for task, (one, two) in self._by_task.items()}
+            return {task: (Snapshot.of(one), Snapshot.of(two)) for task, (one, two) in self._by_task.items()}
 
     def _new(self, task: str) -> tuple[Histogram, Histogram]:
         name = task if len(self._by_task) < MOST_TASKS else OTHERS

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ostinato.courier.courier import Courier
     from ostinato.engine.engine import Engine
+    from ostinato.engine.measured import EngineView
     from ostinato.scheduler import Scheduler
 
 
@@ -90,7 +91,7 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
     )
 
 
-def build_api(parts: Parts, desk: "Scheduler", engine: "Engine", *, insecure: bool = False) -> "FastAPI":
+def build_api(parts: Parts, desk: "Scheduler", engine: "EngineView", *, insecure: bool = False) -> "FastAPI":
     """HTTP around a front desk, beside an engine: the API, and the dashboard before it."""
     from ostinato.access.credentials import recogniser
     from ostinato.access.refusals import RefusalLog

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from ostinato import Ostinato
 from ostinato.api.app import create_app
 from ostinato.core.access import Admission, Caller, Role
-from ostinato.engine.measured import Measured
-from ostinato.measures import RunTimes, StoreTimes, Totals
+from ostinato.engine.measured import EndedTotals, Measured
+from ostinato.measures import RunTimes, StoreTimes
 from ostinato.telemetry import Counts
 from ostinato.wiring import build_api
 from tests.app.conftest import NewApp, app, during, new_app
@@ -28,7 +28,7 @@ class NoEngine:
         return []
 
     def measure(self) -> Measured:
-        return Measured(Counts(), RunTimes(), StoreTimes(), Totals())
+        return Measured(Counts(), RunTimes(), StoreTimes(), EndedTotals())
 
 
 class Client:

@@ -21,7 +21,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ostinato.api.reading import Reading
 from ostinato.app.connection import Connection, HttpLimits
-from ostinato.app.serving import HttpServer, Listening
+from ostinato.app.listening import Listening
+from ostinato.app.serving import HttpServer
 from ostinato.config import Settings
 from tests.waiting import PATIENCE, eventually
 
@@ -43,8 +44,11 @@ class Served:
         self.bound = Listening(port=0).bind(Settings())
         self.address = self.bound.getsockname()
         self.server = HttpServer(app, self.bound, limits=limits)
-        self._thread = threading.Thread(target=lambda: asyncio.run(self.server.run_until_stopped()))
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self._thread.start()
+
+    async def _serve(self) -> None:
+        await self.server.start()
 
     async def _answer(self, request: Request) -> PlainTextResponse:
         self.done.append((await request.body()).decode())

@@ -4,7 +4,9 @@ import socket
 
 import pytest
 
-from ostinato.app.serving import Listening
+from ostinato import Ostinato
+from ostinato.app.listening import AppReference, Listening
+from ostinato.cli.process import serve
 from ostinato.config import Settings
 from ostinato.core.errors import InvalidSetting
 
@@ -30,3 +32,26 @@ def test_an_address_in_use_is_one_sentence():
 def test_a_port_out_of_range_is_one_sentence():
     with pytest.raises(InvalidSetting, match="a port is a number from 0 to 65535"):
         Listening(port=70000).bind(Settings())
+
+
+@pytest.mark.parametrize(
+    ("chosen", "apart"),
+    [
+        ({}, True),
+        ({"http_process": False}, False),
+        ({"engine": "rq", "redis_url": "redis://localhost"}, False),
+    ],
+    ids=["default", "off", "rq"],
+)
+def test_serve_gives_http_a_process_of_its_own_unless_that_is_off_or_rq_runs_the_jobs(
+    monkeypatch, chosen, apart
+):
+    asked: list[Listening] = []
+    monkeypatch.setattr(Ostinato, "run", lambda _, **how: asked.append(how["listening"]))
+    serve(None, chosen, Listening(), worker=True, migrate=False)
+    assert [each.apart for each in asked] == [AppReference(None, chosen) if apart else None]
+
+
+def test_a_reference_is_read_back_exactly():
+    reference = AppReference("shop:app", {"database_url": "sqlite:///x.db", "concurrency": 3, "queues": None})
+    assert AppReference.from_json(reference.to_json()) == reference

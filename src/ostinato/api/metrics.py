@@ -3,7 +3,8 @@
 The database is asked at each scrape; if it does not answer, `ostinato_store_up` is 0 and the rest is told all the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import Annotated, Final
 
@@ -18,7 +19,7 @@ from prometheus_client.registry import Collector
 from ostinato.api.caller import Viewer
 from ostinato.api.routers import api_router
 from ostinato.core.errors import StoreError
-from ostinato.engine.measured import Measured
+from ostinato.engine.measured import Measurement, Measuring
 from ostinato.measures import Snapshot
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.metrics import Gauges
@@ -55,10 +56,11 @@ COUNTED: Final = (
 class Exporter(Collector):
     """Tells everything, each time anew."""
 
-    def __init__(self, desk: Scheduler, measured: Measured, version: str, refused: Counts) -> None:
-        self._desk, self._measured, self._version, self._refused = desk, measured, version, refused
+    def __init__(self, desk: Scheduler, measuring: Measuring, version: str, refused: Counts) -> None:
+        self._desk, self._measuring, self._version, self._refused = desk, measuring, version, refused
 
     def collect(self) -> Iterator[Metric]:
+        measured = self._measuring.measurement()
         yield _gauge("ostinato_info", "Which version this is.", "version", {self._version: 1})
         try:
             gauges = self._desk.gauges()
@@ -66,46 +68,47 @@ class Exporter(Collector):
             gauges = None
         yield _gauge("ostinato_store_up", "Whether the database answers.", "", {"": int(gauges is not None)})
         if gauges is not None:
-            self._measured.take_in(gauges.counters)
+            self._measuring.executions.take_in(gauges.counters)
             yield from _of_database(gauges)
         yield self._executions()
-        yield from self._counted()
-        yield from self._times()
+        yield from _counted({**measured.counts, **self._refused.snapshot()})
+        yield from _times(measured)
 
     def _executions(self) -> Metric:
         family = CounterMetricFamily(
             "ostinato_executions", "Executions that have ended, in all processes.", labels=["task", "outcome"]
         )
-        for (task, outcome), count in sorted(self._measured.executions.snapshot().items()):
+        for (task, outcome), count in sorted(self._measuring.executions.snapshot().items()):
             family.add_metric([task, outcome], count)
         return family
 
-    def _counted(self) -> Iterator[Metric]:
-        counts = self._measured.counts.snapshot() | self._refused.snapshot()
-        for what, name, label, about in COUNTED:
-            family = CounterMetricFamily(name, about, labels=[label] if label else [])
-            found = {which: count for (kind, which), count in counts.items() if kind == what}
-            for which, count in sorted((found if label or found else {"": 0}).items()):
-                family.add_metric([which] if label else [], count)
-            yield family
 
-    def _times(self) -> Iterator[Metric]:
-        durations = HistogramMetricFamily(
-            "ostinato_execution_duration_seconds", "How long runs of this process took.", labels=["task"]
-        )
-        lateness = HistogramMetricFamily(
-            "ostinato_execution_lateness_seconds",
-            "How long after they might have begun runs of this process did begin.",
-            labels=["task"],
-        )
-        for task, (took, late) in sorted(self._measured.run_times.snapshot().items()):
-            _add(durations, [task], took)
-            _add(lateness, [task], late)
-        store = HistogramMetricFamily(
-            "ostinato_store_seconds", "How long calls of the engine to the store took.", labels=[]
-        )
-        _add(store, [], self._measured.store_times.snapshot())
-        yield from (durations, lateness, store)
+def _counted(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+    for what, name, label, about in COUNTED:
+        family = CounterMetricFamily(name, about, labels=[label] if label else [])
+        found = {which: count for (kind, which), count in counts.items() if kind == what}
+        for which, count in sorted((found if label or found else {"": 0}).items()):
+            family.add_metric([which] if label else [], count)
+        yield family
+
+
+def _times(measured: Measurement) -> Iterator[Metric]:
+    durations = HistogramMetricFamily(
+        "ostinato_execution_duration_seconds", "How long runs of this process took.", labels=["task"]
+    )
+    lateness = HistogramMetricFamily(
+        "ostinato_execution_lateness_seconds",
+        "How long after they might have begun runs of this process did begin.",
+        labels=["task"],
+    )
+    for task, (took, late) in sorted(measured.run_times.items()):
+        _add(durations, [task], took)
+        _add(lateness, [task], late)
+    store = HistogramMetricFamily(
+        "ostinato_store_seconds", "How long calls of the engine to the store took.", labels=[]
+    )
+    _add(store, [], measured.store_times)
+    yield from (durations, lateness, store)
 
 
 def _of_database(gauges: Gauges) -> Iterator[Metric]:
@@ -139,13 +142,19 @@ def _add(family: HistogramMetricFamily, labels: list[str], snapshot: Snapshot) -
     family.add_metric(labels, buckets, snapshot.sum)
 
 
-def router(desk: Scheduler, measured: Measured, version: str, refused: Counts) -> APIRouter:
-    """`/metrics` of one process; `refused` counts refused credentials."""
+def router(desk: Scheduler, measuring: Measuring, version: str, refused: Counts) -> APIRouter:
+    """`/metrics` of the process that runs the jobs. If HTTP has a process of its own, that is shown too.
+
+    `refused` counts refused credentials.
+    """
     routes, registry = api_router("metrics", prefix=""), CollectorRegistry()
-    collectors: tuple[Callable[..., object], ...] = (ProcessCollector, PlatformCollector, GCCollector)
+    ProcessCollector(pid=lambda: measuring.pid, registry=registry)
+    if measuring.pid != os.getpid():
+        ProcessCollector(namespace="ostinato_http", registry=registry)
+    collectors: tuple[Callable[..., object], ...] = (PlatformCollector, GCCollector)
     for collector in collectors:
         collector(registry=registry)
-    registry.register(Exporter(desk, measured, version, refused))
+    registry.register(Exporter(desk, measuring, version, refused))
 
     @routes.get("/metrics", response_class=Response, responses=TEXT)
     def metrics(by: Viewer, accept: Annotated[str, Header()] = "") -> Response:

@@ -47,9 +47,7 @@ from ostinato.telemetry import Hook, Hooks
 if TYPE_CHECKING:
     from socket import socket
 
-    from ostinato.app.serving import Listening
-    from ostinato.app.signals import Signals
-    from ostinato.app.starting import Doorway
+    from ostinato.app.listening import Listening
     from ostinato.app.workflows import AppWorkflow, Flow
     from ostinato.engine.engine import Engine
     from ostinato.scheduler import Scheduler
@@ -335,44 +333,28 @@ class Ostinato:
                 nullcontext() if listening is None else listening.bind(self.settings) as bound,
                 captured() if self.settings.capture_output else nullcontext(),
             ):
-                insecure = listening is not None and listening.insecure
-                run_to_the_end(self._run(migrate, worker, bound, insecure))
+                run_to_the_end(self._run(migrate, worker, bound, listening))
         finally:
             self.close()
         LOGGER.info("Stopped")
 
-    async def _run(self, migrate: bool, worker: bool, bound: socket | None, insecure: bool) -> None:
+    async def _run(
+        self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None
+    ) -> None:
         from ostinato.app.signals import Signals
-        from ostinato.app.starting import begin, begun, doorway_on
+        from ostinato.app.starting import begin, begun, http_on
 
         with Signals() as signals:
-            async with doorway_on(bound) as doorway:
-                if await begun(lambda: begin(self, migrate, worker, bound), signals, doorway):
-                    await self._work(worker, doorway, signals, insecure)
-
-    async def _work(self, worker: bool, doorway: Doorway | None, signals: Signals, insecure: bool) -> None:
-        engine = self.engine(worker=worker)
-        if doorway is None:
-            signals.pass_to(engine.stop)
-            await engine.run()
-        else:
-            await self._serve(engine, doorway, signals, insecure)
-        self.hooks.drain(HOOKS_HAVE)
-
-    async def _serve(self, engine: Engine, doorway: Doorway, signals: Signals, insecure: bool) -> None:
-        from ostinato.app.serving import run_beside
-        from ostinato.wiring import build_api
-
-        api = build_api(self.parts, self.scheduler, engine, insecure=insecure)
-        doorway.application = api
-
-        def stop() -> None:
-            api.state.streams.close()
-            doorway.server.stop()
-            engine.stop()
-
-        signals.pass_to(stop)
-        await run_beside(engine, doorway.server)
+            async with http_on(bound, listening) as http:
+                if not await begun(lambda: begin(self, migrate, worker, bound, listening), signals, http):
+                    return
+                engine = self.engine(worker=worker)
+                if http is None:
+                    signals.pass_to(engine.stop)
+                    await engine.run()
+                else:
+                    await http.run_with(self, engine, signals)
+                self.hooks.drain(HOOKS_HAVE)
 
     def close(self) -> None:
         """Close the database. (A thread that is still opening it is not waited for.)"""

@@ -22,16 +22,23 @@ if TYPE_CHECKING:
     from socket import socket
 
     from ostinato.app.app import Ostinato
+    from ostinato.app.listening import Listening
 
 LOGGER: Final = logging.getLogger("ostinato")
 TOLD: Final = ("timezone", "poll_interval", "lease", "concurrency")
 WIDEST: Final = 40  # of a column; what is longer pushes the next one aside
 
 
-def announce(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | None" = None) -> None:
+def announce(
+    app: "Ostinato",
+    applied: Applied,
+    worker: bool,
+    bound: "socket | None" = None,
+    listening: "Listening | None" = None,
+) -> None:
     """Tell people on stdout (log lines in JSON: machines, by one line of the log)."""
     if app.settings.log_format is LogFormat.TEXT:
-        _write("\n".join(banner(app, applied, worker, bound)) + "\n\n")
+        _write("\n".join(banner(app, applied, worker, bound, listening)) + "\n\n")
     shown = app.settings.shown()
     fields: dict[str, object] = {name: shown[name] for name in TOLD}
     if bound is not None:
@@ -42,7 +49,13 @@ def announce(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | N
     LOGGER.info(Line("Starting scheduler", {"database": app.parts.store.database.name} | fields))
 
 
-def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | None" = None) -> Iterator[str]:
+def banner(
+    app: "Ostinato",
+    applied: Applied,
+    worker: bool,
+    bound: "socket | None" = None,
+    listening: "Listening | None" = None,
+) -> Iterator[str]:
     """The lines that people see first."""
     yield f"Ostinato {our_version()}" + (f", app {app.name}" if app.name else "")
     yield f"  database  {app.parts.store.database.name}"
@@ -50,6 +63,7 @@ def banner(app: "Ostinato", applied: Applied, worker: bool, bound: "socket | Non
     yield f"  worker    {_worker(app, worker)}"
     if bound is not None:
         yield f"  http      {_url(bound)}  (docs at /docs)"
+        yield f"  process   {_process(app.settings, listening)}"
         yield f"  auth      {_auth(app.settings, bound)}"
     yield f"  jobs      {_summary(applied)}"
     views = list(_declared_jobs(app))
@@ -83,9 +97,19 @@ def _declared_jobs(app: "Ostinato") -> Iterator[JobView]:
 
 
 def _url(bound: "socket") -> str:
-    from ostinato.app.serving import url_of
+    from ostinato.app.listening import url_of
 
     return url_of(bound)
+
+
+def _process(settings: Settings, listening: "Listening | None") -> str:
+    if listening is not None and listening.apart is not None:
+        return "HTTP has its own"
+    if settings.engine is EngineKind.RQ:
+        return "one for all: engine rq"
+    if not settings.http_process:
+        return "one for all: OSTINATO_HTTP_PROCESS=off"
+    return "one for all: app.run"
 
 
 def _auth(settings: Settings, bound: "socket") -> str:

@@ -1,66 +1,26 @@
 """HTTP in the process of an app, beside its engine."""
 
 import asyncio
-import os
 import socket
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 
-from ostinato.access.credentials import require_safe_binding
 from ostinato.app.connection import Connection, HttpLimits
-from ostinato.config import Settings
-from ostinato.core.errors import InvalidSetting
+from ostinato.app.listening import BACKLOG
+from ostinato.app.starting import BESIDE_AN_ENGINE
 from ostinato.engine.engine import Engine
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 ANSWERS_HAVE: Final = 5  # seconds to be finished once we stop; then streams are cut
-BACKLOG: Final = 2048
-BESIDE_AN_ENGINE: Final = 4  # API threads in the process of an engine: they compete with it for Python
-
-
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """Where HTTP listens."""
-
-    host: str = "127.0.0.1"
-    port: int = 8060
-    insecure: bool = False  # without auth, and not on loopback alone: somebody has said that this is meant
-
-    def bind(self, settings: Settings) -> socket.socket:
-        """Take the address, or say why not."""
-        require_safe_binding(self.host, settings, insecure=self.insecure)
-        if not 0 <= self.port <= 65535:
-            raise self._refused("a port is a number from 0 to 65535")
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        try:
-            bound = socket.create_server((self.host, self.port), family=family, backlog=BACKLOG)
-        except OSError as error:
-            known = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
-            raise self._refused(known) from None
-        # asyncio does this only for sockets that are said to be TCP's. Head and body of an answer are sent apart: on a
-        # connection that is kept, the body would wait 40 ms for the client's delayed word that it has the head.
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return bound
-
-    def _refused(self, why: str) -> InvalidSetting:
-        return InvalidSetting(
-            f"HTTP cannot listen on {self.host}:{self.port}: {why}. Choose another --host or --port."
-        )
-
-
-def url_of(bound: socket.socket) -> str:
-    """The address that a socket has."""
-    host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+ACCEPTED_AT_ONCE: Final = 10  # in one turn of the loop; it takes four until a connection too many is closed
 
 
 class HttpServer(uvicorn.Server):
@@ -85,6 +45,7 @@ class HttpServer(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_graceful_shutdown=ANSWERS_HAVE,
+                backlog=ACCEPTED_AT_ONCE,
             )
         )
         self._bound, self._threads = bound, threads
@@ -97,14 +58,16 @@ class HttpServer(uvicorn.Server):
             self._serving = asyncio.create_task(self.serve([self._bound]))
         return self._serving
 
-    async def run_until_stopped(self) -> None:
-        await self.start()
-
     async def close(self) -> None:
         """Stop, if it has started."""
         if self._serving is not None and not self._serving.done():
             self.stop()
             await self._serving
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept. The backlog is what asyncio accepts in one go; the socket itself keeps a longer queue."""
+        await super().startup(sockets)
+        self._bound.listen(BACKLOG)
 
     def stop(self) -> None:
         """Accept no more, and finish what was begun; asked again, at once."""

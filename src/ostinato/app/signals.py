@@ -22,7 +22,7 @@ class Signals:
             with suppress(
                 NotImplementedError, ValueError, RuntimeError
             ):  # not the main thread: others stop us
-                self._loop.add_signal_handler(number, self._hear)
+                self._loop.add_signal_handler(number, self.hear)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -36,7 +36,8 @@ class Signals:
         for _ in range(self._heard):
             stop()
 
-    def _hear(self) -> None:
+    def hear(self) -> None:
+        """Act as on a signal."""
         self._heard += 1
         if self._stop is not None:
             self._stop()

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ostinato.app.signals import Signals
 from ostinato.core.errors import StoreUnavailable
@@ -14,33 +14,53 @@ from ostinato.engine.untiring import Waiting
 if TYPE_CHECKING:
     from socket import socket
 
+    from ostinato.api.streams import Streams
     from ostinato.app.app import Ostinato
+    from ostinato.app.listening import Listening
+    from ostinato.engine.engine import Engine
+    from ostinato.engine.measured import EngineView
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
 Send = Callable[[Scope], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+BESIDE_AN_ENGINE: Final = 4  # API threads in the process of an engine: they compete with it for Python
 RETRY_AFTER: Final = 5  # seconds, for clients
 REASON: Final = "The database is unavailable; this process waits for it."
 
 
-def begin(app: "Ostinato", migrate: bool, worker: bool, bound: "socket | None") -> None:
+class Http(Protocol):
+    """HTTP of a process that works, wherever it is served."""
+
+    def start(self) -> object:
+        """Serve from now on, also before there is a database."""
+
+    async def run_with(self, app: "Ostinato", engine: "Engine", signals: Signals) -> None:
+        """Work and serve until a signal stops both."""
+
+    async def close(self) -> None:
+        """Stop, if it has started."""
+
+
+def begin(
+    app: "Ostinato", migrate: bool, worker: bool, bound: "socket | None", listening: "Listening | None"
+) -> None:
     """Open the database, apply the declarations, and print the banner."""
     from ostinato.app.banner import announce
 
     app.open(upgrade=migrate)
-    announce(app, app.apply_declarations(), worker, bound)
+    announce(app, app.apply_declarations(), worker, bound, listening)
 
 
-async def begun(start: Callable[[], None], signals: Signals, doorway: "Doorway | None") -> bool:
+async def begun(start: Callable[[], object], signals: Signals, http: "Http | None") -> bool:
     """Start to work, as soon as the database is available. False: a signal asked for a stop meanwhile.
 
     `start` runs on a daemon thread: a connection that hangs does not keep a process that is asked to stop.
     """
     asked = asyncio.Event()
     signals.pass_to(asked.set)
-    beginning = asyncio.create_task(_until_available(start, doorway))
+    beginning = asyncio.create_task(_until_available(start, http))
     stopping = asyncio.create_task(asked.wait())
     await asyncio.wait({beginning, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -52,25 +72,33 @@ async def begun(start: Callable[[], None], signals: Signals, doorway: "Doorway |
 
 
 @asynccontextmanager
-async def doorway_on(bound: "socket | None") -> "AsyncIterator[Doorway | None]":
-    """Make the doorway of a socket, with a server that is not started yet; at the end it is stopped."""
-    doorway = None if bound is None else Doorway(bound)
+async def http_on(bound: "socket | None", listening: "Listening | None") -> "AsyncIterator[Http | None]":
+    """Make a server for a socket, here or in a process of its own, not started yet; at the end it is stopped."""
+    http = None if bound is None or listening is None else _http(bound, listening)
     try:
-        yield doorway
+        yield http
     finally:
-        if doorway is not None:
-            await doorway.server.close()
+        if http is not None:
+            await http.close()
 
 
-async def _until_available(start: Callable[[], None], doorway: "Doorway | None") -> None:
+def _http(bound: "socket", listening: "Listening") -> Http:
+    if listening.apart is None:
+        return Doorway(bound, insecure=listening.insecure)
+    from ostinato.app.http_process import HttpProcess
+
+    return HttpProcess(bound, listening.apart, insecure=listening.insecure)
+
+
+async def _until_available(start: Callable[[], object], http: "Http | None") -> None:
     threads, waiting = StoreThreads(1), Waiting()
     try:
         while True:
             try:
                 await asyncio.get_running_loop().run_in_executor(threads, start)
             except StoreUnavailable as error:
-                if doorway is not None:
-                    doorway.server.start()
+                if http is not None:
+                    http.start()
                 await asyncio.sleep(waiting.away(error))
             else:
                 waiting.over()
@@ -82,11 +110,45 @@ async def _until_available(start: Callable[[], None], doorway: "Doorway | None")
 class Doorway:
     """A server and its ASGI application: answers 503, and that the process is alive, until it gets the API."""
 
-    def __init__(self, bound: "socket") -> None:
+    def __init__(self, bound: "socket", threads: int = BESIDE_AN_ENGINE, *, insecure: bool = False) -> None:
         from ostinato.app.serving import HttpServer  # with uvicorn, which only a server needs
 
-        self.server = HttpServer(self, bound)
+        self.server = HttpServer(self, bound, threads)
         self.application: Application | None = None
+        self._streams: Streams | None = None
+        self._insecure = insecure
+
+    def start(self) -> "asyncio.Task[None]":
+        return self.server.start()
+
+    async def close(self) -> None:
+        await self.server.close()
+
+    def open(self, app: "Ostinato", engine: "EngineView") -> None:
+        """Answer with the API of an app from now on."""
+        from ostinato.wiring import build_api
+
+        api = build_api(app.parts, app.scheduler, engine, insecure=self._insecure)
+        self.application, self._streams = api, api.state.streams
+
+    def stop(self) -> None:
+        """Accept no more, end event streams, and finish answers that are under way."""
+        if self._streams is not None:
+            self._streams.close()
+        self.server.should_exit = True
+
+    async def run_with(self, app: "Ostinato", engine: "Engine", signals: Signals) -> None:
+        from ostinato.app.serving import run_beside
+
+        self.open(app, engine)
+
+        def stop() -> None:
+            self.server.force_exit = self.server.should_exit  # at the second signal
+            self.stop()
+            engine.stop()
+
+        signals.pass_to(stop)
+        await run_beside(engine, self.server)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.application is not None:

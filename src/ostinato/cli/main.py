@@ -110,8 +110,11 @@ def serve(
     redis: RedisOption = None,
     migrate: MigrateOption = False,
 ) -> None:
-    """Everything in one process."""
-    from ostinato.app.serving import Listening
+    """Serve the HTTP API and the dashboard, and run jobs.
+
+    HTTP has a process of its own, so that clients cannot delay jobs (OSTINATO_HTTP_PROCESS=off: one process for all).
+    """
+    from ostinato.app.listening import Listening
     from ostinato.cli.process import serve
 
     chosen = _chosen(database, queues, concurrency, engine, redis)

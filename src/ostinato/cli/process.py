@@ -4,19 +4,22 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 from ostinato.app import Ostinato
+from ostinato.app.listening import AppReference, Listening
 from ostinato.app.loading import load_app
-from ostinato.app.serving import Listening
 from ostinato.config import EngineKind
 
 
 def serve(
     where: str | None, chosen: Mapping[str, object], listening: Listening, *, worker: bool, migrate: bool
 ) -> None:
-    """Everything in one process."""
+    """Serve and run jobs. RQ needs one process: the courier in it tells RQ of each change."""
     app = load_app(where) if where is not None else Ostinato()
     app.configure(**chosen)
+    if app.settings.http_process and app.settings.engine is not EngineKind.RQ:
+        listening = replace(listening, apart=AppReference(where, chosen))
     app.run(worker=worker, migrate=migrate, listening=listening)
     _let_go()
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self
 
 from ostinato.config.files import file_in
 from ostinato.config.kinds import (
@@ -29,13 +29,11 @@ from ostinato.config.kinds import (
     WEB_ADDRESS,
     DefaultRole,
     EngineKind,
-    Kind,
     LogFormat,
     LogLevel,
     def_isolation,
     duration,
     egress,
-    masked,
     names,
     number,
     one_of,
@@ -45,11 +43,12 @@ from ostinato.config.kinds import (
     zone_name,
 )
 from ostinato.config.secret import Secret
+from ostinato.config.setting import Setting, setting
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.built_in import Permits
 from ostinato.core.built_in.described import USUAL_ENVIRONMENT
 from ostinato.core.duration import DAY, SECOND
-from ostinato.core.errors import Invalid, InvalidSetting
+from ostinato.core.errors import InvalidSetting
 from ostinato.core.policy import Isolation
 
 PREFIX = "OSTINATO_"
@@ -64,12 +63,6 @@ DEFAULT = "default"
 ARGUMENT = "argument"
 
 NAME = text("a text of at most 255 characters", r"[^\0-\x1f\x7f]{0,255}")
-
-T = TypeVar("T")
-
-
-def setting(default: T, env: str, kind: Kind[T], help: str) -> T:
-    return field(default=default, metadata={"env": env, "kind": kind, "help": help})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -187,6 +180,12 @@ class Settings:
     )
     log_level: LogLevel = setting(
         LogLevel.INFO, "OSTINATO_LOG_LEVEL", one_of(LogLevel), "The least that is logged."
+    )
+    http_process: bool = setting(
+        True,
+        "OSTINATO_HTTP_PROCESS",
+        switch(),
+        "Whether `ostinato serve` answers HTTP in a process of its own, so that clients cannot delay jobs.",
     )
     auth_secret: Secret = setting(
         Secret(), "OSTINATO_AUTH_SECRET", TOKEN_SECRET, "What tokens are signed with (HS256)."
@@ -315,30 +314,6 @@ class Settings:
         return self.origins.get(name, ARGUMENT)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One field of `Settings`, as people meet it."""
-
-    name: str
-    env: str
-    default: object
-    kind: Kind[Any]
-    help: str
-
-    def read(self, value: object, origin: str) -> Any:
-        """The value as its field wants it."""
-        try:
-            return self.kind.parse(value)
-        except Invalid as error:
-            raise self._refused(value, origin, str(error)) from None
-        except ValueError:
-            raise self._refused(value, origin, f"Allowed is {self.kind.allowed}.") from None
-
-    def _refused(self, value: object, origin: str, why: str) -> InvalidSetting:
-        given = "what it is" if self.kind.secret else _quoted(value)
-        return InvalidSetting(f"{self.name} cannot be {given} ({origin}). {why}")
-
-
 SETTINGS = tuple(
     Setting(line.name, line.metadata["env"], line.default, line.metadata["kind"], line.metadata["help"])
     for line in fields(Settings)
@@ -393,8 +368,3 @@ def _did_you_mean(unknown: str, spelling: Literal["name", "env"]) -> str:
     known = BY_NAME | {env.removeprefix(PREFIX).lower(): each for env, each in BY_ENV.items()}
     close = get_close_matches(unknown.removeprefix(PREFIX).lower(), known, n=1)
     return f"; did you mean {getattr(known[close[0]], spelling)}?" if close else "."
-
-
-def _quoted(value: object) -> str:
-    safe = repr(masked(value)) if isinstance(value, str) else str(value)
-    return safe if len(safe) <= 100 else safe[:100] + "…"

@@ -27,7 +27,7 @@ from ostinato.engine.hops import hopping_to
 from ostinato.engine.identity import Identity
 from ostinato.engine.lease import Renewing
 from ostinato.engine.lookout import Lookout
-from ostinato.engine.measured import Measured
+from ostinato.engine.measured import EndedTotals, Measured
 from ostinato.engine.notifier import Notifier
 from ostinato.engine.stopping import Stopping
 from ostinato.engine.sweeper import Sweeper
@@ -36,7 +36,7 @@ from ostinato.engine.untiring import Untiring
 from ostinato.engine.upkeep import keep_light
 from ostinato.engine.worker import NOTHING, Worker
 from ostinato.isolation.plan import Plan
-from ostinato.measures import StoreTimes, Totals
+from ostinato.measures import StoreTimes
 from ostinato.store.claiming import Claim
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
@@ -129,7 +129,7 @@ class Engine:
             self._executor.times = StoreTimes()
             assert self._telemetry.run_times is not None
             self._measured = Measured(
-                self._telemetry.counts, self._telemetry.run_times, self._executor.times, Totals()
+                self._telemetry.counts, self._telemetry.run_times, self._executor.times, EndedTotals()
             )
         return self._measured
 
@@ -336,7 +336,8 @@ class Engine:
         """Now and then, though nobody may ask: what a job has counted would be gone with it."""
         counters = self._store.statistics.counters
         while self._measured is not None:
-            self._measured.take_in(await self._untiring.until_done(lambda: self.worker.in_store(counters)))
+            found = await self._untiring.until_done(lambda: self.worker.in_store(counters))
+            self._measured.executions.take_in(found)
             await asyncio.sleep(self._settings.metrics.total_seconds())
 
     # -- within

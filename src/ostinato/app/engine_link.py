@@ -1,0 +1,103 @@
+"""Questions of the HTTP process to the process of the engine, over a pair of sockets.
+
+The answer says why nothing comes due, if that is so, and has the counts and times for `/metrics`. One question a second
+at most is sent: callers that ask meanwhile share its answer.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+from ostinato.core.errors import StoreUnavailable
+from ostinato.engine.measured import EndedTotals, EngineView, Measurement
+from ostinato.isolation.frames import AT_ONCE, Frame, Unpacking, packed
+
+EVERY: Final = 1.0  # seconds between two questions
+PATIENCE: Final = 2.0  # seconds until an answer counts as missing
+ASK: Final = "ask"
+STOP: Final = "stop"
+SILENT: Final = "The process of the engine does not answer."
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """State of an engine: why nothing comes due, if that is so, and its counts and times."""
+
+    troubles: list[str]
+    measurement: Measurement
+
+    @classmethod
+    def of(cls, engine: EngineView) -> "EngineReport":
+        return cls(engine.troubles(), engine.measure().measurement())
+
+    def to_json(self) -> bytes:
+        return json.dumps({"troubles": self.troubles, "measurement": self.measurement.to_json()}).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "EngineReport":
+        value = json.loads(text)
+        return cls(value["troubles"], Measurement.from_json(value["measurement"]))
+
+
+async def frames(reader: asyncio.StreamReader, take: Callable[[Frame], None]) -> None:
+    """Pass on each frame until the other end is closed."""
+    unpacking = Unpacking()
+    try:
+        while data := await reader.read(AT_ONCE):
+            for frame in unpacking.feed(data):
+                take(frame)
+    except ConnectionError:
+        return
+
+
+class EngineLink:
+    """The engine as the HTTP process sees it. Threads ask; the answers come in on the loop."""
+
+    def __init__(
+        self,
+        writer: asyncio.StreamWriter,
+        pid: int,
+        patience: float = PATIENCE,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._writer, self.pid, self._patience, self._now = writer, pid, patience, now
+        self._loop = asyncio.get_running_loop()
+        self._lock = Lock()
+        self._asked_at = float("-inf")
+        self._report = Future[EngineReport]()
+        self.executions = EndedTotals()
+
+    def troubles(self) -> list[str]:
+        """Say why nothing comes due, if that is so."""
+        try:
+            return self._ask().troubles
+        except StoreUnavailable as error:
+            return [str(error)]
+
+    def measure(self) -> "EngineLink":
+        return self
+
+    def measurement(self) -> Measurement:
+        """Ask for counts and times; StoreUnavailable when no answer comes."""
+        return self._ask().measurement
+
+    def answered(self, frame: Frame) -> None:
+        """Take an answer, on the loop."""
+        if not self._report.done():
+            self._report.set_result(EngineReport.from_json(frame.body))
+
+    def _ask(self) -> EngineReport:
+        with self._lock:
+            if self._now() - self._asked_at >= EVERY:
+                self._asked_at, self._report = self._now(), Future()
+                self._loop.call_soon_threadsafe(self._writer.write, packed({"do": ASK}))
+            report = self._report
+        try:
+            return report.result(self._patience)
+        except TimeoutError:
+            raise StoreUnavailable(SILENT) from None

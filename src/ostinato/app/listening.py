@@ -1,0 +1,66 @@
+"""The address of the HTTP server, and where its process finds the app."""
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from ostinato.access.credentials import require_safe_binding
+from ostinato.config import Settings
+from ostinato.core.errors import InvalidSetting
+
+BACKLOG: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class AppReference:
+    """The app of a command: `module:attribute` (None: no app of the user), and the settings that its flags chose."""
+
+    where: str | None
+    chosen: Mapping[str, object]
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "AppReference":
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Address and process of the HTTP server."""
+
+    host: str = "127.0.0.1"
+    port: int = 8060
+    insecure: bool = False  # listen beyond this host although there is no auth
+    apart: "AppReference | None" = None  # serve in a process of its own, which loads the app from here
+
+    def bind(self, settings: Settings) -> socket.socket:
+        """Take the address, or raise InvalidSetting."""
+        require_safe_binding(self.host, settings, insecure=self.insecure)
+        if not 0 <= self.port <= 65535:
+            raise self._refused("a port is a number from 0 to 65535")
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            bound = socket.create_server((self.host, self.port), family=family, backlog=BACKLOG)
+        except OSError as error:
+            known = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
+            raise self._refused(known) from None
+        # asyncio does this only for sockets that are said to be TCP's. Head and body of an answer are sent apart: on a
+        # connection that is kept, the body would wait 40 ms for the client's delayed word that it has the head.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bound
+
+    def _refused(self, why: str) -> InvalidSetting:
+        return InvalidSetting(
+            f"HTTP cannot listen on {self.host}:{self.port}: {why}. Choose another --host or --port."
+        )
+
+
+def url_of(bound: socket.socket) -> str:
+    """Return the address of a socket."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
