@@ -9,6 +9,7 @@ from ostinato.budgets import Budgets, way_out
 from ostinato.clock import ManualClock, SystemClock
 from ostinato.core.addresses import EVERYWHERE
 from ostinato.core.auth import Bearer, InHeader, InQuery
+from ostinato.core.built_in import Permits
 from ostinato.core.errors import BudgetSpent, Unreachable
 from ostinato.core.providers import MARGIN, Provider
 from ostinato.luck import RandomLuck
@@ -45,7 +46,7 @@ class Desk:
 
 def ways_out(store, clock, count: int = 1) -> tuple[list[Outgoing], Desk]:
     desk = Desk()
-    return [way_out(store, clock, desk, egress=EVERYWHERE) for _ in range(count)], desk
+    return [way_out(store, clock, desk, Permits(egress=EVERYWHERE)) for _ in range(count)], desk
 
 
 async def fetch(out, url: str, **given) -> int:
@@ -179,8 +180,8 @@ def test_many_at_once_are_taken_together(store, playground):
 
 
 def test_the_key_of_a_provider_goes_along_to_its_hosts_only(store, playground, monkeypatch):
-    monkeypatch.setenv("PROVIDER_KEY", "s3cret-key")
-    monkeypatch.setenv("OWN", "own")
+    monkeypatch.setenv("SECRET_PROVIDER_KEY", "s3cret-key")
+    monkeypatch.setenv("SECRET_OWN", "own")
 
     async def story():
         names(monkeypatch, asyncio.get_running_loop(), **{"a.example.org": [HOST], HOST: [HOST]})
@@ -188,9 +189,9 @@ def test_the_key_of_a_provider_goes_along_to_its_hosts_only(store, playground, m
         here, clock = playground.url("/parrot", host="a.example.org"), ManualClock(NOW)
         (out,), _ = ways_out(store, clock)
         for key in (
-            InHeader("X-Api-Key", "env:PROVIDER_KEY"),
-            InQuery("key", "env:PROVIDER_KEY"),
-            Bearer("env:PROVIDER_KEY"),
+            InHeader("X-Api-Key", "env:SECRET_PROVIDER_KEY"),
+            InQuery("key", "env:SECRET_PROVIDER_KEY"),
+            Bearer("env:SECRET_PROVIDER_KEY"),
         ):
             store.providers.save(Provider("example.org", 100, HOUR, key), NOW, "ann")
             clock.advance(2 * SECOND)
@@ -201,7 +202,7 @@ def test_the_key_of_a_provider_goes_along_to_its_hosts_only(store, playground, m
             assert "s3cret" not in said
             await fetch(out, playground.url("/parrot"))
             assert "s3cret-key" not in str(playground.requests[-1])
-        async with out.request("GET", here, credentials=Credentials(Bearer("env:OWN"))):
+        async with out.request("GET", here, credentials=Credentials(Bearer("env:SECRET_OWN"))):
             assert playground.requests[-1].headers["authorization"] == "Bearer own"  # its own goes first
         await out.close()
 

@@ -54,6 +54,7 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "allow_shell": "off",
         "command_environment": "PATH,HOME,LANG,LC_ALL,TZ,USER,LOGNAME,SHELL,TMPDIR",
         "python_prefixes": "",
+        "secrets": "env:SECRET_*,file:/run/secrets/*",
         "heartbeat_url": "",
     }
     assert load(tmp_path) == Settings()

@@ -5,6 +5,7 @@ import gzip
 
 import pytest
 
+from ostinato.config import Grants
 from ostinato.core.addresses import PUBLIC_ONLY
 from ostinato.core.auth import Basic, Bearer, ClientCredentials, InHeader, InQuery
 from ostinato.core.errors import BadAnswer, Invalid, NotAllowed
@@ -174,7 +175,7 @@ def test_a_name_that_comes_to_mean_a_private_address_is_not_called_again(playgro
 
 
 def test_secrets_do_not_go_to_another_host(playground, monkeypatch):
-    monkeypatch.setenv("TOKEN", "s3cret")
+    monkeypatch.setenv("SECRET_TOKEN", "s3cret")
 
     async def story():
         names(
@@ -184,7 +185,11 @@ def test_secrets_do_not_go_to_another_host(playground, monkeypatch):
         )
         away = playground.url("/echo", host="other.example.org").replace(":", "%3A")
         async with outgoing() as out:
-            for auth in (Bearer("env:TOKEN"), InHeader("X-Key", "env:TOKEN"), InQuery("key", "env:TOKEN")):
+            for auth in (
+                Bearer("env:SECRET_TOKEN"),
+                InHeader("X-Key", "env:SECRET_TOKEN"),
+                InQuery("key", "env:SECRET_TOKEN"),
+            ):
                 url = playground.url(f"/redirect?to={away}")
                 given = {
                     "credentials": Credentials(auth),
@@ -208,21 +213,26 @@ def test_credentials_are_read_when_they_are_sent(playground, monkeypatch, tmp_pa
     secret = tmp_path / "secret"
     secret.write_text("first\n")
     given = Credentials(Bearer(f"file:{secret}"))
+    granted = Grants(("env:SECRET_*", f"file:{tmp_path}/*"))
 
     async def story():
-        async with outgoing() as out:
+        async with outgoing(grants=granted) as out:
             await fetch(out, playground.url("/ok"), credentials=given)
             secret.write_text("second\n")
             await fetch(out, playground.url("/ok"), credentials=given)
-            monkeypatch.setenv("WORD", "pässword")
-            await fetch(out, playground.url("/ok"), credentials=Credentials(Basic("ann", "env:WORD")))
-            monkeypatch.setenv("KEY", "a/b c")
-            await fetch(out, playground.url("/ok?x=1"), credentials=Credentials(InQuery("key", "env:KEY")))
-            with pytest.raises(Invalid, match="no secret at env:NOWHERE"):
-                await fetch(out, playground.url("/ok"), credentials=Credentials(Bearer("env:NOWHERE")))
-            monkeypatch.setenv("TWO_LINES", "s3cret\nX-Evil: 1")
-            with pytest.raises(Invalid, match="env:TWO_LINES cannot stand in a header") as caught:
-                await fetch(out, playground.url("/ok"), credentials=Credentials(Bearer("env:TWO_LINES")))
+            monkeypatch.setenv("SECRET_WORD", "pässword")
+            await fetch(out, playground.url("/ok"), credentials=Credentials(Basic("ann", "env:SECRET_WORD")))
+            monkeypatch.setenv("SECRET_KEY", "a/b c")
+            await fetch(
+                out, playground.url("/ok?x=1"), credentials=Credentials(InQuery("key", "env:SECRET_KEY"))
+            )
+            with pytest.raises(Invalid, match="no secret at env:SECRET_NOWHERE"):
+                await fetch(out, playground.url("/ok"), credentials=Credentials(Bearer("env:SECRET_NOWHERE")))
+            monkeypatch.setenv("SECRET_TWO_LINES", "s3cret\nX-Evil: 1")
+            with pytest.raises(Invalid, match="env:SECRET_TWO_LINES cannot stand in a header") as caught:
+                await fetch(
+                    out, playground.url("/ok"), credentials=Credentials(Bearer("env:SECRET_TWO_LINES"))
+                )
             assert "s3cret" not in str(caught.value)
 
     run(story())
@@ -232,7 +242,7 @@ def test_credentials_are_read_when_they_are_sent(playground, monkeypatch, tmp_pa
 
 
 def test_a_token_is_asked_for_once_a_run_and_again_when_it_is_refused(playground, monkeypatch):
-    monkeypatch.setenv("CLIENT_SECRET", "s3cret")
+    monkeypatch.setenv("SECRET_CLIENT_SECRET", "s3cret")
     good = {"token": "t1"}
     playground.route("/token", lambda _: answered_json({"access_token": good["token"], "expires_in": 3600}))
     playground.route(
@@ -246,7 +256,7 @@ def test_a_token_is_asked_for_once_a_run_and_again_when_it_is_refused(playground
 
     async def story():
         given = Credentials(
-            ClientCredentials(playground.url("/token"), "me", "env:CLIENT_SECRET", "read write")
+            ClientCredentials(playground.url("/token"), "me", "env:SECRET_CLIENT_SECRET", "read write")
         )
         async with outgoing() as out:
             for _ in range(3):
@@ -264,7 +274,7 @@ def test_a_token_is_asked_for_once_a_run_and_again_when_it_is_refused(playground
 def test_no_secret_is_shown_anywhere(playground, monkeypatch, caplog):
     """Neither in errors, whatever the other side repeats, nor in the log at its most talkative."""
     caplog.set_level("DEBUG")
-    monkeypatch.setenv("TOKEN", "s3cret-token")
+    monkeypatch.setenv("SECRET_TOKEN", "s3cret-token")
     playground.route("/parrot", lambda r: answered((r.target + str(r.headers)).encode(), 400))
     playground.route("/bad-token", lambda r: answered(str(r.headers).encode(), 401))
     shown = []
@@ -272,11 +282,11 @@ def test_no_secret_is_shown_anywhere(playground, monkeypatch, caplog):
     async def story():
         async with outgoing() as out:
             for auth in (
-                Bearer("env:TOKEN"),
-                InHeader("X-Key", "env:TOKEN"),
-                InQuery("key", "env:TOKEN"),
-                Basic("ann", "env:TOKEN"),
-                ClientCredentials(playground.url("/bad-token"), "me", "env:TOKEN"),
+                Bearer("env:SECRET_TOKEN"),
+                InHeader("X-Key", "env:SECRET_TOKEN"),
+                InQuery("key", "env:SECRET_TOKEN"),
+                Basic("ann", "env:SECRET_TOKEN"),
+                ClientCredentials(playground.url("/bad-token"), "me", "env:SECRET_TOKEN"),
             ):
                 with pytest.raises(BadAnswer) as caught:
                     async with out.request(
@@ -292,3 +302,15 @@ def test_no_secret_is_shown_anywhere(playground, monkeypatch, caplog):
         for secret in ("s3cret", "YW5uOnMzY3JldC10b2tlbg", "bWU6czNjcmV0"):
             assert secret not in text
     assert all("***" in text for text in shown)
+
+
+@pytest.mark.parametrize("name", ["Transfer-Encoding", "content-length", "TE", "Trailer", "HOST"])
+def test_a_request_has_one_length_and_nothing_goes_out_with_two(playground, name):
+    async def story():
+        async with outgoing() as out:
+            for body in (b"", b"0\r\n\r\nGET /stolen HTTP/1.1\r\n\r\n"):
+                with pytest.raises(Invalid, match=f"The header {name} cannot be set"):
+                    await fetch(out, playground.url("/ok"), "POST", headers={name: "chunked"}, body=body)
+
+    run(story())
+    assert playground.requests == []

@@ -158,12 +158,12 @@ def test_a_bad_status_is_an_error_with_its_details(playground, status, transient
 
 
 def test_a_secret_at_the_edge_of_what_is_shown_is_hidden_too(playground, monkeypatch):
-    monkeypatch.setenv("TOKEN", "s3cret-token")
+    monkeypatch.setenv("SECRET_TOKEN", "s3cret-token")
     playground.route("/edge", lambda r: answered(b"x" * 490 + b"s3cret-token" + b"y" * 5000, 500))
 
     async def story():
         async with outgoing() as out:
-            credentials = Credentials(Bearer("env:TOKEN"))
+            credentials = Credentials(Bearer("env:SECRET_TOKEN"))
             async with out.request("GET", playground.url("/edge"), credentials=credentials) as reply:
                 with pytest.raises(BadAnswer) as caught:
                     await reply.require_good()

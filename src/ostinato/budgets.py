@@ -14,7 +14,8 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from ostinato.clock import Clock
-from ostinato.core.addresses import Egress
+from ostinato.config import Grants
+from ostinato.core.built_in import Permits
 from ostinato.core.errors import BudgetSpent, StoreError
 from ostinato.core.providers import KNOWN_AFTER, Key, Provider, provider_of
 from ostinato.outgoing import Outgoing
@@ -33,9 +34,14 @@ class InStore(Protocol):
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
 
 
-def way_out(store: Store, clock: Clock, in_store: InStore, *, egress: Egress) -> Outgoing:
+def way_out(store: Store, clock: Clock, in_store: InStore, permits: Permits) -> Outgoing:
     """The one safe way out, with the budgets of providers in it."""
-    return Outgoing(egress=egress, gate=Budgets(store.providers, clock, in_store), clock=clock)
+    return Outgoing(
+        egress=permits.egress,
+        grants=Grants(permits.secrets),
+        gate=Budgets(store.providers, clock, in_store),
+        clock=clock,
+    )
 
 
 class Budgets:

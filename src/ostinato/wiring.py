@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from ostinato.clock import Clock, MeasuredClock, SystemClock
-from ostinato.config import EngineKind, Settings
+from ostinato.config import EngineKind, Grants, Settings
 from ostinato.core.errors import InvalidSetting
 from ostinato.core.model import Luck
 from ostinato.luck import RandomLuck
@@ -44,7 +44,7 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
     )
     luck = RandomLuck()
     try:
-        store = Store(database, luck, Reach(settings.allow_private_addresses, settings.data_folder))
+        store = Store(database, luck, _reach(settings))
         if upgrade:
             migrate.upgrade(database)
         store.require_current()
@@ -53,6 +53,11 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
     except BaseException:
         database.close()
         raise
+
+
+def _reach(settings: Settings) -> Reach:
+    """The databases that sources may use."""
+    return Reach(settings.allow_private_addresses, settings.data_folder, Grants(settings.secrets))
 
 
 def _courier(settings: Settings, store: Store, clock: Clock) -> "Courier | None":

@@ -16,11 +16,11 @@ def a_hook(client, **given) -> dict:
 
 def test_a_hook_is_made_seen_and_deleted(client):
     made = a_hook(
-        client, kinds=["failure", "recovery", "failure"], secret="env:HOOK_SECRET", late_after="5m", description="ops",
+        client, kinds=["failure", "recovery", "failure"], secret="env:SECRET_HOOK", late_after="5m", description="ops",
         thresholds=[{"measure": "success_rate", "limit": 80, "window": "1h"}],
     )  # fmt: skip
     assert made["kinds"] == ["failure", "recovery"]
-    assert made["secret"] == "env:HOOK_SECRET"
+    assert made["secret"] == "env:SECRET_HOOK"
     assert (made["late_after"], made["created_by"]) == ("5m", "anonymous")
     assert made["thresholds"] == [{"measure": "success_rate", "limit": 80.0, "window": "1h", "least": 10}]
     assert client.get(f"/api/v1/hooks/{made['id']}").json() == made

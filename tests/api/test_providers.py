@@ -8,7 +8,7 @@ from tests.build import MINUTE, SECOND
 
 API = "/api/v1/providers"
 GIVEN = {"limit": 60, "period": "1m"}
-KEY = {"type": "header", "name": "X-Api-Key", "value": "env:EXAMPLE_KEY"}
+KEY = {"type": "header", "name": "X-Api-Key", "value": "env:SECRET_EXAMPLE_KEY"}
 
 
 def test_a_provider_is_made_seen_replaced_and_deleted(client):
@@ -40,7 +40,7 @@ def test_a_provider_is_made_seen_replaced_and_deleted(client):
         (GIVEN | {"domain": "a.org", "period": "often"}, "period"),
         (GIVEN | {"domain": "a.org", "period": "1y"}, "period"),
         (GIVEN | {"domain": "a.org", "limits": 1}, "did you mean limit"),
-        (GIVEN | {"domain": "a.org", "key": "env:KEY"}, "key"),
+        (GIVEN | {"domain": "a.org", "key": "env:SECRET_KEY"}, "key"),
         (GIVEN | {"domain": "a.org", "key": {"type": "header", "name": "X"}}, "key.value is missing"),
         (
             GIVEN | {"domain": "a.org", "key": KEY | {"value": "s3cret"}},

@@ -85,6 +85,13 @@ def test_an_operator_cannot_send_the_secrets_of_the_worker_to_a_sink(place):
     assert [request.path for request in place.sink.requests] == ["/good"]
 
 
+def test_an_admin_cannot_send_the_environment_of_the_worker_either(place):
+    answer = place.run(Role.ADMIN, place.http_job(), **place.hostile)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "args.auth.password")
+    place.work()
+    assert place.sink.requests == []
+
+
 def test_a_declared_arg_reaches_the_task_and_nothing_else_changes(place):
     url = place.sink.url("/good?day={{ args.values.day }}&city={{ args.values.city }}")
     args = {"url": url, "values": {"day": "mon", "city": "Paris"}}

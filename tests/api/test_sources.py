@@ -31,7 +31,7 @@ def api(settings_api):
 
 
 def test_a_source_is_made_once_and_shown_as_it_was_written(api):
-    written = a_source(auth={"type": "bearer", "token": "env:GDP_TOKEN"}, schedule="interval:30m")
+    written = a_source(auth={"type": "bearer", "token": "env:SECRET_GDP_TOKEN"}, schedule="interval:30m")
     made = api.post(SOURCES, json=written)
     assert made.status_code == 201
     body = made.json()

@@ -10,7 +10,7 @@ providers:
   - domain: api.example.org
     limit: 60
     period: 1m
-    key: {type: header, name: X-Api-Key, value: env:EXAMPLE_KEY}
+    key: {type: header, name: X-Api-Key, value: env:SECRET_EXAMPLE_KEY}
   - {domain: example.net, limit: 10, period: 1s}
 """
 
@@ -40,7 +40,7 @@ def test_providers_are_applied_from_a_file_and_listed(ostinato, place, file):
         "0",
         "header",
         "X-Api-Key:",
-        "env:EXAMPLE_KEY",
+        "env:SECRET_EXAMPLE_KEY",
     ]
     assert listed[2].split() == ["example.net", "20/20", "1s", "0"]
     shown = ostinato("provider", "show", "api.example.org", *place.flags).out

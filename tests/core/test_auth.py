@@ -5,34 +5,37 @@ import pytest
 from ostinato.core.auth import Basic, Bearer, ClientCredentials, InHeader, InQuery, parse_auth
 from ostinato.core.errors import Invalid
 
-OAUTH = {"type": "oauth2_client_credentials", "clientId": "c", "clientSecret": "env:S"}
+OAUTH = {"type": "oauth2_client_credentials", "clientId": "c", "clientSecret": "env:SECRET_S"}
 
 
 @pytest.mark.parametrize(
     ("given", "auth"),
     [
-        ({"type": "bearer", "token": "env:T"}, Bearer("env:T")),
+        ({"type": "bearer", "token": "env:SECRET_T"}, Bearer("env:SECRET_T")),
         ({"type": "basic", "username": "ann", "password": "file:/run/p"}, Basic("ann", "file:/run/p")),
-        ({"type": "header", "name": "X-Api-Key", "value": "env:K"}, InHeader("X-Api-Key", "env:K")),
-        ({"type": "query", "name": "key", "value": "env:K"}, InQuery("key", "env:K")),
+        (
+            {"type": "header", "name": "X-Api-Key", "value": "env:SECRET_K"},
+            InHeader("X-Api-Key", "env:SECRET_K"),
+        ),
+        ({"type": "query", "name": "key", "value": "env:SECRET_K"}, InQuery("key", "env:SECRET_K")),
         (
             {
                 "type": "oauth2_client_credentials",
                 "tokenUrl": "https://a.org/t",
                 "clientId": "c",
-                "clientSecret": "env:S",
+                "clientSecret": "env:SECRET_S",
             },
-            ClientCredentials("https://a.org/t", "c", "env:S"),
+            ClientCredentials("https://a.org/t", "c", "env:SECRET_S"),
         ),
         (
             {
                 "type": "oauth2_client_credentials",
                 "token_url": "https://a.org/t",
                 "client_id": "c",
-                "client_secret": "env:S",
+                "client_secret": "env:SECRET_S",
                 "scope": "read",
             },
-            ClientCredentials("https://a.org/t", "c", "env:S", "read"),
+            ClientCredentials("https://a.org/t", "c", "env:SECRET_S", "read"),
         ),
     ],
 )
@@ -48,16 +51,19 @@ def test_each_way_is_understood(given, auth):
         ({"type": "digest"}, r"auth\.type must be one of"),
         ({"type": "bearer"}, r"auth\.token is missing"),
         ({"type": "bearer", "token": 7}, r"auth\.token is missing, or is not text"),
-        ({"type": "bearer", "token": "env:T", "tokken": "x"}, r"auth\.tokken is not known"),
-        ({"type": "header", "name": "X Key", "value": "env:K"}, r"auth\.name must be the name of a header"),
-        ({"type": "query", "name": "", "value": "env:K"}, r"auth\.name is missing"),
+        ({"type": "bearer", "token": "env:SECRET_T", "tokken": "x"}, r"auth\.tokken is not known"),
+        (
+            {"type": "header", "name": "X Key", "value": "env:SECRET_K"},
+            r"auth\.name must be the name of a header",
+        ),
+        ({"type": "query", "name": "", "value": "env:SECRET_K"}, r"auth\.name is missing"),
         ({"type": "bearer", "token": "env:OSTINATO_JWT_SECRET"}, "setting of Ostinato's own"),
         (
             {
                 "type": "oauth2_client_credentials",
                 "tokenUrl": "ftp://a.org",
                 "clientId": "c",
-                "clientSecret": "env:S",
+                "clientSecret": "env:SECRET_S",
             },
             r"auth\.tokenUrl must be an http or https URL",
         ),

@@ -38,7 +38,7 @@ def test_each_is_described_and_can_be_loaded(name):
         ("http", {"url": "https://example.org", "expect": [200, "3xx", "400-404"], "retry": []}),
         ("command", {"argv": ["ls", "-l", ""]}),
         ("command", {"script": "ls | wc -l", "shell": True, "stdin": "x", "cwd": "/tmp", "exit_codes": [0, 3]}),
-        ("command", {"argv": ["ls"], "env": {"A": "b"}, "secrets": {"P": "env:PASSWORD", "Q": "file:/run/q"}}),
+        ("command", {"argv": ["ls"], "env": {"A": "b"}, "secrets": {"P": "env:SECRET_PASSWORD", "Q": "file:/run/q"}}),
         ("python", {"function": "shop:run"}),
         ("python", {"function": "shop.deep.er:run", "args": {"a": 1}}),
     ],
@@ -61,6 +61,17 @@ def test_good_args(task, args):
         ("http", {"url": "https://example.org", "headers": {"X": "a\nB: c"}}, "args.headers.X", "one line"),
         ("http", {"url": "https://example.org", "headers": {"Idempotency-Key": "1"}}, "args.headers.Idempotency-Key",
          "set by Ostinato"),
+        *(
+            ("http", {"url": "https://example.org", "headers": {name: "1"}}, f"args.headers.{name}", "set by Ostinato")
+            for name in ("Transfer-Encoding", "connection", "TE", "Trailer", "Upgrade", "Expect", "Keep-Alive", "Host",
+                         "Proxy-Connection", "Content-Length")
+        ),
+        *(
+            ("http", {"url": "https://example.org", "headers": {name: "x"}}, f"args.headers.{name}", "say it as auth")
+            for name in ("Authorization", "proxy-authorization", "Cookie", "X-Api-Key")
+        ),
+        ("http", {"url": "https://example.org", "auth": {"type": "header", "name": "TE", "value": "env:SECRET_A"}},
+         "args.auth.name", "Ostinato sets this header"),
         ("http", {"url": "https://example.org", "expect": ["fine"]}, "args.expect[0]", "200, 200-299 or 2xx"),
         ("http", {"url": "https://example.org", "expect": [99]}, "args.expect[0]", "not 99"),
         ("http", {"url": "https://example.org", "expect": []}, "args.expect", "entries"),
@@ -82,7 +93,7 @@ def test_good_args(task, args):
         ("command", {"argv": ["ls"], "env": {"a b": "c"}}, "args.env.a b", "name of a variable"),
         ("command", {"argv": ["ls"], "env": {"OSTINATO_RUN_KEY": "c"}}, "args.env.OSTINATO_RUN_KEY", "set by Ostinato"),
         ("command", {"argv": ["ls"], "secrets": {"P": "hunter2"}}, "args.secrets.P", "not what it is"),
-        ("command", {"argv": ["ls"], "secrets": {"P": "env:X"}, "env": {"P": "1"}}, "args.env.P", "say it once"),
+        ("command", {"argv": ["ls"], "secrets": {"P": "env:SECRET_X"}, "env": {"P": "1"}}, "args.env.P", "say it once"),
         ("command", {"argv": ["ls"], "exit_codes": [256]}, "args.exit_codes[0]", "from 0 to 255"),
         ("python", {"function": "shop.run"}, "args.function", "module:function"),
         ("python", {"function": "shop:os.system"}, "args.function", "module:function"),

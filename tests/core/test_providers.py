@@ -31,16 +31,16 @@ GOOD = {"domain": "api.example.org", "limit": 60, "period": "1m"}
         (GOOD | {"domain": "127.0.0.1", "period": 1}, Provider("127.0.0.1", 60, SECOND)),
         (GOOD | {"domain": "::1"}, Provider("::1", 60, MINUTE)),
         (
-            GOOD | {"key": {"type": "header", "name": "X-Api-Key", "value": "env:KEY"}},
-            Provider("api.example.org", 60, MINUTE, InHeader("X-Api-Key", "env:KEY")),
+            GOOD | {"key": {"type": "header", "name": "X-Api-Key", "value": "env:SECRET_KEY"}},
+            Provider("api.example.org", 60, MINUTE, InHeader("X-Api-Key", "env:SECRET_KEY")),
         ),
         (
             GOOD | {"key": {"type": "query", "name": "key", "value": "file:/run/key"}},
             Provider("api.example.org", 60, MINUTE, InQuery("key", "file:/run/key")),
         ),
         (
-            GOOD | {"key": {"type": "bearer", "token": "env:KEY"}},
-            Provider("api.example.org", 60, MINUTE, Bearer("env:KEY")),
+            GOOD | {"key": {"type": "bearer", "token": "env:SECRET_KEY"}},
+            Provider("api.example.org", 60, MINUTE, Bearer("env:SECRET_KEY")),
         ),
     ],
 )
@@ -64,13 +64,13 @@ def test_a_provider_is_read(given, provider):
         (GOOD | {"period": "0s"}, r"period"),
         (GOOD | {"period": "32d"}, r"period must be from 0\.1 s to 31 days"),
         ({"domain": "a.org", "limit": 1}, "period must be a duration"),
-        (GOOD | {"key": "env:KEY"}, "key must be an object with a type"),
+        (GOOD | {"key": "env:SECRET_KEY"}, "key must be an object with a type"),
         (
             GOOD | {"key": {"type": "header", "name": "X", "value": "s3cret"}},
             r"key\.value must say where the secret is",
         ),
         (
-            GOOD | {"key": {"type": "basic", "username": "a", "password": "env:P"}},
+            GOOD | {"key": {"type": "basic", "username": "a", "password": "env:SECRET_P"}},
             r"key\.type must be header, query or bearer",
         ),
     ],

@@ -13,6 +13,7 @@ import pytest
 from ostinato.budgets import way_out
 from ostinato.config import Secret
 from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
+from ostinato.core.built_in import Permits
 from ostinato.core.errors import StoreUnavailable
 from ostinato.core.hooks import Hook, Kind, Measure, Threshold
 from ostinato.core.providers import Provider
@@ -127,7 +128,7 @@ def test_a_notice_arrives_once_and_says_what_happened(rig, story):
 
 
 def test_whoever_has_the_secret_can_check_the_signature(rig, story, monkeypatch):
-    monkeypatch.setenv("HOOK_SECRET", "between us")
+    monkeypatch.setenv("SECRET_HOOK", "between us")
 
     async def tale(notifier, listener, hook):
         await run_once(rig)
@@ -138,7 +139,7 @@ def test_whoever_has_the_secret_can_check_the_signature(rig, story, monkeypatch)
         expected = hmac.new(b"between us", timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
         assert headers["ostinato-signature"] == f"v1={expected}"
 
-    story(tale, secret="env:HOOK_SECRET")
+    story(tale, secret="env:SECRET_HOOK")
 
 
 def test_without_its_secret_a_notice_is_not_sent(rig, story, monkeypatch):
@@ -147,13 +148,13 @@ def test_without_its_secret_a_notice_is_not_sent(rig, story, monkeypatch):
         await notifier.step()
         assert listener.heard == []
         (delivery,) = deliveries(rig, hook)
-        assert "env:HOOK_SECRET" in delivery.error
-        monkeypatch.setenv("HOOK_SECRET", "between us")
+        assert "env:SECRET_HOOK" in delivery.error
+        monkeypatch.setenv("SECRET_HOOK", "between us")
         rig.clock.advance(backoff(1))
         await notifier.step()
         assert len(listener.heard) == 1
 
-    story(tale, secret="env:HOOK_SECRET")
+    story(tale, secret="env:SECRET_HOOK")
 
 
 def test_a_failed_delivery_is_tried_again_later_and_later(rig, story):
@@ -290,7 +291,7 @@ def test_a_spent_budget_postpones_a_notice_and_costs_no_attempt(rig, story):
 
     async def tale(notifier, listener, hook):
         rig.store.providers.save(Provider("127.0.0.1", 1, HOUR), rig.clock.now(), "ann")
-        notifier._outgoing = out = way_out(rig.store, rig.clock, in_store, egress=EVERYWHERE)
+        notifier._outgoing = out = way_out(rig.store, rig.clock, in_store, Permits(egress=EVERYWHERE))
         await run_once(rig, 2)
         assert await notifier.step() == 2
         assert len(listener.heard) == 1
@@ -364,7 +365,7 @@ def test_no_trouble_of_the_heartbeat_is_anybody_elses(rig, story):
             Heartbeat(url, notifier._outgoing, rig.telemetry, list, in_store),  # it answers 500
             Heartbeat(url, notifier._outgoing, rig.telemetry, away, in_store),
             Heartbeat(Secret("http://127.0.0.1:1/"), notifier._outgoing, rig.telemetry, list, in_store),
-            Heartbeat(Secret("env:NOWHERE"), notifier._outgoing, rig.telemetry, list, in_store),
+            Heartbeat(Secret("env:SECRET_NOWHERE"), notifier._outgoing, rig.telemetry, list, in_store),
         ):
             assert not await heart.step()
 

@@ -408,7 +408,7 @@ def test_what_is_long_over_is_taken_away_and_what_waits_stays(world):
 def test_a_hook_comes_back_as_it_was_kept(world):
     threshold = Threshold(Measure.SUCCESS_RATE, 80.5, 90 * MINUTE, 7)
     hook = hooked(
-        world, Kind.SKIP, Kind.LONG_RUN, job_id=world.add_one(), secret="env:HOOK", thresholds=(threshold,),
+        world, Kind.SKIP, Kind.LONG_RUN, job_id=world.add_one(), secret="env:SECRET_HOOK", thresholds=(threshold,),
         late_after=5 * SECOND, description="for ops",
     )  # fmt: skip
     assert world.store.outbox.hooks() == [hook]

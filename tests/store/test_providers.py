@@ -37,7 +37,7 @@ def standing(world) -> dict[str, tuple[int, int]]:
 
 def test_a_provider_is_saved_replaced_and_deleted(world):
     store = world.store.providers
-    first = Provider(HOST, 3, MINUTE, InHeader("X-Key", "env:KEY"))
+    first = Provider(HOST, 3, MINUTE, InHeader("X-Key", "env:SECRET_KEY"))
     assert store.save(first, world.now, "ann", new=True)
     with pytest.raises(Conflict):
         store.save(first, world.now, "ann", new=True)

@@ -274,9 +274,9 @@ def test_many_make_the_same_table_at_once(world, records):
 
 
 def test_a_table_in_another_database_is_fenced_before_and_after(world, records, hold, tmp_path, monkeypatch):
-    monkeypatch.setenv("OTHER_DATABASE", f"sqlite:///{tmp_path}/other.db")
+    monkeypatch.setenv("SECRET_OTHER_DATABASE", f"sqlite:///{tmp_path}/other.db")
     monkeypatch.setattr(records, "_reach", Reach(folder=str(tmp_path)))
-    there = replace(TARGET, database="env:OTHER_DATABASE")
+    there = replace(TARGET, database="env:SECRET_OTHER_DATABASE")
     assert records.newest(there, 10) == []
     assert not (tmp_path / "other.db").exists()  # only a run creates it
     records.prepare(there)

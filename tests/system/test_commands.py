@@ -94,9 +94,9 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
     """With one worker, for tests that leave it alone."""
     folder = tmp_path_factory.mktemp("commands")
     workshop = Commands(f"sqlite:///{folder}/ostinato.db", folder)
-    os.environ["A_PASSWORD"] = "swordfish"  # of the worker's environment
+    os.environ["SECRET_A_PASSWORD"] = "swordfish"  # of the worker's environment
     workshop.start(**WORKER)
-    del os.environ["A_PASSWORD"]
+    del os.environ["SECRET_A_PASSWORD"]
     yield from opened(workshop)
 
 
@@ -109,7 +109,7 @@ def fresh(database_url: str, tmp_path: Path) -> Iterator[Commands]:
 
 
 def test_a_program_is_told_what_it_is_and_gets_no_more_of_the_environment_than_is_allowed(commands):
-    ended = commands.run("env", env={"MORE": "a b"}, secrets={"P": "env:A_PASSWORD"})
+    ended = commands.run("env", env={"MORE": "a b"}, secrets={"P": "env:SECRET_A_PASSWORD"})
     variables = dict(line.split("=", 1) for line in commands.log(ended))
     assert ended.result["exit_code"] == 0
     assert variables["OSTINATO_RUN_JOB"] == str(ended.job_id)
@@ -117,7 +117,7 @@ def test_a_program_is_told_what_it_is_and_gets_no_more_of_the_environment_than_i
     assert variables["OSTINATO_RUN_ATTEMPT"] == "0"
     assert variables["OSTINATO_RUN_DUE_AT"] == ended.due_at.isoformat()
     assert (variables["MORE"], variables["P"]) == ("a b", "swordfish")
-    assert "A_PASSWORD" not in variables
+    assert "SECRET_A_PASSWORD" not in variables
     assert "swordfish" not in str(commands.app.scheduler.jobs.get(ended.job_id))
 
 

@@ -136,9 +136,13 @@ def test_a_hook_is_told_of_a_failure_and_the_heart_beats(start, listener):
     server = start(
         OSTINATO_ALLOW_PRIVATE_ADDRESSES="on",
         OSTINATO_HEARTBEAT_URL=f"{listener.url}/beat",
-        HOOK="between us",
+        SECRET_HOOK="between us",
     )
-    hook = {"url": f"{listener.url}/hook", "kinds": ["failure", "failed_for_good"], "secret": "env:HOOK"}
+    hook = {
+        "url": f"{listener.url}/hook",
+        "kinds": ["failure", "failed_for_good"],
+        "secret": "env:SECRET_HOOK",
+    }
     made = server("POST", "/api/v1/hooks", hook)
     assert made.code == 201, made.body
     job = server("POST", "/api/v1/jobs", {"task": "fails", "schedule_enabled": False, "max_retries": 0}).body[

@@ -105,12 +105,12 @@ def test_one_page_without_pagination_and_packed(app, api):
 
 
 def test_params_headers_and_auth_go_with_each_page(app, api, monkeypatch):
-    monkeypatch.setenv("THINGS_TOKEN", "s3cret")
+    monkeypatch.setenv("SECRET_THINGS_TOKEN", "s3cret")
     definition = a_source_of(
         api.url("/page"), path="data.items",
         params=[{"name": "series", "value": "a b&c"}, {"name": "key", "value": 7}],
         headers={"Accept": "application/vnd.things+json"},
-        auth={"type": "bearer", "token": "env:THINGS_TOKEN"},
+        auth={"type": "bearer", "token": "env:SECRET_THINGS_TOKEN"},
         pagination={"type": "page", "limit": 10},
     )  # fmt: skip
     ended = run_once(app, definition)

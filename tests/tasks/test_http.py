@@ -178,21 +178,23 @@ def test_nobody_there_is_a_failure_that_is_tried_again(app):
 
 
 def test_a_secret_is_sent_and_shown_nowhere(app, server, monkeypatch):
-    monkeypatch.setenv("PARTNER_TOKEN", "hunter2hunter2")
+    monkeypatch.setenv("SECRET_PARTNER_TOKEN", "hunter2hunter2")
     server.answers = [Answer(200, b'{"you sent": "Bearer hunter2hunter2"}')]
-    ended = run(app, {"url": server.url, "auth": {"type": "bearer", "token": "env:PARTNER_TOKEN"}})
+    ended = run(app, {"url": server.url, "auth": {"type": "bearer", "token": "env:SECRET_PARTNER_TOKEN"}})
     assert server.asked[0].headers["authorization"] == "Bearer hunter2hunter2"
     assert ended.result == {"status": 200, "json": {"you sent": "Bearer ***"}}
     server.answers = [Answer(400, b"bad: hunter2hunter2")]
-    ended = run(app, {"url": server.url, "auth": {"type": "bearer", "token": "env:PARTNER_TOKEN"}})
+    ended = run(app, {"url": server.url, "auth": {"type": "bearer", "token": "env:SECRET_PARTNER_TOKEN"}})
     assert "hunter2" not in str(ended.error)
     assert "bad: ***" in str(ended.error)
 
 
 def test_a_secret_that_is_not_there(app, server):
-    ended = run(app, {"url": server.url, "auth": {"type": "bearer", "token": "env:NO_SUCH_TOKEN"}}, retries=3)
+    ended = run(
+        app, {"url": server.url, "auth": {"type": "bearer", "token": "env:SECRET_NO_SUCH_TOKEN"}}, retries=3
+    )
     assert (ended.state, server.asked) == ("failed", [])
-    assert "env:NO_SUCH_TOKEN" in str(ended.error)
+    assert "env:SECRET_NO_SUCH_TOKEN" in str(ended.error)
 
 
 def test_metadata_that_is_not_there_when_it_runs(app, server):

@@ -18,12 +18,12 @@ def test_a_budget_is_made_edited_and_deleted(visitor):
     assert "10 of 10" in page
     form = visitor.see(f"{PAGE}?edit=api.example.org")
     assert 'name="edits" value="api.example.org"' in form
-    key = {"key.type": "header", "key.name": "X-Key", "key.value": "env:API_KEY"}
+    key = {"key.type": "header", "key.name": "X-Key", "key.value": "env:SECRET_API_KEY"}
     page = visitor.follow(
         visitor.send(PAGE, on=PAGE, **GOOD | {"limit": "20", "edits": "api.example.org"} | key)
     )
     assert "20 per 1m" in page
-    assert "X-Key: env:API_KEY" in page
+    assert "X-Key: env:SECRET_API_KEY" in page
     visitor.send(f"{PAGE}/api.example.org/delete", on=PAGE)
     assert visitor.app.scheduler.providers.list() == []
 

@@ -98,9 +98,9 @@ def test_a_mistake_is_told_beside_its_field(visitor, good, field, text, told):
 def test_a_secret_is_named_and_never_kept(visitor, good):
     auth = {"auth.type": "bearer", "auth.token": "abc123"}
     page = unescape(visitor.send(NEW, 422, on=NEW, **good | auth, do="save").text)
-    assert re.search(r'id="w-auth.token">[^<]*env:NAME', page)
-    where = make(visitor, good | auth | {"auth.token": "env:TOKEN"})
-    assert "env:TOKEN" in visitor.see(where)
+    assert re.search(r'id="w-auth.token">[^<]*env:SECRET_NAME', page)
+    where = make(visitor, good | auth | {"auth.token": "env:SECRET_TOKEN"})
+    assert "env:SECRET_TOKEN" in visitor.see(where)
 
 
 def test_an_edit_shows_what_changes_and_leaves_the_rest_as_it_was_written(visitor, good):

@@ -1,8 +1,9 @@
 """What endpoints are handed: the front desk, and where and when a request came in."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 
 from ostinato.scheduler import Scheduler
 from ostinato.wire.job_body import Here
@@ -23,3 +24,10 @@ async def here(request: Request, desk: Desk) -> Here:
 
 
 AtThisDesk = Annotated[Here, Depends(here)]
+
+
+def warn(response: Response, desk: Scheduler, named: Iterable[str]) -> None:
+    """Say in a header which of these references to secrets are not granted on this host."""
+    if told := desk.warnings(named):
+        text = " ".join(told).encode("ascii", "backslashreplace").decode()
+        response.headers["Warning"] = f'199 ostinato "{text}"'

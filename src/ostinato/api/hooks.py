@@ -3,11 +3,11 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel
 
 from ostinato.api.caller import Admin
-from ostinato.api.desk import Desk
+from ostinato.api.desk import Desk, warn
 from ostinato.api.routers import api_router
 from ostinato.wire.hooks import (
     DeliveryAnswer,
@@ -31,10 +31,12 @@ class HookGone(BaseModel):
 
 
 @router.post("/hooks", status_code=201)
-def create_hook(body: HookBody, request: Request, desk: Desk, by: Admin) -> HookAnswer:
+def create_hook(body: HookBody, request: Request, desk: Desk, by: Admin, response: Response) -> HookAnswer:
     """Have somebody told. It counts within seconds in every process."""
     allowed = request.app.state.settings.allow_private_addresses
-    return HookAnswer.of(desk.hooks.create(body.new_hook(), by=by.name, egress=allowed))
+    made = desk.hooks.create(body.new_hook(), by=by.name, egress=allowed)
+    warn(response, desk, [made.hook.secret] if made.hook.secret else [])
+    return HookAnswer.of(made)
 
 
 @router.get("/hooks")

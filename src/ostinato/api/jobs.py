@@ -7,7 +7,7 @@ from fastapi import Header, Path, Query, Response
 from pydantic import BaseModel
 
 from ostinato.api.caller import Admin, Viewer
-from ostinato.api.desk import AtThisDesk, Desk
+from ostinato.api.desk import AtThisDesk, Desk, warn
 from ostinato.api.routers import api_router
 from ostinato.core.errors import Stale, UnknownTask
 from ostinato.core.model import Definition, Status
@@ -104,6 +104,7 @@ def edit_job(
         return answer(desk, view, response)
     unknown = _may_be_unknown(wanted) or wanted.task == view.task
     edited = desk.jobs.edit(view.id, change, by=by.name, expected_version=expected, allow_unknown=unknown)
+    warn(response, desk, desk.jobs.secrets(edited))
     return answer(desk, edited, response)
 
 
@@ -149,6 +150,7 @@ def make_job(
     if not new:
         response.status_code = 200
     response.headers["Location"] = f"/api/v1/jobs/{view.id}"
+    warn(response, desk, desk.jobs.secrets(view))
     return answer(desk, view, response)
 
 

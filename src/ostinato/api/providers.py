@@ -6,8 +6,11 @@ from fastapi import Path, Response
 from pydantic import BaseModel
 
 from ostinato.api.caller import Admin
-from ostinato.api.desk import Desk
+from ostinato.api.desk import Desk, warn
 from ostinato.api.routers import api_router
+from ostinato.core.auth import secrets_of
+from ostinato.scheduler import Scheduler
+from ostinato.store.providers import ProviderRow
 from ostinato.wire.providers import BudgetBody, ProviderAnswer, ProviderBody, ProviderList
 
 router = api_router("providers")
@@ -28,9 +31,11 @@ def list_providers(desk: Desk) -> ProviderList:
 
 
 @router.post("/providers", status_code=201)
-def create_provider(body: ProviderBody, desk: Desk, by: Admin) -> ProviderAnswer:
+def create_provider(body: ProviderBody, desk: Desk, by: Admin, response: Response) -> ProviderAnswer:
     """A budget for a domain that has none. It counts within seconds in every process."""
-    return ProviderAnswer.of(desk.providers.create(body.new(), by=by.name))
+    row = desk.providers.create(body.new(), by=by.name)
+    _warn(response, desk, row)
+    return ProviderAnswer.of(row)
 
 
 @router.get("/providers/{domain}")
@@ -46,6 +51,7 @@ def put_provider(
     """A budget for a domain, whether it has one or not. What was used of it stays used."""
     row, is_new = desk.providers.put(body.provider(domain), by=by.name)
     response.status_code = 201 if is_new else 200
+    _warn(response, desk, row)
     return ProviderAnswer.of(row)
 
 
@@ -54,3 +60,7 @@ def delete_provider(domain: Domain, desk: Desk, by: Admin) -> ProviderGone:
     """Its hosts are asked without a budget from then on."""
     desk.providers.delete(domain, by=by.name)
     return ProviderGone(message=f"Provider {domain} was deleted.")
+
+
+def _warn(response: Response, desk: Scheduler, row: ProviderRow) -> None:
+    warn(response, desk, () if row.provider.key is None else secrets_of(row.provider.key))

@@ -5,9 +5,11 @@ from typing import Annotated
 from fastapi import Body, Depends, Path, Query, Request, Response
 
 from ostinato.api.caller import Admin, Operator, Viewer
-from ostinato.api.desk import Desk
+from ostinato.api.desk import Desk, warn
 from ostinato.api.routers import api_router
-from ostinato.scheduler.sources import Here
+from ostinato.core.auth import references
+from ostinato.scheduler import Scheduler
+from ostinato.scheduler.sources import Here, SourceView
 from ostinato.wire.sources import (
     ApplyBody,
     Definition,
@@ -26,20 +28,19 @@ Name = Annotated[str, Path(description="The name of a source.", max_length=100)]
 
 async def here(request: Request) -> Here:
     settings = request.app.state.settings
-    return Here(settings.timezone, settings.allow_private_addresses)
+    return Here(settings.timezone, settings.allow_private_addresses, settings.secrets)
 
 
+Written = Annotated[Definition, Body()]
 AtThisDoor = Annotated[Here, Depends(here)]
 
 
 @router.post("/sources", status_code=201)
-def create_source(
-    body: Annotated[Definition, Body()], desk: Desk, here: AtThisDoor, by: Admin, response: Response
-) -> SourceAnswer:
+def create_source(body: Written, desk: Desk, here: AtThisDoor, by: Admin, response: Response) -> SourceAnswer:
     """Declare a source; its first run is at once. 201 with the id of its job."""
     view = desk.sources.create(body, here, by=by.name)
     response.headers["Location"] = f"/api/v1/sources/{view.name}"
-    return SourceAnswer.of(view)
+    return _saved(desk, view, response)
 
 
 @router.get("/sources")
@@ -50,14 +51,15 @@ def list_sources(desk: Desk, by: Viewer) -> SourceList:
 
 
 @router.post("/sources/test")
-def test_source(body: Annotated[Definition, Body()], desk: Desk, here: AtThisDoor, by: Admin) -> TriedAnswer:
+def test_source(body: Written, desk: Desk, here: AtThisDoor, by: Admin) -> TriedAnswer:
     """Fetch and map one page of a definition. Nothing is stored."""
     return TriedAnswer.of(desk.sources.test(body, here))
 
 
 @router.post("/sources/apply")
-def apply_sources(body: ApplyBody, desk: Desk, here: AtThisDoor, by: Admin) -> PlanAnswer:
+def apply_sources(body: ApplyBody, desk: Desk, here: AtThisDoor, by: Admin, response: Response) -> PlanAnswer:
     """Bring the sources in line with these: created, changed, and deleted if pruned. `dry_run` only says so."""
+    warn(response, desk, [each for source in body.sources for each in references(source)])
     if body.dry_run:
         return PlanAnswer.of(desk.sources.plan(body.sources, here, prune=body.prune), dry_run=True)
     done = desk.sources.apply(body.sources, here, prune=body.prune, by=by.name)
@@ -72,18 +74,20 @@ def get_source(name: Name, desk: Desk, by: Viewer) -> SourceAnswer:
 
 @router.put("/sources/{name}")
 def replace_source(
-    name: Name, body: Annotated[Definition, Body()], desk: Desk, here: AtThisDoor, by: Admin
+    name: Name, body: Written, desk: Desk, here: AtThisDoor, by: Admin, response: Response
 ) -> SourceAnswer:
     """The whole definition anew. A run in progress is not touched."""
-    return SourceAnswer.of(desk.sources.replace(name, {"name": name, **body}, here, by=by.name))
+    view = desk.sources.replace(name, {"name": name, **body}, here, by=by.name)
+    return _saved(desk, view, response)
 
 
 @router.patch("/sources/{name}")
 def edit_source(
-    name: Name, body: Annotated[Definition, Body()], desk: Desk, here: AtThisDoor, by: Admin
+    name: Name, body: Written, desk: Desk, here: AtThisDoor, by: Admin, response: Response
 ) -> SourceAnswer:
     """Some fields of the definition; null removes one."""
-    return SourceAnswer.of(desk.sources.edit(name, body, here, by=by.name))
+    view = desk.sources.edit(name, body, here, by=by.name)
+    return _saved(desk, view, response)
 
 
 @router.delete("/sources/{name}")
@@ -113,3 +117,9 @@ def list_records(
     found = list(desk.sources.records(name, limit))
     view = desk.sources.get(name)
     return RecordList(records=found, table=view.source.table if view.source else "", limit=limit)
+
+
+def _saved(desk: Scheduler, view: SourceView, response: Response) -> SourceAnswer:
+    """A source that was saved, with a warning for secrets that are not granted on this host."""
+    warn(response, desk, references(view.written))
+    return SourceAnswer.of(view)

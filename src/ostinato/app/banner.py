@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from shlex import quote
@@ -37,8 +37,10 @@ def announce(
     listening: "Listening | None" = None,
 ) -> None:
     """Tell people on stdout (log lines in JSON: machines, by one line of the log)."""
+    missing = app.scheduler.ungranted()
     if app.settings.log_format is LogFormat.TEXT:
-        _write("\n".join(banner(app, applied, worker, bound, listening)) + "\n\n")
+        lines = [*banner(app, applied, worker, bound, listening), *_secrets(missing)]
+        _write("\n".join(lines) + "\n\n")
     shown = app.settings.shown()
     fields: dict[str, object] = {name: shown[name] for name in TOLD}
     if bound is not None:
@@ -46,6 +48,8 @@ def announce(
     fields |= {"created": len(applied.created), "changed": len(applied.changed)}
     if applied.declined:
         fields["declined"] = ", ".join(applied.declined)
+    if missing:
+        fields["secrets_not_granted"] = ", ".join(missing)
     LOGGER.info(Line("Starting scheduler", {"database": app.parts.store.database.name} | fields))
 
 
@@ -94,6 +98,11 @@ def _declared_jobs(app: "Ostinato") -> Iterator[JobView]:
     for definition in app.declared:
         with suppress(NotFound):
             yield app.jobs.get(definition.key or "")
+
+
+def _secrets(missing: Mapping[str, str]) -> Iterator[str]:
+    for reference, user in missing.items():
+        yield f"  {reference} ({user}) is not granted on this host. Add it to OSTINATO_SECRETS where its worker runs."
 
 
 def _url(bound: "socket") -> str:

@@ -8,6 +8,7 @@ import typer
 from ostinato.cli.codes import FOUND_SOMETHING
 from ostinato.cli.database import behind, opened
 from ostinato.cli.show import Column, Listing, print_json, show
+from ostinato.config import Grants, Settings
 from ostinato.core.errors import ForeignDatabase, StoreError
 from ostinato.luck import RandomLuck
 from ostinato.scheduler.checkup import Finding, State, check_up
@@ -40,7 +41,7 @@ def _findings(url: str | None) -> list[Finding]:
                 return [Finding("schema", State.WRONG, flaw, "ostinato db upgrade")]
             store = Store(database, RandomLuck())
             store.require_current()
-            return check_up(store)
+            return check_up(store, Grants(Settings.load({"database_url": url}).secrets))
         except StoreError as error:
             return [Finding("database", State.WRONG, str(error), _advice(error))]
 

@@ -72,7 +72,10 @@ class Desk:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """The answer to a request; a refusal is raised as an error of ours."""
-        return read(self._door.send(Request(method, where, query or {}, body, headers or {})))
+        reply = self._door.send(Request(method, where, query or {}, body, headers or {}))
+        if told := reply.headers.get("warning"):
+            note(told.partition(" ")[2].partition(" ")[2].strip('"'))
+        return read(reply)
 
     def pages(self, where: str, name: str, **query: object) -> Iterator[Any]:
         """Every item of a list, page after page."""

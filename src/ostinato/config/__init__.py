@@ -4,13 +4,14 @@ Nothing here opens, asks or starts anything; a secret by reference is read by wh
 """
 
 from ostinato.config.kinds import EngineKind, LogFormat, LogLevel, masked, written
-from ostinato.config.secret import Secret
+from ostinato.config.secret import Grants, Secret
 from ostinato.config.settings import BY_NAME, SETTINGS, Settings
 
 __all__ = [
     "BY_NAME",
     "SETTINGS",
     "EngineKind",
+    "Grants",
     "LogFormat",
     "LogLevel",
     "Secret",

@@ -5,13 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from ostinato.config.secret import Secret
 from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
+from ostinato.core.auth import KERNEL, OURS, is_of_kernel
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.policy import Isolation
 from ostinato.core.zones import zone
+
+GRANT: Final = re.compile(
+    r"env:(?:[A-Za-z_][A-Za-z0-9_]*\*?|\*)|file:/(?:[^\0-\x1f*]*[^\0-\x1f*/]|[^\0-\x1f*]*/\*|\*)"
+)
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -139,6 +144,21 @@ def names() -> Kind[tuple[str, ...]]:
         raise ValueError
 
     return Kind("names, separated by commas", parse)
+
+
+def grants() -> Kind[tuple[str, ...]]:
+    """References to secrets; `*` at the end of a variable's name, or of a folder, stands for the rest."""
+
+    def parse(value: object) -> tuple[str, ...]:
+        found = names().parse(value)
+        if all(GRANT.fullmatch(each) and not each.startswith(OURS) for each in found) and not any(
+            is_of_kernel(each.removeprefix("file:")) for each in found
+        ):
+            return found
+        raise ValueError
+
+    allowed = "references such as env:SECRET_* or file:/run/secrets/*, separated by commas"
+    return Kind(f"{allowed}; not env:OSTINATO_*, and no file in {', '.join(KERNEL)}", parse)
 
 
 def zone_name() -> Kind[str]:

@@ -8,10 +8,12 @@ shown, and kept in a database.
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ostinato.core.auth import REFERENCE
+from ostinato.core.auth import OURS, REFERENCE, is_of_kernel
+from ostinato.core.built_in.described import USUAL_SECRETS
 from ostinato.core.errors import Invalid
 
 LONGEST: Final = 65_536  # bytes of a file that holds a secret
@@ -19,7 +21,7 @@ HIDDEN: Final = "***"
 
 
 class Secret:
-    """A secret, or where to find it."""
+    """A secret of the settings, or where to find it. What jobs and hooks name goes through `Grants`."""
 
     __slots__ = ("_given",)
 
@@ -54,6 +56,58 @@ class Secret:
 
     def __repr__(self) -> str:
         return f"Secret({str(self)!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """The secrets of a host that jobs, hooks, sources and providers may name: the setting `secrets`.
+
+    A name is a reference; `*` at its end stands for the rest of a variable's name, or for all files in a folder.
+    """
+
+    names: tuple[str, ...] = USUAL_SECRETS
+
+    def allows(self, reference: str) -> bool:
+        """Return whether a reference is granted. A file counts by its real path: links and `..` are followed."""
+        kind, _, where = reference.partition(":")
+        if kind == "env":
+            return not reference.startswith(OURS) and any(_matches(reference, name) for name in self.names)
+        real = os.path.realpath(where)
+        return not is_of_kernel(real) and any(_holds(name, real) for name in self.names)
+
+    def reveal(self, reference: str, environ: Mapping[str, str] = os.environ) -> str:
+        """Read a secret; Invalid says what to add to the setting if it is not granted on this host."""
+        if not self.allows(reference):
+            raise Invalid(not_granted(reference))
+        kind, _, where = reference.partition(":")
+        real = reference if kind == "env" else f"file:{os.path.realpath(where)}"
+        return Secret(real).reveal(environ)
+
+
+def not_granted(reference: str) -> str:
+    """Say that a reference is not granted, and what to do."""
+    link = ""
+    if reference.startswith("file:") and os.path.realpath(path := reference[5:]) != os.path.abspath(path):
+        link = " Its path has a link or leads out of its folder; the folder of the file itself counts."
+    return (
+        f"The secret {reference} is not granted on this host.{link} "
+        f"Add {reference} to OSTINATO_SECRETS (secrets in ostinato.toml), where its worker runs."
+    )
+
+
+def _matches(reference: str, name: str) -> bool:
+    return reference.startswith(name[:-1]) if name.endswith("*") else reference == name
+
+
+def _holds(name: str, real: str) -> bool:
+    """Return whether a granted file is this one, or a granted folder holds it."""
+    kind, _, path = name.partition(":")
+    if kind != "file":
+        return False
+    if not path.endswith("/*"):
+        return os.path.realpath(path) == real
+    folder = os.path.realpath(path[:-1])
+    return real != folder and real.startswith(folder.rstrip("/") + "/")
 
 
 def _content(path: Path) -> str:

@@ -34,6 +34,7 @@ from ostinato.config.kinds import (
     def_isolation,
     duration,
     egress,
+    grants,
     names,
     number,
     one_of,
@@ -46,7 +47,7 @@ from ostinato.config.secret import Secret
 from ostinato.config.setting import Setting, setting
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.built_in import Permits
-from ostinato.core.built_in.described import USUAL_ENVIRONMENT
+from ostinato.core.built_in.described import USUAL_ENVIRONMENT, USUAL_SECRETS
 from ostinato.core.duration import DAY, SECOND
 from ostinato.core.errors import InvalidSetting
 from ostinato.core.policy import Isolation
@@ -243,6 +244,12 @@ class Settings:
         names(),
         "The modules whose functions jobs may call (the task `python`), with all that is inside them.",
     )
+    secrets: tuple[str, ...] = setting(
+        USUAL_SECRETS,
+        "OSTINATO_SECRETS",
+        grants(),
+        "The secrets that jobs, hooks, sources and providers may name.",
+    )
     heartbeat_url: Secret = setting(
         Secret(), "OSTINATO_HEARTBEAT_URL", WEB_ADDRESS, "What to call every minute while all is well."
     )
@@ -282,6 +289,7 @@ class Settings:
             shell=self.allow_shell,
             environment=self.command_environment,
             python=self.python_prefixes,
+            secrets=self.secrets,
         )
 
     @classmethod

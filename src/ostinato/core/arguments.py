@@ -255,7 +255,7 @@ def _auth(value: Any) -> Auth:
 
 SECRET: Final = Kind(
     {"type": "string", "format": "secret-reference"}, _reference
-)  # where it is: env:NAME, file:PATH
+)  # where it is: env:SECRET_NAME, file:/run/secrets/NAME
 AUTH: Final = Kind(
     {
         "type": "object",

@@ -1,16 +1,38 @@
 """How we say who we are to somebody else. Secrets stand here by reference only: where they are, not what they are."""
 
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from ostinato.core.addresses import check_url
 from ostinato.core.errors import Invalid
 
 REFERENCE: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0-\x1f]+")
 OURS: Final = "env:OSTINATO_"  # the database's password, the key of tokens: nobody else's business
+KERNEL: Final = (
+    "/proc",
+    "/sys",
+    "/dev",
+)  # files that show processes and devices, other processes' variables too
+SECRET_FIELDS: Final = frozenset({"token", "password", "value", "clientSecret", "client_secret"})
+SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
+# What says where a request ends, and what happens to its connection. Two answers to that are one request too many.
+FRAMING_HEADERS: Final = frozenset(
+    {
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+        "keep-alive",
+    }
+)
 TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")  # a header's name, as HTTP has it
 
 
@@ -94,12 +116,59 @@ def parse_auth(given: object, what: str = "auth") -> Auth:
 def check_reference(text: object, what: str) -> str:
     """Where a secret is. One that is written out is refused, and not repeated."""
     if not isinstance(text, str) or not REFERENCE.fullmatch(text):
-        raise Invalid(f"{what} must say where the secret is, env:NAME or file:PATH, and not what it is.")
+        raise Invalid(
+            f"{what} must say where the secret is, env:SECRET_NAME or file:/run/secrets/NAME, and not what it is."
+        )
     if text.startswith(OURS):
         raise Invalid(
             f"{what} must not name a setting of Ostinato's own ({text}); nobody else is told these."
         )
+    if is_of_kernel(text.removeprefix("file:")):
+        raise Invalid(
+            f"{what} must not name a file in {', '.join(KERNEL)} ({text}): these hold no secrets of yours."
+        )
     return text
+
+
+def is_of_kernel(path: str) -> bool:
+    """Return whether a path, as it is written, leads into a file system of the kernel."""
+    plain = f"/{posixpath.normpath(path).lstrip('/')}" if path.startswith("/") else ""
+    return any(f"{plain}/".startswith(f"{folder}/") for folder in KERNEL)
+
+
+def references(args: Any) -> Iterator[str]:
+    """List the references to secrets in the args of a built-in task, or in the definition of a source."""
+    if not isinstance(args, Mapping):
+        return
+    yield from references(args.get("source"))
+    auth, named = args.get("auth"), args.get("secrets")
+    found = [auth.get(name) for name in SECRET_FIELDS] if isinstance(auth, Mapping) else []
+    found += named.values() if isinstance(named, Mapping) else ()
+    found.append(args.get("database"))
+    yield from (each for each in found if isinstance(each, str) and REFERENCE.fullmatch(each))
+
+
+def secrets_of(auth: Auth) -> tuple[str, ...]:
+    """List the references to secrets in a value of `auth`."""
+    match auth:
+        case Bearer(token):
+            return (token,)
+        case Basic(_, password):
+            return (password,)
+        case InHeader(_, value) | InQuery(_, value):
+            return (value,)
+        case ClientCredentials(client_secret=secret):
+            return (secret,)
+
+
+def header_flaw(name: str) -> str | None:
+    """Return why a definition may not set a header, as the rest of a sentence that begins with its name."""
+    plain = name.lower()
+    if plain in SECRET_HEADERS:
+        return "would be kept and shown: say it as auth, with env:SECRET_NAME or file:/run/secrets/NAME."
+    if plain in FRAMING_HEADERS or plain.startswith("proxy-"):
+        return "is set by Ostinato: leave it out."
+    return None
 
 
 def check_header_name(name: str, what: str) -> str:
@@ -116,6 +185,8 @@ def _made(kind: str, said: Mapping[str, str], what: str) -> Auth:
             return Basic(said["username"], check_reference(said["password"], f"{what}.password"))
         case "header":
             name = check_header_name(said["name"], f"{what}.name")
+            if name.lower() in FRAMING_HEADERS:
+                raise Invalid(f"{what}.name cannot be {name}: Ostinato sets this header.")
             return InHeader(name, check_reference(said["value"], f"{what}.value"))
         case "query":
             return InQuery(said["name"], check_reference(said["value"], f"{what}.value"))

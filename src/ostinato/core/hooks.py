@@ -60,7 +60,7 @@ class Hook:
     url: str
     kinds: tuple[Kind, ...]
     job_id: UUID | None  # None: of all jobs
-    secret: str  # where it is (env:NAME, file:PATH); empty: none
+    secret: str  # where it is (env:SECRET_NAME, file:/run/secrets/NAME); empty: none
     late_after: timedelta
     thresholds: tuple[Threshold, ...]
     description: str

@@ -98,7 +98,7 @@ class Engine:
             store,
             clock,
             lambda call: self.worker.in_store(call),
-            egress=settings.allow_private_addresses,
+            settings.permits,
         )
         self.worker: Worker = Worker(
             store, registry, clock, luck, telemetry, identity, self._executor, self._outgoing

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
 from ostinato.clock import Clock
-from ostinato.config import Secret
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
 from ostinato.core.hooks import Hook, Kind
 from ostinato.outgoing import Answer, Outgoing
@@ -127,7 +126,7 @@ class Notifier:
         return self._failed(each, answer.status, f"It answered {answer.status}.")
 
     async def _post(self, each: ToSend) -> Answer:
-        body, secret = each.body.encode(), Secret(each.hook.secret)
+        body = each.body.encode()
         headers = {
             "Content-Type": "application/json",
             "Ostinato-Id": str(each.id),
@@ -136,8 +135,9 @@ class Notifier:
         }
         timestamp = str(int(self._clock.now().timestamp()))
         signed = {"Ostinato-Timestamp": timestamp}
-        if secret:
-            signed["Ostinato-Signature"] = signature(secret.reveal(), timestamp, body)
+        if each.hook.secret:
+            secret = self._outgoing.grants.reveal(each.hook.secret)
+            signed["Ostinato-Signature"] = signature(secret, timestamp, body)
         return await self._outgoing.call(
             "POST", each.hook.url, headers=headers | signed, body=body, seconds=ANSWER_WITHIN
         )

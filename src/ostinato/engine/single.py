@@ -54,7 +54,7 @@ class SingleRun:
             store,
             clock,
             lambda call: self._worker.in_store(call),
-            egress=settings.allow_private_addresses,
+            settings.permits,
         )
         self._worker: Worker = Worker(
             store, registry, clock, luck, telemetry, identity, self._executor, self._outgoing

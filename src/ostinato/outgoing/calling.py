@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from ostinato.clock import Clock, SystemClock
+from ostinato.config import Grants
 from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
 from ostinato.core.errors import Invalid, NotAllowed, TooMuch, Unreachable
 from ostinato.core.urls import Hop, follow, host_of, with_params
@@ -25,6 +26,7 @@ LONGEST_URL: Final = 16_384  # cursors can be long
 SAFE: Final = frozenset({"GET", "HEAD"})  # may be sent again over another connection
 UNAUTHORIZED: Final = 401
 HEADER_VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[ \t!-~\x80-\xff]*[!-~\x80-\xff])?)?")
+FRAMING: Final = frozenset({"host", "content-length", "transfer-encoding", "te", "trailer"})
 HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 ANYBODY: Final = Credentials()
 WAITS_FOR_A_BUDGET: Final = 2.0  # seconds; longer, and the run is better deferred
@@ -49,11 +51,13 @@ class Outgoing:
         self,
         *,
         egress: Egress = PUBLIC_ONLY,
+        grants: Grants = Grants(),  # noqa: B008  a frozen value
         verify: ssl.SSLContext | bool = True,
         gate: Gate = OpenGate(),  # noqa: B008  it holds nothing
         clock: Clock = SystemClock(),  # noqa: B008
     ) -> None:
         self._egress, self._verify, self._gate, self._clock = egress, verify, gate, clock
+        self.grants = grants  # the secrets that requests may carry
         self._pool: httpcore2.AsyncConnectionPool | None = None
 
     async def call(
@@ -162,7 +166,7 @@ class Outgoing:
             admission = await self._gate.admit(host_of(hop.url), patience, bounds.begin)
             try:
                 hops += 1
-                dressed, secrets = _dressed(hop, shown, admission)
+                dressed, secrets = _dressed(hop, shown, admission, self.grants)
                 answer = await waiting.for_(self._sent(dressed, waiting.host, may_repeat), bounds.begin)
             finally:
                 if admission is not None:
@@ -217,11 +221,11 @@ def _trouble(error: Exception, host: str) -> Unreachable:
     return Unreachable(f"{host} did not answer in HTTP.")
 
 
-def _dressed(hop: Hop, shown: Shown, admission: Admission | None) -> tuple[Hop, list[str]]:
+def _dressed(hop: Hop, shown: Shown, admission: Admission | None, grants: Grants) -> tuple[Hop, list[str]]:
     """With what says who we are: to the origin that was asked, and the key of the provider to its hosts."""
     dress = Shown()
     if admission is not None and admission.key is not None:
-        dress.add(admission.key)
+        dress.add(admission.key, grants)
     if hop.trusted:
         dress.headers |= shown.headers
         dress.params += shown.params
@@ -238,6 +242,10 @@ def _request(hop: Hop) -> "httpcore2.Request":
     parts = urlsplit(hop.url)
     port = f":{parts.port}" if parts.port else ""
     name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    if framed := [each for each in hop.headers if each.lower() in FRAMING]:
+        raise Invalid(
+            f"The header {framed[0]} cannot be set: a request has one length, and Ostinato writes it."
+        )
     headers = [("Host", f"{name}{port}"), *hop.headers.items()]
     if hop.body or hop.method in ("POST", "PUT", "PATCH"):
         headers.append(("Content-Length", str(len(hop.body))))

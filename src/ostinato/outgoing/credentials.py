@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from ostinato.config import Secret
+from ostinato.config import Grants
 from ostinato.core.auth import Auth, Basic, Bearer, ClientCredentials, InHeader, InQuery
 from ostinato.core.errors import BadAnswer, Invalid
 
@@ -32,19 +32,19 @@ class Shown:
     params: list[tuple[str, str]] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)
 
-    def add(self, auth: Bearer | Basic | InHeader | InQuery) -> None:
+    def add(self, auth: Bearer | Basic | InHeader | InQuery, grants: Grants) -> None:
         match auth:
             case Bearer(token):
-                self.in_header("Authorization", "Bearer ", secret_at(token))
+                self.in_header("Authorization", "Bearer ", secret_at(token, grants))
             case Basic(username, password):
-                name, word = Secret(username).reveal(), Secret(password).reveal()
+                word = grants.reveal(password)
                 self.secrets.append(word)
-                both = base64.b64encode(f"{name}:{word}".encode()).decode()
+                both = base64.b64encode(f"{username}:{word}".encode()).decode()
                 self.in_header("Authorization", "Basic ", both)
             case InHeader(name, value):
-                self.in_header(name, "", secret_at(value))
+                self.in_header(name, "", secret_at(value, grants))
             case InQuery(name, value):
-                secret = Secret(value).reveal()
+                secret = grants.reveal(value)
                 self.params.append((name, secret))
                 self.secrets += [secret, quote(secret, safe="")]
 
@@ -71,7 +71,7 @@ class Credentials:
                     await self._renew(outgoing, asked)
                 shown.in_header("Authorization", "Bearer ", self._token)
             case auth:
-                shown.add(auth)
+                shown.add(auth, outgoing.grants)
         return shown
 
     def refused(self) -> bool:
@@ -81,7 +81,7 @@ class Credentials:
 
     async def _renew(self, outgoing: "Outgoing", asked: ClientCredentials) -> None:
         shown = Shown()
-        shown.add(Basic(quote(asked.client_id, safe=""), asked.client_secret))
+        shown.add(Basic(quote(asked.client_id, safe=""), asked.client_secret), outgoing.grants)
         scope = f"&scope={quote(asked.scope)}" if asked.scope else ""
         body = f"grant_type=client_credentials{scope}".encode()
         async with outgoing.request(
@@ -95,9 +95,9 @@ class Credentials:
             self._token, self._good_until = token, time.monotonic() + _lifetime(found.get("expires_in"))
 
 
-def secret_at(reference: str) -> str:
+def secret_at(reference: str, grants: Grants) -> str:
     """A secret that can stand in a header."""
-    secret = Secret(reference).reveal()
+    secret = grants.reveal(reference)
     if not PRINTABLE.fullmatch(secret):
         raise Invalid(
             f"The secret at {reference} cannot stand in a header: it has spaces or letters beyond ASCII."

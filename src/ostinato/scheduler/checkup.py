@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,8 +11,10 @@ from typing import Final
 import tzdata
 
 from ostinato.clock import SystemClock
+from ostinato.config import Grants
 from ostinato.core.audit import FlawKind
 from ostinato.core.duration import DAY, MINUTE, SECOND, format_duration
+from ostinato.scheduler.granted import ungranted
 from ostinato.store import migrate
 from ostinato.store.audit import sentence
 from ostinato.store.checkup import Checkup, Condition
@@ -29,6 +31,7 @@ STOPPING: Final = {
     FlawKind.UNKNOWN_WORKER,
     FlawKind.WAITS,
 }  # no work is done
+SHOWN: Final = 10  # references
 DATABASES: Final = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
 
 
@@ -50,7 +53,7 @@ class Finding:
     advice: str = ""
 
 
-def check_up(store: Store) -> list[Finding]:
+def check_up(store: Store, grants: Grants) -> list[Finding]:
     """Everything that can be told from here."""
     database = store.database
     now = database.now()
@@ -65,6 +68,7 @@ def check_up(store: Store) -> list[Finding]:
         _clock(store),
         zone_data(tzdata.IANA_VERSION, now),
         *judge(condition, now),
+        secrets(ungranted(store, grants)),
     ]
 
 
@@ -100,6 +104,15 @@ def zone_data(version: str, now: datetime) -> Finding:
         return Finding("zone data", State.OK, f"tzdata {version}")
     advice = "Governments change their clocks: pip install --upgrade tzdata."
     return Finding("zone data", State.LOOK, f"tzdata {version}", advice)
+
+
+def secrets(missing: Mapping[str, str]) -> Finding:
+    """Whether all references that are stored are granted on this host."""
+    if not missing:
+        return Finding("secrets", State.OK, "all references that are stored are granted on this host")
+    told = ", ".join(f"{reference} ({user})" for reference, user in list(missing.items())[:SHOWN])
+    advice = f"Where the workers run, add them to OSTINATO_SECRETS: {','.join(list(missing)[:SHOWN])}"
+    return Finding("secrets", State.LOOK, f"{len(missing)} not granted on this host: {told}", advice)
 
 
 def judge(condition: Condition, now: datetime) -> Iterator[Finding]:

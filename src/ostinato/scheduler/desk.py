@@ -1,11 +1,13 @@
 """The front desk itself."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from ostinato.clock import Clock
+from ostinato.config import Grants
+from ostinato.config.secret import not_granted
 from ostinato.core.built_in import NOTHING_ALLOWED, Permits
 from ostinato.core.checks import check_queue_name
 from ostinato.core.errors import Invalid
@@ -16,6 +18,7 @@ from ostinato.scheduler.checkup import Finding, check_up
 from ostinato.scheduler.crawled import PageDesk
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
+from ostinato.scheduler.granted import ungranted
 from ostinato.scheduler.hooks import HookDesk
 from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.keys import KeyDesk
@@ -53,6 +56,7 @@ class Scheduler:
     ) -> None:
         """`tasks`: the names that are known here; `own`: the user's task of a name; `permits`: for built-in ones."""
         self._store, self._clock, self.app = store, clock, app
+        self._grants = Grants(permits.secrets)
         known = KnownTasks(store, clock, tasks, own, permits)
         self.jobs = JobDesk(store, clock, luck, app, known)
         self.tasks = TaskDesk(known)
@@ -150,7 +154,15 @@ class Scheduler:
 
     def check_up(self) -> list[Finding]:
         """The doctor's findings: what is well, what is not, and what to do."""
-        return check_up(self._store)
+        return check_up(self._store, self._grants)
+
+    def ungranted(self) -> dict[str, str]:
+        """List the stored references to secrets that are not granted on this host, each with a user of it."""
+        return ungranted(self._store, self._grants)
+
+    def warnings(self, named: Iterable[str]) -> list[str]:
+        """Say which of these references to secrets are not granted on this host; workers elsewhere may have them."""
+        return [not_granted(each) for each in dict.fromkeys(named) if not self._grants.allows(each)]
 
     def problems(self) -> list[str]:
         """What does not add up in the database."""

@@ -7,8 +7,8 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.config import Secret
 from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
+from ostinato.core.auth import check_reference
 from ostinato.core.duration import format_duration
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.hooks import Hook, Kind, Measure, Threshold
@@ -99,12 +99,8 @@ class HookDesk:
 def _check(new: NewHook) -> None:
     if not new.kinds and not new.thresholds:
         raise Invalid(f"A hook needs kinds ({', '.join(Kind)}) or thresholds.")
-    if new.secret and not Secret(new.secret).is_reference:
-        raise Invalid("secret must say where the secret is, not what it is: env:NAME or file:PATH.")
-    if new.secret.startswith("env:OSTINATO_"):
-        raise Invalid(
-            "secret must not be one of our own: choose a variable that does not begin with OSTINATO_."
-        )
+    if new.secret:
+        check_reference(new.secret, "secret")
     _check_between("late_after", new.late_after, LATE)
     if len(new.description) > LONGEST_DESCRIPTION or not new.description.isprintable():
         raise Invalid(f"description is at most {LONGEST_DESCRIPTION} printable characters.")

@@ -8,6 +8,7 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core import lifecycle
 from ostinato.core.access import Caller, trusted
+from ostinato.core.auth import references
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Invalid, NotFound, OstinatoError, Stale
 from ostinato.core.limits import is_limited
@@ -50,6 +51,10 @@ class JobDesk(JobQuestions):
         self._known.check_args(definition.task, definition.args, definition.policies.run_args)
         if not allow_unknown:
             self._known.require({definition.task})
+
+    def secrets(self, view: JobView) -> list[str]:
+        """List the references to secrets in the args of a job; those of your own tasks are not known."""
+        return list(references(view.args)) if self._known.is_built_in(view.task) else []
 
     def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
         for definition in definitions:

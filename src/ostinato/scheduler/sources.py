@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ostinato.clock import Clock
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.auth import REFERENCE
+from ostinato.core.built_in.described import USUAL_SECRETS, Permits
 from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
@@ -56,10 +57,11 @@ MOST_AT_ONCE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Settings of a door: the zone of schedules that name none, and the addresses that may be called."""
+    """Settings of a door: the zone of schedules that name none, the addresses to call and the secrets to name."""
 
     timezone: str = "UTC"
     egress: Egress = PUBLIC_ONLY
+    secrets: tuple[str, ...] = USUAL_SECRETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,8 @@ class SourceDesk:
         source = _read(definition, here)
 
         async def one_page() -> "Tried":
-            outgoing = way_out(self._store, self._clock, asyncio.to_thread, egress=here.egress)
+            permits = Permits(egress=here.egress, secrets=here.secrets)
+            outgoing = way_out(self._store, self._clock, asyncio.to_thread, permits)
             try:
                 return await try_source(source, outgoing)
             finally:

@@ -6,6 +6,7 @@ from typing import Final
 
 from ostinato.core.audit import AuditFlaw
 from ostinato.core.duration import DAY
+from ostinato.core.model import Json
 from ostinato.store import rows
 from ostinato.store.audit import told_lately
 from ostinato.store.cells import EPOCH, from_micros
@@ -56,6 +57,14 @@ class Checkup:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def naming_secrets(self, limit: int) -> list[tuple[str, Json]]:
+        """Name the jobs of built-in tasks that can name a secret, with their args."""
+        with self._database.read() as tx:
+            return [
+                (key or name or task, args)
+                for key, name, task, args in tx.rows("naming_secrets", limit=limit)
+            ]
 
     def condition(self, now: datetime, patience: timedelta, lately: timedelta) -> Condition:
         """What is there; a due time may be as old as `patience`, a worker was seen `lately`."""

@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from ostinato.config import Grants
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
+from ostinato.core.auth import REFERENCE
 from ostinato.core.errors import Invalid, StoreUnavailable
 from ostinato.core.sources.databases import FileDatabase, ServerDatabase, is_socket, read_database
 from ostinato.store.database import Database, open_database
@@ -28,6 +30,11 @@ class Reach:
 
     egress: Egress = PUBLIC_ONLY
     folder: str = ""  # empty: the folder of the scheduler's own file, else the working folder
+    grants: Grants = Grants()
+
+    def url(self, database: str) -> str:
+        """Return the URL that a source names, or that its reference leads to."""
+        return self.grants.reveal(database) if REFERENCE.fullmatch(database) else database
 
     def open(self, url: str, own: Database) -> Database:
         """Open a database of a source; Invalid where it is not allowed."""

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.config import Secret
 from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
 from ostinato.core.tables import (
     CREATED_AT,
@@ -255,7 +254,7 @@ class Records:
         """The database of a target: ours, or another one, which is opened when it is first asked for."""
         if not target.database:
             return self._database
-        url = Secret(target.database).reveal()
+        url = self._reach.url(target.database)
         with self._lock:
             database = self._others.get(url)
             if database is None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ostinato.config.secret import Secret
+from ostinato.config.secret import Grants
 from ostinato.core.arguments import read
 from ostinato.core.built_in.command import CommandArgs
 from ostinato.core.duration import format_duration
@@ -63,7 +63,8 @@ def _run(args: CommandArgs, environment: Mapping[str, str]) -> int:
 def _environment(ctx: Context, args: CommandArgs) -> dict[str, str]:
     """What the administrator lets through, what the job says, and who it is."""
     inherited = {name: os.environ[name] for name in ctx.permits.environment if name in os.environ}
-    secrets = {name: Secret(where).reveal() for name, where in args.secrets.items()}
+    grants = Grants(ctx.permits.secrets)
+    secrets = {name: grants.reveal(where) for name, where in args.secrets.items()}
     return {
         **inherited,
         **args.env,

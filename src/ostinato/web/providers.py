@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from ostinato.core.access import Role
+from ostinato.core.auth import secrets_of
 from ostinato.core.errors import Conflict, Invalid, OstinatoError
 from ostinato.web.forms.fields import (
     CHOICE,
@@ -40,8 +41,15 @@ FIELDS: Final = table(
         (("", "none"), ("header", "a header"), ("query", "a parameter"), ("bearer", "bearer token")),
     ),
     Field(f"{KEY}.name", "Name of the header or parameter", OPTIONAL),
-    Field(f"{KEY}.value", "Its value", OPTIONAL, "Where the secret is: env:NAME or file:PATH."),
-    Field(f"{KEY}.token", "Token", OPTIONAL, "Where the secret is: env:NAME or file:PATH."),
+    Field(
+        f"{KEY}.value",
+        "Its value",
+        OPTIONAL,
+        "Where the secret is: env:SECRET_NAME or file:/run/secrets/NAME.",
+    ),
+    Field(
+        f"{KEY}.token", "Token", OPTIONAL, "Where the secret is: env:SECRET_NAME or file:/run/secrets/NAME."
+    ),
 )
 
 
@@ -67,7 +75,8 @@ def save(visit: Visit) -> Response:
     except (OstinatoError, ValidationError) as error:
         visit, form = troubled(visit, "provider", form, _in_its_field(error))
         return _page(visit, form)
-    return visit.see("/providers", f"{provider.domain} may be asked {provider.budget}.")
+    named = () if provider.key is None else secrets_of(provider.key)
+    return visit.see("/providers", f"{provider.domain} may be asked {provider.budget}.", named)
 
 
 def delete(visit: Visit) -> Response:

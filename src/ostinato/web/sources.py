@@ -5,6 +5,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ostinato.core.access import Role
+from ostinato.core.auth import references
 from ostinato.core.errors import Conflict, Invalid, OstinatoError
 from ostinato.scheduler.sources import Here, SourceView
 from ostinato.web.forms import diff, structure
@@ -84,7 +85,8 @@ def make(visit: Visit) -> Response:
             tried = TriedAnswer.of(visit.desk.sources.test(definition, _here(visit)))
         elif visit.form.get("do") == "save":
             view = visit.desk.sources.create(definition, _here(visit), by=visit.by)
-            return visit.see(f"/sources/{view.name}", "The source is made; its first run is at once.")
+            told = "The source is made; its first run is at once."
+            return visit.see(f"/sources/{view.name}", told, references(view.written))
     except OstinatoError as error:
         return _form(visit, texts, error)
     return _form(visit, texts, tried=tried)
@@ -108,7 +110,7 @@ def change(visit: Visit) -> Response:
             lines = diff.changes(_words(view.written, definition), _words(definition, view.written))
             if lines and texts.get("reviewed") == diff.digest(lines):
                 visit.desk.sources.replace(view.name, definition, _here(visit), by=visit.by)
-                return visit.see(f"/sources/{view.name}", "The source is saved.")
+                return visit.see(f"/sources/{view.name}", "The source is saved.", references(definition))
     except OstinatoError as error:
         return _form(visit, texts, error, view=view, lines=lines)
     return _form(visit, texts, view=view, tried=tried, lines=lines)
@@ -120,7 +122,8 @@ def _words(definition: Any, other: Any) -> dict[str, Any]:
 
 
 def _here(visit: Visit) -> Here:
-    return Here(visit.site.settings.timezone, visit.site.settings.allow_private_addresses)
+    settings = visit.site.settings
+    return Here(settings.timezone, settings.allow_private_addresses, settings.secrets)
 
 
 def _form(

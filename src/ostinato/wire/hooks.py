@@ -34,7 +34,9 @@ class HookBody(Words):
     kinds: list[Kind] = Field([], description="What to tell of.", max_length=20)
     job: Text | None = Field(None, description="The id or key of a job; left out: all jobs.", max_length=200)
     secret: Text | None = Field(
-        None, description="Where the secret is that signs notices: env:NAME or file:PATH.", max_length=1000
+        None,
+        description="Where the secret is that signs notices: env:SECRET_NAME or file:/run/secrets/NAME.",
+        max_length=1000,
     )
     late_after: Span = Field(timedelta(minutes=1), description="How late a start is a late_start.")
     thresholds: list[ThresholdBody] = Field([], max_length=10)

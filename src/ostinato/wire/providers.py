@@ -19,7 +19,7 @@ class BudgetBody(Words):
     key: dict[str, Any] | None = Field(
         None,
         description="What each request to it carries: type (header, query or bearer), name, and as value (or token) "
-        "where the secret is, env:NAME or file:PATH.",
+        "where the secret is, env:SECRET_NAME or file:/run/secrets/NAME.",
     )
 
     def provider(self, domain: str) -> Provider:

@@ -50,7 +50,9 @@ class CommandArgs:
     cwd: str | None = arg(text(4096, empty=False), "The working directory; else that of the worker.", None)
     env: Mapping[str, str] = arg(mapping(text(100_000), 1000), "Variables to set.", {})
     secrets: Mapping[str, str] = arg(
-        mapping(SECRET, 100), "Variables to set from where a secret is: env:NAME or file:PATH.", {}
+        mapping(SECRET, 100),
+        "Variables to set from where a secret is: env:SECRET_NAME or file:/run/secrets/NAME.",
+        {},
     )
     stdin: str | None = arg(text(LONGEST_STDIN, lines=True), "What it reads from its standard input.", None)
     exit_codes: tuple[int, ...] = arg(many(whole(0, 255), 256, 1), "Exit codes of success.", [0])

@@ -14,6 +14,8 @@ from ostinato.core.errors import Invalid, WrongArgument
 
 USUAL_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
 
+USUAL_SECRETS: Final = ("env:SECRET_*", "file:/run/secrets/*")
+
 
 @dataclass(frozen=True, slots=True)
 class Permits:
@@ -24,6 +26,7 @@ class Permits:
     shell: bool = False
     environment: tuple[str, ...] = USUAL_ENVIRONMENT
     python: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = USUAL_SECRETS  # config.Grants reads them
 
 
 NOTHING_ALLOWED: Final = Permits()

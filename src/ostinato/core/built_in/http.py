@@ -24,16 +24,14 @@ from ostinato.core.arguments import (
     text,
     whole,
 )
-from ostinato.core.auth import Auth
+from ostinato.core.auth import Auth, header_flaw
 from ostinato.core.built_in.described import BuiltIn, Permits, refuse_private
 from ostinato.core.errors import WrongArgument
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LARGEST_KEPT: Final = 200_000
 STATUSES: Final = "200, 200-299 or 2xx"
-OURS: Final = frozenset(
-    {"idempotency-key", "x-job-id", "x-execution-key", "x-attempt", "host", "content-length"}
-)
+OURS: Final = frozenset({"idempotency-key", "x-job-id", "x-execution-key", "x-attempt"})
 METADATA: Final = ".".join(("job", "metadata"))
 # What a template may say about the run. What is in `job.metadata` and in `args` is the user's.
 DUE: Final = ("date", "time", "year", "month", "day", "hour", "minute", "unix")
@@ -89,7 +87,9 @@ class HttpArgs:
         "Statuses that are worth another try; any other ends the occurrence.",
         [408, 425, 429, "5xx"],
     )
-    auth: Auth | None = arg(AUTH, "Who we are; secrets by reference: env:NAME or file:PATH.", None)
+    auth: Auth | None = arg(
+        AUTH, "Who we are; secrets by reference: env:SECRET_NAME or file:/run/secrets/NAME.", None
+    )
     timeout: timedelta = arg(span("100ms", "1h"), "How long the whole call may take.", "30s")
     redirects: int = arg(whole(0, 10), "How many redirects to follow; each address is checked.", 5)
     keep: int = arg(whole(0, LARGEST_KEPT), "How many bytes of the answer to keep as the result.", 65_536)
@@ -132,8 +132,9 @@ def _check_header(name: str, value: str) -> None:
         or not name
     ):
         raise Flaw("is not the name of a header.", f"headers.{name[:100]}")
-    if name.lower() in OURS:
-        raise Flaw("is set by Ostinato: leave it out.", f"headers.{name}")
+    flaw = "is set by Ostinato: leave it out." if name.lower() in OURS else header_flaw(name)
+    if flaw is not None:
+        raise Flaw(flaw, f"headers.{name}")
     if any(ord(each) < 32 and each != "\t" for each in value) or not value.isascii():
         raise Flaw("must be one line of ASCII.", f"headers.{name}")
 

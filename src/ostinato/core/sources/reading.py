@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from ostinato.core.addresses import EVERYWHERE, Egress, check_url
-from ostinato.core.auth import REFERENCE, check_header_name, check_reference, parse_auth
+from ostinato.core.auth import REFERENCE, check_header_name, check_reference, header_flaw, parse_auth
 from ostinato.core.checks import LONGEST_WAIT, check_queue_name
 from ostinato.core.duration import HOUR
 from ostinato.core.errors import Invalid
@@ -33,10 +33,6 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 WORDS: Final = {"hourly": HOUR, "daily": 24 * HOUR, "weekly": 7 * 24 * HOUR}
 INTERVAL: Final = "interval:"
 GREATEST: Final = re.compile(r"max\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*\)")
-SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
-OUR_HEADERS: Final = frozenset(
-    {"host", "content-length", "transfer-encoding", "connection", "accept-encoding"}
-)
 PASSWORD: Final = re.compile(r"[a-z]+://[^/]*:[^/]*@|[?&](?:password|passfile)=", re.IGNORECASE)
 MOST_FIELDS: Final = 500
 MOST_BYTES: Final = 1_000_000_000_000
@@ -112,11 +108,13 @@ def _database(words: Words, egress: Egress) -> str:
         return check_reference(database, "database")
     if not database.startswith(("sqlite:///", "postgresql://", "postgres://")):
         raise Invalid(
-            "database must be env:NAME or file:PATH, where a URL is, or a URL: sqlite:///file.db, "
+            "database must be env:SECRET_NAME or file:/run/secrets/NAME, where a URL is, or a URL: sqlite:///file.db, "
             "postgresql://host/database."
         )
     if PASSWORD.search(database):
-        raise Invalid("database must not hold a password: write env:NAME or file:PATH, where the URL is.")
+        raise Invalid(
+            "database must not hold a password: write env:SECRET_NAME or file:/run/secrets/NAME, where the URL is."
+        )
     read = read_database(database)
     if isinstance(read, ServerDatabase):
         read.check(egress)
@@ -137,12 +135,11 @@ def _headers(words: Words) -> tuple[tuple[str, str], ...]:
     for name in list(words._given):
         value = words.text(name, longest=4000)
         header = check_header_name(str(name), words.path(str(name)))
-        if header.lower() in SECRET_HEADERS:
-            raise Invalid(
-                f"headers.{header} would be kept and shown: say it as auth, with env:NAME or file:PATH."
-            )
-        if header.lower() in OUR_HEADERS:
-            raise Invalid(f"headers.{header} is set by Ostinato: leave it out.")
+        flaw = header_flaw(header)
+        if flaw is None and header.lower() == "accept-encoding":
+            flaw = "is set by Ostinato: leave it out."
+        if flaw is not None:
+            raise Invalid(f"headers.{header} {flaw}")
         if not value.isascii() or not value.isprintable():
             raise Invalid(f"headers.{header} must be printable ASCII.")
         found.append((header, value))

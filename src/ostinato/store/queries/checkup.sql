@@ -31,3 +31,9 @@ SELECT count(*) FROM {jobs} WHERE aside_until IS NOT NULL AND deleted_at IS NULL
 SELECT count(*) FROM {live} AS l WHERE l.worker_id IS NOT NULL AND EXISTS (
     SELECT 1 FROM {events} AS e WHERE e.job_id = l.job_id AND e.execution_id = l.id AND e.kind = 'result.held'
         AND e.worker_id = l.worker_id)
+
+-- name: naming_secrets
+-- Jobs that have not ended, of the built-in tasks whose args can name a secret.
+SELECT key, name, task, args FROM {jobs}
+WHERE task IN ('command', 'fetch', 'http') AND deleted_at IS NULL AND cancelled_at IS NULL AND ended_at IS NULL
+ORDER BY id LIMIT :limit

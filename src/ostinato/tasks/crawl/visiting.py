@@ -9,6 +9,7 @@ from typing import Any, Final
 from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.settings import Settings
 
+from ostinato.config import Grants
 from ostinato.core.arguments import read
 from ostinato.core.built_in.crawl import MIB, CrawlArgs
 from ostinato.core.crawl.resting import rests_until
@@ -49,7 +50,7 @@ async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:
     await ledger.begin()
     due = _due(ctx, args, ledger)
     gate = AskedGate(ledger.ask, args.delay.total_seconds())
-    outgoing = Outgoing(egress=ctx.permits.egress, gate=gate)
+    outgoing = Outgoing(egress=ctx.permits.egress, grants=Grants(ctx.permits.secrets), gate=gate)
     robots = Robots(outgoing, args.user_agent, args.robots)
     try:
         if ledger.fresh:

@@ -1,0 +1,54 @@
+"""References to secrets that stand in the database, and are not granted on this host."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ostinato.config import Grants
+from ostinato.core.auth import references, secrets_of
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Json
+from ostinato.core.payload import decode
+from ostinato.store.checkup import Checkup
+from ostinato.store.store import Store
+
+MOST: Final = 10_000  # jobs that are looked at
+PAGE: Final = 250
+
+
+def ungranted(store: Store, grants: Grants) -> dict[str, str]:
+    """List the references that are not granted here, each with the first of its users, by name."""
+    found: dict[str, str] = {}
+    for user, reference in _stored(store):
+        if reference not in found and not grants.allows(reference):
+            found[reference] = user
+    return dict(sorted(found.items()))
+
+
+def _stored(store: Store) -> Iterator[tuple[str, str]]:
+    """List who uses which reference: jobs of built-in tasks, steps of workflows, hooks and providers."""
+    for name, args in Checkup(store.database).naming_secrets(MOST):
+        yield from ((f"job {name}", each) for each in references(_read(args)))
+    for name, nodes in _workflows(store):
+        for node in nodes:
+            yield from ((f"workflow {name}", each) for each in references(node.get("args")))
+    for hook in store.outbox.hooks():
+        if hook.secret:
+            yield f"hook {hook.id}", hook.secret
+    for provider in store.providers.all():
+        if provider.key is not None:
+            yield from ((f"provider {provider.domain}", each) for each in secrets_of(provider.key))
+
+
+def _workflows(store: Store) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    after = 0
+    while page := store.workflows.page(PAGE, after):
+        yield from ((row.name, _read(row.nodes) or []) for row in page)
+        after = page[-1].id
+
+
+def _read(text: Json) -> Any:
+    """Read JSON of a row; None if it is broken, which `db check` reports."""
+    try:
+        return decode(text)
+    except Invalid:
+        return None
