@@ -30,21 +30,21 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        (b"{", "cannot be read as JSON"),
-        (b'{"task": "fine"} trailing', "cannot be read as JSON"),
+        (b"{", "is not JSON"),
+        (b'{"task": "fine"} trailing', "is not JSON"),
         (b'{"task": "fine", "args": {"a": NaN}}', "NaN"),
         (b'{"task": "fine", "args": {"a": -Infinity}}', "-Infinity"),
         (b'{"task": "fine", "args": {"a": 1e999}}', "inf"),
-        (b'{"task": "fine", "args": {"a": ' + b"9" * 5000 + b"}}", "cannot be read as JSON"),
+        (b'{"task": "fine", "args": {"a": ' + b"9" * 5000 + b"}}", "is not JSON"),
         (b'{"task": "fine", "name": "a\\u0000b"}', "NUL"),
         (b'{"task": "fine", "args": {"a\\u0000": 1}}', "NUL"),
         (b'{"task": "fine", "name": "\\ud800"}', "lone surrogate"),
         (b'{"task": "fine", "na\\ud800me": 1}', "lone surrogate"),
         (b'{"task": "fine", "name": "\xff"}', "UTF-8"),
         (b'{"task": "fine", "task": "other"}', "twice"),
-        (nested(64), "nested more than 64"),
+        (nested(50), "nested more than 50"),
         (b"[" * 200_000, "nested"),
-        (b'"' + b'\\"' * 100_000, "cannot be read as JSON"),
+        (b'"' + b'\\"' * 100_000, "is not JSON"),
         (b"", "body"),
         (b"null", "body"),
         (b"3", "JSON object"),
@@ -58,9 +58,9 @@ def test_what_is_not_plain_json_is_422(web, body, sentence):
 
 
 def test_the_deepest_that_is_kept(web):
-    answer = web.post(JOBS, content=nested(63), headers=JSON)
+    answer = web.post(JOBS, content=nested(49), headers=JSON)
     assert answer.status_code == 201
-    assert answer.json()["args"] == json.loads(nested(63))["args"]
+    assert answer.json()["args"] == json.loads(nested(49))["args"]
 
 
 def test_large_numbers_come_back_as_they_were(web):

@@ -65,7 +65,7 @@ def test_a_provider_is_deleted_when_it_is_meant(ostinato, place, file):
             "provider 2: limit must be",
         ),
         ("providers: {domain: a.org}", "provider 1: limit must be"),
-        ("a: [", "cannot be read"),
+        ("a: [", "is not YAML"),
         ("just text", "must be an object"),
         (
             "domain: a.org\nlimit: 1\nperiod: 1s\nkey: {type: query, name: k, value: hunter2}",

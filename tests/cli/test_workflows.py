@@ -54,7 +54,7 @@ def test_a_workflow_is_applied_shown_run_and_deleted(ostinato, file):
 def test_what_is_wrong_with_a_file_is_said(ostinato, tmp_path):
     bad = tmp_path / "bad.yaml"
     for text, sentence in (
-        ("{", "neither JSON nor YAML"),
+        ("{", "is not YAML"),
         ("[1]", "an object with a name"),
         ("name: x", "nodes"),
     ):

@@ -79,7 +79,7 @@ def test_what_the_other_side_says_is_told_and_nothing_typed_is_lost(visitor, goo
         ("url", "ftp://x", "http"),
         ("schedule", "often", "not a schedule"),
         ("response.fields", "- {source: id, type: int}", "response.fields[0].type"),
-        ("response.fields", "- {source", "neither JSON nor YAML"),
+        ("response.fields", "- {source", "is not YAML"),
         ("response.unique", "nothing", "not a target column"),
         ("pagination.limit", "many", "whole number"),
         ("execution.timeout", "long", "long"),

@@ -189,9 +189,7 @@ def test_circles_are_drawn_too():
     assert graph.drawn([]) == ""
 
 
-@pytest.mark.parametrize(
-    "text", ["a: &x [1]\nb: *x", "a: 2026-01-01", "[" * 200, "- " * 200 + "a", "a: .nan", "\tx", "{'a"]
-)
+@pytest.mark.parametrize("text", ["a: &x [1]\nb: *x", "[" * 200, "- " * 200 + "a", "a: .nan", "\tx", "{'a"])
 def test_what_is_not_plain_is_refused(text):
     with pytest.raises(Invalid):
         structure.read(text)

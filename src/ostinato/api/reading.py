@@ -1,8 +1,6 @@
 """What comes in is read once, before anything else looks at it: not too much, and JSON as everybody understands it."""
 
-import json
-import re
-from typing import Any, Final
+from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -12,10 +10,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ostinato.access.bodies import BODY_SECONDS, Gone, read_body, require_small
 from ostinato.api.failures import refusal, refuse
 from ostinato.core.errors import Invalid, TooLarge, TooSlow
-from ostinato.core.payload import check_json
+from ostinato.wire.documents import json_of
 
 AT_ONCE: Final = 16 * 1024  # what is larger is read on a thread, so that the loop goes on
-STRING_OR_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*+"?)|//[^\n]*')  # possessive: never slow
 
 
 class Reading:
@@ -88,33 +85,4 @@ def plain(body: bytes) -> bytes:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Invalid("The body is not text in UTF-8.") from None
-    try:
-        value = _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        text, value = _without_comments(text, error)
-    check_json(value, "The body")
-    return text.encode()
-
-
-def _without_comments(text: str, error: Exception) -> tuple[str, Any]:
-    bare = STRING_OR_COMMENT.sub(lambda found: found[1] or "", text)
-    try:
-        return bare, _DECODER.decode(bare)
-    except RecursionError:
-        raise Invalid("The body is nested too deep.") from None
-    except ValueError:
-        raise Invalid(f"The body cannot be read as JSON: {error}.") from None
-
-
-def _no_number(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
-        raise ValueError("a name stands twice in one object, with different values")
-    return found
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_object)
+    return json_of(text, "The body").encode()

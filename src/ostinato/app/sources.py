@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ostinato.config import Settings
-from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.sources import definition_of, read_source
-from ostinato.core.sources.text import definitions_of
+from ostinato.wire.documents import listed, read_file
 
 
 def declared_sources(given: Mapping[str, Any] | str | Path, settings: Settings, app: str) -> list[Definition]:
@@ -20,7 +19,4 @@ def declared_sources(given: Mapping[str, Any] | str | Path, settings: Settings, 
 
 
 def _of_file(file: Path) -> list[Any]:
-    try:
-        return definitions_of(file.read_text("utf-8"), str(file))
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
+    return [each for document in read_file(file) for each in listed(document, "sources")]

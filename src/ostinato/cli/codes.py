@@ -1,5 +1,6 @@
 """Exit codes."""
 
+import errno
 from typing import Final
 
 from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, StoreError
@@ -8,6 +9,10 @@ DONE: Final = 0
 FOUND_SOMETHING: Final = 1  # a check did; also whatever has no code of its own
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
+# Errors of the system that a name in the input caused.
+OF_INPUT: Final = frozenset(
+    {errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG}
+)
 CODES: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
     (Invalid, BAD_INPUT),
     (NotFound, 3),

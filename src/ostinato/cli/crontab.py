@@ -90,9 +90,14 @@ def _read(wish: Wish, now: datetime) -> Crontab:
     return replace(crontab, notes=(told, *crontab.notes))
 
 
+def _start_of(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(LARGEST + 1)
+
+
 def _text(file: str) -> str:
     try:
-        content = sys.stdin.buffer.read(LARGEST + 1) if file == "-" else Path(file).read_bytes()
+        content = sys.stdin.buffer.read(LARGEST + 1) if file == "-" else _start_of(Path(file))
     except FileNotFoundError:
         raise NotFound(f"There is no file {file}.") from None
     except OSError as error:

@@ -1,6 +1,5 @@
 """The flags that describe a job, for `job add` and `job edit`: they become a body of the API."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, Final, ParamSpec
@@ -9,6 +8,7 @@ import typer
 
 from ostinato.cli.verbs import Desk, with_flags
 from ostinato.core.errors import Invalid
+from ostinato.wire.documents import json_or_text, read_json
 
 P = ParamSpec("P")
 
@@ -128,10 +128,7 @@ def arguments(text: str | None, pairs: list[str]) -> tuple[dict[str, Any] | None
 
 
 def _object(flag: str, text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise Invalid(f"{flag} cannot be read as JSON: {error}.") from None
+    value = read_json(text, flag)
     if not isinstance(value, dict):
         raise Invalid(f'{flag} is a JSON object, such as {{"name": "value"}}, not {text[:60]}.')
     return value
@@ -142,7 +139,4 @@ def _assigned(flag: str, text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise Invalid(f"{flag} is written NAME=VALUE, not {text[:60]!r}.")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+    return name, json_or_text(value)

@@ -20,6 +20,8 @@ Message = MutableMapping[str, Any]
 class DirectDoor:
     """Hands requests to the application as a server would, one at a time; what needs none is answered at once."""
 
+    is_foreign = False
+
     def __init__(self, database: str | None) -> None:
         self._parts = open_parts(Settings.load({"database_url": database}))
         self._me = Caller(whoami(), Role.ADMIN)

@@ -1,25 +1,31 @@
-"""Files that people write for us: one object with a name, or a list of them, in YAML or JSON."""
+"""Files that people write for us: objects with a name, or folders of such files."""
 
-import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ostinato.core.errors import Invalid
+from ostinato.wire.documents import listed, read_file
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 def read_named(file: Path, what: str) -> list[dict[str, Any]]:
-    """The objects of a file, each with a name; `what` one of them is, for whoever wrote something else."""
-    import yaml  # JSON is YAML too, but for its errors
-
-    try:
-        text = file.read_text("utf-8")
-        read = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except (ValueError, yaml.YAMLError) as error:
-        raise Invalid(f"{file} is neither JSON nor YAML: {error}") from None
-    wanted = read if isinstance(read, list) else [read]
-    for each in wanted:
+    """Read the objects of a file, each with a name; `what` says how one is written."""
+    wanted = [each for document in read_file(file) for each in listed(document)]
+    for each in wanted or [None]:
         if not isinstance(each, dict) or not isinstance(each.get("name"), str):
             raise Invalid(f"{file}: {what}.")
     return wanted
+
+
+def files_in(given: Sequence[Path]) -> Iterator[Path]:
+    """Give the files that were named, and those in the folders that were."""
+    for each in given:
+        if not each.is_dir():
+            yield each
+            continue
+        inside = sorted(file for file in each.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+        if not inside:
+            raise Invalid(f"There is no .yaml, .yml or .json file in {each}.")
+        yield from inside

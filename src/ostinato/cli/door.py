@@ -28,6 +28,8 @@ ERRORS: Final[Mapping[int, type[OstinatoError]]] = {
     422: Invalid, 429: TooManyRequests, 503: StoreUnavailable,
 }  # fmt: skip
 
+FOREIGN: Final = "The answer is not one of Ostinato's: this address is not that of an Ostinato server."
+
 Query = Mapping[str, object]
 
 
@@ -64,6 +66,8 @@ class Reply:
 class Door(Protocol):
     """A way to the front desk."""
 
+    is_foreign: bool  # its answers may be those of any server
+
     def send(self, request: Request) -> Reply: ...
 
     def close(self) -> None: ...
@@ -97,17 +101,15 @@ def _texts(value: object) -> list[str]:
 def _decoded(reply: Reply) -> Any:
     try:
         return json.loads(reply.content)
-    except ValueError:
-        raise OstinatoError(
-            "The answer is not JSON: this address is not that of an Ostinato server."
-        ) from None
+    except (ValueError, RecursionError):
+        raise OstinatoError(FOREIGN) from None
 
 
 def _sentence(reply: Reply) -> str:
     """What the API said, with what is wrong about which field."""
     try:
         answer = json.loads(reply.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return f"The server answered {reply.status}, and not in the words of Ostinato."
     if not isinstance(answer, dict) or not isinstance(answer.get("detail"), str):
         return f"The server answered {reply.status}, and not in the words of Ostinato."

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from ostinato.cli.codes import BAD_INPUT, INTERRUPTED, exit_code
+from ostinato.cli.codes import BAD_INPUT, FOUND_SOMETHING, INTERRUPTED, OF_INPUT, exit_code
 from ostinato.cli.configuration import config
 from ostinato.cli.crawled import page
 from ostinato.cli.credentials import access, key, token
@@ -25,7 +25,7 @@ from ostinato.cli.tasks import task
 from ostinato.cli.templates import template
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
-from ostinato.core.errors import OstinatoError
+from ostinato.core.errors import Invalid, OstinatoError
 
 cli = typer.Typer(
     name="ostinato",
@@ -226,6 +226,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command; its exit code."""
     try:
+        _require_text(arguments)
         return _commands()(arguments, prog_name="ostinato", standalone_mode=False) or 0
     except OstinatoError as error:
         return _refuse(str(error), exit_code(error))
@@ -236,6 +237,26 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:  # `ostinato preview … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except RecursionError:
+        return _refuse("The input is nested too deep: flatten it.", BAD_INPUT)
+    except UnicodeError as error:
+        return _refuse(
+            f"A text cannot be read or shown as UTF-8 ({error}): check input and settings.", BAD_INPUT
+        )
+    except OSError as error:
+        return _refuse(_of_system(error), BAD_INPUT if error.errno in OF_INPUT else FOUND_SOMETHING)
+
+
+def _require_text(arguments: list[str]) -> None:
+    for number, argument in enumerate(arguments, 1):
+        if argument.encode("utf-8", "replace").decode() != argument:
+            raise Invalid(f"Argument {number} is not text in UTF-8: write it in UTF-8.")
+
+
+def _of_system(error: OSError) -> str:
+    """Say what the system refused, and about which file."""
+    about = f"{str(error.filename)[:200]}: " if error.filename else ""
+    return f"{about}{error.strerror or type(error).__name__}."
 
 
 @cache

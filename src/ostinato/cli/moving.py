@@ -16,6 +16,7 @@ from ostinato.cli.progress import progress
 from ostinato.cli.show import Answer, Sentences, note
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid, NotFound
+from ostinato.wire.documents import read_json
 
 PAUSED: Final = "is_paused"
 GOING_ON: Final = ("pending", "scheduled", "queued", "running", "paused")
@@ -131,10 +132,7 @@ def _lines(file: str) -> Iterator[tuple[int, str]]:
 
 
 def _object(line: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise Invalid(f"It cannot be read as JSON: {error}.") from None
+    value = read_json(line, "It")
     if not isinstance(value, dict):
         raise Invalid("It is not a JSON object.")
     return value

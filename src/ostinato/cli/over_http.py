@@ -8,11 +8,14 @@ import httpx2
 from ostinato.cli.door import Reply, Request
 from ostinato.core.errors import Invalid, StoreUnavailable
 
+NO_ADDRESS: Final = "--server is the address of a server, such as https://ostinato.example.com:8060."
 PATIENCE: Final = httpx2.Timeout(60, connect=10)  # seconds
 
 
 class HttpDoor:
     """Speaks HTTP. The token goes to this server and nowhere else: redirects are not followed."""
+
+    is_foreign = True
 
     def __init__(self, server: str, token: str | None) -> None:
         self._server = _checked(server)
@@ -20,9 +23,12 @@ class HttpDoor:
         if token:
             _check_token(token)
             headers["Authorization"] = f"Bearer {token}"
-        self._client = httpx2.Client(
-            base_url=self._server, headers=headers, timeout=PATIENCE, follow_redirects=False
-        )
+        try:
+            self._client = httpx2.Client(
+                base_url=self._server, headers=headers, timeout=PATIENCE, follow_redirects=False
+            )
+        except (httpx2.InvalidURL, UnicodeError):
+            raise Invalid(NO_ADDRESS) from None
 
     def send(self, request: Request) -> Reply:
         headers = dict(request.headers)
@@ -32,7 +38,9 @@ class HttpDoor:
             response = self._client.request(
                 request.method, request.target, content=request.content, headers=headers
             )
-        except httpx2.TransportError as error:
+        except (httpx2.InvalidURL, UnicodeError):
+            raise Invalid(NO_ADDRESS) from None
+        except httpx2.HTTPError as error:
             why = str(error).rstrip(".") or type(error).__name__
             raise StoreUnavailable(f"No answer from {self._server}: {why}.") from None
         return Reply(response.status_code, response.content, response.headers)
@@ -54,5 +62,5 @@ def _checked(server: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise Invalid("--server is the address of a server, such as https://ostinato.example.com:8060.")
+        raise Invalid(NO_ADDRESS)
     return server.rstrip("/")

@@ -1,22 +1,22 @@
 """`ostinato provider …`: budgets of hosts, from files and by hand."""
 
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
+from ostinato.cli.documents import files_in
 from ostinato.cli.door import path
 from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, print_json
 from ostinato.cli.times import at_length
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.providers import parse_provider
+from ostinato.wire.documents import listed, read_file
 
 provider = typer.Typer(help="Budgets of hosts: how often they may be asked.", rich_markup_mode=None)
 
-SUFFIXES: Final = (".yaml", ".yml", ".json")
 DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="Such as api.example.org.")]
 
 
@@ -27,7 +27,7 @@ def apply(
     files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR…", help="YAML or JSON files.")],
 ) -> None:
     """Save the providers of files. Those that are in no file stay as they are."""
-    bodies = [body for file in _files(files) for body in _bodies(file)]
+    bodies = [body for file in files_in(files) for body in _bodies(file)]
     done = [_applied(desk, body) for body in bodies]
     if desk.as_json:
         print_json([answer for _, answer in done])
@@ -89,31 +89,9 @@ def _applied(desk: Desk, body: dict[str, Any]) -> tuple[str, Answer]:
     return "unchanged" if same else "changed", answer
 
 
-def _files(given: Sequence[Path]) -> Iterator[Path]:
-    for file in given:
-        if file.is_dir():
-            found = sorted(each for each in file.iterdir() if each.suffix in SUFFIXES)
-            if not found:
-                raise Invalid(f"There is no YAML or JSON file in {file}.")
-            yield from found
-        else:
-            yield file
-
-
 def _bodies(file: Path) -> list[dict[str, Any]]:
-    """The providers of a file: one, several documents, a list, or a list under `providers`."""
-    import yaml
-
-    try:
-        documents = [each for each in yaml.safe_load_all(file.read_text("utf-8")) if each is not None]
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise Invalid(f"{file} cannot be read: {' '.join(str(error).split())}") from None
-    found: list[Any] = []
-    for document in documents:
-        inner = document.get("providers", document) if isinstance(document, dict) else document
-        found += inner if isinstance(inner, list) else [inner]
+    """Read the providers of a file: one, several documents, a list, or a list under `providers`."""
+    found = [each for document in read_file(file) for each in listed(document, "providers")]
     if not found:
         raise Invalid(f"{file} has no provider in it.")
     for number, body in enumerate(found, 1):

@@ -2,20 +2,20 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
+from ostinato.cli.documents import files_in
 from ostinato.cli.door import path
 from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, Shown, show
 from ostinato.cli.times import at_length, when
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid
-from ostinato.core.sources.text import definitions_of
+from ostinato.wire.documents import listed, read_file
 
 source = typer.Typer(help="Fetch HTTP APIs into tables, on schedule.", rich_markup_mode=None)
 
-SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 SourceArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a source.")]
 FilesArgument = Annotated[
@@ -35,7 +35,7 @@ def apply(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is deleted.")] = False,
 ) -> None:
     """Bring the sources in line with files. The plan is shown first."""
-    body = {"sources": [each for file in _files(files) for each in _definitions(file)], "prune": prune}
+    body = {"sources": [each for file in files_in(files) for each in _definitions(file)], "prune": prune}
     plan = desk.post("/sources/apply", body | {"dry_run": True})
     if dry_run:
         desk.tell(plan, lambda told: _planned(told, desk))
@@ -133,28 +133,8 @@ def test(
 # -- files
 
 
-def _files(given: list[Path]) -> list[Path]:
-    """The files that were named, and those of the folders that were."""
-    found: list[Path] = []
-    for each in given:
-        if each.is_dir():
-            inside = sorted(file for file in each.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-            if not inside:
-                raise Invalid(f"There is no .yaml, .yml or .json file in {each}.")
-            found += inside
-        else:
-            found.append(each)
-    return found
-
-
 def _definitions(file: Path) -> list[Any]:
-    try:
-        text = file.read_text("utf-8")
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise Invalid(f"{file} is not text in UTF-8.") from None
-    found = definitions_of(text, str(file))
+    found = [each for document in read_file(file) for each in listed(document, "sources")]
     if not found:
         raise Invalid(f"There is no source in {file}.")
     return found

@@ -14,6 +14,7 @@ from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several
 from ostinato.cli.tasks import arguments
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid
+from ostinato.wire.documents import read_json
 
 template = typer.Typer(help="Job templates: look at, apply from a file, use.", rich_markup_mode=None)
 
@@ -109,6 +110,6 @@ def _param(text: str, types: dict[str, str]) -> tuple[str, Any]:
     if types.get(name, "text") in AS_TEXT:
         return name, value
     try:
-        return name, json.loads(value)
-    except ValueError:
+        return name, read_json(value)
+    except Invalid:
         raise Invalid(f"--param {name} is {types[name]}, written as JSON, not {value[:60]!r}.") from None

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Concatenate, Final, ParamSpec
 import typer
 
 from ostinato.cli.codes import exit_code
-from ostinato.cli.door import Door, Query, Request, path, read
+from ostinato.cli.door import FOREIGN, Door, Query, Request, path, read
 from ostinato.cli.show import Several, Shown, note, print_json, show
 from ostinato.core.errors import NotFound, OstinatoError
 
@@ -162,9 +162,23 @@ def opened(flags: Flags) -> Iterator[Desk]:
     """The front desk that the flags name."""
     door, now = _door(flags)
     try:
-        yield Desk(door, flags.as_json, now)
+        with plainly_refused(door):
+            yield Desk(door, flags.as_json, now)
     finally:
         door.close()
+
+
+@contextmanager
+def plainly_refused(door: Door) -> Iterator[None]:
+    """Say that a server is not ours when its answer has another shape than ours have."""
+    try:
+        yield
+    except OstinatoError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError):
+        if not door.is_foreign:
+            raise
+        raise OstinatoError(FOREIGN) from None
 
 
 def _door(flags: Flags) -> tuple[Door, Callable[[], datetime]]:

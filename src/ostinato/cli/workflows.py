@@ -1,6 +1,5 @@
 """`ostinato workflow …`: workflows from a file, by name."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -12,6 +11,7 @@ from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, Shown
 from ostinato.cli.times import at_length, when
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid
+from ostinato.wire.documents import read_json
 
 workflow = typer.Typer(help="Workflows: apply, look at, run.", rich_markup_mode=None)
 
@@ -113,10 +113,7 @@ def _all(desk: Desk) -> list[dict[str, Any]]:
 
 
 def _object(text: str | None) -> Any:
-    try:
-        read = json.loads(text or "{}")
-    except ValueError as error:
-        raise Invalid(f"--payload is not JSON: {error}.") from None
+    read = read_json(text or "{}", "--payload")
     if not isinstance(read, dict):
         raise Invalid('--payload is an object, such as {"region": "eu"}.')
     return read

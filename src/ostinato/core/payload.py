@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ostinato.core.errors import Invalid
 
 LIMIT = 256 * 1024  # bytes of UTF-8
-DEEPEST = 64
+DEEPEST = 50  # lists and objects in each other
 FIELD_LIMIT = 1000  # characters of one field in a log line
 BARE = re.compile(r"[!#-<>-\[\]-~]+")  # printable ASCII but for space, quote, equals sign and backslash
 

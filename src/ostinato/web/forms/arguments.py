@@ -16,11 +16,11 @@ from ostinato.web.forms.fields import (
     WHOLE,
     Field,
     Kind,
-    read_json,
     value_of,
     written,
 )
 from ostinato.web.forms.job import FIELDS
+from ostinato.wire.documents import read_json
 from ostinato.wire.words import WrongField
 
 PREFIX: Final = "arg:"

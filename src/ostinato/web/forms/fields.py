@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ostinato.core.errors import Invalid
-from ostinato.core.payload import check_json
+from ostinato.wire.documents import read_json
 from ostinato.wire.words import WrongField
 
 WHOLE_NUMBER: Final = re.compile(r"[+-]?\d{1,30}", re.ASCII)
@@ -35,33 +35,6 @@ def _switch(text: str) -> Any:
 
 def _listed(text: str) -> Any:
     return [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]
-
-
-def read_json(text: str) -> Any:
-    """Strict JSON, with the place where it stops to be."""
-    try:
-        value = json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
-    except json.JSONDecodeError as error:
-        raise Invalid(
-            f"This is not JSON: {error.msg} in line {error.lineno}, column {error.colno}."
-        ) from None
-    except RecursionError:
-        raise Invalid("This is nested too deep.") from None
-    except ValueError as error:
-        raise Invalid(f"This is not JSON: {error}.") from None
-    check_json(value, "This")
-    return value
-
-
-def _no_number(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
-    return found
 
 
 def written(value: Any) -> str:

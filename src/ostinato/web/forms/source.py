@@ -17,12 +17,12 @@ from ostinato.web.forms.fields import (
     WHOLE,
     Field,
     Kind,
-    read_json,
     table,
     value_of,
     written,
 )
 from ostinato.web.forms.job import Group
+from ostinato.wire.documents import read_json
 
 FIELDS_EXAMPLE: Final = (
     "- {source: date, target: day, type: date}\n- {source: value, target: amount, type: number}"

@@ -10,44 +10,21 @@ from typing import Any, Final
 import yaml
 
 from ostinato.core.errors import Invalid
-from ostinato.core.payload import check_json
-from ostinato.web.forms.fields import read_json
+from ostinato.wire.documents import check_shape, read_json, read_yaml
 
 LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-LONGEST: Final = 300_000  # characters; what is kept is bounded by the desk
-DEEPEST: Final = 80
 PLACE: Final = re.compile(r"^([A-Za-z_][\w-]*(?:\.[\w$-]+|\[\d+\])*)(?=[:. ]|$)")
 PART: Final = re.compile(r"[\w$-]+")
 
 
 def read(text: str) -> Any:
-    """JSON, if it begins like it; else YAML, without anchors. Invalid, with the line."""
+    """Read JSON, if it begins like it; else YAML, without anchors. Invalid, with the line."""
     if text.lstrip()[:1] in ("[", "{"):
-        return read_json(text)
-    try:
-        _check_shape(text)
-        value = yaml.load(text, Loader=LOADER)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = "" if mark is None else f" in line {mark.line + 1}, column {mark.column + 1}"
-        raise Invalid(f"This is neither JSON nor YAML: {error.problem}{where}.") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise Invalid(f"This is neither JSON nor YAML: {error}.") from None
-    check_json(value, "This")
-    return value
-
-
-def _check_shape(text: str) -> None:
-    """Anchors could make a page of text into gigabytes, and depth could exhaust us."""
-    if len(text) > LONGEST:
-        raise Invalid(f"This is longer than {LONGEST:,} characters.")
-    depth = 0
-    for event in yaml.parse(text, Loader=LOADER):
-        if isinstance(event, yaml.AliasEvent):
-            raise Invalid("Anchors and aliases (&x, *x) are not read here: write it out.")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise Invalid("This is nested too deep.")
+        return read_json(text, "This")
+    documents = read_yaml(text, "This")
+    if len(documents) > 1:
+        raise Invalid("This has several documents (---): write one.")
+    return documents[0] if documents else None
 
 
 def line_of(text: str, sentence: str, root: str) -> int | None:
@@ -57,7 +34,7 @@ def line_of(text: str, sentence: str, root: str) -> int | None:
         return None
     parts = PART.findall(found[1])
     try:
-        _check_shape(text)
+        check_shape(text, "This")
         node = yaml.compose(text, Loader=LOADER)
     except (yaml.YAMLError, Invalid, ValueError):
         return None
