@@ -117,7 +117,7 @@ def build_api(parts: Parts, desk: "Scheduler", engine: "EngineView", *, insecure
         ],
         version=our_version(),
     )
-    site = Site(desk, parts.settings, Visitors(recognise, desk), our_version())
+    site = Site(desk, parts.settings, Visitors(recognise, desk), our_version(), api.state.workload)
     api.add_middleware(Pages, site=site, others=api.routes)
     api.add_middleware(RefusalLog, desk=desk, counts=refused)
     return api

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from ostinato import Ostinato
 from ostinato.core.access import Role
 from ostinato.wiring import build_api
+from tests.api.conftest import NoEngine
 from tests.app.conftest import app, during, new_app
 
 __all__ = ["app", "during", "new_app"]
@@ -21,16 +22,6 @@ __all__ = ["app", "during", "new_app"]
 TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')
 SECRET = "a secret of at least 32 bytes, for tests"
 ADDRESS = "http://127.0.0.1:8060"
-
-
-class NoEngine:
-    """Nothing works here: pages only look and ask."""
-
-    def troubles(self) -> list[str]:
-        return []
-
-    def measure(self) -> Any:
-        return lambda: None
 
 
 class Visitor:

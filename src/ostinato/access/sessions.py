@@ -31,6 +31,7 @@ class Visitor:
     caller: Caller | None  # None: nobody yet, who may log in
     cookie: str
     is_new: bool  # the cookie is not in the browser yet
+    credential: str = ""  # that the session was begun with
 
     @property
     def form_token(self) -> str:
@@ -58,16 +59,19 @@ class Visitors:
         cookie = given or secrets.token_urlsafe(32)
         if not self.log_in:
             return Visitor(self._recognise(headers).caller, cookie, given is None)
-        return Visitor(None if given is None else self._caller(given), cookie, given is None)
+        admission = None if given is None else self._admission(given)
+        if admission is None:
+            return Visitor(None, cookie, given is None)
+        return Visitor(admission.caller, cookie, is_new=False, credential=admission.credential)
 
     def require(self, headers: Headers) -> None:
         """Raise Unauthorized when the session is over."""
         if self.of(headers).caller is None:
             raise Unauthorized("The session is over: log in again.")
 
-    def _caller(self, cookie: str) -> Caller | None:
+    def _admission(self, cookie: str) -> Admission | None:
         try:
-            return self._by_credential.by_session(cookie).caller
+            return self._by_credential.by_session(cookie)
         except Unauthorized:
             return None
 

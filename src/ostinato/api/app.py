@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import APIRouter, FastAPI
 
 from ostinato.access.credentials import Recognise, anybody
+from ostinato.access.workload import Workload
 from ostinato.api import (
     access,
     control,
@@ -34,6 +35,7 @@ from ostinato.api.failures import answer_errors
 from ostinato.api.reading import Reading
 from ostinato.api.repeating import Repeating
 from ostinato.api.streams import Streams
+from ostinato.api.working import Working
 from ostinato.config import Settings
 from ostinato.scheduler import Scheduler
 
@@ -81,6 +83,8 @@ def create_app(
         app.router.routes.extend(router.routes)
     answer_errors(app)
     app.add_middleware(Repeating, repeats=desk.repeats)
+    app.state.workload = Workload.of(settings)
+    app.add_middleware(Working, workload=app.state.workload)
     app.add_middleware(Reading)
     app.add_middleware(ByMethod, routes=app.router.routes)
     # The last one added is the first one asked.

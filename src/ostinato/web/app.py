@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ostinato.access.bodies import Gone
 from ostinato.access.methods import allow_of
 from ostinato.access.sessions import Visitor, Visitors
+from ostinato.access.workload import Workload
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY
 from ostinato.core.errors import Forbidden, NotFound, OstinatoError
@@ -86,8 +87,11 @@ NAVIGATION: Final = (  # those that have a route
 class Site:
     """The dashboard around a front desk."""
 
-    def __init__(self, desk: Scheduler, settings: Settings, visitors: Visitors, version: str) -> None:
+    def __init__(
+        self, desk: Scheduler, settings: Settings, visitors: Visitors, version: str, workload: Workload
+    ) -> None:
         self.desk, self.settings, self.visitors, self.version = desk, settings, visitors, version
+        self._workload = workload
         self._files = Files(HERE / "static")
         self._templates = self._environment()
         # What is spelled out stands before what has a {part}: /jobs/new is no job.
@@ -135,17 +139,22 @@ class Site:
         async def endpoint(request: Request) -> Response:
             try:
                 form = await read_form(request) if route.method == "POST" else FormData()
+                visitor = await run_in_threadpool(self.visitors.of, request.headers)
+                place = await self._workload.place(visitor.credential)
             except OstinatoError as error:
                 return await run_in_threadpool(self._refuse, request, error)
             except Gone:
                 return Response(status_code=400)  # for a client that left
-            return await run_in_threadpool(self._answer, route, request, form)
+            try:
+                return await run_in_threadpool(self._answer, route, request, form, visitor)
+            finally:
+                place.give_back()
 
         return endpoint
 
-    def _answer(self, route: Route, request: Request, form: FormData) -> Response:
+    def _answer(self, route: Route, request: Request, form: FormData, visitor: Visitor) -> Response:
         try:
-            visit = Visit(self, request, self.visitors.of(request.headers), form, self.desk.now())
+            visit = Visit(self, request, visitor, form, self.desk.now())
             if route.role is not None and visit.visitor.caller is None:
                 return login.ask(visit)
             if route.method == "POST":
