@@ -1,19 +1,20 @@
 """Clocks: what time it is, and how much of it has passed.
 
 There are two kinds of time. `now()` is the wall clock, in UTC: due times, leases and history are written in
-it, and somebody may set it. `monotonic()` only counts seconds: how long something took and how long to wait
-are measured in it. Whoever needs the time is handed a Clock, so that a test can hand over one that it cranks.
+it, and it can be set. `monotonic()` only counts seconds, those of a sleeping host too: how long something took and
+how long to wait are measured in it. Code that needs the time is handed a Clock, so that a test can crank it.
 
-All processes on one database must agree on `now()`. On SQLite they share a host, and its clock is theirs
-(SystemClock). On PostgreSQL they follow the server's, asked now and then and counted on locally between
-(MeasuredClock).
+All processes on one database must agree on `now()`, and a clock that is wrong for a moment must harm nothing. So
+MeasuredClock counts on from a line that it trusts. On PostgreSQL it measures the server now and then, on SQLite the
+host at each `now()`. A measurement that is more than a second off the line has to hold for a minute first.
 """
 
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
@@ -21,6 +22,13 @@ from ostinato.core.errors import Invalid
 SAMPLES = 3
 WORTH_TELLING = timedelta(seconds=1)
 PROMPT = 0.1
+FRESH_FOR: Final = timedelta(milliseconds=250)  # until the host's clock is compared with the line again
+HOLDS_FOR: Final = 60.0  # seconds until a line that is more than a second off is believed
+
+# Seconds since the host started, those of its sleep included (macOS: its CLOCK_MONOTONIC counts them).
+uptime: Final[Callable[[], float]] = partial(
+    time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+)
 
 
 class Clock(Protocol):
@@ -40,31 +48,54 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return uptime()
 
 
 class MeasuredClock:
-    """The clock of a database server: local monotonic time, plus an offset that is measured now and then.
+    """A clock that counts on from a trusted line: local monotonic time, plus an offset that is measured.
 
-    `measure` asks the server for its time. The answer is taken to be true in the middle of the round trip, so
+    `measure` asks a database server for its time. The answer is taken to be true in the middle of the round trip, so
     it is wrong by half the round trip at most; the quickest of a few is kept. Call `remeasure` from time to
-    time: two hosts drift apart, a server's clock is set, a laptop that sleeps does not count.
+    time: two hosts drift apart, and a server's clock is set. With `own_host` each `now()` measures.
 
-    A correction backwards of a second or less is measuring error or drift: `now()` then stands still until
-    time has caught up, so that nobody sees it run back. A longer one means that the server's clock was set
-    back: `now()` follows at once, since standing still for an hour would stop every schedule.
+    A correction of a second or less is measuring error or drift, and is followed at once; backwards `now()` stands
+    still until time has caught up, so that it never runs back. A larger one is not believed until it has held for
+    HOLDS_FOR: until then `now()` stays on its line, so a clock that is wrong for some seconds is never seen.
     """
 
     def __init__(
-        self, measure: Callable[[], datetime], monotonic: Callable[[], float] = time.monotonic
+        self,
+        measure: Callable[[], datetime],
+        monotonic: Callable[[], float] = uptime,
+        *,
+        own_host: bool = False,
+        zero: datetime | None = None,
     ) -> None:
+        """`zero`: the line of processes that are at work, if there is one."""
         self._measure = measure
         self._monotonic = monotonic
+        self.own_host = own_host
         self._lock = Lock()
-        self._zero = self._measured_zero()
-        self._latest = self._zero
+        self._zero = zero or self._measured_zero()
+        self._latest = self._fresh_until = self._zero
+        self._other: datetime | None = None  # the zero of another line, which has to hold
+        self._since = 0.0
 
     def now(self) -> datetime:
+        if not self.own_host:
+            return self._counted()
+        host = self._measure()
+        if self._latest <= host < self._fresh_until:  # a jump within this is a small step
+            self._latest = host
+            return host
+        at = self._monotonic()
+        with self._lock:
+            self._follow(host - timedelta(seconds=at), at)
+        counted = self._counted()
+        self._fresh_until = counted + FRESH_FOR if self._other is None else counted
+        return counted
+
+    def _counted(self) -> datetime:
         with self._lock:
             counted = self._zero + timedelta(seconds=self._monotonic())
             if not timedelta(0) < self._latest - counted <= WORTH_TELLING:
@@ -74,11 +105,30 @@ class MeasuredClock:
     def monotonic(self) -> float:
         return self._monotonic()
 
+    @property
+    def zero(self) -> datetime:
+        """The line: what the trusted clock showed when the monotonic one stood at zero."""
+        return self._zero
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the last measurement was off the line, and has to hold."""
+        return self._other is not None
+
     def remeasure(self) -> None:
         """Ask the server again. If it does not answer, its error is raised and the old offset stays."""
-        zero = self._measured_zero()  # not under the lock: nobody waits for a round trip to learn the time
+        zero = self._measured_zero()  # not under the lock: no thread waits for a round trip to learn the time
         with self._lock:
-            self._zero = zero
+            self._follow(zero, self._monotonic())
+
+    def _follow(self, zero: datetime, at: float) -> None:
+        """Follow a measurement that is close to the line, or that has held for long enough."""
+        if -WORTH_TELLING <= zero - self._zero <= WORTH_TELLING:
+            self._zero, self._other = zero, None
+        elif self._other is None or abs(zero - self._other) > WORTH_TELLING:
+            self._other, self._since = zero, at
+        elif at - self._since >= HOLDS_FOR:
+            self._zero, self._other = zero, None
 
     def _measured_zero(self) -> datetime:
         """What the server's clock showed when the local monotonic one stood at zero."""

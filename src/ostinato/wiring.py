@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from ostinato.clock import Clock, MeasuredClock, SystemClock
+from ostinato.clock import Clock, MeasuredClock, uptime
 from ostinato.config import EngineKind, Grants, Settings
 from ostinato.core.errors import InvalidSetting
 from ostinato.core.model import Luck
 from ostinato.luck import RandomLuck
 from ostinato.store import migrate
-from ostinato.store.database import Database, open_database
+from ostinato.store.database import open_database
 from ostinato.store.dialect import Kind
 from ostinato.store.elsewhere import Reach
 from ostinato.store.store import Store
@@ -48,7 +48,7 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
         if upgrade:
             migrate.upgrade(database)
         store.require_current()
-        clock = clock_of(database)
+        clock = clock_of(store)
         return Parts(settings, store, clock, luck, _courier(settings, store, clock))
     except BaseException:
         database.close()
@@ -73,9 +73,11 @@ def _courier(settings: Settings, store: Store, clock: Clock) -> "Courier | None"
     return courier
 
 
-def clock_of(database: Database) -> Clock:
-    """One clock for all: the server's for PostgreSQL, the host's for SQLite."""
-    return MeasuredClock(database.now) if database.dialect.kind is Kind.POSTGRES else SystemClock()
+def clock_of(store: Store) -> Clock:
+    """One clock for all: the server's for PostgreSQL, the host's for SQLite, by the line of those at work."""
+    if store.database.dialect.kind is Kind.POSTGRES:
+        return MeasuredClock(store.database.now)
+    return MeasuredClock(store.database.now, own_host=True, zero=store.clock_record.zero(uptime()))
 
 
 def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "Engine":

@@ -81,7 +81,7 @@ def test_what_was_missed_under_a_wrong_clock_is_caught_up_newest_first():
     set_clock(life, NOW + 90 * MINUTE)
     life.turn(3 * HOUR)
     assert life.only.due_at == NOW + 4 * HOUR
-    assert sorted(skip.first_due_at for skip in life.skips) == hours(1, 2, 3)
+    assert life.skipped == [("missed", *hours(1, 1), 1), ("missed", *hours(2, 3), 2)]
 
 
 @pytest.mark.parametrize(("late", "reason"), [(2 * MINUTE, "missed"), (SECOND, "overlap")])
@@ -107,7 +107,7 @@ def test_a_job_made_by_a_wrong_clock_does_not_wait_for_that_time():
     life = Life(every=HOUR)
     life.job = a_job(every=HOUR, created_at=WRONG, updated_at=WRONG, anchor=WRONG)
     set_clock(life, NOW + MINUTE)
-    assert NOW + MINUTE < life.facts.next_due_at <= NOW + MINUTE + HOUR
+    assert life.now + HOUR <= life.facts.next_due_at < life.now + 2 * HOUR
     assert (WRONG - life.facts.anchor) % HOUR == 0 * HOUR
 
 
@@ -190,4 +190,58 @@ def test_a_skip_of_a_pause_that_a_wrong_clock_ended_is_cut_back_on_its_own_grid(
     life.resume()
     set_clock(life, NOW + 150 * MINUTE)
     assert life.skipped == [("paused", *hours(1, 2), 2)]
-    assert life.now < life.facts.next_due_at <= life.now + HOUR
+    assert life.now + HOUR <= life.facts.next_due_at < life.now + 2 * HOUR
+
+
+# -- back and forth
+
+
+@pytest.mark.parametrize("catch_up", [CatchUp.LATEST, CatchUp.ALL, CatchUp.NONE])
+def test_an_hour_back_and_forth_leaves_one_skip_for_each_gap_and_takes_one_turn(catch_up):
+    """Every minute for two hours, of which some runs are missing; then an hour back, and forth again."""
+    life = Life(every=MINUTE, catch_up=catch_up)
+    for _ in range(120):
+        life.turn(MINUTE)
+        life.run_one()
+    before = life.now
+    life.executions = [each for each in life.executions if each.due_at.minute not in (7, 8, 30)]
+    set_clock(life, before - HOUR)
+    life.now = before  # forth: nothing is computed anew
+    turns = 0
+    while life.facts.next_due_at <= life.now and turns < 100:
+        life.turn(0 * SECOND)
+        while life.rows:
+            life.run_one()
+        turns += 1
+    gaps = [(skip.first_due_at.minute, skip.last_due_at.minute) for skip in life.skips]
+    assert turns <= 5
+    assert gaps == ([] if catch_up is CatchUp.ALL else [(7, 8), (30, 30)])
+    caught_up = [each.due_at.minute for each in life.executions[-3:]]
+    assert (caught_up == [7, 8, 30]) is (catch_up is CatchUp.ALL)
+    life.turn(MINUTE)
+    assert life.only.due_at == before + MINUTE
+
+
+def test_catch_up_goes_on_while_later_due_times_are_dealt_with_already():
+    """The clock was ahead by ten hours for one run; then the worker was away for four, by the right clock."""
+    life = Life(every=HOUR, catch_up=CatchUp.ALL, catch_up_limit=3)
+    life.turn(10 * HOUR)
+    set_clock(life, NOW + 30 * MINUTE)
+    while life.rows:
+        life.run_one()
+    ran = {each.due_at for each in life.executions}
+    life.turn(4 * HOUR)
+    while life.rows:
+        life.run_one()
+        life.turn(0 * SECOND)
+    again = [each.due_at for each in life.executions if each.due_at not in ran]
+    assert again == [due for due in hours(2, 3, 4) if due not in ran]
+
+
+@pytest.mark.parametrize("back", [SECOND, MINUTE, HOUR, 23 * HOUR])
+def test_a_daily_job_is_not_early_though_the_clock_is_set_back_right_after_it_was_made(back):
+    life = Life(every=DAY)
+    life.advance(SECOND)
+    set_clock(life, life.now - back)
+    assert life.facts.next_due_at >= life.now + DAY - SECOND
+    assert life.facts.next_due_at < life.now + 2 * DAY

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from ostinato.clock import MeasuredClock, SystemClock
+from ostinato.clock import HOLDS_FOR, MeasuredClock, SystemClock
 from ostinato.engine import engine as engine_module
 from ostinato.engine import untiring, upkeep
 from ostinato.engine import worker as worker_module
@@ -189,10 +190,15 @@ async def test_g14_the_store_away_is_one_line_each_way_and_nothing_is_lost(rig: 
 
 
 async def test_g5_the_clock_of_the_server_is_measured_again_and_a_jump_is_noticed(rig: Rig):
-    ahead = [timedelta(0)]
-    rig.clock = MeasuredClock(lambda: datetime.now(UTC) + ahead[0])
+    ahead, slept = timedelta(0), 0.0
+    clock = rig.clock = MeasuredClock(
+        lambda: datetime.now(UTC) + timedelta(seconds=slept) + ahead, lambda: time.monotonic() + slept
+    )
     async with running(rig, poll_interval="20ms"):
-        ahead[0] = timedelta(hours=1)  # somebody sets the server's clock
+        ahead = timedelta(hours=1)  # the server's clock is set
+        await until(lambda: clock.in_doubt)
+        assert rig.events("clock.jumped") == []
+        slept = HOLDS_FOR
         (jump,) = await until_there(lambda: rig.events("clock.jumped"))
         assert 3590 < json.loads(jump.data)["seconds"] < 3610
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from ostinato.clock import Clock, JumpDetector
+from ostinato.clock import HOLDS_FOR, WORTH_TELLING, Clock, JumpDetector, MeasuredClock
+from ostinato.core.duration import DAY
 from ostinato.core.model import Event, Luck
 from ostinato.core.zones import zone_data_version
 from ostinato.store.audit import ZONE_DATA, ZONES_SINCE
@@ -14,6 +15,8 @@ from ostinato.telemetry import Telemetry
 AHEAD: Final = timedelta(seconds=0.5)  # what is due within this is queued already; never claimed early
 BATCH: Final = 500
 FOLLOW_EVERY: Final = timedelta(seconds=1)
+LOOK_AGAIN: Final = timedelta(seconds=1)  # while a start waits for its clock
+LINE_MOVED: Final = timedelta(milliseconds=100)  # by so much, and the line of the clock is kept anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +39,30 @@ class Dispatcher:
         self._telemetry = telemetry
         self._jumps = JumpDetector(clock)
         self._jumped: timedelta | None = None
-        self._stepped_at = clock.monotonic()
+        self._stepped_at = self._made_at = clock.monotonic()
+        self._made = clock.now()
+        self._waits = False  # for a clock that has to prove itself
+        self._line_kept: datetime | None = None
         self._followed_at = float("-inf")
         self._followers = False  # whether any job comes after another
 
     def start(self) -> None:
-        """Look once at what was computed elsewhere: by a clock that was ahead, or with older zone data."""
+        """Look once at what was computed elsewhere: by a clock that was ahead, or with older zone data.
+
+        A clock that is behind the last sign of a worker has to hold for a minute before it is believed: until then
+        the steps do nothing but try this again.
+        """
         now = self._clock.now()
+        seen = self._store.clock_record.last_seen(self._made, now)
+        behind = seen is not None and seen.renewed_at > now + WORTH_TELLING
+        self._waits = behind and self._clock.monotonic() - self._made_at < HOLDS_FOR
+        if self._waits:
+            return
+        if seen is not None and behind:
+            self._jumped = now - seen.renewed_at
+            self._telemetry.clock_jumped(self._jumped)
+        elif seen is not None and not seen.stopped and now - seen.renewed_at > DAY:
+            self._store.clock_record.jumped(now)  # or the host was off
         self._store.queue.rewind(now)
         version = zone_data_version()
         if (known := self._store.remembered(ZONE_DATA) or "") < version:
@@ -57,12 +77,15 @@ class Dispatcher:
 
     def step(self) -> Step:
         """Fire what is due, let in what waited for its time, and what waited for a place of its limit."""
-        done = self._step()
+        if self._waits:
+            self.start()
+        done = Step(0, self._clock.now() + LOOK_AGAIN) if self._waits else self._step()
         self._stepped_at = self._clock.monotonic()
         return done
 
     def _step(self) -> Step:
         self._notice_jump()
+        self._keep_line()
         fired = self._fire()
         followed = self._follow()
         gate = self._store.queue.let_through(self._clock.now())
@@ -106,8 +129,18 @@ class Dispatcher:
             self._deal_with_jump(self._jumped)
             self._jumped = None
 
+    def _keep_line(self) -> None:
+        """Let processes that start on this host go by the same line."""
+        clock = self._clock
+        if not isinstance(clock, MeasuredClock) or not clock.own_host:
+            return
+        if self._line_kept is None or abs(clock.zero - self._line_kept) > LINE_MOVED:
+            self._line_kept = clock.zero
+            self._store.clock_record.keep_zero(clock.zero)
+
     def _deal_with_jump(self, by: timedelta) -> None:
         now = self._clock.now()
+        self._store.clock_record.jumped(now)
         if by < timedelta(0):
             self._store.queue.rewind(now)
         data = f'{{"seconds": {by.total_seconds():g}}}'

@@ -16,6 +16,7 @@ from ostinato.clock import Clock
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
 from ostinato.core.hooks import Hook, Kind
 from ostinato.outgoing import Answer, Outgoing
+from ostinato.store.cells import EPOCH
 from ostinato.store.outbox import Postponed, Sent, ToSend
 from ostinato.store.store import Store
 from ostinato.telemetry import Telemetry
@@ -73,7 +74,7 @@ class Notifier:
         if self._time_for("refresh", REFRESH_EVERY):
             self._hooks = outbox.refresh()
         if self._time_for("prune", PRUNE_EVERY):
-            outbox.prune(now - KEPT)
+            outbox.prune((now if self._store.clock_record.settled(now) else EPOCH) - KEPT)
         if not self._hooks:
             return []
         self._find(now)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.model import Change, Luck
+from ostinato.store.cells import EPOCH
 from ostinato.store.history import Keep
 from ostinato.store.queue import FIRST_ID
 from ostinato.store.store import Store
@@ -57,16 +58,22 @@ class Sweeper:
     def tidy(self) -> None:
         """A little of what retention asks for: called again and again, it comes round to every job."""
         now, history = self._clock.now(), self._store.history
+        settled = self._store.clock_record.settled(now)
         history.remove_deleted()
-        self._pruned_to = history.prune(self._pruned_to, now, self._keep) or FIRST_ID
+        self._pruned_to = history.prune(self._pruned_to, now if settled else EPOCH, self._keep) or FIRST_ID
         self._logs_seen_to = self._store.logs.remove_orphans(self._logs_seen_to) or FIRST_ID
+        if settled:
+            self._forget(now)
+
+    def _forget(self, now: datetime) -> None:
+        """Take away what is only old: not on a clock that has just jumped."""
         self._store.queue.forget_limits(now)
         self._store.hours.keep(now)
         self._store.providers.forget(now)
         self._store.crawls.forget_hosts(now)
         self._store.access.forget(now)
         oldest = now - timedelta(days=self._keep.days)
-        history.prune_events(now, self._keep, self._luck.id(oldest))
+        self._store.history.prune_events(now, self._keep, self._luck.id(oldest))
 
     def _gone(self, leases: list[LeaseSeen]) -> list[LeaseSeen]:
         now, at = self._clock.now(), self._clock.monotonic()

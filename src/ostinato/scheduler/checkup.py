@@ -18,6 +18,7 @@ from ostinato.scheduler.granted import ungranted
 from ostinato.store import migrate
 from ostinato.store.audit import sentence
 from ostinato.store.checkup import Checkup, Condition
+from ostinato.store.clock_record import SETTLED_AFTER
 from ostinato.store.rows import WorkerRow
 from ostinato.store.sqlite import SqliteDatabase
 from ostinato.store.store import Store
@@ -66,6 +67,7 @@ def check_up(store: Store, grants: Grants) -> list[Finding]:
         Finding("schema", State.OK, f"version {migrate.schema_version(database)}"),
         *_room(store),
         _clock(store),
+        *_jumped(store.clock_record.jumped_at(), now),
         zone_data(tzdata.IANA_VERSION, now),
         *judge(condition, now),
         secrets(ungranted(store, grants)),
@@ -87,6 +89,12 @@ def _clock(store: Store) -> Finding:
     asked = SystemClock().now()
     theirs = store.database.now()
     return clock_offset(asked + (SystemClock().now() - asked) / 2 - theirs)
+
+
+def _jumped(at: datetime | None, now: datetime) -> Iterator[Finding]:
+    if at is not None and timedelta(0) <= now - at < SETTLED_AFTER:
+        advice = "For a day nothing is deleted by its age. Set the clock by NTP."
+        yield Finding("clock", State.LOOK, f"the clock was set {_ago(now - at)}", advice)
 
 
 def clock_offset(ahead: timedelta) -> Finding:

@@ -131,13 +131,14 @@ class Firing(Duty):
     def _fire(self, tx: Tx, job: Job, lives: Sequence[Live], now: datetime) -> Change:
         due, dealt, last = job.facts.next_due_at, Dealt(), None
         if due is not None and job.facts.last_due_at is not None and due <= job.facts.last_due_at:
-            dealt = self._dealt(tx, job.id, due)
+            dealt = self._dealt(tx, job.id, due, max(due, now))
         if job.facts.reset_at is not None:
             last = locking.last_failure(tx, job)
         return fire(job, lives, now, self._luck, dealt, last)
 
-    def _dealt(self, tx: Tx, job_id: UUID, since: datetime) -> Dealt:
-        times = frozenset(from_micros(due) for (due,) in tx.rows("dealt_times", job=job_id, since=since))
+    def _dealt(self, tx: Tx, job_id: UUID, since: datetime, until: datetime) -> Dealt:
+        found = tx.rows("dealt_times", job=job_id, since=since, until=until)
+        times = frozenset(from_micros(due) for (due,) in found)
         ranges = tuple((s.first_due_at, s.last_due_at) for s in self._skips_since(tx, job_id, since))
         return Dealt(times, ranges)
 

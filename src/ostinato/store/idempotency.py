@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ostinato.core.errors import Conflict, Invalid
+from ostinato.store.clock_record import forgettable
 from ostinato.store.database import Database, Row, Tx
 
 KEPT: Final = timedelta(days=1)
@@ -46,8 +47,9 @@ class Answers:
         The same key with another request is Invalid; one that is being carried out right now is a Conflict.
         """
         with self._database.write() as tx:
-            tx.run("delete_old_answers", forgotten=now - KEPT, limit=SWEPT)
-            found = None if self._taken(tx, asked, now) else self._found(tx, asked)
+            forgotten = forgettable(tx, now) - KEPT
+            tx.run("delete_old_answers", forgotten=forgotten, limit=SWEPT)
+            found = None if self._taken(tx, asked, now, forgotten) else self._found(tx, asked)
         if found is None:
             return None
         fingerprint, status, headers, body = found
@@ -57,11 +59,11 @@ class Answers:
             raise Conflict("The first request with this Idempotency-Key is still being answered; try again.")
         return Answered(status, headers, body)
 
-    def _taken(self, tx: Tx, asked: Asked, now: datetime) -> bool:
+    def _taken(self, tx: Tx, asked: Asked, now: datetime, forgotten: datetime) -> bool:
         caller, key, fingerprint = asked.caller, asked.key, asked.fingerprint
         if tx.run("begin_answer", caller=caller, key=key, fingerprint=fingerprint, now=now):
             return True
-        oldest = {"forgotten": now - KEPT, "stale": now - STALE}
+        oldest = {"forgotten": forgotten, "stale": now - STALE}
         return bool(
             tx.run(
                 "take_over_answer", None, caller=caller, key=key, fingerprint=fingerprint, now=now, **oldest

@@ -8,6 +8,7 @@ from ostinato.store import migrate
 from ostinato.store.access import Access
 from ostinato.store.audit import Audit
 from ostinato.store.board import Board
+from ostinato.store.clock_record import ClockRecord
 from ostinato.store.crawls import Crawls
 from ostinato.store.database import Database
 from ostinato.store.declined import Declined
@@ -60,6 +61,7 @@ class Store:
         self.access = Access(database, self.keys, luck)
         self.outbox = Outbox(database, notices, luck)
         self.answers = Answers(database)
+        self.clock_record = ClockRecord(database)
         self.search = Search(database, self.jobs)
         self.schedules = Schedules(database)
         self.statistics = Statistics(database)

@@ -9,7 +9,7 @@ leave the chosen one out. Then the overlap policy decides whether it may be queu
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 
 from ostinato.core.lifecycle import course, timeline
 from ostinato.core.lifecycle.draft import FIRED_AHEAD, Draft
@@ -41,6 +41,7 @@ class Dealt:
 
 
 NOTHING_DEALT = Dealt()
+Gap = tuple[datetime, datetime]  # due times after the first instant, up to the second
 
 
 def fire(
@@ -134,24 +135,84 @@ def _too_early(draft: Draft, due: datetime) -> bool:
 
 
 def _deal_with(draft: Draft, due: datetime) -> None:
-    """From the first due time that nobody has dealt with up to now."""
+    """From the first due time that has no record up to now."""
     newest = due if draft.fixed_delay else _newest(draft, due - INSTANT) or due
-    missed = newest > due or _missed(draft, newest)
-    if missed and course.must_wait(draft):
+    _deal_with_gaps(draft, due, newest, [(due - INSTANT, newest)], newest > due or _missed(draft, newest))
+
+
+def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
+    """At or before the greatest due time dealt with: only due times that have no record yet are dealt with.
+
+    That is so after a clock was wrong. Each gap between the records is one skip, and catch-up applies.
+    """
+    last = draft.facts.last_due_at or due
+    until = due if draft.fixed_delay else max(due, min(draft.now, last))
+    gaps = _gaps(draft, due, until, dealt)
+    newest = _newest_in(draft, gaps)
+    if newest is None:
+        course.name_next(draft, until)
+        course.end_if_over(draft)
+        return
+    newer = not draft.fixed_delay and _newest(draft, newest) is not None
+    _deal_with_gaps(draft, due, newest, gaps, newer or _missed(draft, newest), newer=newer)
+
+
+def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Gap]:
+    """The parts of [due, until] that have due times without a record."""
+    if draft.fixed_delay:
+        return [] if dealt.covers(due) else [(due - INSTANT, due)]
+    gaps, after = list[Gap](), due - INSTANT
+    for first, last in (
+        *sorted([*((each, each) for each in dealt.times), *dealt.ranges]),
+        (until + INSTANT, until),
+    ):
+        following = timeline.next_due(draft.definition, draft.facts, after)
+        if following is None or following > until:
+            break
+        if following < first:
+            gaps.append((after, min(first - INSTANT, until)))
+        after = max(after, last)
+    return gaps
+
+
+def _newest_in(draft: Draft, gaps: Sequence[Gap]) -> datetime | None:
+    if draft.fixed_delay:
+        return gaps[-1][1] if gaps else None
+    return timeline.newest_due(draft.definition, draft.facts, gaps[-1][1], gaps[-1][0]) if gaps else None
+
+
+def _deal_with_gaps(
+    draft: Draft, due: datetime, newest: datetime, gaps: Sequence[Gap], missed: bool, *, newer: bool = False
+) -> None:
+    """Choose one due time of the gaps; those before it are skipped. `newer`: a later one has its record already."""
+    if missed and course.must_wait(draft) and _comes_back(draft, newer):
         draft.facts.next_due_at = None
         return
-    chosen = _chosen(draft, due, newest)
-    inside = chosen if chosen is None else _inside_window(draft, due, chosen)
+    chosen = _chosen(draft, due, newest, gaps, newer)
+    inside = chosen if chosen is None else _inside_window(draft, due, chosen, gaps)
     first = inside or chosen
-    draft.skip_between(SkipReason.MISSED, due - INSTANT, newest if first is None else first - INSTANT)
+    _skip_gaps(draft, SkipReason.MISSED, gaps, due - INSTANT, newest if first is None else first - INSTANT)
     if inside is not None:
         _place(draft, inside)
     if chosen is not None and chosen != inside:
-        draft.skip_between(SkipReason.WINDOW, inside or chosen - INSTANT, chosen)
+        _skip_gaps(draft, SkipReason.WINDOW, gaps, inside or chosen - INSTANT, chosen)
     if draft.fixed_delay:
         draft.facts.anchor = draft.now
     course.name_next(draft, draft.now if draft.fixed_delay else chosen or newest)
     course.end_if_over(draft)
+
+
+def _comes_back(draft: Draft, newer: bool) -> bool:
+    """Whether the settle of what is live names the next time from within the gaps."""
+    return not newer or any(live.due_at <= draft.now for live in draft.occurrences())
+
+
+def _skip_gaps(
+    draft: Draft, reason: SkipReason, gaps: Sequence[Gap], after: datetime, until: datetime
+) -> None:
+    for begin, end in gaps:
+        if begin < until and end > after:
+            draft.skip_between(reason, max(begin, after), min(end, until))
 
 
 def _newest(draft: Draft, floor: datetime) -> datetime | None:
@@ -162,27 +223,33 @@ def _missed(draft: Draft, due: datetime) -> bool:
     return draft.now - due > draft.definition.policies.late_after
 
 
-def _chosen(draft: Draft, due: datetime, newest: datetime) -> datetime | None:
+def _chosen(
+    draft: Draft, due: datetime, newest: datetime, gaps: Sequence[Gap], newer: bool
+) -> datetime | None:
     """The due time that the catch-up policy wants next."""
     policies = draft.definition.policies
     within = policies.catch_up_within
     oldest = due if within is None else max(due, draft.now - within)
-    only_late = None if _missed(draft, newest) else newest
+    only_late = None if newer or _missed(draft, newest) else newest
     match policies.catch_up:
         case CatchUp.NONE:
             return only_late
         case CatchUp.LATEST:
-            return newest if newest >= oldest else only_late
+            return newest if newest >= oldest and not newer else only_late
         case CatchUp.ALL:
-            missed = timeline.backwards(draft.definition, draft.facts, newest, oldest - INSTANT)
+            missed = chain.from_iterable(
+                timeline.backwards(draft.definition, draft.facts, end, max(begin, oldest - INSTANT))
+                for begin, end in reversed(gaps)
+            )
             return min(islice(missed, policies.catch_up_limit), default=only_late)
 
 
-def _inside_window(draft: Draft, due: datetime, chosen: datetime) -> datetime | None:
+def _inside_window(draft: Draft, due: datetime, chosen: datetime, gaps: Sequence[Gap]) -> datetime | None:
     """The chosen due time, if the window is open then; else `latest` takes the newest one inside, if any."""
     if draft.outside_window(chosen) and draft.definition.policies.catch_up is not CatchUp.LATEST:
         return None
-    return _newest_inside(draft, due - INSTANT, chosen)
+    inside = _newest_inside(draft, due - INSTANT, chosen)
+    return inside if inside is not None and any(begin < inside <= end for begin, end in gaps) else None
 
 
 def _newest_inside(draft: Draft, floor: datetime, newest: datetime) -> datetime | None:
@@ -238,20 +305,6 @@ def _make_way(draft: Draft, others: Sequence[Live]) -> int | None:
         else:
             draft.withdraw(live, SkipReason.OVERLAP)
     return WAITING_PLACE if draft.occurrences() else RUN_SLOT
-
-
-def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
-    """At or before the greatest due time dealt with: only what has no record yet is fired."""
-    if dealt.covers(due):
-        pass
-    elif draft.outside_window(due):
-        draft.skip(SkipReason.WINDOW, due, due, 1)
-    elif _newest(draft, due) is None and _chosen(draft, due, due) is not None:
-        _place(draft, due)
-    else:
-        draft.skip(SkipReason.MISSED, due, due, 1)
-    course.name_next(draft, due)
-    course.end_if_over(draft)
 
 
 def _after_reset(draft: Draft, last: Execution | None) -> None:

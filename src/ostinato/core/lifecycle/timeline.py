@@ -33,12 +33,15 @@ def anchor_from(definition: Definition, now: datetime) -> datetime:
 
 
 def anchor_by(definition: Definition, facts: Facts, now: datetime) -> datetime:
-    """An anchor that a wrong clock set, brought back without moving the grid: to now, or to before a `start_at`."""
+    """Bring back an anchor that a wrong clock set, without moving the grid: by whole periods, and not before now.
+
+    The next due time is then late by less than a period, and never early: the clock may have been right before.
+    """
     start, schedule = definition.policies.start_at, definition.schedule
-    if not isinstance(schedule, Every):
+    if not isinstance(schedule, Every) or definition.policies.fixed_delay:
         return min(facts.anchor, now)
-    latest = now if start is None or start < now else start - schedule.period
-    ahead = max(-((latest - facts.anchor) // schedule.period), 0)
+    earliest = now if start is None or start < now else start - schedule.period
+    ahead = max((facts.anchor - earliest) // schedule.period, 0)
     return facts.anchor - ahead * schedule.period
 
 

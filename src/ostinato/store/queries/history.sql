@@ -71,9 +71,9 @@ WHERE job_id = :job AND step = '' AND result = 'completed' AND started_at IS NOT
 ORDER BY number DESC LIMIT :limit
 
 -- name: dealt_times
--- Due times at or after an instant that have an execution.
-SELECT due_at FROM {executions} WHERE job_id = :job AND asked = 'schedule' AND due_at >= :since
-UNION SELECT due_at FROM {live} WHERE job_id = :job AND asked = 'schedule' AND due_at >= :since
+-- Due times between two instants that have an execution.
+SELECT due_at FROM {executions} WHERE job_id = :job AND asked = 'schedule' AND due_at >= :since AND due_at <= :until
+UNION SELECT due_at FROM {live} WHERE job_id = :job AND asked = 'schedule' AND due_at >= :since AND due_at <= :until
 
 -- name: dealt_ranges
 -- Ranges of due times, reaching to or beyond an instant, that were skipped.

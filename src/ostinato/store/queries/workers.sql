@@ -50,6 +50,11 @@ DELETE FROM {workers} WHERE host = :host AND pid = :pid AND closed_at IS NOT NUL
 -- Who says to be alive.
 SELECT id, renewed_at, lease_until FROM {workers} WHERE closed_at IS NULL
 
+-- name: last_worker_seen
+-- The worker that renewed last, but for those that have just started.
+SELECT renewed_at, closed_as FROM {workers} WHERE started_at < :since OR started_at > :now
+ORDER BY renewed_at DESC LIMIT 1
+
 -- name: lately_closed
 -- A worker that was closed since then.
 SELECT id FROM {workers} WHERE closed_at >= :since LIMIT 1

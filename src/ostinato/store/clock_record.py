@@ -1,0 +1,98 @@
+"""What a database remembers of the clock: when it last jumped, and the line that the workers of a SQLite file go by.
+
+Nothing is deleted by its age for a day after a jump. A process that starts while a worker is at work takes over that
+worker's line: the host's clock may be wrong just then.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from ostinato.store.cells import EPOCH, from_micros, to_micros
+from ostinato.store.database import Database, Tx
+
+LINE: Final = "clock"
+JUMPED: Final = "clock_jumped"
+SETTLED_AFTER: Final = timedelta(days=1)  # since the last jump
+CLOCKS_AGREE: Final = timedelta(seconds=1)
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class LastSeen:
+    """The worker that was seen last before this process, and whether it stopped in order."""
+
+    renewed_at: datetime
+    stopped: bool
+
+
+class ClockRecord:
+    """The notes about the clock."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def jumped(self, now: datetime) -> None:
+        """Remember that the clock has jumped, to now."""
+        with self._database.write() as tx:
+            tx.run("remember", key=JUMPED, value=str(to_micros(now)))
+
+    def jumped_at(self) -> datetime | None:
+        """When the clock last jumped."""
+        with self._database.read() as tx:
+            return _jumped_at(tx)
+
+    def settled(self, now: datetime) -> bool:
+        """Whether ages can be trusted: the last jump is long enough ago."""
+        with self._database.read() as tx:
+            return is_settled(tx, now)
+
+    def last_seen(self, since: datetime, now: datetime) -> LastSeen | None:
+        """The worker that renewed last; those that started `since` then, by the clock of now, are left out."""
+        with self._database.read() as tx:
+            row = tx.row("last_worker_seen", since=since, now=now + CLOCKS_AGREE)
+        return None if row is None else LastSeen(from_micros(row[0]), row[1] == "stopped")
+
+    def zero(self, uptime: float) -> datetime | None:
+        """The line of the workers at work, if this host has not restarted since and a lease is good on it."""
+        with self._database.read() as tx:
+            note, leases = tx.row("remembered", key=LINE), tx.rows("open_leases")
+        kept = json.loads(note[0]) if note is not None else {}
+        if not kept or not kept["boot"] or kept["boot"] != boot_id():
+            return None
+        zero = from_micros(kept["zero"])
+        now = zero + timedelta(seconds=uptime)
+        held = [(from_micros(renewed), from_micros(until)) for _, renewed, until in leases]
+        return zero if any(renewed <= now + CLOCKS_AGREE and now < until for renewed, until in held) else None
+
+    def keep_zero(self, zero: datetime) -> None:
+        """Remember the line that this worker goes by."""
+        text = json.dumps({"boot": boot_id(), "zero": to_micros(zero)})
+        with self._database.write() as tx:
+            tx.run("remember", key=LINE, value=text)
+
+
+def is_settled(tx: Tx, now: datetime) -> bool:
+    """Whether the last jump of the clock is long enough ago to trust ages."""
+    jumped = _jumped_at(tx)
+    return jumped is None or now - jumped >= SETTLED_AFTER
+
+
+def forgettable(tx: Tx, now: datetime) -> datetime:
+    """The instant to count ages from: now, or the beginning of time while the clock has not settled."""
+    return now if is_settled(tx, now) else EPOCH
+
+
+def boot_id() -> str:
+    """The id of this start of the host; empty where the system has none: then no line is taken over."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _jumped_at(tx: Tx) -> datetime | None:
+    row = tx.row("remembered", key=JUMPED)
+    return None if row is None else from_micros(int(row[0]))
