@@ -149,7 +149,9 @@ def test_a_network_that_is_allowed_reaches_a_real_database(own, postgres_url):
         "postgresql://93.184.216.34,%2Ftmp/x",
     ],
 )
-def test_a_unix_socket_needs_on(url):
+def test_a_unix_socket_needs_on(url, own):
+    with pytest.raises(Invalid, match="Unix sockets"):
+        Reach().open(url, own)
     server = read_database(url)
     with pytest.raises(Invalid, match="Unix sockets need OSTINATO_ALLOW_PRIVATE_ADDRESSES=on"):
         server.check(Egress.of(["127.0.0.0/8"]))

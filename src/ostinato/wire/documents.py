@@ -135,15 +135,10 @@ def check_shape(text: str, what: str, allowance: Allowance = OVER_HTTP) -> None:
 
 @dataclass(slots=True)
 class _Size:
-    """Values in a part of a document, and how deep they nest."""
+    """Number of values in a part of a document."""
 
     anchor: str | None = None
     values: int = 1
-    depth: int = 0
-
-    def add(self, inner: "_Size") -> None:
-        self.values += inner.values
-        self.depth = max(self.depth, inner.depth + 1)
 
 
 @dataclass(slots=True)
@@ -182,15 +177,13 @@ class _Shape:
         known = self.anchors.get(anchor)
         if known is None:
             raise Invalid(f"{self.what}: *{anchor[:20]} names nothing that is complete before it.")
-        return _Size(None, known.values, known.depth)
+        return _Size(None, known.values)
 
     def _close(self, part: _Size) -> None:
         if part.anchor is not None:
             self.anchors[part.anchor] = part
         around = self.open[-1]
-        around.add(part)
-        if len(self.open) - 1 + part.depth > DEEPEST:
-            raise _too_deep(self.what)
+        around.values += part.values
         if self.aliases and around.values > self.allowance.values:
             raise Invalid(
                 f"{self.what} has over {self.allowance.values:,} values once its aliases are written out."
