@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 from ostinato.core.account import Account
 from ostinato.core.policy import Isolation
 from ostinato.engine.identity import Identity
+from ostinato.engine.running import START_AGAIN
 from ostinato.engine.worker import Worker
 from ostinato.isolation.plan import Plan
 from ostinato.task import Context, Task
@@ -116,3 +118,39 @@ def alive(pid: int) -> bool:
     import psutil
 
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+async def test_a_run_that_the_pool_has_forgotten_is_found_lost_by_the_watch(rig: Rig, tmp_path):
+    rig.registry.add(Task(work.ignores, isolation=Isolation.PROCESS))
+    (job_id,) = rig.enqueue(task="ignores", args=f'{{"path": "{tmp_path}/at"}}')
+    worker = await a_worker(rig)
+    await worker.step()
+    await until((tmp_path / "at.pid").exists)
+    worker._pool._runs.clear()
+    await worker.watch()
+    await worker.flush()
+    assert rig.results(job_id) == ["lost"]
+    worker.close()
+
+
+async def test_a_run_that_finds_no_thread_is_released_until_later_and_spends_nothing(rig: Rig, monkeypatch):
+    begun = []
+    rig.registry.add(Task(lambda: begun.append(1), "work"))
+    (job_id,) = rig.enqueue()
+    worker = await a_worker(rig)
+
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        await worker.step()
+        await until(lambda: not worker.running)
+    await worker.flush()
+    (live,) = rig.live(job_id)
+    assert (live.attempt, live.failures, live.losses, live.worker_id) == (0, 0, 0, None)
+    assert live.run_at == rig.clock.now() + START_AGAIN
+    rig.clock.advance(START_AGAIN)
+    rig.store.queue.time_has_come(rig.clock.now(), 10)
+    await settled(rig, worker)
+    assert (rig.results(job_id), len(begun)) == (["completed"], 1)

@@ -12,7 +12,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from ostinato.engine.threads import Threads
+from ostinato.core.errors import StoreUnavailable
+from ostinato.engine.threads import StoreThreads, Threads
 
 WHO = ContextVar("who", default="nobody")
 SOON = 10  # seconds; what is awaited has always happened long before
@@ -170,3 +171,20 @@ def test_an_idle_thread_keeps_nothing_of_its_last_call_alive(threads):
     del call
     assert freed.wait(SOON)
     assert watched() is None
+
+
+def test_a_call_for_which_there_is_no_thread_is_refused_and_never_made(threads, monkeypatch):
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    made = []
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError):
+            threads.submit(lambda: made.append("refused"))
+        with pytest.raises(StoreUnavailable):
+            StoreThreads(1).submit(lambda: None)
+    done = threading.Event()
+    threads.submit(done.set)
+    assert done.wait(10)
+    assert made == []

@@ -18,6 +18,7 @@ Asked twice, the weightier wish counts: lost, then cancelled, then timed out, th
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,6 +32,7 @@ from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.core.model import Json
 from ostinato.core.outcome import (
     Cancelled,
+    Deferred,
     Failed,
     Interrupted,
     Lost,
@@ -42,7 +44,7 @@ from ostinato.core.policy import Isolation
 from ostinato.engine.steps import charged
 from ostinato.engine.told import Told
 from ostinato.isolation.orders import Order, Reference
-from ostinato.isolation.reports import Report
+from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
 from ostinato.task import Context, Task
 from ostinato.task.outcomes import COMPLETED, described, hide_frames_of, of_error, of_value
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from ostinato.engine.runner import Runner
 
 INSIST_EVERY = 1.0  # seconds
+START_AGAIN: Final = timedelta(seconds=5)  # until a run is tried again that found no thread or process
 INTERRUPT_GRACE = 1.0  # at most: its worker is stopping
 
 Wish = Interrupted | TimedOut | Cancelled | Lost
@@ -57,6 +60,8 @@ WEIGHT: dict[type[Wish], int] = {Interrupted: 1, TimedOut: 2, Cancelled: 3, Lost
 
 hide_frames_of(__file__)
 hide_frames_of(charged.__code__.co_filename)
+
+log = logging.getLogger("ostinato.engine")
 
 OnFinished = Callable[["Running", Outcome], None]
 
@@ -146,6 +151,20 @@ class Running:
         self.account = self._accounted(stopped=decided is self._wish)
         self._runner.on_finished(self, decided)
 
+    def end_if_missing(self) -> None:
+        """End a run of which nobody else will tell the end."""
+
+    def _put_off(self, error: BaseException) -> None:
+        """End without a thread or process to begin on: released until later, and nothing is spent."""
+        log.warning(
+            "A run is put off, since it cannot start: execution=%s error=%s", self.execution_id, error
+        )
+        self._over = True
+        self._runner.loop.call_soon(self._finish, self._later())
+
+    def _later(self) -> Deferred:
+        return Deferred(self._runner.clock.now() + START_AGAIN)
+
     def _before_its_body(self, wish: Wish) -> Wish:
         """End as was asked for before the body began: what a worker interrupts so may begin elsewhere."""
         if isinstance(wish, Interrupted):
@@ -218,7 +237,10 @@ class OnThread(Running):
     __slots__ = ()
 
     def _begin(self) -> None:
-        self._runner.threads.submit(self._run)
+        try:
+            self._runner.threads.submit(self._run)
+        except RuntimeError as error:
+            self._put_off(error)
 
     def _run(self) -> None:
         before = time.thread_time()
@@ -273,10 +295,11 @@ class OnProcess(Running):
                 context.worker, runner.clock.now(), context.permits,
             )  # fmt: skip
             self._run = runner.pool.begin(order, self)
-        except (Invalid, OSError) as error:
-            failed = Failed(described(error), final=isinstance(error, Invalid))
-            runner.loop.call_soon(self._finish, failed)
+        except Invalid as error:
+            runner.loop.call_soon(self._finish, Failed(described(error), final=True))
             self._over = True
+        except OSError as error:
+            self._put_off(error)
 
     def _stop(self) -> None:
         grace = self._runner.pool.plan.grace.total_seconds()
@@ -293,8 +316,14 @@ class OnProcess(Running):
     # -- what the pool tells
 
     def ended(self, report: Report) -> None:
+        if self._over:
+            return
         self._report = report
-        self._finish(report.outcome)
+        self._finish(self._later() if report.outcome is NOT_STARTED else report.outcome)
+
+    def end_if_missing(self) -> None:
+        if not self._runner.pool.knows(self._run):
+            self.ended(Report(SUPERVISOR_LOST))
 
     def progressed(self, progress: Json) -> None:
         self._told.progressed(progress)
@@ -320,7 +349,10 @@ class OnProcess(Running):
             with suppress(RuntimeError):  # the loop is closed
                 self._runner.loop.call_soon_threadsafe(self._runner.pool.answer, self._run, error, body)
 
-        self._runner.threads.submit(answer)
+        try:
+            self._runner.threads.submit(answer)
+        except RuntimeError:  # no thread now: the task waits in its process meanwhile
+            self._runner.loop.call_later(INSIST_EVERY, self._answer, asked)
 
 
 RUNNING: Final[dict[Isolation, type[Running]]] = {

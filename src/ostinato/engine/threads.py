@@ -13,6 +13,7 @@ from threading import Lock, Thread
 from time import perf_counter
 from typing import ParamSpec, TypeVar
 
+from ostinato.core.errors import StoreUnavailable
 from ostinato.measures import StoreTimes
 
 P = ParamSpec("P")
@@ -41,12 +42,20 @@ class Threads:
         self._waking = False  # one is on its way: it will look for calls, and wake the next
 
     def submit(self, call: Call) -> None:
-        """Run `call` on a thread, in a copy of the caller's contextvars. It must not raise."""
+        """Run `call` on a thread, in a copy of the caller's contextvars. It must not raise.
+
+        RuntimeError if the system allows no thread, and there is none yet: then the call is not made.
+        """
         with self._lock:
             self._calls.append((copy_context(), call))
             start = self._wake_one()
-        if start:
-            self._start()
+        try:
+            if start:
+                self._start()
+        except RuntimeError:
+            with self._lock:
+                self._calls.pop()  # without a single thread no other call can wait behind it
+            raise
 
     def resize(self, size: int) -> None:
         """Allow more threads, or let the surplus go as they become free."""
@@ -130,7 +139,10 @@ class StoreThreads(Executor):
             else:
                 future.set_result(result)
 
-        self._threads.submit(run)
+        try:
+            self._threads.submit(run)
+        except RuntimeError as error:
+            raise StoreUnavailable(f"No thread for a call into the database: {error}.") from error
         return future
 
     def timed(self, call: Callable[[], T]) -> T:

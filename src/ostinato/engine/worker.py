@@ -248,8 +248,9 @@ class Worker:
 
     async def watch(self) -> None:
         """Obey those who asked for a stop, tell how far things are, and report what does not stop."""
-        for running in self._running:
+        for running in list(self._running):
             running.context.flush_progress()  # what was told last, should nothing follow for long
+            running.end_if_missing()
         await self._save_progress()
         if not self._running:
             return

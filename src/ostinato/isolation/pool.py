@@ -9,7 +9,6 @@ import logging
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -21,10 +20,11 @@ from ostinato.isolation.orders import Order
 from ostinato.isolation.output import STREAMS
 from ostinato.isolation.plan import CUT, Plan, Written, to_logging
 from ostinato.isolation.preparing import Surroundings
-from ostinato.isolation.reports import SUPERVISOR_LOST, Report
+from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
 
 LOOK_EVERY: Final = 0.02  # seconds
 LONGEST_LOOK: Final = 5.0
+REAP_EVERY: Final = 0.1  # seconds
 AT_ONCE: Final = 500  # lines that are taken in one go: some milliseconds of the loop
 
 log = logging.getLogger("ostinato.isolation")
@@ -63,6 +63,7 @@ class Pool:
         self._process: subprocess.Popen[bytes] | None = None  # the guardian
         self._supervisor: int | None = None
         self._runs = dict[int, Given]()
+        self._ending = dict[int, Given]()  # lost with their supervisor; not told yet
         self._children = set[int]()
         self._last = 0
         self._writing = False
@@ -75,6 +76,10 @@ class Pool:
     @property
     def running(self) -> int:
         return len(self._runs)
+
+    def knows(self, run: int) -> bool:
+        """Whether the end of a run is still to be told."""
+        return run in self._runs or run in self._ending
 
     def begin(self, order: Order, listener: Listener) -> int:
         """Run something; what becomes of it is told to the listener."""
@@ -226,21 +231,26 @@ class Pool:
                 loop.remove_writer(wire)
             self._writing = False
             wire.close()
-        if process is not None:  # nobody waits for it, and it must not stay a zombie
-            threading.Thread(target=process.wait, name="ostinato-supervisor", daemon=True).start()
+        if process is not None:
+            _gone.append(process)
+            _reap()
 
     def _lost(self) -> None:
+        """Note the runs first: whatever fails from here on, each of them is told its end."""
         log.warning("The supervisor of processes died: runs=%d", len(self._runs))
-        guardian = self._process
-        self._hang_up()
-        lost, children = list(self._runs.values()), set(self._children)
+        lost, children, guardian = list(self._runs), set(self._children), self._process
+        report = Report(NOT_STARTED if self._supervisor is None else SUPERVISOR_LOST)
+        self._ending |= self._runs
         self._runs.clear()
         self._children.clear()
-        self._tell_when_gone(lost, guardian, children, asyncio.get_running_loop().time() + LONGEST_LOOK)
+        self._hang_up()
+        until = asyncio.get_running_loop().time() + LONGEST_LOOK
+        self._tell_when_gone(lost, report, guardian, children, until)
 
     def _tell_when_gone(
         self,
-        lost: Sequence[Given],
+        lost: Sequence[int],
+        report: Report,
         guardian: "subprocess.Popen[bytes] | None",
         groups: set[int],
         until: float,
@@ -251,10 +261,20 @@ class Pool:
         loop = asyncio.get_running_loop()
         left = {group for group in groups if system.group_lives(group)}
         if (left or (guardian is not None and guardian.poll() is None)) and loop.time() < until:
-            loop.call_later(LOOK_EVERY, self._tell_when_gone, lost, guardian, left, until)
+            loop.call_later(LOOK_EVERY, self._tell_when_gone, lost, report, guardian, left, until)
             return
-        for each in lost:
-            each.listener.ended(Report(SUPERVISOR_LOST))
+        for run in lost:
+            self._ending.pop(run).listener.ended(report)
+
+
+_gone: list["subprocess.Popen[bytes]"] = []  # guardians of this process that were hung up on
+
+
+def _reap() -> None:
+    """Wait for guardians that have ended, so that none stays a zombie. Without a thread: the system may allow none."""
+    _gone[:] = [process for process in _gone if process.poll() is None]
+    if _gone:
+        asyncio.get_running_loop().call_later(REAP_EVERY, _reap)
 
 
 def _tell_size(listener: Listener, stream: str, lines: Sequence[str], size: int) -> None:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from ostinato.core.account import Account, Stopped
-from ostinato.core.outcome import Error, Failed, Lost, Outcome
+from ostinato.core.outcome import Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.policy import Policies
 from ostinato.isolation import limits, system
 from ostinato.isolation.frames import Frame, Head
 from ostinato.isolation.orders import outcome_of
 
 SUPERVISOR_LOST: Final = Lost("the supervisor of its process died")
+NOT_STARTED: Final = Interrupted()  # no process could be had: it is put off, and nothing is spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def _outcome(head: Head, body: bytes, policies: Policies) -> Outcome:
         return Failed(Error("Killed", f"Killed by {_name(head['signal'])}{where}"))
     if "exit" in head:
         return Failed(Error("Exited", f"The process exited with code {head['exit']}{where}"))
-    return Failed(Error("NotStarted", f"The run did not start:{where}"))
+    return NOT_STARTED
 
 
 def _name(number: int) -> str:
