@@ -1,9 +1,13 @@
-"""Faults of a database that pass: read-only, as in a failover."""
+"""Faults of a database that pass: read-only as in a failover, locked, full, restarted."""
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -57,3 +61,86 @@ def _say(database: SqliteDatabase, sql: str) -> None:
     """On the connection of its writers, outside of any transaction: such a one would be refused."""
     with database._turn.held(10):
         database.execute(database._writer, sql)
+
+
+# -- of a server
+
+
+@contextmanager
+def locked_table(url: str, table: str = "ostinato.jobs") -> Iterator[None]:
+    """Nobody else may read or write a table."""
+    with psycopg.connect(url) as connection:
+        connection.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def move_tables(url: str, folder: Path) -> None:
+    """Keep our tables and their indexes in this folder: on a disk that may fill up."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+        connection.execute("ALTER TABLE ALL IN TABLESPACE pg_default SET TABLESPACE small")
+        connection.execute("ALTER INDEX ALL IN TABLESPACE pg_default SET TABLESPACE small")
+
+
+# -- of a file
+
+
+@contextmanager
+def locked_file(file: Path) -> Iterator[None]:
+    """Another connection writes to a SQLite file, for long."""
+    connection = sqlite3.connect(file, isolation_level=None, timeout=60)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.rollback()
+        connection.close()
+
+
+KILLED = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+connection.execute("PRAGMA cache_size = 10")
+connection.execute("BEGIN IMMEDIATE")
+connection.executemany("INSERT INTO ostinato_meta VALUES (?, ?)", [(f"junk {n}", "x" * 2000) for n in range(300)])
+print("begun", flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def killed_writer(file: Path) -> Iterator[None]:
+    """Another process writes to a SQLite file, and is killed in the middle of its transaction."""
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(file)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        yield
+        process.kill()
+
+
+# -- of a disk
+
+
+class SmallDisk:
+    """A file system that is full when a test says so. Only root can mount one."""
+
+    def __init__(self, folder: Path, megabytes: int) -> None:
+        self.folder = folder
+        folder.mkdir()
+        options = f"size={megabytes}m,mode=777"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        filler = self.folder / "filler"
+        with filler.open("wb", buffering=0) as file:
+            for size in (1 << 20, 4096):
+                with suppress(OSError):
+                    while True:
+                        file.write(bytes(size))
+        try:
+            yield
+        finally:
+            filler.unlink()
+
+    def close(self) -> None:
+        subprocess.run(["umount", "-l", str(self.folder)], check=True)

@@ -99,6 +99,12 @@ async def dies_first(ctx: Context, when: str) -> str:
     return ctx.step
 
 
+async def charges(ctx: Context, seconds: float = 0.02) -> str:
+    """What must not be done twice."""
+    await asyncio.sleep(seconds)
+    return "charged"
+
+
 class Meeting:
     """How many are in this process at once."""
 
@@ -137,12 +143,39 @@ TASKS = (
 
 
 def make_app(**settings: Any) -> Ostinato:
-    return Ostinato("workshop", tasks={task.__name__: task for task in TASKS}, **settings)
+    app = Ostinato("workshop", tasks={task.__name__: task for task in TASKS}, **settings)
+    app.task(on_lost="fail", retries=0)(charges)
+    return app
+
+
+def be_impatient(app: Ostinato, deadline: float) -> None:
+    """Wait no longer than this for the database; take a SQLite file for read-only while a file `read-only` says so."""
+    app.open()
+    database: Any = app.parts.store.database
+    database.close()
+    database._deadline = deadline
+    if not database.elsewhere:
+        threading.Thread(target=obey, args=(database,), daemon=True).start()
+
+
+def obey(database: Any) -> None:
+    refused = False
+    while True:
+        time.sleep(LOOK_EVERY)
+        wanted = (FOLDER / "read-only").exists()
+        if wanted != refused and database._writer is not None:
+            with database._turn.held(60):
+                database.execute(database._writer, f"PRAGMA query_only = {int(wanted)}")
+            refused = wanted
 
 
 def main() -> None:
-    app = make_app(**json.loads(sys.argv[2]))
+    given = json.loads(sys.argv[2])
+    deadline = given.pop("deadline", None)
+    app = make_app(**given)
     configure_logging(app.settings)
+    if deadline is not None:
+        be_impatient(app, deadline)
     try:
         app.run()
     except OstinatoError as error:
