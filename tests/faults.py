@@ -104,7 +104,7 @@ connection.execute("PRAGMA cache_size = 10")
 connection.execute("BEGIN IMMEDIATE")
 connection.executemany("INSERT INTO ostinato_meta VALUES (?, ?)", [(f"junk {n}", "x" * 2000) for n in range(300)])
 print("begun", flush=True)
-time.sleep(600)
+time.sleep(600)  # in another process
 """
 
 

@@ -39,6 +39,9 @@ class Scene:
         who = NewWorker(self.worker, "", "here", 1, "0", ("work",), (), MANY)
         self.store.workers.join(who, NOW, HOUR)
 
+    def clock(self) -> datetime:
+        return self.now
+
     def enqueue(self, count: int) -> None:
         self._add(count, at=self.now, made=self.now)
 
@@ -62,10 +65,10 @@ class Scene:
         self.store.jobs.add(new)
 
     def fire(self, count: int) -> None:
-        assert len(self.store.queue.fire_due(self.now, timedelta(0), count)) == count
+        assert len(self.store.queue.fire_due(self.clock, timedelta(0), count)) == count
 
     def claim(self, count: int) -> Sequence[Claimed]:
-        claimed = self.store.queue.claim(self.worker, ["work"], [], self.now, count).claimed
+        claimed = self.store.queue.claim(self.worker, ["work"], [], self.clock, count).claimed
         assert len(claimed) == count
         return claimed
 

@@ -113,13 +113,16 @@ class Tables:
 
     # -- what is timed
 
+    def clock(self) -> datetime:
+        return self.now
+
     def fire(self) -> None:
-        assert len(self.store.queue.fire_due(self.now, timedelta(0), AT_ONCE)) == AT_ONCE
+        assert len(self.store.queue.fire_due(self.clock, timedelta(0), AT_ONCE)) == AT_ONCE
 
     def claim(
         self, worker: UUID | None = None, tasks: Sequence[str] = ("work",), expect: int = AT_ONCE
     ) -> Sequence[Claimed]:
-        claim = self.store.queue.claim(worker or self.worker, tasks, (), self.now, AT_ONCE)
+        claim = self.store.queue.claim(worker or self.worker, tasks, (), self.clock, AT_ONCE)
         assert len(claim.claimed) == expect, f"{len(claim.claimed)} claimed"
         return claim.claimed
 
@@ -194,7 +197,7 @@ class Scale:
         for _ in range(REPEATS):
             self._enqueue(tables)
             took, claim = milliseconds(
-                lambda: tables.store.queue.claim(tables.worker, ("work",), (), tables.now, AT_ONCE)
+                lambda: tables.store.queue.claim(tables.worker, ("work",), (), tables.clock, AT_ONCE)
             )
             claims.append(took)
             if claim.claimed:

@@ -266,11 +266,11 @@ def settle(app, outcome, times: int = 1) -> None:
     for _ in range(times):
         (view,) = app.jobs.list()
         now = view.next_run_at
-        store.queue.fire_due(now, timedelta(0), 10)
+        store.queue.fire_due(lambda now=now: now, timedelta(0), 10)
         store.queue.time_has_come(now, 10)
         me = NewWorker(luck.id(now), "", "h", 1, "", ("fine",), (), 1)
         store.workers.join(me, now, timedelta(hours=1))
-        claim = store.queue.claim(me.id, ("fine",), (), now, 1)
+        claim = store.queue.claim(me.id, ("fine",), (), lambda now=now: now, 1)
         store.queue.settle([Finished(each.live, outcome, now, each.definition) for each in claim.claimed])
         store.workers.leave(me.id, now)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from ostinato.core.errors import StoreError
+from ostinato.core.model import Claimed
 from ostinato.core.policy import OnLost
 from ostinato.engine import settler
 from ostinato.engine.worker import Worker
@@ -242,3 +244,16 @@ async def test_a_thread_that_does_not_stop_is_lost_where_it_must_not_repeat(rig:
     assert rig.results(job_id) == ["lost"]
     go_on.set()
     await idle(worker)
+
+
+async def test_a_result_is_not_dated_before_the_start_of_its_run(rig: Rig):
+    """The start may be a little ahead of this clock, which only measures the server's."""
+    (job_id,), worker = await unsettled(rig)
+    (claimed,) = worker._settler._held.values()
+    ahead = replace(claimed.live, started_at=rig.clock.now() + LEASE)
+    worker._settler._finished.clear()
+    worker._settler.end(Claimed(ahead, claimed.definition), claimed.outcome)
+    assert worker._settler._finished[0].at == ahead.started_at
+    await worker.flush()
+    (ended,) = rig.store.history.of_job(job_id, 10)
+    assert ended.finished_at == ahead.started_at

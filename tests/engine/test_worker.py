@@ -146,7 +146,7 @@ async def test_a_late_claim_of_a_worker_that_left_takes_nothing(rig: Rig):
     worker = await rig.worker()
     await worker.leave()
     rig.enqueue()
-    claim = rig.store.queue.claim(worker.lease.worker_id, ("work",), (), NOW, 5)
+    claim = rig.store.queue.claim(worker.lease.worker_id, ("work",), (), lambda: NOW, 5)
     assert claim.claimed == ()
 
 

@@ -47,6 +47,9 @@ class World:
         for store in (self.store, *self._others):
             store.close()
 
+    def clock(self) -> datetime:
+        return self.now
+
     def advance(self, by: timedelta) -> datetime:
         self.now += by
         return self.now
@@ -106,7 +109,7 @@ class World:
         return jobs.change(job_id, lambda j, ls, _: rule(j, ls, *args, self.now, self.luck))
 
     def fire(self, ahead: timedelta = timedelta(0), limit: int = 500) -> list[Change]:
-        return self.store.queue.fire_due(self.now, ahead, limit)
+        return self.store.queue.fire_due(self.clock, ahead, limit)
 
     def worker(self, *tasks: str, queues: Sequence[str] = (), store: Store | None = None) -> UUID:
         worker_id = self.luck.id(self.now)
@@ -123,7 +126,7 @@ class World:
         store: Store | None = None,
     ) -> list[Claimed]:
         queue = (store or self.store).queue
-        return list(queue.claim(worker, tasks or ("work",), queues, self.now, limit).claimed)
+        return list(queue.claim(worker, tasks or ("work",), queues, self.clock, limit).claimed)
 
     def settle(self, claimed: Sequence[Claimed], outcome: Outcome = DONE) -> Settled:
         return self.store.queue.settle([Finished(each.live, outcome, self.now) for each in claimed])

@@ -59,7 +59,7 @@ def test_two_dispatchers_never_fill_a_bounded_queue_beyond_its_bound(world):
     world.advance(MINUTE)
     worker = world.worker()
     for _ in range(8):
-        together(*[lambda s=s: s.queue.fire_due(world.now, AHEAD, 100) for s in stores])
+        together(*[lambda s=s: s.queue.fire_due(world.clock, AHEAD, 100) for s in stores])
         assert len(world.claim(worker)) == 7
 
 

@@ -68,7 +68,7 @@ def test_nothing_of_a_paused_queue(world):
 def test_when_all_queues_are_paused_there_is_nothing(world):
     world.enqueue()
     world.store.workers.pause_queue("default", world.now, "ops")
-    assert world.store.queue.claim(world.worker(), ["work"], [], world.now, 5) == claiming.Claim()
+    assert world.store.queue.claim(world.worker(), ["work"], [], world.clock, 5) == claiming.Claim()
 
 
 def test_a_worker_that_is_closed_or_unknown_takes_nothing(world):
@@ -108,11 +108,11 @@ def test_a_claim_that_got_less_than_wanted_says_when_there_may_be_more(world):
     world.fire(ahead=SECOND)
     worker = world.worker()
     queue = world.store.queue
-    assert queue.claim(worker, ["work"], [], NOW, 1).next_at is None
-    assert queue.claim(worker, ["work"], ["default"], NOW, 1).next_at == NOW + SECOND / 2
-    assert queue.claim(worker, ["work"], [], NOW, 1).next_at == NOW + SECOND / 4
-    assert len(queue.claim(worker, ["work"], [], NOW + SECOND, 5).claimed) == 2
-    assert queue.claim(worker, ["work"], [], NOW + SECOND, 5).next_at is None
+    assert queue.claim(worker, ["work"], [], lambda: NOW, 1).next_at is None
+    assert queue.claim(worker, ["work"], ["default"], lambda: NOW, 1).next_at == NOW + SECOND / 2
+    assert queue.claim(worker, ["work"], [], lambda: NOW, 1).next_at == NOW + SECOND / 4
+    assert len(queue.claim(worker, ["work"], [], lambda: NOW + SECOND, 5).claimed) == 2
+    assert queue.claim(worker, ["work"], [], lambda: NOW + SECOND, 5).next_at is None
 
 
 def test_a_claim_that_passed_over_a_locked_row_says_to_look_again(postgres_world):
@@ -121,7 +121,7 @@ def test_a_claim_that_passed_over_a_locked_row_says_to_look_again(postgres_world
     worker = world.worker()
     with world.another().database.write() as tx:
         tx.rows("lock_live", ids=[row.job.id for row in world.jobs(10)])
-        claim = world.store.queue.claim(worker, ["work"], [], world.now, 5)
+        claim = world.store.queue.claim(worker, ["work"], [], world.clock, 5)
     assert claim.claimed == ()
     assert claim.next_at <= world.now
     assert len(world.claim(worker)) == 1
@@ -134,7 +134,7 @@ def test_what_nobody_here_knows_is_set_apart_and_reported(world):
     job_id = world.enqueue(task="strange")[0]
     known = world.enqueue(3)
     worker, queue = world.worker(), world.store.queue
-    claims = [queue.claim(worker, ["work"], [], world.now, 10) for _ in range(2)]
+    claims = [queue.claim(worker, ["work"], [], world.clock, 10) for _ in range(2)]
     assert {c.live.job_id for claim in claims for c in claim.claimed} == set(known)
     assert [claim.parked for claim in claims if claim.parked] == [{"strange": 1}]
     assert world.lives(job_id)[0].waits_for is WaitsFor.TASK
@@ -166,7 +166,7 @@ def test_a_thousand_strange_rows_at_the_head_keep_nobody_from_working(world):
     world.enqueue(1000, task="strange", priority=1)
     (job_id,) = world.enqueue(priority=9)
     worker = world.worker()
-    claims = [world.store.queue.claim(worker, ["work"], [], world.now, 5) for _ in range(21)]
+    claims = [world.store.queue.claim(worker, ["work"], [], world.clock, 5) for _ in range(21)]
     assert [claim.parked for claim in claims] == [{"strange": 50}] * 20 + [None]
     assert [c.live.job_id for c in claims[-1].claimed] == [job_id]
     assert all(claim.next_at <= world.now for claim in claims[:-1])  # go on at once
@@ -177,7 +177,7 @@ def test_more_strange_rows_than_one_claim_looks_at_are_worked_off_by_the_next(wo
     world.enqueue(30, task="strange", priority=1)
     world.enqueue(1)
     worker = world.worker()
-    claims = [world.store.queue.claim(worker, ["work"], [], world.now, 5) for _ in range(4)]
+    claims = [world.store.queue.claim(worker, ["work"], [], world.clock, 5) for _ in range(4)]
     assert [len(claim.claimed) for claim in claims] == [0, 0, 0, 1]
     assert claims[0].next_at <= world.now
     assert [claim.parked for claim in claims] == [{"strange": 10}] * 3 + [None]
@@ -185,7 +185,7 @@ def test_more_strange_rows_than_one_claim_looks_at_are_worked_off_by_the_next(wo
 
 def test_a_worker_that_knows_nothing_takes_nothing_and_breaks_nothing(world):
     world.enqueue(2)
-    claim = world.store.queue.claim(world.worker(), [], [], world.now, 5)
+    claim = world.store.queue.claim(world.worker(), [], [], world.clock, 5)
     assert (claim.claimed, claim.parked) == ((), {"work": 2})
     assert len(world.claim(world.worker())) == 2
 
@@ -235,7 +235,7 @@ def test_threads_claim_each_row_once(world):
 def _claim_all(url, worker, now, results):
     store = Store(open_database(url, durable=False), RandomLuck())
     taken = []
-    while claimed := store.queue.claim(worker, ["work"], [], now, 10).claimed:
+    while claimed := store.queue.claim(worker, ["work"], [], lambda: now, 10).claimed:
         taken += [each.live.id for each in claimed]
     results.put(taken)
     store.close()

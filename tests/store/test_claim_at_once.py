@@ -27,7 +27,7 @@ def looked_around(world):
     worker = world.worker()
     world.enqueue()
     world.run_all(worker)
-    assert world.store.queue.claim(worker, ["work"], [], world.now, 5) == Claim()
+    assert world.store.queue.claim(worker, ["work"], [], world.clock, 5) == Claim()
     return worker
 
 
@@ -36,12 +36,12 @@ def test_a_claim_is_one_round_trip(postgres_world, asked):
     worker, queue = looked_around(world), world.store.queue
     world.enqueue(3)
     asked.clear()
-    claim = queue.claim(worker, ["work"], [], world.now, 2)
+    claim = queue.claim(worker, ["work"], [], world.clock, 2)
     assert (len(asked), len(claim.claimed), claim.next_at) == (1, 2, None)
-    claim = queue.claim(worker, ["work"], [], world.now, 5)
+    claim = queue.claim(worker, ["work"], [], world.clock, 5)
     assert (len(asked), len(claim.claimed)) == (2, 1)
     assert claim.next_at == world.now, "look again, now"
-    assert queue.claim(worker, ["work"], [], world.now, 5) == Claim()
+    assert queue.claim(worker, ["work"], [], world.clock, 5) == Claim()
     world.check()
 
 
@@ -54,10 +54,10 @@ def test_strangers_are_set_apart_in_six_round_trips_however_many_stand_first(
     world.enqueue(5, task="strange")
     (wanted,) = world.enqueue()
     asked.clear()
-    claim = queue.claim(worker, ["work"], [], world.now, 1)
+    claim = queue.claim(worker, ["work"], [], world.clock, 1)
     assert (claim.claimed, claim.parked, claim.next_at) == ((), {"strange": 3}, world.now)
     assert len(asked) == 6, "claim, outlook, begin, queues, strangers, commit"
-    claim = queue.claim(worker, ["work"], [], world.now, 1)
+    claim = queue.claim(worker, ["work"], [], world.clock, 1)
     assert (claim.claimed[0].live.job_id, claim.parked) == (wanted, {"strange": 2})
     world.check()
 
@@ -67,7 +67,7 @@ def test_a_claim_at_once_serves_its_queues_only(postgres_world):
     worker = looked_around(world)
     world.enqueue(queue="other")
     (wanted,) = world.enqueue(queue="mine")
-    claim = world.store.queue.claim(worker, ["work"], ["mine", "more"], world.now, 5)
+    claim = world.store.queue.claim(worker, ["work"], ["mine", "more"], world.clock, 5)
     assert [each.live.job_id for each in claim.claimed] == [wanted]
 
 
@@ -76,10 +76,10 @@ def test_a_claim_at_once_takes_nothing_for_a_worker_that_was_closed_nor_from_a_p
     worker, queue = looked_around(world), world.store.queue
     world.enqueue()
     world.store.workers.pause_queue("default", world.now, "")
-    assert queue.claim(worker, ["work"], [], world.now, 5) == Claim()
+    assert queue.claim(worker, ["work"], [], world.clock, 5) == Claim()
     world.store.workers.resume_queue("default", world.now, "")
     world.store.workers.leave(worker, world.now)
-    assert queue.claim(worker, ["work"], [], world.now, 5) == Claim()
+    assert queue.claim(worker, ["work"], [], world.clock, 5) == Claim()
     assert len(world.claim(world.worker())) == 1
 
 
@@ -88,7 +88,7 @@ def test_a_claim_at_once_puts_off_what_it_cannot_read(postgres_world, caplog):
     worker = looked_around(world)
     broken, good = world.enqueue(2)
     world.sql("UPDATE {jobs} SET policies = '[7]' WHERE id = :id", id=broken)
-    claim = world.store.queue.claim(worker, ["work"], [], world.now, 5)
+    claim = world.store.queue.claim(worker, ["work"], [], world.clock, 5)
     assert [each.live.job_id for each in claim.claimed] == [good]
     assert str(broken) in caplog.text
     found = world.sql("SELECT worker_id, waits_for FROM {live} WHERE job_id = :id", id=broken)
@@ -101,7 +101,7 @@ def test_a_claim_at_once_from_a_bounded_queue_calls_the_dispatcher(postgres_worl
     world.enqueue()
     world.store.workers.bound_queue("default", 5, world.now, "")
     asked.clear()
-    assert len(world.store.queue.claim(worker, ["work"], [], world.now, 5).claimed) == 1
+    assert len(world.store.queue.claim(worker, ["work"], [], world.clock, 5).claimed) == 1
     assert [text for text in asked if text.startswith("NOTIFY")]
 
 
@@ -115,7 +115,7 @@ def test_a_claim_at_once_finds_a_connection_that_works(postgres_world):
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    assert len(world.store.queue.claim(worker, ["work"], [], world.now, 5).claimed) == 1
+    assert len(world.store.queue.claim(worker, ["work"], [], world.clock, 5).claimed) == 1
 
 
 def test_what_stands_alone_is_one_statement(postgres_world):

@@ -86,7 +86,7 @@ def test_g8_nothing_is_fired_for_a_job_that_was_deleted(world, pair, rounds):
         world.advance(HOUR)
         together(
             lambda j=job_id: world.command(j, "delete", store=operator),
-            lambda: other.queue.fire_due(world.now, SECOND, 10),
+            lambda: other.queue.fire_due(world.clock, SECOND, 10),
         )
         assert world.claim(worker) == []
         assert world.fire() == []
@@ -181,7 +181,7 @@ def test_everybody_at_once_leaves_everything_in_order(postgres_world):
         def step():
             next(ticks)
             now = world.advance(SECOND)
-            store.queue.fire_due(now, SECOND / 2, 20)
+            store.queue.fire_due(lambda: now, SECOND / 2, 20)
             store.queue.time_has_come(now, 20)
 
         times(60, step)

@@ -35,7 +35,7 @@ def test_what_is_due_soon_is_put_into_the_queue_and_never_claimed_early(world):
     assert world.fire() == []
     assert len(world.fire(ahead=AHEAD)) == 1
     worker = world.worker()
-    claim = world.store.queue.claim(worker, ["work"], [], world.now, 10)
+    claim = world.store.queue.claim(worker, ["work"], [], world.clock, 10)
     assert (claim.claimed, claim.next_at) == ((), NOW + HOUR)
     world.advance(AHEAD - timedelta(microseconds=1))
     assert world.claim(worker) == []
@@ -91,7 +91,7 @@ def test_two_dispatchers_fire_each_occurrence_once(world):
     worker = world.worker()
     for _ in range(12):
         world.advance(MINUTE)
-        fired = together(*[lambda s=s: s.queue.fire_due(world.now, AHEAD, 25) for s in stores])
+        fired = together(*[lambda s=s: s.queue.fire_due(world.clock, AHEAD, 25) for s in stores])
         world.fire()
         assert all(len(changes) <= 25 for changes in fired)
         world.settle(world.claim(worker))

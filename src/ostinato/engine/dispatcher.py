@@ -110,7 +110,7 @@ class Dispatcher:
         wake = queue.next_wake()
         if wake is None or wake > now + self._ahead:
             return Step(0, self._ahead_of(wake, now))
-        changes = queue.fire_due(now, self._ahead, BATCH)
+        changes = queue.fire_due(self._clock.now, self._ahead, BATCH)
         moved = len(changes) + queue.time_has_come(now, BATCH)
         self._telemetry.changed(changes)
         return Step(moved, now if moved >= BATCH else self._ahead_of(queue.next_wake(), now))

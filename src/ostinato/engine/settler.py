@@ -19,7 +19,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.errors import StoreError
-from ostinato.core.model import Claimed, Event, Finished, Json, Luck
+from ostinato.core.model import Claimed, Event, Finished, Json, Live, Luck
 from ostinato.core.outcome import Deferred, Interrupted, Outcome
 from ostinato.core.payload import encode
 from ostinato.engine.logbook import LogBook
@@ -92,7 +92,9 @@ class Settler:
     def end(self, claimed: Claimed, outcome: Outcome, account: Json | None = None) -> None:
         """Keep what an execution came to, to be settled with the next flush."""
         live = claimed.live
-        ended = Finished(live, outcome, self._clock.now(), claimed.definition, account)
+        ended = Finished(
+            live, outcome, _not_before_its_start(live, self._clock.now()), claimed.definition, account
+        )
         self._held[live.id, live.fence] = ended
         self._finished.append(ended)
         if not self.ended.is_set():
@@ -173,4 +175,12 @@ def _hold(each: Finished) -> Hold:
 
 def _not_in_the_future(finished: Sequence[Finished], now: datetime) -> list[Finished]:
     """The clock may have been set back since a run ended; its settle would name the next time from there."""
-    return [each if each.at <= now else replace(each, at=now) for each in finished]
+    return [
+        each if each.at <= now else replace(each, at=_not_before_its_start(each.live, now))
+        for each in finished
+    ]
+
+
+def _not_before_its_start(live: Live, now: datetime) -> datetime:
+    """A start may be a little ahead of this clock, which only measures that of the database."""
+    return now if live.started_at is None or live.started_at <= now else live.started_at

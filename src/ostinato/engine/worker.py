@@ -177,7 +177,7 @@ class Worker:
         def make() -> Claim:
             if self.lease.drain or not self.lease.trusted:  # by now
                 return Claim()
-            return claim(worker_id, tasks, queues, self._clock.now(), room, self.lease.at_least)
+            return claim(worker_id, tasks, queues, self._clock.now, room, self.lease.at_least)
 
         return Order(worker_id, room, make)
 

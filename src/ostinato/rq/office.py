@@ -83,11 +83,11 @@ class Office:
             parts.luck.id(now), self.app.name, socket.gethostname(), _worker_pid(mine), our_version(),
             self.app.registry.names(), () if mine is None else (mine.origin,), 1,
         )  # fmt: skip
-        taken = parts.store.taking.take(job_id, worker, now, parts.settings.lease)
+        taken = parts.store.taking.take(job_id, worker, parts.clock.now, parts.settings.lease)
         if taken.claimed is None and taken.limited:
             parts.store.queue.time_has_come(now, LIMITED)
             parts.store.queue.let_through(now)
-            taken = parts.store.taking.take(job_id, worker, now, parts.settings.lease)
+            taken = parts.store.taking.take(job_id, worker, parts.clock.now, parts.settings.lease)
         return taken, worker.id, sent
 
     def _run(

@@ -4,8 +4,9 @@ A claim waits for nobody but an operator who is just pausing a queue, or a sweep
 rows that another claim has locked are passed over. What nobody here knows is set apart, never failed (G12).
 """
 
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -14,7 +15,7 @@ from uuid import UUID
 
 from ostinato.core.model import Claimed, Definition, Live
 from ostinato.store import rows
-from ostinato.store.cells import EPOCH, from_micros
+from ostinato.store.cells import EPOCH, from_micros, to_micros
 from ostinato.store.database import Tx
 from ostinato.store.dialect import Kind
 from ostinato.store.locking import Duty
@@ -32,7 +33,11 @@ UNPARKING: Final = timedelta(
 COLUMNS: Final = [
     name for name in rows.STARTED.columns if name not in rows.GIVEN
 ]  # of a row that was claimed
-WIDTH, JOB_ID, VERSION, QUEUE = len(COLUMNS), *map(COLUMNS.index, ("job_id", "version", "queue"))
+WIDTH, JOB_ID, VERSION, QUEUE, QUEUED_AT = (
+    len(COLUMNS),
+    *map(COLUMNS.index, ("job_id", "version", "queue", "queued_at")),
+)
+LAST_TIME: Final = sys.maxsize  # later than any, in microseconds
 DEFINED: Final = (
     WIDTH + 16
 )  # as `rows.definition_of` wants it; then PostgreSQL says whether its queue is bounded
@@ -81,33 +86,39 @@ class Claiming(Duty):
         worker: UUID,
         tasks: Sequence[str],
         queues: Sequence[str],
-        now: datetime,
+        clock: Callable[[], datetime],
         limit: int,
         at_least: datetime = EPOCH,
     ) -> Claim:
         """Take and start up to `limit` executions. A worker that was closed takes nothing, nor does one whose last
-        renewal (`at_least`) the database has lost."""
-        search = Search(worker, tasks, queues, now, limit, at_least)
+        renewal (`at_least`) the database has lost.
+
+        The clock is read once the database is ours: a start must not be earlier than the end that it waited for.
+        """
+        search = Search(worker, tasks, queues, clock(), limit, at_least)
         if self._database.elsewhere and not self._is_time_to_unpark(search):
-            claimed = self._claim_at_once(search)
+            claimed = self._claim_at_once(search, clock)
             if claimed:  # whether there is more, and when, is for the next claim to find out: these start now
-                return Claim(claimed, None, None if len(claimed) == limit else now)
+                return Claim(claimed, None, None if len(claimed) == limit else search.now)
             with self._database.alone() as tx:
                 next_at, set_apart = self._outlook(tx, search)
-            if not set_apart and (next_at is None or next_at > now):
+            if not set_apart and (next_at is None or next_at > search.now):
                 return Claim(next_at=next_at)
-            return self._claim_step_by_step(search, strangers_first=not set_apart)
-        return self._claim_step_by_step(search)
+            return self._claim_step_by_step(search, clock, strangers_first=not set_apart)
+        return self._claim_step_by_step(search, clock)
 
-    def _claim_at_once(self, search: Search) -> tuple[Claimed, ...]:
+    def _claim_at_once(self, wanted: Search, clock: Callable[[], datetime]) -> tuple[Claimed, ...]:
         """By one statement, which is its own transaction: a round trip instead of four."""
         with self._database.alone() as tx:
+            search = replace(wanted, now=clock())
             taken = self._start(tx, search, Taken())
         if any(bounded for *_, bounded in taken.found):
             self._database.ring()
         return self._ready(taken, search)
 
-    def _claim_step_by_step(self, wanted: Search, *, strangers_first: bool = False) -> Claim:
+    def _claim_step_by_step(
+        self, wanted: Search, clock: Callable[[], datetime], *, strangers_first: bool = False
+    ) -> Claim:
         """With all there is to do beside: what others set apart, what nobody here knows, when there will be more.
 
         `strangers_first`: something is due, and nothing that is known here, as was seen just now.
@@ -116,7 +127,7 @@ class Claiming(Duty):
             served = self._open_queues(tx, wanted)
             if not served:
                 return Claim()
-            search = replace(wanted, queues=list(served))
+            search = replace(wanted, queues=list(served), now=clock())
             parked = Counter[str]()
             if strangers_first:
                 self._park_strangers(tx, search, parked)
@@ -230,8 +241,19 @@ class Claiming(Duty):
         """What was taken, in the order in which it is to start; and what has a definition that cannot be read here."""
         found = self._defined(taken)
         unreadable = [row[0] for row in taken.found if row[JOB_ID] not in found]
+        # PostgreSQL starts nothing before it was queued (see `claim`): clocks of two hosts differ a little.
+        latest = to_micros(search.now) if self._database.elsewhere else LAST_TIME
         claimed = [
-            Claimed(rows.STARTED.of(row[:WIDTH], None, search.worker, search.now, None), found[row[JOB_ID]])
+            Claimed(
+                rows.STARTED.of(
+                    row[:WIDTH],
+                    None,
+                    search.worker,
+                    search.now if row[QUEUED_AT] <= latest else from_micros(row[QUEUED_AT]),
+                    None,
+                ),
+                found[row[JOB_ID]],
+            )
             for row in sorted(taken.found, key=IN_ORDER)
             if row[JOB_ID] in found
         ]

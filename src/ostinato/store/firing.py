@@ -31,12 +31,12 @@ Found = list[tuple[UUID, Facts]]
 class Firing(Duty):
     """What the dispatcher asks of the queue."""
 
-    def fire_due(self, now: datetime, ahead: timedelta, limit: int) -> list[Change]:
-        """Lock the jobs that are due, fire each, and save what came of it."""
+    def fire_due(self, clock: Callable[[], datetime], ahead: timedelta, limit: int) -> list[Change]:
+        """Lock the jobs that are due, fire each, and save what came of it. The clock is read under the lock."""
         try:
-            return self._fire_found(lambda tx: self._lock_due(tx, now, ahead, limit), now, ahead)
+            return self._fire_found(lambda tx, now: self._lock_due(tx, now, ahead, limit), clock, ahead)
         except RowRefused:
-            return self._fire_one_by_one(now, ahead, limit)  # one bad row never fails a batch
+            return self._fire_one_by_one(clock, ahead, limit)  # one bad row never fails a batch
 
     def time_has_come(self, now: datetime, limit: int) -> int:
         """Let in what waited for a time."""
@@ -80,9 +80,12 @@ class Firing(Duty):
                 found += tx.rows("lock_due_in", queue=name, now=now, limit=room)
         return found
 
-    def _fire_found(self, find: Callable[[Tx], Found], now: datetime, ahead: timedelta) -> list[Change]:
+    def _fire_found(
+        self, find: Callable[[Tx, datetime], Found], clock: Callable[[], datetime], ahead: timedelta
+    ) -> list[Change]:
         with self._database.write() as tx:
-            found = find(tx)
+            now = clock()
+            found = find(tx, now)
             if not found:
                 return []
             before = dict(found)
@@ -109,19 +112,19 @@ class Firing(Duty):
                 tx.ring()
         return changes
 
-    def _fire_one_by_one(self, now: datetime, ahead: timedelta, limit: int) -> list[Change]:
+    def _fire_one_by_one(self, clock: Callable[[], datetime], ahead: timedelta, limit: int) -> list[Change]:
         with self._database.write() as tx:
-            ids = [job_id for job_id, _ in self._lock_due(tx, now, ahead, limit)]
+            ids = [job_id for job_id, _ in self._lock_due(tx, clock(), ahead, limit)]
         changes: list[Change] = []
         for job_id in ids:
             try:
-                changes += self._fire_found(lambda tx, one=job_id: lock_one(tx, one), now, ahead)  # type: ignore[misc]
+                changes += self._fire_found(lambda tx, _, one=job_id: lock_one(tx, one), clock, ahead)  # type: ignore[misc]
             except RowRefused as error:
                 log.error(
                     "What a job fires cannot be saved; it is set aside: job_id=%s error=%s", job_id, error
                 )
                 with self._database.write() as tx:
-                    self._set_aside(tx, [job_id], now)
+                    self._set_aside(tx, [job_id], clock())
         return changes
 
     def _set_aside(self, tx: Tx, ids: Sequence[UUID], now: datetime) -> None:

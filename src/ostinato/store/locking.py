@@ -129,7 +129,7 @@ def lock_running(tx: Tx, claimed: Sequence[Live]) -> tuple[dict[UUID, Facts], Li
         if job_id not in facts:
             facts[job_id], lives[job_id] = rows.FACTS.of(row[1:FACTS_END]), []
         live = known.get(live_id)
-        if live is None or live.fence != fence or worker_id is None:
+        if live is None or live.fence != fence or worker_id is None or to_uuid(worker_id) != live.worker_id:
             others.append(live_id)
         else:
             lives[job_id].append(_marked(live, *marks))

@@ -7,6 +7,7 @@ takes; such a run is left to it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from ostinato.core.lifecycle import last_time, may_be_plain
 from ostinato.core.model import Asked, Finished
@@ -25,20 +26,26 @@ class Expected:
 
     candidates: Mapping[bytes, Finished]
     batch: Shared
+    worker: UUID | None  # that holds them all
 
 
-NOTHING: Final = Expected({}, Shared())
+NOTHING: Final = Expected({}, Shared(), None)
 
 
 def expected_of(finished: Sequence[Finished]) -> Expected:
     """To be made before the transaction: in SQLite others wait for its end."""
-    candidates = {to_bytes(each.live.job_id): each for each in finished if may_be_plain(each)}
+    worker = finished[0].live.worker_id if finished else None
+    candidates = {  # of one worker, which is the same object; another's are settled in full
+        to_bytes(each.live.job_id): each
+        for each in finished
+        if each.live.worker_id is worker and may_be_plain(each)
+    }
     if not candidates:
         return NOTHING
     batch = Shared([_expecting(job_id, each) for job_id, each in candidates.items()])
     if len(candidates) < len(finished):
         batch += _others(finished, candidates)
-    return Expected(candidates, batch)
+    return Expected(candidates, batch, worker)
 
 
 def settle_plainly(tx: Tx, kind: Kind, expected: Expected) -> list[Finished]:
@@ -46,8 +53,8 @@ def settle_plainly(tx: Tx, kind: Kind, expected: Expected) -> list[Finished]:
     candidates, batch = expected.candidates, expected.batch
     if not candidates:
         return []
-    if tx.row(EXPECTING, batch) != (len(batch), len(batch)):
-        plain = {job_id for (job_id,) in tx.rows("jobs_as_expected", batch)}
+    if tx.row(EXPECTING, batch, worker=expected.worker) != (len(batch), len(batch)):
+        plain = {job_id for (job_id,) in tx.rows("jobs_as_expected", batch, worker=expected.worker)}
         candidates = {job_id: each for job_id, each in candidates.items() if job_id in plain}
         batch = Shared([row for row in batch if row[1] in candidates])
     _write(tx, kind, batch)

@@ -271,10 +271,14 @@ def _with_account(change: Change, each: Finished) -> Change:
 
 
 def _still_held(lives: Lives, each: Finished) -> Live | None:
-    """The live row, if the worker that finished it still holds it: the fence."""
+    """The live row, if the worker that finished it still holds it: the fence.
+
+    By number and worker: after a failover that lost a claim, two workers may hold the same number.
+    """
     for live in lives.get(each.live.job_id, ()):
         if live.id == each.live.id:
-            return live if live.fence == each.live.fence and live.worker_id is not None else None
+            held = live.worker_id is not None and live.worker_id == each.live.worker_id
+            return live if held and live.fence == each.live.fence else None
     return None
 
 

@@ -5,7 +5,7 @@ paused, cancelled, deleted, not due, or held by another takes nothing, and nothi
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -40,11 +40,14 @@ class Present:
 class Taking(Firing):
     """What a worker asks that was called for one job."""
 
-    def take(self, job_id: UUID, worker: NewWorker, now: datetime, lease: timedelta) -> Taken:
-        """Fire what is due, and start one execution that may start, under a lease that begins with it."""
+    def take(self, job_id: UUID, worker: NewWorker, clock: Callable[[], datetime], lease: timedelta) -> Taken:
+        """Fire what is due, and start one execution that may start, under a lease that begins with it.
+
+        The clock is read under the lock of the job.
+        """
         with self._database.write() as tx:
             served = {name for (name,) in tx.rows("share_open_queues")}
-            job = self._locked(tx, job_id)
+            job, now = self._locked(tx, job_id), clock()
             if job is None:
                 return Taken()
             lives: Sequence[Live] = locking.lives_of(tx, [job_id])[job_id]

@@ -272,7 +272,8 @@ class Draft:
         ended = Execution(
             id=live.id, job_id=self.id, number=live.number, step=live.step, attempt=live.attempt,
             execution_number=live.execution_number, asked=live.asked, due_at=live.due_at, run_at=live.run_at,
-            queued_at=live.queued_at, started_at=live.started_at, finished_at=self.now, result=result,
+            queued_at=live.queued_at, started_at=live.started_at,
+            finished_at=self.now if live.started_at is None else max(self.now, live.started_at), result=result,
             task=live.task, queue=live.queue, worker_id=live.worker_id, fence=live.fence, version=live.version,
             args=live.args, value=value, error_kind=kind, error=message, traceback=traceback,
             failures=live.failures, losses=live.losses, releases=live.releases, checkpoint=live.checkpoint, by=by,

@@ -131,7 +131,8 @@ WITH me AS MATERIALIZED (SELECT id FROM {workers}
                 ORDER BY l.run_at, l.id LIMIT :limit FOR UPDATE OF l SKIP LOCKED) AS one
             ORDER BY one.run_at, one.id LIMIT :limit) AS picked
         LIMIT :limit)
-UPDATE {live} AS l SET worker_id = :worker, started_at = :now, fence = fence + 1, progress = NULL, version = j.version
+UPDATE {live} AS l SET worker_id = :worker, started_at = {greatest}(:now, l.queued_at), fence = fence + 1,
+    progress = NULL, version = j.version
 FROM {jobs} AS j
 WHERE l.id = ANY (ARRAY(SELECT f.id FROM first AS f)) AND l.task {in: tasks text} AND {found_by: j.id l.job_id}
 RETURNING l.id, l.job_id, l.number, l.attempt, l.execution_number, l.asked, l.due_at, l.run_at, l.queued_at, l.queue,

@@ -8,7 +8,7 @@
 -- counts a newer execution, that may be one which was queued while this waited for the lock, and which is not found.
 -- part: expected
 SELECT j.id AS job_id,
-    CASE WHEN l.id = u.id AND l.fence = u.fence AND l.worker_id IS NOT NULL AND l.cancel_asked_at IS NULL
+    CASE WHEN l.id = u.id AND l.fence = u.fence AND l.worker_id = :worker AND l.cancel_asked_at IS NULL
         AND j.version = u.version AND j.paused_at IS NULL AND j.cancelled_at IS NULL AND j.ended_as IS NULL
         AND j.deleted_at IS NULL AND j.reset_at IS NULL AND j.last_execution_number = l.execution_number
         AND CASE WHEN u.last_time IS NULL THEN j.next_due_at IS NOT NULL
