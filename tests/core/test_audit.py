@@ -49,7 +49,7 @@ def test_a_due_time_before_an_edit_of_the_schedule_is_not_recomputed():
         life.turn(HOUR)
         life.run_one()
     lost = life.executions.pop(0)
-    life.job = replace(life.job, facts=replace(life.facts, completed=2, last_number=3))
+    life.job = replace(life.job, facts=replace(life.facts, completed=2, repeats_done=2))
     assert flaws_of(life) == {FlawKind.NO_RECORD, FlawKind.NUMBER}
     life.advance(MINUTE)
     life.edit(schedule=replace(life.job.schedule, period=2 * HOUR))

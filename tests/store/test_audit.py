@@ -223,6 +223,27 @@ def withdraw_a_queued_run(town: Town) -> None:
     town.sql("DELETE FROM {live} WHERE job_id = :job AND slot = -1", town.busy)
 
 
+def break_the_args_of_a_queued_run(town: Town) -> None:
+    town.sql("UPDATE {live} SET args = '{' WHERE job_id = :job AND slot = -1", town.busy)
+
+
+def give_an_execution_number_twice(town: Town) -> None:
+    town.sql("UPDATE {executions} SET execution_number = 1 WHERE job_id = :job AND number = 2", town.hourly)
+
+
+def move_the_anchor(town: Town) -> None:
+    town.add_to(town.hourly, "anchor", 60_000_000)
+
+
+def repeat_too_often(town: Town) -> None:
+    town.set_job(town.hourly, "repeats_done", 99)
+
+
+def end_a_job_with_a_queued_run(town: Town) -> None:
+    text = "UPDATE {jobs} SET ended_at = anchor, ended_as = 'completed', next_due_at = NULL WHERE id = :job"
+    town.sql(text, town.busy)
+
+
 TAMPERINGS: dict[Callable[[Town], None], FlawKind] = {
     lose_a_due_time: FlawKind.NO_RECORD,
     run_a_due_time_twice: FlawKind.TWICE,
@@ -252,6 +273,11 @@ TAMPERINGS: dict[Callable[[Town], None], FlawKind] = {
     retry_beyond_the_budget: FlawKind.BUDGET,
     retry_without_a_reason: FlawKind.BUDGET,
     withdraw_a_queued_run: FlawKind.NO_RECORD,
+    break_the_args_of_a_queued_run: FlawKind.UNREADABLE,
+    give_an_execution_number_twice: FlawKind.TWICE,
+    move_the_anchor: FlawKind.NEXT_DUE,
+    repeat_too_often: FlawKind.COUNTER,
+    end_a_job_with_a_queued_run: FlawKind.WAITS,
 }
 
 

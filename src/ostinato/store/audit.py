@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from ostinato.core import value
 from ostinato.core.audit import AuditFlaw, FlawKind, Past, Pruned, SetBack, audit, unreadable
 from ostinato.core.lifecycle.timeline import FIRST_INSTANT, LAST_INSTANT
 from ostinato.core.model import Asked, Event, Job, Live, Result, Skip
@@ -20,6 +21,7 @@ from ostinato.store.queue import FIRST_ID
 JOBS: Final = 100  # in one snapshot, at the most
 ROWS: Final = 20_000  # executions in one snapshot, unless a single job has more
 MOST: Final = 1000  # rows of one kind that belong to no job
+SHOWN: Final = 20  # flaws told lately that doctor and dashboard look at again
 EVENTS_SINCE: Final = "events_since"  # retention has removed older ones
 ZONE_DATA: Final = "zone_data"
 ZONES_SINCE: Final = "zone_data_since"
@@ -27,7 +29,7 @@ TEXTS: Final = ("schedule", "policies", "args", "tags", "metadata")
 NOT_READABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 
 
-@dataclass(frozen=True, slots=True)
+@value.dataclass(frozen=True, slots=True)
 class EndedRow:
     """The part of an execution that an audit needs."""
 
@@ -113,7 +115,7 @@ class Audit:
 def told_lately(tx: Tx, since: datetime, now: datetime) -> list[AuditFlaw]:
     """The flaws that are still there, of jobs of which an event has told one since an instant."""
     ids = list(
-        dict.fromkeys(to_uuid(job_id) for (job_id,) in tx.rows("flawed_jobs", since=since, limit=MOST))
+        dict.fromkeys(to_uuid(job_id) for (job_id,) in tx.rows("flawed_jobs", since=since, limit=SHOWN))
     )
     return _audited(tx, tx.rows("pruned_of", ids=ids), now) if ids else []
 

@@ -1,10 +1,11 @@
 """Due times: each has one record, and a job's last and next due time are what its records and schedule say."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice, pairwise
+from operator import attrgetter
 
+from ostinato.core import value
 from ostinato.core.audit.case import Case, FlawKind, Found
 from ostinato.core.lifecycle import timeline
 from ostinato.core.lifecycle.draft import FIRED_AHEAD
@@ -16,7 +17,7 @@ from ostinato.core.schedule import Once
 FEW = 100  # due times that are walked through rather than counted
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@value.dataclass(frozen=True, slots=True)
 class Record:
     """Due times with one record: an occurrence, or a range of skipped ones."""
 
@@ -30,7 +31,7 @@ def records_after(case: Case, floor: datetime) -> list[Record]:
     """The records of due times after an instant, in the order of time. Of a skip that began before, the rest."""
     rows = [Record(due, due, 1, f"n{number}") for number, due in case.due_by_number.items() if due > floor]
     skips = [_record_of(skip) for skip in case.skips if skip.last_due_at > floor]
-    return sorted([*rows, *skips])
+    return sorted([*rows, *skips], key=attrgetter("first"))
 
 
 def _record_of(skip: Skip) -> Record:

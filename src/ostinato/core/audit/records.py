@@ -32,6 +32,9 @@ def counters(case: Case) -> Found:
     if case.facts.skipped != skipped + pruned:
         told = f"it counts {case.facts.skipped} skipped; its skips have {skipped}, and {pruned} pruned"
         yield FlawKind.COUNTER, told
+    if case.facts.repeats_done > case.facts.completed:
+        told = f"it counts {case.facts.repeats_done} repeats, but only {case.facts.completed} completed"
+        yield FlawKind.COUNTER, told
 
 
 def numbers(case: Case) -> Found:
@@ -145,17 +148,23 @@ def _fresh_budget(case: Case, after: Ended | Live) -> bool:
 
 def overlaps(case: Case) -> Found:
     """G1: no more runs at once than the policy allows, since a person changed anything."""
-    since = max(case.facts.updated_at, case.clock_until)
-    runs = [each for each in case.ended if each.started_at is not None and each.queued_at >= since]
+    placed = _placed_since(case, max(case.facts.updated_at, case.clock_until))
+    runs = [each for each in case.ended if each.started_at is not None and each.number in placed]
     under_way: list[datetime] = []
+    most = case.most_at_once
     for start, end, run in sorted(_spans(runs), key=lambda span: span[:2]):
         while under_way and under_way[0] <= start:
             heappop(under_way)
         heappush(under_way, end)
-        if len(under_way) > case.most_at_once:
-            told = f"{_name(run)} started at {start}, while {len(under_way) - 1} of {case.most_at_once} ran"
+        if len(under_way) > most:
+            told = f"{_name(run)} started at {start}, while {len(under_way) - 1} of {most} ran"
             yield FlawKind.OVERLAP, told
             return
+
+
+def _placed_since(case: Case, since: datetime) -> set[int]:
+    """The numbers of occurrences that got their slot after an instant: a retry keeps the slot of the first attempt."""
+    return {row.number for row in case.rows if row.attempt == 0 and row.queued_at >= since}
 
 
 def _spans(runs: Iterable[Ended]) -> Iterator[tuple[datetime, datetime, Ended]]:
@@ -171,7 +180,7 @@ def places(case: Case) -> Found:
     if any(count > 1 for count in taken.values()) or None in taken:
         yield FlawKind.OVERLAP, f"two live executions share a slot: {sorted(map(str, taken.elements()))}"
     slots = [slot for slot in taken if slot is not None and slot != WAITING_PLACE]
-    untouched = all(live.queued_at >= case.facts.updated_at for live in case.occurrences)
+    untouched = {live.number for live in case.occurrences} <= _placed_since(case, case.facts.updated_at)
     if untouched and len(slots) > case.most_at_once:
         yield FlawKind.OVERLAP, f"{len(slots)} slots are taken of {case.most_at_once}"
     for live in case.occurrences:
@@ -179,6 +188,8 @@ def places(case: Case) -> Found:
             yield FlawKind.WAITS, f"the execution {live.id} waits for its turn, but nothing of its job runs"
         if live.waits_for is WaitsFor.RESUME and case.facts.paused_at is None:
             yield FlawKind.WAITS, f"the execution {live.id} waits for the resume of a job that is not paused"
+        if (case.gone or case.facts.ended_at is not None) and not live.running:
+            yield FlawKind.WAITS, f"the execution {live.id} is queued, but its job is over"
 
 
 def workers(case: Case) -> Found:
