@@ -7,7 +7,8 @@ import pytest
 from ostinato.core.audit import FlawKind
 from ostinato.engine import auditor as auditing
 from ostinato.engine.auditor import Auditor
-from ostinato.scheduler.checkup import State, check_up
+from ostinato.scheduler.checkup import State, judge
+from ostinato.store.checkup import Checkup
 from tests.build import DAY, HOUR, MINUTE
 from tests.engine.conftest import Rig
 
@@ -96,11 +97,11 @@ def test_slices_go_round_and_come_to_every_job(rig: Rig, monkeypatch):
     assert looked[-1].last == looked[0].last, "and again from the beginning"
 
 
-def test_the_doctor_shows_a_flaw_as_long_as_it_is_there(rig: Rig, flawed, monkeypatch):
+def test_the_doctor_shows_a_flaw_as_long_as_it_is_there(rig: Rig, flawed):
     def audited():
-        return next(each for each in check_up(rig.store) if each.subject == "audit")
+        condition = Checkup(rig.store.database).condition(rig.clock.now(), MINUTE, DAY)
+        return next(each for each in judge(condition, rig.clock.now()) if each.subject == "audit")
 
-    monkeypatch.setattr(rig.store.database, "now", rig.clock.now)
     assert audited().state is State.OK
     auditor = an_auditor(rig)
     auditor.step(), auditor.step()
