@@ -40,7 +40,7 @@ def go_on(draft: Draft) -> None:
         else:
             if draft.fixed_delay and not draft.lives:
                 facts.anchor = draft.now
-            name_next(draft, draft.goes_on_after_end)
+            name_next(draft, draft.goes_on_from)
     end_if_over(draft)
 
 

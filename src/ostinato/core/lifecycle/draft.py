@@ -31,7 +31,7 @@ from ostinato.core.model import (
     SkipReason,
     WaitsFor,
 )
-from ostinato.core.policy import CatchUp, Overlap
+from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Every, Once
 
 ALL_FACTS = attrgetter(*[field.name for field in fields(Facts)])
@@ -102,16 +102,6 @@ class Draft:
         """Where to look for the next due time; what a wrong clock has dealt with beyond now may have gaps."""
         dealt = self.dealt_until
         return dealt if dealt - self.now <= FIRED_AHEAD else self.now
-
-    @property
-    def goes_on_after_end(self) -> datetime:
-        """Where to look once an occurrence has ended. `catch_up: all` goes through its gaps one by one, and a wrong
-        clock may have dealt with later due times: it goes on after the one that ended."""
-        if self.definition.policies.catch_up is not CatchUp.ALL:
-            return self.goes_on_from
-        ended = [each.due_at for each in self._ended if each.asked is Asked.SCHEDULE]
-        last = max((due for due in ended if due <= self.now), default=self.goes_on_from)
-        return min(max(last, self.facts.anchor), self.goes_on_from)
 
     @property
     def its_time_has_come(self) -> bool:

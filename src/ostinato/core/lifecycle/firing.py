@@ -143,7 +143,8 @@ def _deal_with(draft: Draft, due: datetime) -> None:
 def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
     """At or before the greatest due time dealt with: only due times that have no record yet are dealt with.
 
-    That is so after a clock was wrong. Each gap between the records is one skip, and catch-up applies.
+    That is so after a clock was wrong. Each gap between the records is one skip, and catch-up applies; `all` takes the
+    newest alone, since a settle does not know where such a gap began.
     """
     last = draft.facts.last_due_at or due
     until = due if draft.fixed_delay else max(due, min(draft.now, last))
@@ -154,7 +155,7 @@ def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
         course.end_if_over(draft)
         return
     newer = not draft.fixed_delay and _newest(draft, newest) is not None
-    _deal_with_gaps(draft, due, newest, gaps, newer or _missed(draft, newest), newer=newer)
+    _deal_with_gaps(draft, due, newest, gaps, newer or _missed(draft, newest), looked=True, newer=newer)
 
 
 def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Gap]:
@@ -182,13 +183,21 @@ def _newest_in(draft: Draft, gaps: Sequence[Gap]) -> datetime | None:
 
 
 def _deal_with_gaps(
-    draft: Draft, due: datetime, newest: datetime, gaps: Sequence[Gap], missed: bool, *, newer: bool = False
+    draft: Draft,
+    due: datetime,
+    newest: datetime,
+    gaps: Sequence[Gap],
+    missed: bool,
+    *,
+    looked: bool = False,
+    newer: bool = False,
 ) -> None:
-    """Choose one due time of the gaps; those before it are skipped. `newer`: a later one has its record already."""
-    if missed and course.must_wait(draft) and _comes_back(draft, newer):
+    """Choose one due time of the gaps; those before it are skipped. `looked`: records may lie between and after them;
+    `newer`: a later due time has come."""
+    if missed and not looked and course.must_wait(draft):
         draft.facts.next_due_at = None
         return
-    chosen = _chosen(draft, due, newest, gaps, newer)
+    chosen = None if newer else _chosen(draft, due, newest, gaps, looked)
     inside = chosen if chosen is None else _inside_window(draft, due, chosen, gaps)
     first = inside or chosen
     _skip_gaps(draft, SkipReason.MISSED, gaps, due - INSTANT, newest if first is None else first - INSTANT)
@@ -200,11 +209,6 @@ def _deal_with_gaps(
         draft.facts.anchor = draft.now
     course.name_next(draft, draft.now if draft.fixed_delay else chosen or newest)
     course.end_if_over(draft)
-
-
-def _comes_back(draft: Draft, newer: bool) -> bool:
-    """Whether the settle of what is live names the next time from within the gaps."""
-    return not newer or any(live.due_at <= draft.now for live in draft.occurrences())
 
 
 def _skip_gaps(
@@ -224,24 +228,24 @@ def _missed(draft: Draft, due: datetime) -> bool:
 
 
 def _chosen(
-    draft: Draft, due: datetime, newest: datetime, gaps: Sequence[Gap], newer: bool
+    draft: Draft, due: datetime, newest: datetime, gaps: Sequence[Gap], looked: bool
 ) -> datetime | None:
     """The due time that the catch-up policy wants next."""
     policies = draft.definition.policies
     within = policies.catch_up_within
     oldest = due if within is None else max(due, draft.now - within)
-    only_late = None if newer or _missed(draft, newest) else newest
+    only_late = None if _missed(draft, newest) else newest
     match policies.catch_up:
         case CatchUp.NONE:
             return only_late
         case CatchUp.LATEST:
-            return newest if newest >= oldest and not newer else only_late
+            return newest if newest >= oldest else only_late
         case CatchUp.ALL:
             missed = chain.from_iterable(
                 timeline.backwards(draft.definition, draft.facts, end, max(begin, oldest - INSTANT))
                 for begin, end in reversed(gaps)
             )
-            return min(islice(missed, policies.catch_up_limit), default=only_late)
+            return min(islice(missed, 1 if looked else policies.catch_up_limit), default=only_late)
 
 
 def _inside_window(draft: Draft, due: datetime, chosen: datetime, gaps: Sequence[Gap]) -> datetime | None:
