@@ -275,7 +275,7 @@ def test_filters_are_all_applied(api):
 @pytest.mark.parametrize(
     "question",
     ["limit=0", "limit=251", "limit=x", "offset=-1", "offset=99999999999999999999", "status=asleep", "sort=colour",
-     "cursor=%21", "cursor=abc&offset=3", "due_before=noon", "statsu=failed", "search=%00"],
+     "due_before=noon", "statsu=failed", "search=%00"],
 )  # fmt: skip
 def test_a_question_that_cannot_be_is_refused(api, question):
     assert api.refused("GET", f"/jobs?{question}")

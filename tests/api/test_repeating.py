@@ -38,7 +38,7 @@ def test_the_same_key_with_another_request_is_refused(api):
         (f"/jobs/{job['id']}/run", None),
         ("/jobs?allow_unknown=1", A_JOB),
     ]:
-        answer = api.post(path, body, 422, headers=KEY)
+        answer = api.post(path, body, 409, headers=KEY)
         assert "another request" in answer["detail"]
 
 

@@ -252,7 +252,7 @@ def test_a_wrong_patch_changes_nothing(api, workflow):
 def test_a_job_of_another_task_has_no_workflow_to_change(api):
     made = api.make(task="fine", schedule={"every": "5m"})
     path = f"/schedules/{made['id']}/"
-    assert "runs the task 'fine'" in api.refused("PATCH", path, {"workflow_id": 1})
+    assert "runs the task 'fine'" in api.refused("PATCH", path, {"workflow_id": 1}, 409)
     assert api.told(200, "PATCH", path, json={"trigger_payload": {"x": 1}})["trigger_payload"] == {"x": 1}
     assert api.get(f"/jobs/{made['id']}")["args"] == {"x": 1}
 

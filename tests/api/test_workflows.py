@@ -110,7 +110,7 @@ def test_the_steps_of_a_run_that_has_not_begun_wait(api):
 def test_the_steps_of_what_has_none_are_refused(api):
     job = api.make(task="fine")
     (run,) = api.get(f"/jobs/{job['id']}/executions")["executions"]
-    assert "no steps" in api.refused("GET", f"/executions/{run['id']}/steps")
+    assert "no steps" in api.refused("GET", f"/executions/{run['id']}/steps", code=404)
     api.refused("GET", f"/executions/{job['id']}/steps", code=404)
 
 

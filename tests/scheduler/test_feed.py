@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from ostinato.core.errors import Invalid, NotFound
+from ostinato.core.errors import NotFound
 from ostinato.core.model import Finished
 from ostinato.store import feed as feeds
 from tests.build import HOUR, MINUTE, SECOND
@@ -232,7 +232,7 @@ def test_two_readers_disturb_each_other_no_more_than_by_repeats(world, desk):
     ],
 )
 def test_what_is_not_a_cursor_is_refused(desk, cursor):
-    with pytest.raises(Invalid, match="not a place in the feed"):
+    with pytest.raises(NotFound, match="not a place in the feed"):
         desk.feed().since(cursor)
 
 

@@ -54,10 +54,10 @@ def release_execution(execution: ExecutionId, desk: Desk, by: Operator) -> Execu
 
 
 def _page(desk: Scheduler, job: str | None, asked: ExecutionQuery) -> ExecutionList:
-    refuse_both(asked)
     page = desk.executions.search(
         job, states=asked.status, task=asked.task, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
     )
+    refuse_both(asked)
     return ExecutionList(
         executions=[ExecutionAnswer.of(view) for view in page.items],
         total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor,

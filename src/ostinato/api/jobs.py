@@ -56,10 +56,10 @@ def create_job(
 @router.get("/jobs")
 def list_jobs(asked: Annotated[JobQuery, Query()], desk: Desk, by: Viewer) -> JobList:
     """A page of jobs of all apps, the newest first."""
-    refuse_both(asked)
     page = desk.jobs.search(
         asked.filter(), sort=asked.sort, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
     )
+    refuse_both(asked)
     return JobList(
         jobs=answers(desk, page.items),
         total=page.total,

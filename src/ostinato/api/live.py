@@ -22,7 +22,7 @@ STREAMED: Final[dict[int | str, dict[str, Any]]] = {
     }
 }
 
-Kind = Annotated[str, Query(max_length=60)]
+Kind = Annotated[str, Query(min_length=1, max_length=60)]
 Cursor = Annotated[str | None, Query(max_length=4000, description="Only what has happened since.")]
 
 

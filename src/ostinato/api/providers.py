@@ -11,11 +11,13 @@ from ostinato.api.routers import api_router
 from ostinato.core.auth import secrets_of
 from ostinato.scheduler import Scheduler
 from ostinato.store.providers import ProviderRow
-from ostinato.wire.providers import BudgetBody, ProviderAnswer, ProviderBody, ProviderList
+from ostinato.wire.providers import HOST, BudgetBody, ProviderAnswer, ProviderBody, ProviderList
 
 router = api_router("providers")
 
-Domain = Annotated[str, Path(description="The domain of a provider.")]
+Domain = Annotated[
+    str, Path(description="The domain of a provider.", json_schema_extra={"pattern": HOST, "maxLength": 253})
+]
 
 
 class ProviderGone(BaseModel):

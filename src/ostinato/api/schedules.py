@@ -26,7 +26,7 @@ from ostinato.wire.schedules import (
     ScheduleQuery,
     edited,
 )
-from ostinato.wire.words import WrongField, WrongState
+from ostinato.wire.words import WrongState
 
 router = api_router("schedules")
 
@@ -151,7 +151,7 @@ def _with_workflow(desk: Scheduler, definition: Definition, said: Mapping[str, A
     """With another workflow, trigger node or payload, if that was said; looked up again, as when it was made."""
     if definition.task != WORKFLOW_TASK:
         for name in said.keys() & {"workflow_id", "trigger_node_id"}:
-            raise WrongField(name, f"{name}: this schedule runs the task {definition.task!r}, no workflow.")
+            raise Conflict(f"{name}: this schedule runs the task {definition.task!r}, no workflow.")
         return definition
     if not said.keys() & {"workflow_id", "trigger_node_id", "trigger_payload"}:
         return definition

@@ -8,6 +8,7 @@ from ostinato.api.caller import Admin, Viewer
 from ostinato.api.desk import AtThisDesk, Desk
 from ostinato.api.jobs import EXISTING, make_job
 from ostinato.api.routers import api_router
+from ostinato.core.job_templates import NAME
 from ostinato.wire.job_answer import JobAnswer
 from ostinato.wire.questions import MakeQuery
 from ostinato.wire.templates import (
@@ -19,10 +20,13 @@ from ostinato.wire.templates import (
     UseBody,
     definition_of,
 )
+from ostinato.wire.words import shape
 
 router = api_router("templates")
 
-Name = Annotated[str, Path(alias="name", description="The name of a template.", max_length=100)]
+Name = Annotated[
+    str, Path(alias="name", description="The name of a template.", json_schema_extra={"pattern": shape(NAME)})
+]
 
 
 @router.get("/templates")

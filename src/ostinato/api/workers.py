@@ -9,15 +9,19 @@ from pydantic import Field
 from ostinato.api.caller import Admin, Operator, Viewer
 from ostinato.api.desk import Desk
 from ostinato.api.routers import api_router
+from ostinato.core.checks import QUEUE_NAME
 from ostinato.core.errors import NotFound
 from ostinato.scheduler import Scheduler
-from ostinato.wire.words import LARGEST, Whole, Words
+from ostinato.wire.words import LARGEST, Whole, Words, shape
 from ostinato.wire.workers import QueueAnswer, QueueList, WorkerAnswer, WorkerList
 
 router = api_router("workers")
 
 WorkerId = Annotated[str, Path(alias="id", description="The id of a worker.", max_length=200)]
-QueueName = Annotated[str, Path(alias="name", description="The name of a queue.", max_length=200)]
+QueueName = Annotated[
+    str,
+    Path(alias="name", description="The name of a queue.", json_schema_extra={"pattern": shape(QUEUE_NAME)}),
+]
 
 
 class QueueEdit(Words):

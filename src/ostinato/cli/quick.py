@@ -60,10 +60,10 @@ def _steered(desk: Scheduler, by: str, ref: str, action: str) -> Reply:
 
 def _list_jobs(desk: Scheduler, _: str, query: Asked) -> BaseModel:
     asked = JobQuery.model_validate(query)
-    refuse_both(asked)
     page = desk.jobs.search(
         asked.filter(), sort=asked.sort, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
     )
+    refuse_both(asked)
     jobs = _jobs(desk, page.items)
     return JobList(jobs=jobs, total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor)
 
@@ -93,10 +93,10 @@ def _list_executions(desk: Scheduler, _: str, query: Asked) -> BaseModel:
 
 
 def _executions(desk: Scheduler, job: str | None, asked: ExecutionQuery) -> BaseModel:
-    refuse_both(asked)
     page = desk.executions.search(
         job, states=asked.status, task=asked.task, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
     )
+    refuse_both(asked)
     runs = [ExecutionAnswer.of(view) for view in page.items]
     return ExecutionList(
         executions=runs, total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor

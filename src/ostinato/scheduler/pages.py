@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from ostinato.core.checks import is_storable
-from ostinato.core.errors import Invalid
+from ostinato.core.errors import Invalid, NotFound
 from ostinato.store.search import SORTS, ExecutionKey, JobKey
 
 T = TypeVar("T")
@@ -117,7 +117,7 @@ def _id(text: str) -> UUID:
         raise _invalid() from None
 
 
-def _invalid() -> Invalid:
-    return Invalid(
+def _invalid() -> NotFound:
+    return NotFound(
         "This cursor does not belong to this list: take the one of its last page, with the same sort."
     )

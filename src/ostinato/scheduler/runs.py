@@ -56,7 +56,7 @@ def run_view(store: Store, execution_id: UUID) -> RunView:
     if row.step:
         row = _run_of(store, row, lives)
     if row.task != WORKFLOW_TASK:
-        raise Invalid("This execution is not the run of a workflow: it has no steps.")
+        raise NotFound("This execution is not the run of a workflow: it has no steps.")
     state = RunState.read(row.checkpoint)
     if state is None:
         return _not_begun(store, row, job.job.definition.args)

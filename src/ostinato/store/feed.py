@@ -25,7 +25,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from ostinato.clock import Clock
-from ostinato.core.errors import Invalid
+from ostinato.core.errors import NotFound
 from ostinato.core.model import Event, Execution, Live
 from ostinato.store import rows
 from ostinato.store.cells import from_micros, to_micros, to_uuid
@@ -74,7 +74,7 @@ class Place:
 
     @classmethod
     def of(cls, text: str) -> "Place":
-        """Read a cursor; anything else is Invalid."""
+        """Read a cursor; anything else is NotFound."""
         try:
             values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
             return cls._of(values[:3])
@@ -87,7 +87,7 @@ class Place:
             AttributeError,
             binascii.Error,
         ):
-            raise Invalid(
+            raise NotFound(
                 "This is not a place in the feed of events: take the id of an event as it was sent."
             ) from None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from ostinato.core.errors import Conflict, Invalid
+from ostinato.core.errors import Conflict
 from ostinato.store.clock_record import forgettable
 from ostinato.store.database import Database, Row, Tx
 
@@ -44,7 +44,7 @@ class Answers:
     def begin(self, asked: Asked, now: datetime) -> Answered | None:
         """The answer to a repeat; None: carry it out, the key is ours now.
 
-        The same key with another request is Invalid; one that is being carried out right now is a Conflict.
+        The same key with another request is a Conflict, and so is one that is being carried out right now.
         """
         with self._database.write() as tx:
             forgotten = forgettable(tx, now) - KEPT
@@ -54,7 +54,7 @@ class Answers:
             return None
         fingerprint, status, headers, body = found
         if fingerprint != asked.fingerprint:
-            raise Invalid("This Idempotency-Key was used for another request; take a new one.")
+            raise Conflict("This Idempotency-Key was used for another request; take a new one.")
         if status is None:
             raise Conflict("The first request with this Idempotency-Key is still being answered; try again.")
         return Answered(status, headers, body)

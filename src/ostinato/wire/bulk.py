@@ -1,8 +1,8 @@
 """One action for many jobs: what comes in, and what came of each."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ostinato.wire.questions import Chosen
 from ostinato.wire.words import Text, Words, WrongField
@@ -12,8 +12,25 @@ MOST = 1000
 Action = Literal["pause", "resume", "cancel", "delete", "retry", "run", "restart"]
 
 
+def _either(schema: dict[str, Any]) -> None:
+    """Tell that either ids or a filter are given, and that the filter says something."""
+    ids, chosen = schema["properties"]["ids"]["anyOf"][0], schema["properties"]["filter"]["anyOf"][0]
+    says = [
+        {"required": [name], "properties": {name: {"not": {"enum": [None]}}}} for name in Chosen.model_fields
+    ]
+    schema["oneOf"] = [
+        {"required": ["ids"], "properties": {"ids": ids, "filter": {"enum": [None]}}},
+        {
+            "required": ["filter"],
+            "properties": {"filter": {"allOf": [chosen, {"anyOf": says}]}, "ids": {"enum": [None]}},
+        },
+    ]
+
+
 class BulkBody(Words):
     """An action, and the jobs by id (or key) or by a filter; at most 1,000 at once."""
+
+    model_config = ConfigDict(json_schema_extra=_either)
 
     action: Action
     ids: Annotated[list[Text], Field(max_length=MOST)] | None = None

@@ -11,7 +11,7 @@ from ostinato.core.duration import format_duration
 from ostinato.core.hooks import Kind, Measure, Threshold
 from ostinato.scheduler.hooks import HookView, NewHook
 from ostinato.store.outbox import Delivery
-from ostinato.wire.words import Span, Text, Words
+from ostinato.wire.words import Span, Text, Whole, Words
 
 State = Literal["pending", "delivered", "given_up"]
 
@@ -24,7 +24,7 @@ class ThresholdBody(Words):
         description="success_rate: percent, below it; duration: times as long as before; losses: so many or more."
     )
     window: Span = Field(description="1m to 7d.")
-    least: StrictInt = Field(10, ge=1, le=1_000_000, description="Fewer executions of a job say nothing.")
+    least: Whole = Field(10, ge=1, le=1_000_000, description="Fewer executions of a job say nothing.")
 
 
 class HookBody(Words):

@@ -1,7 +1,7 @@
 """Providers, in and out. A key is named by where its secret is; the secret itself goes nowhere."""
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from pydantic import BaseModel, Field
 
@@ -9,6 +9,9 @@ from ostinato.core.duration import format_duration
 from ostinato.core.providers import Provider, make_provider, parse_key
 from ostinato.store.providers import ProviderRow, key_written
 from ostinato.wire.words import Span, Text, Whole, Words
+
+# As core/providers.py reads it: any case, and a dot at the end.
+HOST: Final = r"^((?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]+)$"
 
 
 class BudgetBody(Words):
@@ -31,7 +34,8 @@ class ProviderBody(BudgetBody):
     """A provider to be made."""
 
     domain: Text = Field(
-        description="The name of a host, such as api.example.org; all below it share its budget."
+        description="The name of a host, such as api.example.org; all below it share its budget.",
+        json_schema_extra={"pattern": HOST, "maxLength": 253},
     )
 
     def new(self) -> Provider:

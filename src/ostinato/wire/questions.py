@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Status
 from ostinato.scheduler.pages import FURTHEST, PAGE
-from ostinato.store.search import STATES, JobFilter
+from ostinato.store.search import SORTS, STATES, JobFilter
 from ostinato.wire.previews import MOST
 from ostinato.wire.words import Instant, Words
 
@@ -19,6 +19,9 @@ def _several(given: object) -> object:
     if not isinstance(given, list | tuple):
         return given
     return [word.strip() for text in given for word in str(text).split(",") if word.strip()]
+
+
+State = Annotated[str, WithJsonSchema({"type": "string", "enum": [*STATES]})]
 
 
 class PageQuery(Words):
@@ -54,13 +57,14 @@ class JobQuery(Chosen, PageQuery):
     sort: str = Field(
         "-created_at",
         description="created_at, updated_at, name, next_run_at, priority or status; with a - falling.",
+        json_schema_extra={"enum": [word for by in SORTS for word in (by, f"-{by}")]},
     )
 
 
 class ExecutionQuery(PageQuery):
     """A page of executions."""
 
-    status: Annotated[list[str], BeforeValidator(_several)] = Field([], description=", ".join(STATES))
+    status: Annotated[list[State], BeforeValidator(_several)] = Field([], description=", ".join(STATES))
     task: str | None = None
 
 

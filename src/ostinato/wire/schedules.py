@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from ostinato.core.duration import SECOND
 from ostinato.core.model import Definition
@@ -49,10 +49,18 @@ class Between:
         return value
 
 
-Interval = Annotated[Whole, AfterValidator(Between("interval_seconds", 1, MOST_SECONDS))]
-Repeats = Annotated[Whole, AfterValidator(Between("total_repeats", 0, MOST_TIMES))]
-Retries = Annotated[Whole, AfterValidator(Between("max_retries", 0, MOST_TIMES))]
-Timeout = Annotated[Whole, AfterValidator(Between("timeout_seconds", 1, MOST_SECONDS))]
+def _within(least: int, most: int) -> WithJsonSchema:
+    return WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
+
+
+Interval = Annotated[
+    Whole, AfterValidator(Between("interval_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)
+]
+Repeats = Annotated[Whole, AfterValidator(Between("total_repeats", 0, MOST_TIMES)), _within(0, MOST_TIMES)]
+Retries = Annotated[Whole, AfterValidator(Between("max_retries", 0, MOST_TIMES)), _within(0, MOST_TIMES)]
+Timeout = Annotated[
+    Whole, AfterValidator(Between("timeout_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)
+]
 WorkflowId = Annotated[Whole, Field(ge=1, le=LARGEST)] | Annotated[Text, Field(min_length=1, max_length=200)]
 
 
@@ -137,8 +145,19 @@ class ScheduleBody(Words):
         )
 
 
+def _never_null(schema: dict[str, Any]) -> None:
+    """Tell which fields may be left out, but not be null."""
+    for name in NEVER_NULL & schema["properties"].keys():
+        field = schema["properties"][name]
+        kinds = [kind for kind in field.pop("anyOf") if kind != {"type": "null"}]
+        field.update(kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
+        field.pop("default", None)
+
+
 class ScheduleEdit(Words):
     """What to change about a schedule."""
+
+    model_config = ConfigDict(json_schema_extra=_never_null)
 
     name: Annotated[Text, Field(min_length=1, max_length=255)] | None = None
     workflow_id: WorkflowId | None = None

@@ -6,12 +6,13 @@ from typing import Any, Self
 
 from pydantic import BaseModel, Field, ValidationError
 
+from ostinato.core.job_templates import NAME
 from ostinato.core.model import Definition
 from ostinato.scheduler.templates import TemplateView
 from ostinato.wire import job_body
 from ostinato.wire.errors import refused
 from ostinato.wire.job_body import Here, JobBody
-from ostinato.wire.words import Text, Words, WrongField, did_you_mean
+from ostinato.wire.words import Text, Words, WrongField, did_you_mean, shape
 
 
 class TemplateEdit(Words):
@@ -32,7 +33,7 @@ class TemplateEdit(Words):
 class TemplateBody(TemplateEdit):
     """A new template."""
 
-    name: Text = Field(max_length=100)
+    name: Text = Field(max_length=100, json_schema_extra={"pattern": shape(NAME)})
 
 
 class UseBody(Words):

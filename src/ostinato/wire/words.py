@@ -1,6 +1,7 @@
 """What every shape has in common: unknown names are refused with the nearest known one, numbers are numbers."""
 
 import difflib
+import re
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Final
@@ -9,20 +10,21 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    GetJsonSchemaHandler,
     StrictBool,
     StrictInt,
     StrictStr,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from ostinato.core.checks import EARLIEST
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Conflict, Invalid
 
 UNKNOWN: Final = "unknown_fields"
-LARGEST: Final = 2**63 - 1  # what both databases can count to
+LARGEST: Final = 2**53 - 1  # the largest whole number that every reader of JSON keeps
 
 
 class WrongField(Invalid):
@@ -55,7 +57,7 @@ class Words(BaseModel):
             raise PydanticCustomError(
                 UNKNOWN, "{sentence}", {"sentence": " ".join(unknown.values()), "of": unknown}
             )
-        return given
+        return {name: _whole(value) for name, value in given.items()}
 
     @classmethod
     def _about(cls, name: str) -> str:
@@ -67,6 +69,18 @@ class Words(BaseModel):
     @classmethod
     def _known(cls) -> Collection[str]:
         return cls.model_fields
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Tell that no other fields may be given; those of our answers may come back where they are ignored."""
+        schema = handler(core)
+        written = handler.resolve_ref_schema(schema)
+        if cls.model_config.get("extra") != "forbid":
+            written["additionalProperties"] = False
+            fields = written.setdefault("properties", {})
+            for name in cls.read_only:
+                fields.setdefault(name, {"readOnly": True})
+        return schema
 
     def said(self) -> dict[str, Any]:
         """What was given, by name; null is as good as left out."""
@@ -106,19 +120,43 @@ def _span(value: object) -> timedelta:
     raise ValueError("A duration is text like 30s, 5m or 1h30m, or a number of seconds.")
 
 
+def _whole(value: object) -> object:
+    """JSON knows one kind of number: 2.0 is as whole as 2."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# The shapes of instants and durations, for the document. The validators above decide, and say what is wrong.
+SINCE_1900: Final = r"^(19|[2-9][0-9])[0-9]{2}-"
+LONG: Final = r"[0-9]{1,5}(\.[0-9]{1,6})? ?(w|weeks?|d|days?|h|hours?) ?"
+SHORT: Final = r"[0-9]{1,9}(\.[0-9]{1,6})? ?(m|minutes?|s|seconds?|ms|milliseconds?|us|microseconds?) ?"
+SPAN: Final = rf"^([0-9]{{1,11}}(\.[0-9]{{1,6}})?|({LONG}|{SHORT}){{1,5}})$"
+LONGEST_SPAN: Final = 300_000_000_000  # seconds: within the calendar
+
+
+def shape(rule: re.Pattern[str]) -> str:
+    """A rule for whole texts as the document says it."""
+    return f"^({rule.pattern})$"
+
+
 Text = StrictStr
 Whole = StrictInt
 Switch = StrictBool
 Instant = Annotated[
     datetime,
     BeforeValidator(_instant),
-    WithJsonSchema({"type": "string", "format": "date-time"}, mode="validation"),
+    WithJsonSchema({"type": "string", "format": "date-time", "pattern": SINCE_1900}, mode="validation"),
 ]
 Span = Annotated[
     timedelta,
     BeforeValidator(_span),
     WithJsonSchema(
-        {"anyOf": [{"type": "string"}, {"type": "number"}], "description": "30s, 5m, 1h30m, or seconds"},
+        {
+            "anyOf": [
+                {"type": "string", "pattern": SPAN},
+                {"type": "number", "minimum": 0, "maximum": LONGEST_SPAN},
+            ],
+            "description": "30s, 5m, 1h30m, or seconds",
+        },
         mode="validation",
     ),
 ]
