@@ -169,7 +169,7 @@ def test_a_hook_is_told_of_a_failure_and_the_heart_beats(start, listener):
     )
     until(lambda: any(path == "/beat" for path, _, _ in list(listener.heard)), "the heart does not beat")
     until(
-        lambda: server("GET", f"/api/v1/hooks/{made.body['id']}").body["delivered"] == 2, "nothing was noted"
+        lambda: server("GET", f"/api/v1/hooks/{made.body['id']}").body["delivered"] == 3, "nothing was noted"
     )
     assert server.terminate() == 0
     assert "Traceback" not in server.log
