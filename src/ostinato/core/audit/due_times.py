@@ -42,7 +42,8 @@ def twice(case: Case) -> Found:
     """No due time has two records."""
     if not case.has_grid:
         return
-    records = records_after(case, max(case.scheduled_since, case.past.pruned.until))
+    edited_by_wrong_clock = case.clock_until if case.facts.version > 1 else FIRST_INSTANT
+    records = records_after(case, max(case.scheduled_since, case.past.pruned.until, edited_by_wrong_clock))
     for earlier, later in pairwise(records):
         if later.first <= earlier.last:
             yield FlawKind.TWICE, f"{later.first} has two records: {earlier.name} and {later.name}"
@@ -193,6 +194,18 @@ def _by_schedule(case: Case) -> Iterator[datetime | None]:
     yield timeline.next_due(definition, facts, dealt)
     yield timeline.next_due(definition, facts, max(dealt, facts.computed_at or dealt))
     yield from _named_later(case)
+    yield from _looked_at_again(case)
+
+
+def _looked_at_again(case: Case) -> Iterator[datetime]:
+    """With `catch_up: all` a settle names the due time after its own, though later ones have records: they are passed
+    over."""
+    facts, definition, due = case.facts, case.job.definition, case.facts.next_due_at
+    if due is None or facts.last_due_at is None or due > facts.last_due_at:
+        return
+    edited = facts.computed_at is None or facts.updated_at >= facts.computed_at
+    if definition.policies.catch_up is CatchUp.ALL or edited:
+        yield from (each for each in [timeline.next_due(definition, facts, due - INSTANT)] if each == due)
 
 
 def _named_later(case: Case) -> Iterator[None]:
