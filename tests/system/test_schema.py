@@ -62,7 +62,7 @@ def test_the_api_does_what_its_document_says(asking: list[str], tmp_path: Path, 
     done = subprocess.run(
         [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURED), "run", where, *credential,
          "--max-examples", str(examples), "--seed", "1", "--workers", "2", "--continue-on-failure",
-         "--phases", "examples,coverage,fuzzing",
+         "--phases", "examples,coverage,fuzzing", "--wait-for-schema", "60",
          "--exclude-path", "/api/v1/access/end"],  # it would end the credential of this very test
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
