@@ -1,13 +1,17 @@
 """The secrets that a host grants: by name, and files by their real path."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+import ostinato
 from ostinato.config import Grants
 from ostinato.core.auth import check_reference, references
 from ostinato.core.errors import Invalid
 from tests.loading import load, refusal
+
+SOURCE = Path(ostinato.__file__).parent
 
 
 @pytest.fixture
@@ -156,3 +160,11 @@ def test_references_are_found_where_a_secret_can_stand():
     assert list(references({"source": {"auth": oauth, "database": "env:DB"}})) == ["file:/s", "env:DB"]
     assert list(references({"auth": "x", "secrets": 1, "source": [], "database": "sqlite:///a"})) == []
     assert list(references(None)) == []
+
+
+def test_nothing_but_the_settings_reads_a_secret_without_asking_the_grants():
+    """`Secret` is for our own settings: its name stands nowhere else but at these."""
+    known = {"config", "engine/heartbeat.py"}
+    users = [path for path in SOURCE.rglob("*.py") if re.search(r"import .*\bSecret\b", path.read_text())]
+    strange = [str(path.relative_to(SOURCE)) for path in users]
+    assert [path for path in strange if path not in known and path.split("/")[0] not in known] == []

@@ -392,3 +392,26 @@ def test_only_an_admin_makes_and_edits_jobs(stranger, role):
     assert "needs the role admin" in stranger.see(NEW, 403)
     answer = stranger.ask(NEW, "POST", data={"form_token": stranger.token("/"), "task": "x", "do": "save"})
     assert answer.status_code == 403
+
+
+def test_what_operators_may_set_is_typed_shown_and_taken_back(visitor):
+    job = make(visitor, run_args="name, times")
+    assert job.definition.policies.run_args == ("name", "times")
+    page = visitor.see(f"/jobs/{job.id}")
+    assert re.search(r"Operators may set.*?name, times", page, re.DOTALL)
+    assert 'value="name, times"' in visitor.see(f"/jobs/{job.id}/edit")
+    url = {"task": "http", "arg:url": "https://example.org", "schedule": "manual"}
+    assert "run_args cannot name url" in refused(visitor, run_args="url", **url)
+
+
+def test_a_secret_that_is_not_granted_here_is_told_when_the_job_is_made(visitor):
+    auth = '{"type": "bearer", "token": "env:PARTNER_TOKEN"}'
+    fields = {
+        "task": "http",
+        "arg:url": "https://example.org",
+        "arg:auth": auth,
+        "schedule": "manual",
+        "do": "save",
+    }
+    answer = visitor.send(NEW, on=NEW, **fields)
+    assert "Add env:PARTNER_TOKEN to OSTINATO_SECRETS" in visitor.follow(answer)
