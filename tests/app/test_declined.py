@@ -7,9 +7,8 @@ import pytest
 from ostinato import Ostinato
 from ostinato.app.banner import banner
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.model import Status
+from ostinato.core.model import DeclinedJob, Status
 from ostinato.scheduler.declarations import fingerprint
-from ostinato.store.declined import DeclinedRow
 from tests.app.test_declarations import declaring, work
 from tests.sources import a_source
 
@@ -91,7 +90,7 @@ def test_deleting_a_job_that_no_code_declares_declines_nothing(new_app):
 def test_the_record_names_the_app_the_key_the_declaration_and_the_caller(deleted):
     (row,) = deleted.scheduler.declarations.declined()
     said = fingerprint(deleted.declared[0])
-    assert row == DeclinedRow("shop", "work", said, row.at, "ops")
+    assert row == DeclinedJob("shop", "work", said, row.at, "ops")
     assert deleted.now() - row.at < timedelta(minutes=1)
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from ostinato.core.errors import SchemaBehind, StoreUnavailable
 from ostinato.engine import untiring
-from ostinato.engine.untiring import Waiting, until_available
+from ostinato.engine.untiring import StoreWait, until_available
 
 AWAY = StoreUnavailable("No connection to postgresql://db: refused.\nDetails follow.")
 
 
 def test_it_tries_later_and_later_and_tells_once_a_minute(caplog):
     now = 1000.0
-    waiting, pauses = Waiting(lambda: now), []
+    waiting, pauses = StoreWait(lambda: now), []
     while now < 1000 + 180:
         pauses.append(waiting.away(AWAY))
         now += pauses[-1]
@@ -27,7 +27,7 @@ def test_it_tries_later_and_later_and_tells_once_a_minute(caplog):
 
 def test_the_end_of_a_wait_is_told_and_only_then(caplog):
     caplog.set_level(logging.INFO)
-    waiting = Waiting(lambda: 0.0)
+    waiting = StoreWait(lambda: 0.0)
     waiting.over()
     assert caplog.records == []
     waiting.away(AWAY)

@@ -12,7 +12,7 @@ BODY_SECONDS: Final = 30.0
 LARGEST_BODY: Final = 1024 * 1024
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client closed the connection before the body was complete."""
 
 
@@ -24,7 +24,7 @@ def require_small(headers: Headers) -> None:
 
 
 async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
-    """Read a body; TooLarge, TooSlow or Gone."""
+    """Read a body; TooLarge, TooSlow or ClientGone."""
     try:
         async with asyncio.timeout(seconds):
             return await _read(receive)
@@ -37,7 +37,7 @@ async def _read(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise Gone
+            raise ClientGone
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > LARGEST_BODY:

@@ -18,14 +18,13 @@ from starlette.datastructures import Headers
 
 from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
-from ostinato.core.access import ANYBODY, Admission, Caller
+from ostinato.core.access import ANYBODY, BEARER, Admission, Caller, is_key
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.keys import admission_of
 
 Recognise = Callable[[Headers], Admission]
 
-BEARER: Final = re.compile(r"bearer +(?P<credential>[!-~]+) *", re.IGNORECASE)
 AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?", re.IGNORECASE)
 OWN_SITES: Final = ("same-origin", "none")  # as a browser says in `Sec-Fetch-Site`
 WANTED: Final = "This needs a credential: Authorization: Bearer TOKEN, with a token or an API key."
@@ -80,11 +79,6 @@ class ByCredential:
     def by_session(self, cookie: str) -> Admission:
         """Check the session of a cookie; Unauthorized when it is over."""
         return self._desk.sessions.recognise(cookie, self.signer)
-
-
-def is_key(credential: str) -> bool:
-    """Tell an API key from a token: a key has one dot."""
-    return credential.count(".") == 1
 
 
 def on_loopback(headers: Headers) -> Caller:

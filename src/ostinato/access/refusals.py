@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ostinato.access.credentials import BEARER, is_key
+from ostinato.core.access import BEARER, is_key
 from ostinato.core.errors import StoreError
 from ostinato.core.payload import Line
 from ostinato.scheduler import Scheduler

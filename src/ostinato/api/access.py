@@ -4,8 +4,8 @@ from ostinato.access.tokens import expiry_of
 from ostinato.api.caller import Admin
 from ostinato.api.desk import Desk
 from ostinato.api.routers import api_router
+from ostinato.core.access import AccessEnding
 from ostinato.scheduler import Scheduler
-from ostinato.store.access import Ended
 from ostinato.wire.access import EndAll, EndBody, EndedAnswer, EndKey, EndName, EndToken
 
 router = api_router("keys")
@@ -20,7 +20,7 @@ def end_access(body: EndBody, desk: Desk, by: Admin) -> EndedAnswer:
     return EndedAnswer.of(_end(body, desk, by.name))
 
 
-def _end(body: EndBody, desk: Scheduler, by: str) -> Ended:
+def _end(body: EndBody, desk: Scheduler, by: str) -> AccessEnding:
     match body:
         case EndToken(token=token):
             return desk.access.end_token(*expiry_of(token), by=by)

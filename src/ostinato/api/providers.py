@@ -9,8 +9,8 @@ from ostinato.api.caller import Admin
 from ostinato.api.desk import Desk, warn
 from ostinato.api.routers import api_router
 from ostinato.core.auth import secrets_of
+from ostinato.core.providers import Provider
 from ostinato.scheduler import Scheduler
-from ostinato.store.providers import ProviderRow
 from ostinato.wire.providers import HOST, BudgetBody, ProviderAnswer, ProviderBody, ProviderList
 
 router = api_router("providers")
@@ -36,7 +36,7 @@ def list_providers(desk: Desk) -> ProviderList:
 def create_provider(body: ProviderBody, desk: Desk, by: Admin, response: Response) -> ProviderAnswer:
     """A budget for a domain that has none. It counts within seconds in every process."""
     row = desk.providers.create(body.new(), by=by.name)
-    _warn(response, desk, row)
+    _warn(response, desk, row.provider)
     return ProviderAnswer.of(row)
 
 
@@ -53,7 +53,7 @@ def put_provider(
     """A budget for a domain, whether it has one or not. What was used of it stays used."""
     row, is_new = desk.providers.put(body.provider(domain), by=by.name)
     response.status_code = 201 if is_new else 200
-    _warn(response, desk, row)
+    _warn(response, desk, row.provider)
     return ProviderAnswer.of(row)
 
 
@@ -64,5 +64,5 @@ def delete_provider(domain: Domain, desk: Desk, by: Admin) -> ProviderGone:
     return ProviderGone(message=f"Provider {domain} was deleted.")
 
 
-def _warn(response: Response, desk: Scheduler, row: ProviderRow) -> None:
-    warn(response, desk, () if row.provider.key is None else secrets_of(row.provider.key))
+def _warn(response: Response, desk: Scheduler, provider: Provider) -> None:
+    warn(response, desk, () if provider.key is None else secrets_of(provider.key))

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ostinato.access.bodies import BODY_SECONDS, Gone, read_body, require_small
+from ostinato.access.bodies import BODY_SECONDS, ClientGone, read_body, require_small
 from ostinato.api.failures import refusal, refuse
 from ostinato.core.errors import Invalid, TooLarge, TooSlow
 from ostinato.wire.documents import json_of
@@ -27,7 +27,7 @@ class Reading:
             return
         try:
             answer, body = await _read(scope, receive, self._seconds)
-        except Gone:
+        except ClientGone:
             return
         if answer is not None:
             await answer(scope, receive, send)

@@ -338,15 +338,22 @@ class Ostinato:
             self.close()
         LOGGER.info("Stopped")
 
+    def _begin(self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None) -> None:
+        """Open the database, apply the declarations, and print the banner."""
+        from ostinato.app.banner import announce
+
+        self.open(upgrade=migrate)
+        announce(self, self.apply_declarations(), worker, bound, listening)
+
     async def _run(
         self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None
     ) -> None:
         from ostinato.app.signals import Signals
-        from ostinato.app.starting import begin, begun, http_on
+        from ostinato.app.starting import begun, http_on
 
         with Signals() as signals:
             async with http_on(bound, listening) as http:
-                if not await begun(lambda: begin(self, migrate, worker, bound, listening), signals, http):
+                if not await begun(lambda: self._begin(migrate, worker, bound, listening), signals, http):
                     return
                 engine = self.engine(worker=worker)
                 if http is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ostinato.app.signals import Signals
 from ostinato.core.errors import StoreUnavailable
 from ostinato.engine.threads import StoreThreads
-from ostinato.engine.untiring import Waiting
+from ostinato.engine.untiring import StoreWait
 
 if TYPE_CHECKING:
     from socket import socket
@@ -41,16 +41,6 @@ class Http(Protocol):
 
     async def close(self) -> None:
         """Stop, if it has started."""
-
-
-def begin(
-    app: "Ostinato", migrate: bool, worker: bool, bound: "socket | None", listening: "Listening | None"
-) -> None:
-    """Open the database, apply the declarations, and print the banner."""
-    from ostinato.app.banner import announce
-
-    app.open(upgrade=migrate)
-    announce(app, app.apply_declarations(), worker, bound, listening)
 
 
 async def begun(start: Callable[[], object], signals: Signals, http: "Http | None") -> bool:
@@ -91,7 +81,7 @@ def _http(bound: "socket", listening: "Listening") -> Http:
 
 
 async def _until_available(start: Callable[[], object], http: "Http | None") -> None:
-    threads, waiting = StoreThreads(1), Waiting()
+    threads, waiting = StoreThreads(1), StoreWait()
     try:
         while True:
             try:

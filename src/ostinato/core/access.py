@@ -7,6 +7,7 @@
 The name of a caller is what `by` says in the events.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,6 +16,7 @@ from uuid import UUID
 
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 OF_A_KEY: Final = "key:"
+BEARER: Final = re.compile(r"bearer +(?P<credential>[!-~]+) *", re.IGNORECASE)
 RESERVED: Final = frozenset({"anonymous", "declaration"})  # names that Ostinato itself uses in events
 
 
@@ -66,6 +68,21 @@ class Admission:
     def key_id(self) -> UUID | None:
         """Return the id of the API key; None for a token."""
         return UUID(self.credential.removeprefix(OF_A_KEY)) if self.credential.startswith(OF_A_KEY) else None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessEnding:
+    """Result of an ending: tokens issued until `since` are refused, so many keys and sessions ended."""
+
+    what: str  # key:UUID, token:HASH, name:NAME or all
+    since: datetime
+    keys: int
+    sessions: int
+
+
+def is_key(credential: str) -> bool:
+    """Tell an API key from a token: a key has one dot."""
+    return credential.count(".") == 1
 
 
 def is_reserved(name: str) -> bool:

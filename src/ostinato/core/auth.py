@@ -12,11 +12,7 @@ from ostinato.core.errors import Invalid
 
 REFERENCE: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0-\x1f]+")
 OURS: Final = "env:OSTINATO_"  # the database's password, the key of tokens: nobody else's business
-KERNEL: Final = (
-    "/proc",
-    "/sys",
-    "/dev",
-)  # files that show processes and devices, other processes' variables too
+KERNEL: Final = ("/proc", "/sys", "/dev")  # files of processes (their variables too) and of devices
 SECRET_FIELDS: Final = frozenset({"token", "password", "value", "clientSecret", "client_secret"})
 SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 # What says where a request ends, and what happens to its connection. Two answers to that are one request too many.

@@ -306,3 +306,14 @@ class Finished:
     at: datetime
     definition: Definition | None = None  # what it ran by, where that is at hand
     account: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclinedJob:
+    """A declared job that was deleted; `declared` is the fingerprint of its declaration."""
+
+    app: str
+    key: str
+    declared: str
+    at: datetime
+    by: str

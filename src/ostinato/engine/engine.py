@@ -94,12 +94,7 @@ class Engine:
             app, version, settings.queues, settings.concurrency, settings.lease, processes, settings.isolation,
             settings.keep_log_mb * MIB, settings.permits,
         )  # fmt: skip
-        self._outgoing = way_out(
-            store,
-            clock,
-            lambda call: self.worker.in_store(call),
-            settings.permits,
-        )
+        self._outgoing = way_out(store, clock, lambda call: self.worker.in_store(call), settings.permits)
         self.worker: Worker = Worker(
             store, registry, clock, luck, telemetry, identity, self._executor, self._outgoing
         )

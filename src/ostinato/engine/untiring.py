@@ -57,7 +57,7 @@ class Untiring:
                 self._telemetry.store_back()
 
 
-class Waiting:
+class StoreWait:
     """The wait of a process that starts while its database is unavailable: pauses, and a log line a minute."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -87,7 +87,7 @@ class Waiting:
 
 def until_available(duty: Callable[[], T]) -> T:
     """Do a duty in this thread, as soon as the database is available."""
-    waiting = Waiting()
+    waiting = StoreWait()
     while True:
         try:
             done = duty()

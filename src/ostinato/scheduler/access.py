@@ -8,10 +8,10 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.access import OF_A_KEY, Admission
+from ostinato.core.access import OF_A_KEY, AccessEnding, Admission
 from ostinato.core.errors import NotFound, Unauthorized
 from ostinato.core.model import Event, Luck
-from ostinato.store.access import ALL, Ended
+from ostinato.store.access import ALL
 from ostinato.store.store import Store
 
 CLOCKS_DIFFER: Final = timedelta(seconds=5)  # by which the clock of a token's issuer may be ahead of ours
@@ -38,11 +38,11 @@ class AccessDesk:
         if self._store.access.bars(admission):
             raise Unauthorized("Access with this token was ended: come with a new one.")
 
-    def end_token(self, credential: str, until: datetime | None, *, by: str = "") -> Ended:
+    def end_token(self, credential: str, until: datetime | None, *, by: str = "") -> AccessEnding:
         """End one token, by its id. `until`: when it expires; None: never forget it."""
         return self._end(credential, until, by, timedelta(0))
 
-    def end_name(self, name: str, *, by: str = "") -> Ended:
+    def end_name(self, name: str, *, by: str = "") -> AccessEnding:
         """End every token of a name that was issued until now."""
         if name.startswith(OF_A_KEY):
             raise NotFound("No token has such a name: an API key is ended by its id (ostinato key list).")
@@ -50,11 +50,11 @@ class AccessDesk:
             raise NotFound("No token has such a name: it has printable characters.")
         return self._end(f"name:{name}", self._clock.now() + LONGEST_LIFE, by)
 
-    def end_key(self, key_id: UUID, *, by: str = "") -> Ended:
+    def end_key(self, key_id: UUID, *, by: str = "") -> AccessEnding:
         """Revoke a key; its sessions end."""
         return self._end(f"{OF_A_KEY}{key_id}", None, by, timedelta(0))
 
-    def end_all(self, *, by: str = "") -> Ended:
+    def end_all(self, *, by: str = "") -> AccessEnding:
         """End every token that was issued until now, every key and every session."""
         return self._end(ALL, self._clock.now() + LONGEST_LIFE, by)
 
@@ -68,6 +68,8 @@ class AccessDesk:
             ]
         )
 
-    def _end(self, what: str, until: datetime | None, by: str, margin: timedelta = CLOCKS_DIFFER) -> Ended:
+    def _end(
+        self, what: str, until: datetime | None, by: str, margin: timedelta = CLOCKS_DIFFER
+    ) -> AccessEnding:
         now = self._clock.now()
         return self._store.access.end(what, now + margin, until, now, by)

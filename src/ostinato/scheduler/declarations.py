@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from ostinato.clock import Clock
 from ostinato.core.encoding import schedule_text
 from ostinato.core.errors import Conflict, Invalid, NotFound
-from ostinato.core.model import Definition, Status
+from ostinato.core.model import DeclinedJob, Definition, Status
 from ostinato.core.policy import Policies
 from ostinato.core.retry import Backoff
 from ostinato.core.schedule import Cron, Every, Manual, Once
@@ -27,7 +27,6 @@ from ostinato.core.window import Window
 from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.views import JobView
 from ostinato.store.database import Duplicate
-from ostinato.store.declined import DeclinedRow
 from ostinato.store.store import Store
 
 T = TypeVar("T")
@@ -69,9 +68,8 @@ class Declarations:
         return settled(lambda: self._apply(declared, prune))
 
     def _apply(self, declared: Mapping[str, Definition], prune: bool) -> Applied:
-        known = self._store.jobs.declared(
-            self._app
-        )  # before the next line: a job deleted in between is not new
+        # Before the declined ones are read: a job that is deleted in between is not new.
+        known = self._store.jobs.declared(self._app)
         declined = self._still_declined(declared)
         blocked = _followers({key: each for key, each in declared.items() if key not in known}, declined)
         wanted = {key: each for key, each in declared.items() if key not in declined and key not in blocked}
@@ -91,11 +89,11 @@ class Declarations:
             blocked=blocked,
         )
 
-    def declined(self) -> list[DeclinedRow]:
+    def declined(self) -> list[DeclinedJob]:
         """List the declared jobs of all apps that were deleted and stay deleted."""
         return self._store.declined.list()
 
-    def redeclare(self, key: str, *, app: str | None = None, by: str = "") -> DeclinedRow:
+    def redeclare(self, key: str, *, app: str | None = None, by: str = "") -> DeclinedJob:
         """Let a deleted job be made again, the next time that a process of its app starts to work."""
         found = {row.app: row for row in self.declined() if row.key == key}
         app = self._app if app is None and self._app in found else app

@@ -1,27 +1,17 @@
 """Ended access: tokens that are barred, and keys and sessions that end with them."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
 
-from ostinato.core.access import OF_A_KEY, Admission
+from ostinato.core.access import OF_A_KEY, AccessEnding, Admission
 from ostinato.core.model import Event, Luck
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.keys import Keys
 
 ALL = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Result of an ending: tokens issued until `since` are refused, so many keys and sessions ended."""
-
-    what: str  # key:UUID, token:HASH, name:NAME or all
-    since: datetime
-    keys: int
-    sessions: int
 
 
 class Access:
@@ -36,13 +26,13 @@ class Access:
         with self._database.read() as tx:
             return tx.row("bars", token=token, name=name, issued_at=issued_at) is not None
 
-    def end(self, what: str, since: datetime, until: datetime | None, now: datetime, by: str) -> Ended:
+    def end(self, what: str, since: datetime, until: datetime | None, now: datetime, by: str) -> AccessEnding:
         """End a key, a token, the tokens of a name, or everything; sessions end too. Safe to repeat."""
         with self._database.write() as tx:
             if not what.startswith(OF_A_KEY):
                 tx.run("bar", what=what, since=since, until=until, by=by)
             keys = self._revoke(tx, what, now, by)
-            ended = Ended(what, since, keys, tx.run("delete_sessions_of", what=what))
+            ended = AccessEnding(what, since, keys, tx.run("delete_sessions_of", what=what))
             self._tell(tx, ended, now, by)
         return ended
 
@@ -59,7 +49,7 @@ class Access:
             return self._keys.revoke_in(tx, UUID(what.removeprefix(OF_A_KEY)), now, by)[1]
         return 0
 
-    def _tell(self, tx: Tx, ended: Ended, at: datetime, by: str) -> None:
+    def _tell(self, tx: Tx, ended: AccessEnding, at: datetime, by: str) -> None:
         data = json.dumps({**asdict(ended), "since": ended.since.isoformat()})
         event = Event(self._luck.id(at), at, "access.ended", by=by, data=data)
         tx.run("insert_events", [rows.EVENT.row(event)])

@@ -38,9 +38,8 @@ WIDTH, JOB_ID, VERSION, QUEUE, QUEUED_AT = (
     *map(COLUMNS.index, ("job_id", "version", "queue", "queued_at")),
 )
 LAST_TIME: Final = sys.maxsize  # later than any, in microseconds
-DEFINED: Final = (
-    WIDTH + 16
-)  # as `rows.definition_of` wants it; then PostgreSQL says whether its queue is bounded
+# Columns with a definition, as `rows.definition_of` reads it; then PostgreSQL says whether the queue is bounded.
+DEFINED: Final = WIDTH + 16
 IN_ORDER: Final = itemgetter(*(COLUMNS.index(name) for name in ("priority", "run_at", "id")))
 
 

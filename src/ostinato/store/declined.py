@@ -1,27 +1,14 @@
 """Declared jobs that were deleted, as the database keeps them."""
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.model import Event, Job, Luck
+from ostinato.core.model import DeclinedJob, Event, Job, Luck
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 
-
-@dataclass(frozen=True, slots=True)
-class DeclinedRow:
-    """A declared job that was deleted; `declared` is the fingerprint of its declaration."""
-
-    app: str
-    key: str
-    declared: str
-    at: datetime
-    by: str
-
-
-DECLINED: Final = rows.Shape(DeclinedRow)
+DECLINED: Final = rows.Shape(DeclinedJob)
 
 
 class Declined:
@@ -30,12 +17,12 @@ class Declined:
     def __init__(self, database: Database, luck: Luck) -> None:
         self._database, self._luck = database, luck
 
-    def list(self) -> list[DeclinedRow]:
+    def list(self) -> list[DeclinedJob]:
         """List the declared jobs of all apps that stay deleted."""
         with self._database.read() as tx:
             return [DECLINED.of(row) for row in tx.rows("list_declined")]
 
-    def remove(self, row: DeclinedRow, now: datetime, by: str) -> bool:
+    def remove(self, row: DeclinedJob, now: datetime, by: str) -> bool:
         """Let the declaration make its job again. False: another call has done so."""
         with self._database.write() as tx:
             removed = bool(tx.run("remove_declined", app=row.app, key=row.key, declared=row.declared))

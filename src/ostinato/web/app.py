@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Match, Router
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ostinato.access.bodies import Gone
+from ostinato.access.bodies import ClientGone
 from ostinato.access.methods import allow_of
 from ostinato.access.sessions import Visitor, Visitors
 from ostinato.access.workload import Workload
@@ -143,7 +143,7 @@ class Site:
                 place = await self._workload.place(visitor.credential)
             except OstinatoError as error:
                 return await run_in_threadpool(self._refuse, request, error)
-            except Gone:
+            except ClientGone:
                 return Response(status_code=400)  # for a client that left
             try:
                 return await run_in_threadpool(self._answer, route, request, form, visitor)

@@ -23,7 +23,7 @@ NOT_OURS: Final = (
 
 
 async def read_form(request: Request) -> FormData:
-    """Read the fields of a form, in their order; TooLarge, TooSlow or Gone."""
+    """Read the fields of a form, in their order; TooLarge, TooSlow or ClientGone."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in ("", FORM):
         raise Invalid(f"A form must be sent as {FORM}.")
     body = await read_body(request.receive)

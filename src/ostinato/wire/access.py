@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from ostinato.store.access import Ended
+from ostinato.core.access import AccessEnding
 from ostinato.wire.words import Text, Words
 
 
@@ -65,5 +65,5 @@ class EndedAnswer(BaseModel):
     sessions: int = Field(description="How many sessions of the dashboard were ended.")
 
     @classmethod
-    def of(cls, ended: Ended) -> Self:
+    def of(cls, ended: AccessEnding) -> Self:
         return cls(what=ended.what, since=ended.since, keys=ended.keys, sessions=ended.sessions)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from ostinato.store.declined import DeclinedRow
+from ostinato.core.model import DeclinedJob
 from ostinato.wire.words import Text, Words
 
 
@@ -24,7 +24,7 @@ class DeclinedAnswer(BaseModel):
     deleted_by: str
 
     @classmethod
-    def of(cls, row: DeclinedRow) -> "DeclinedAnswer":
+    def of(cls, row: DeclinedJob) -> "DeclinedAnswer":
         return cls(app=row.app, key=row.key, deleted_at=row.at, deleted_by=row.by)
 
 
@@ -43,7 +43,7 @@ class Redeclared(BaseModel):
     message: str
 
     @classmethod
-    def of(cls, row: DeclinedRow) -> "Redeclared":
+    def of(cls, row: DeclinedJob) -> "Redeclared":
         app = f"the app {row.app}" if row.app else "its app"
         message = f"{row.key} is made again when a process of {app} starts."
         return cls(app=row.app, key=row.key, message=message)

@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 from uuid import UUID
 
-from ostinato.core.lifecycle.draft import FIRED_AHEAD
-from ostinato.core.lifecycle.timeline import FIRST_INSTANT, INSTANT
+from ostinato.core.lifecycle.timeline import FIRED_AHEAD, FIRST_INSTANT, INSTANT
 from ostinato.core.model import Asked, Event, Facts, Job, Live, Result, Skip
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Cron, Every, is_recurring
@@ -49,7 +48,7 @@ class AuditFlaw:
     told: str
 
 
-class Ended(Protocol):
+class EndedRun(Protocol):
     """The part of an Execution that an audit needs."""
 
     @property
@@ -120,7 +119,7 @@ class Case:
         self,
         job: Job,
         lives: Sequence[Live],
-        executions: Sequence[Ended],
+        executions: Sequence[EndedRun],
         skips: Sequence[Skip],
         past: Past,
         now: datetime,
@@ -129,7 +128,7 @@ class Case:
         self.past, self.now = past, now
         self.occurrences = [live for live in lives if not live.step]
         self.ended = [each for each in executions if not each.step]
-        self.rows: list[Ended | Live] = [*self.ended, *self.occurrences]
+        self.rows: list[EndedRun | Live] = [*self.ended, *self.occurrences]
 
     @property
     def facts(self) -> Facts:

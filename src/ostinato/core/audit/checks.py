@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core.audit import due_times, records
-from ostinato.core.audit.case import AuditFlaw, Case, Ended, FlawKind, Found, Past
+from ostinato.core.audit.case import AuditFlaw, Case, EndedRun, FlawKind, Found, Past
 from ostinato.core.encoding import policies_of, schedule_of
 from ostinato.core.model import Job, Live, Skip
 
@@ -21,7 +21,7 @@ READERS: Final[Mapping[str, Callable[[str], object]]] = {"schedule": schedule_of
 def audit(
     job: Job,
     lives: Sequence[Live],
-    executions: Sequence[Ended],
+    executions: Sequence[EndedRun],
     skips: Sequence[Skip],
     past: Past,
     now: datetime,

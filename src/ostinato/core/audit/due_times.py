@@ -8,8 +8,7 @@ from operator import attrgetter
 from ostinato.core import value
 from ostinato.core.audit.case import Case, FlawKind, Found
 from ostinato.core.lifecycle import timeline
-from ostinato.core.lifecycle.draft import FIRED_AHEAD
-from ostinato.core.lifecycle.timeline import FIRST_INSTANT, INSTANT
+from ostinato.core.lifecycle.timeline import FIRED_AHEAD, FIRST_INSTANT, INSTANT
 from ostinato.core.model import Skip
 from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Once

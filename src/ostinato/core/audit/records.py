@@ -7,17 +7,14 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from ostinato.core.audit.case import Case, Ended, FlawKind, Found
+from ostinato.core.audit.case import Case, EndedRun, FlawKind, Found
 from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, Live, Result, SkipReason, WaitsFor
 from ostinato.core.policy import WhenExhausted
 
 CLOCKS_DIFFER = timedelta(seconds=1)  # between two machines, and what a clock may be corrected by at once
 FAILURES = (Result.FAILED, Result.TIMED_OUT)
-WITHDRAWN = (
-    SkipReason.PAUSED,
-    SkipReason.OVERLAP,
-    SkipReason.FAILED,
-)  # as such a skip a queued row is taken back
+# The reasons of skips that a queued row becomes when it is withdrawn.
+WITHDRAWN = (SkipReason.PAUSED, SkipReason.OVERLAP, SkipReason.FAILED)
 TAKES_BACK = ("job.paused", "job.edited", "job.cancelled")  # a row that was queued ahead of its time
 
 
@@ -105,7 +102,7 @@ def times(case: Case) -> Found:
             break
 
 
-def _while_set_back(case: Case, each: Ended) -> bool:
+def _while_set_back(case: Case, each: EndedRun) -> bool:
     """Whether the clock may have been set back during the run. A lost run is ended by another process, and late."""
     if each.result is Result.LOST or each.started_at is None or each.started_at < case.past.known_since:
         return True
@@ -124,7 +121,7 @@ def budgets(case: Case) -> Found:
             return
 
 
-def _budget_flaw(case: Case, before: Ended, after: Ended | Live) -> str:
+def _budget_flaw(case: Case, before: EndedRun, after: EndedRun | Live) -> str:
     spent = (before.failures + (before.result in FAILURES), before.losses + (before.result is Result.LOST))
     most = case.job.policies.max_retries
     if after.attempt != before.attempt + 1:
@@ -138,7 +135,7 @@ def _budget_flaw(case: Case, before: Ended, after: Ended | Live) -> str:
     return f"is beyond {MAX_LOSSES} losses" if after.losses >= MAX_LOSSES else ""
 
 
-def _fresh_budget(case: Case, after: Ended | Live) -> bool:
+def _fresh_budget(case: Case, after: EndedRun | Live) -> bool:
     """A person asked for a retry, or a reset gave another budget."""
     if case.job.policies.when_exhausted is WhenExhausted.WAIT_RESET or case.facts.version > 1:
         return True
@@ -167,7 +164,7 @@ def _placed_since(case: Case, since: datetime) -> set[int]:
     return {row.number for row in case.rows if row.attempt == 0 and row.queued_at >= since}
 
 
-def _spans(runs: Iterable[Ended]) -> Iterator[tuple[datetime, datetime, Ended]]:
+def _spans(runs: Iterable[EndedRun]) -> Iterator[tuple[datetime, datetime, EndedRun]]:
     """From when to when each surely ran: clocks of two machines differ."""
     for run in runs:
         if run.started_at is not None and run.finished_at - CLOCKS_DIFFER * 2 > run.started_at:
@@ -222,6 +219,6 @@ def is_json(text: str) -> bool:
     return True
 
 
-def _name(row: Ended | Live) -> str:
+def _name(row: EndedRun | Live) -> str:
     step = f" step {row.step}" if row.step else ""
     return f"n{row.number}-rc{row.attempt}{step}"

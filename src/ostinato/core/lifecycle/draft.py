@@ -7,7 +7,7 @@ own copy of the facts and of the live rows, so a rule stays a function from valu
 import json
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
 from uuid import UUID
 
@@ -35,7 +35,6 @@ from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Every, Once
 
 ALL_FACTS = attrgetter(*[field.name for field in fields(Facts)])
-FIRED_AHEAD = timedelta(seconds=1)  # a row that starts within this is already in the queue
 
 
 class Draft:
@@ -101,7 +100,7 @@ class Draft:
     def goes_on_from(self) -> datetime:
         """Where to look for the next due time; what a wrong clock has dealt with beyond now may have gaps."""
         dealt = self.dealt_until
-        return dealt if dealt - self.now <= FIRED_AHEAD else self.now
+        return dealt if dealt - self.now <= timeline.FIRED_AHEAD else self.now
 
     @property
     def its_time_has_come(self) -> bool:
@@ -166,7 +165,7 @@ class Draft:
         if slot == WAITING_PLACE:
             waits_for: WaitsFor | None = WaitsFor.TURN
         else:
-            waits_for = WaitsFor.TIME if run_at - self.now > FIRED_AHEAD else None
+            waits_for = WaitsFor.TIME if run_at - self.now > timeline.FIRED_AHEAD else None
         self._queue(
             number=self.facts.last_number, attempt=0, due_at=due_at, asked=asked, run_at=run_at,
             slot=slot, waits_for=waits_for, args=args,

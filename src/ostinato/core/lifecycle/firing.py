@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from itertools import chain, islice
 
 from ostinato.core.lifecycle import course, timeline
-from ostinato.core.lifecycle.draft import FIRED_AHEAD, Draft
-from ostinato.core.lifecycle.timeline import INSTANT
+from ostinato.core.lifecycle.draft import Draft
+from ostinato.core.lifecycle.timeline import FIRED_AHEAD, INSTANT
 from ostinato.core.model import (
     RUN_SLOT,
     WAITING_PLACE,

@@ -11,7 +11,8 @@ shortcuts to them.
 from datetime import datetime
 
 from ostinato.core.lifecycle import timeline
-from ostinato.core.lifecycle.draft import ALL_FACTS, FIRED_AHEAD
+from ostinato.core.lifecycle.draft import ALL_FACTS
+from ostinato.core.lifecycle.timeline import FIRED_AHEAD
 from ostinato.core.limits import is_limited
 from ostinato.core.model import Asked, Change, Definition, Facts, Finished, Job, Live, Luck
 from ostinato.core.outcome import Completed

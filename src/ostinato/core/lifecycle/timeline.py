@@ -12,6 +12,7 @@ from ostinato.core.model import Definition, Facts
 from ostinato.core.schedule import Every
 
 INSTANT = timedelta(microseconds=1)
+FIRED_AHEAD = timedelta(seconds=1)  # a row that starts within this is already in the queue
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 

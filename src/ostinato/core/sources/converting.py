@@ -158,10 +158,8 @@ def _date(value: Any) -> str | None:
         if not DIGITS.fullmatch(text):
             if len(text) == 10:
                 return date.fromisoformat(text).isoformat()
-            with suppress(ValueError):
-                return (
-                    datetime.fromisoformat(text).date().isoformat()
-                )  # the day that is written, in its own zone
+            with suppress(ValueError):  # the day that is written, in its own zone
+                return datetime.fromisoformat(text).date().isoformat()
     return _instant(value).date().isoformat()
 
 
