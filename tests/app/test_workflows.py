@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from ostinato import Invalid, RunFailed
+from ostinato.core.errors import NotFound
 from tests.app.conftest import during
 
 
@@ -182,5 +183,5 @@ def test_a_failed_step_fails_the_run_and_those_after_it_are_skipped(app, tasks):
 
 def test_the_steps_of_what_is_no_workflow_are_refused(app, tasks):
     ended = working(app, lambda: tasks[0].enqueue("eu").wait("50s"))
-    with pytest.raises(Invalid, match="no steps"):
+    with pytest.raises(NotFound, match="no steps"):
         app.scheduler.workflows.steps(ended.id)

@@ -248,7 +248,7 @@ def test_who_did_it_is_recorded(at, place, monkeypatch):
         (["job", "add", "fine", "--every", "1h", "--now"], 2, "--every and --now exclude each other"),
         (["job", "add", "fine", "--cron", "61 * * * *"], 2, "its minute field cannot be '61'"),
         (["job", "add", "fine", "--args", "[1]"], 2, "--args is a JSON object"),
-        (["job", "add", "fine", "--args", "{"], 2, "--args cannot be read as JSON"),
+        (["job", "add", "fine", "--args", "{"], 2, "--args is not JSON: "),
         (["job", "add", "fine", "--arg", "n"], 2, "--arg is written NAME=VALUE"),
         (["job", "add", "fine", "--set", "prioritty=3"], 2, "did you mean priority"),
         (["job", "add", "fine", "--set", "=3"], 2, "--set is written NAME=VALUE"),
