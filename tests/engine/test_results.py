@@ -18,6 +18,7 @@ from ostinato.engine.worker import Worker
 from ostinato.store import settling
 from ostinato.store.settling import Settled
 from ostinato.task import Task
+from tests.build import SECOND
 from tests.engine.at_work import Gate, away, done, idle, unsettled
 from tests.engine.conftest import LEASE, Rig
 from tests.faults import read_only
@@ -250,7 +251,7 @@ async def test_a_result_is_not_dated_before_the_start_of_its_run(rig: Rig):
     """The start may be a little ahead of this clock, which only measures the server's."""
     (job_id,), worker = await unsettled(rig)
     (claimed,) = worker._settler._held.values()
-    ahead = replace(claimed.live, started_at=rig.clock.now() + LEASE)
+    ahead = replace(claimed.live, started_at=rig.clock.now() + SECOND / 2)
     worker._settler._finished.clear()
     worker._settler.end(Claimed(ahead, claimed.definition), claimed.outcome)
     assert worker._settler._finished[0].at == ahead.started_at

@@ -35,6 +35,7 @@ MOST_UNSETTLED: Final = 5000  # so many, and
 LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
 LEFT_AGAIN: Final = 60.0  # seconds until a result that the store left is offered again
 MOST_LEFT: Final = 500  # results that are set aside; then the worker claims no more
+CLOCKS_DIFFER: Final = timedelta(seconds=1)
 RELEASES: Final = frozenset({Interrupted, Deferred})
 
 
@@ -182,5 +183,9 @@ def _not_in_the_future(finished: Sequence[Finished], now: datetime) -> list[Fini
 
 
 def _not_before_its_start(live: Live, now: datetime) -> datetime:
-    """A start may be a little ahead of this clock, which only measures that of the database."""
-    return now if live.started_at is None or live.started_at <= now else live.started_at
+    """Return now, or a start that is a little ahead: this clock only measures that of the database.
+
+    A start that is further ahead was written before the clock was set back.
+    """
+    started = live.started_at
+    return started if started is not None and timedelta(0) < started - now <= CLOCKS_DIFFER else now
