@@ -80,6 +80,26 @@ async def test_a_result_that_is_just_being_settled_is_not_released(rig: Rig, mon
     assert (rig.results(job_id), releases(rig, job_id)) == (["completed"], [0])
 
 
+async def test_a_flush_that_is_cancelled_while_it_writes_logs_keeps_its_results(rig: Rig, monkeypatch):
+    (job_id,), worker = await unsettled(rig)
+    under_way = asyncio.Event()
+
+    async def slow() -> None:
+        under_way.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker.logs, "flush", slow)
+        patch.setattr(type(worker.logs), "is_empty", False)
+        flushing = asyncio.create_task(worker.flush())
+        await under_way.wait()
+        flushing.cancel()
+        await asyncio.gather(flushing, return_exceptions=True)
+    assert (worker.unsettled, worker.held) == (1, 1)
+    await worker.flush()
+    assert (rig.results(job_id), worker.held) == (["completed"], 0)
+
+
 async def test_a_result_that_the_store_left_is_not_released(rig: Rig, monkeypatch):
     (job_id,), worker = await unsettled(rig)
     with monkeypatch.context() as patch:
@@ -250,7 +270,7 @@ async def test_a_thread_that_does_not_stop_is_lost_where_it_must_not_repeat(rig:
 async def test_a_result_is_not_dated_before_the_start_of_its_run(rig: Rig):
     """The start may be a little ahead of this clock, which only measures the server's."""
     (job_id,), worker = await unsettled(rig)
-    (claimed,) = worker._settler._held.values()
+    (claimed,) = worker._settler._finished
     ahead = replace(claimed.live, started_at=rig.clock.now() + SECOND / 2)
     worker._settler._finished.clear()
     worker._settler.end(Claimed(ahead, claimed.definition), claimed.outcome)

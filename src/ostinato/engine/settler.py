@@ -1,19 +1,20 @@
 """Results, from the claim of an execution until the store has taken or refused its end.
 
-An execution is held from its claim on. Its result is offered with the next flush, many in one transaction: a run that
-ends during a flush goes with the next one. A database that cannot write now (away, read-only, full, locked) takes
-nothing: the batch is kept whole and offered again. Only the store's answer takes an execution out of `held`, so a
-worker never releases one whose body has run.
+An execution is held from its claim on: while it runs, while its result waits for a flush, and during the flush. A
+flush offers many results in one transaction: a run that ends meanwhile goes with the next one. A database that cannot
+write now (away, read-only, full, locked) takes nothing: the batch is kept whole and offered again. Only the store's
+answer takes an execution out of `held`, so a worker never releases one whose body has run.
 
 A result that the store leaves (its row is refused, its job cannot be read, no rule can settle it) is set aside and
 offered once a minute. It takes no place of the worker's concurrency.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
@@ -50,12 +51,13 @@ class Settler:
         telemetry: Telemetry,
         logs: LogBook,
         in_store: Callable[..., Awaitable[Any]],
+        running: Mapping[Any, Claimed],
     ) -> None:
         self._store, self._clock, self._luck, self._telemetry = store, clock, luck, telemetry
-        self._logs, self._in_store = logs, in_store
+        self._logs, self._in_store, self._running = logs, in_store, running
         self.ended = asyncio.Event()  # something to settle
-        self._held: dict[Hold, Claimed | Finished] = {}
         self._finished: list[Finished] = []  # to be offered by the next flush
+        self._offered: list[Finished] = []  # by the flush that waits for its answer
         self._left: dict[Hold, Finished] = {}  # the store could not settle these
 
     @property
@@ -66,12 +68,12 @@ class Settler:
     @property
     def held(self) -> set[Hold]:
         """All that was claimed, and whose end the store has neither taken nor refused."""
-        return set(self._held)
+        return {_hold(each) for each in self._running.values()} | self.finished
 
     @property
     def finished(self) -> set[Hold]:
         """What is held, and whose body has run."""
-        return {hold for hold, each in self._held.items() if isinstance(each, Finished)}
+        return {_hold(each) for each in chain(self._finished, self._offered)} | self._left.keys()
 
     @property
     def overfull(self) -> bool:
@@ -85,19 +87,12 @@ class Settler:
             return False
         return timedelta(0) <= self._clock.now() - self._finished[0].at < LONGEST_UNSETTLED
 
-    def hold(self, claimed: Sequence[Claimed]) -> None:
-        """Hold what was claimed."""
-        for each in claimed:
-            self._held[each.live.id, each.live.fence] = each
-
     def end(self, claimed: Claimed, outcome: Outcome, account: Json | None = None) -> None:
         """Keep what an execution came to, to be settled with the next flush."""
-        live = claimed.live
-        ended = Finished(
-            live, outcome, _not_before_its_start(live, self._clock.now()), claimed.definition, account
-        )
-        self._held[live.id, live.fence] = ended
-        self._finished.append(ended)
+        live, now = claimed.live, self._clock.now()
+        if live.started_at is not None and live.started_at > now:
+            now = _not_before_its_start(live, now)
+        self._finished.append(Finished(live, outcome, now, claimed.definition, account))
         if not self.ended.is_set():
             self.ended.set()
 
@@ -110,19 +105,21 @@ class Settler:
 
     async def flush(self) -> int:
         """Offer what has ended. What the store does not take now is kept for the next flush."""
-        ended, self._finished = self._finished[:MOST_AT_ONCE], self._finished[MOST_AT_ONCE:]
-        if not ended:
+        self._offered, self._finished = self._finished[:MOST_AT_ONCE], self._finished[MOST_AT_ONCE:]
+        if not self._offered:
             return 0
-        batch = _not_in_the_future(ended, self._clock.now())
-        if not self._logs.is_empty:  # a reader who sees that it has ended sees all that it wrote
-            with suppress(StoreError):
-                await self._logs.flush()
+        batch = _not_in_the_future(self._offered, self._clock.now())
         try:
+            if not self._logs.is_empty:  # a reader who sees that it has ended sees all that it wrote
+                with suppress(StoreError):
+                    await self._logs.flush()
             settled = await self._in_store(self._store.queue.settle, batch)
         except BaseException:
-            self._finished = batch + self._finished
+            self._finished, self._offered = batch + self._finished, []
             raise
-        self._let_go(batch, settled)
+        self._offered = []
+        if self._left:
+            self._let_go_left(batch, settled)
         self._tell(batch, settled)
         if settled.left:
             await self._set_aside(settled.left)
@@ -130,15 +127,12 @@ class Settler:
             self.ended.set()
         return len(batch)
 
-    def _let_go(self, batch: Sequence[Finished], settled: Settled) -> None:
-        """Hold no longer what the store has taken or refused."""
-        left = {_hold(each) for each in settled.left}
-        for each in batch:
-            hold = each.live.id, each.live.fence
-            if hold not in left:
-                self._held.pop(hold, None)
-                if self._left:
-                    self._left.pop(hold, None)
+    def _let_go_left(self, batch: Sequence[Finished], settled: Settled) -> None:
+        """Hold no longer what was set aside once, and the store has now taken or refused."""
+        still = {_hold(each) for each in settled.left}
+        for hold in map(_hold, batch):
+            if hold not in still:
+                self._left.pop(hold, None)
 
     def _tell(self, batch: Sequence[Finished], settled: Settled) -> None:
         self._telemetry.completed(settled.plain)
@@ -170,7 +164,7 @@ class Settler:
         return Event(self._luck.id(now), now, "result.held", live.job_id, live.id, live.worker_id, data=data)
 
 
-def _hold(each: Finished) -> Hold:
+def _hold(each: Claimed | Finished) -> Hold:
     return each.live.id, each.live.fence
 
 

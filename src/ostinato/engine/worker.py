@@ -80,7 +80,8 @@ class Worker:
         self.bell = asyncio.Event()  # something to claim, or room for it
         self.cramped = False  # the last claim might have brought more, had there been more room
         self.logs = LogBook(store, clock, self.in_store, identity.keep_log)
-        self._settler = Settler(store, clock, luck, telemetry, self.logs, self.in_store)
+        self._running: dict[Running, Claimed] = {}
+        self._settler = Settler(store, clock, luck, telemetry, self.logs, self.in_store, self._running)
         self.flush, self.ended = self._settler.flush, self._settler.ended
         self._echo = Echo() if identity.keep_log else Echo(None)
         processes = replace(
@@ -90,7 +91,6 @@ class Worker:
         self._runner = Runner(
             Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions
         )
-        self._running: dict[Running, Claimed] = {}
         self._full = False  # the last claim brought as much as there was room for, and it had just come due
         self._progress: dict[Hold, Json] = {}
         self._overlong = Overlong(store, clock, luck, telemetry)
@@ -205,7 +205,6 @@ class Worker:
 
     def take_up(self, claimed: Sequence[Claimed]) -> None:
         """Start what was claimed."""
-        self._settler.hold(claimed)
         self._telemetry.started([each.live for each in claimed])
         me, trusted = str(self.lease.worker_id), self.lease.trusted
         for each in claimed:
