@@ -324,8 +324,8 @@ class Telemetry:
             self._emit("job:complete", about, result=result, duration=duration.total_seconds())
 
     def _failed(self, change: Change, ended: Execution) -> None:
-        again = [live for live in change.add if (live.number, live.step) == (ended.number, ended.step)]
-        retry_in = _wait(again[0]) if again else None
+        again = change.retry_of(ended)
+        retry_in = None if again is None else _wait(again)
         error = ": ".join(part for part in (ended.error_kind, ended.error) if part)
         if ended.result is not Result.LOST:  # that has its own line
             retry = {} if retry_in is None else {"retry_in": _seconds(retry_in)}

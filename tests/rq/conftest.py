@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from rq import Queue, SimpleWorker
@@ -10,6 +11,7 @@ from rq.serializers import JSONSerializer
 
 import ostinato.rq
 from ostinato import Ostinato
+from ostinato.clock import ManualClock
 from ostinato.rq import functions
 from tests.app.conftest import new_app
 
@@ -36,6 +38,16 @@ def app(new_app, redis_url) -> Iterator[Ostinato]:
     ostinato.rq.use(app)
     yield app
     functions._office = None
+
+
+@pytest.fixture
+def clock(app) -> ManualClock:
+    """The clock of the app, to be moved."""
+    clock = ManualClock(app.now())
+    app._parts = replace(app.parts, clock=clock)
+    app._scheduler = None
+    ostinato.rq.use(app)
+    return clock
 
 
 @pytest.fixture

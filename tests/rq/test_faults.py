@@ -10,7 +10,6 @@ from redis import Redis
 from redis.client import Pipeline
 
 import ostinato.rq
-from ostinato.clock import ManualClock
 from ostinato.core.schedule import Every
 from ostinato.rq import execute_scheduled_job, recover_scheduled_jobs
 from ostinato.store.database import Tx
@@ -50,16 +49,6 @@ class Misfortune:
         finally:
             self._left = None
         return False
-
-
-@pytest.fixture
-def clock(app) -> ManualClock:
-    """The clock of the app, to be moved."""
-    clock = ManualClock(app.now())
-    app._parts = replace(app.parts, clock=clock)
-    app._scheduler = None
-    ostinato.rq.use(app)
-    return clock
 
 
 def delivered(redis, message: str) -> None:

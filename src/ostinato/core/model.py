@@ -284,6 +284,11 @@ class Change:
     events: tuple[Event, ...] = ()
     rewritten: tuple[Skip, ...] = ()  # skips that a wrong clock had made too long; a count of 0 removes one
 
+    def retry_of(self, ended: Execution) -> Live | None:
+        """Return the attempt that follows an execution in this change."""
+        occurrence = ended.number, ended.step
+        return next((live for live in self.add if (live.number, live.step) == occurrence), None)
+
 
 @value.dataclass(frozen=True, slots=True)
 class Claimed:

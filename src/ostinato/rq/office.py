@@ -23,6 +23,7 @@ from ostinato.courier.courier import Courier
 from ostinato.engine.capture import captured
 from ostinato.engine.single import SingleRun
 from ostinato.logs import configure_logging
+from ostinato.rq.failing import RunTelemetry, failure
 from ostinato.store.taking import Taken
 from ostinato.store.workers import NewWorker
 from ostinato.telemetry import Telemetry
@@ -54,13 +55,16 @@ class Office:
     # -- a message
 
     def execute(self, job_id: UUID, mine: Entry | None) -> None:
-        """Fire and claim, or do nothing; then run, settle, and see to the next message."""
+        """Fire and claim, or do nothing; then run, settle, and see to the next message.
+
+        Raise RunFailed if the run has failed, so that RQ counts a failed job.
+        """
         try:
             self.courier.mine = mine
             self._execute(job_id, mine)
         finally:
             self.courier.mine = None
-        self.app.hooks.drain(HOOKS_HAVE)
+            self.app.hooks.drain(HOOKS_HAVE)
 
     def _execute(self, job_id: UUID, mine: Entry | None) -> None:
         try:
@@ -68,13 +72,17 @@ class Office:
         except StoreUnavailable as error:
             self._come_back(mine, error)
             return
-        telemetry = Telemetry(self.app.settings, self.app.hooks)
+        telemetry = RunTelemetry(self.app.settings, self.app.hooks)
         telemetry.changed(taken.changes)
         if taken.unknown is not None:
             telemetry.unknown_task(taken.unknown, 1)
         if taken.claimed is not None:
             self._run(taken.claimed, worker, sent, mine, telemetry)
         self._see_to_the_next(job_id, taken)
+        if mine is not None and taken.claimed is not None:
+            failed = failure(taken.claimed.live.id, telemetry.changes, mine)
+            if failed is not None:
+                raise failed
 
     def _take(self, job_id: UUID, mine: Entry | None) -> tuple[Taken, UUID, float]:
         parts = self.app.parts
@@ -83,11 +91,12 @@ class Office:
             parts.luck.id(now), self.app.name, socket.gethostname(), _worker_pid(mine), our_version(),
             self.app.registry.names(), () if mine is None else (mine.origin,), 1,
         )  # fmt: skip
-        taken = parts.store.taking.take(job_id, worker, parts.clock.now, parts.settings.lease)
+        wanted = job_id, worker, parts.clock.now, parts.settings.lease, "" if mine is None else mine.id
+        taken = parts.store.taking.take(*wanted)
         if taken.claimed is None and taken.limited:
             parts.store.queue.time_has_come(now, LIMITED)
             parts.store.queue.let_through(now)
-            taken = parts.store.taking.take(job_id, worker, parts.clock.now, parts.settings.lease)
+            taken = parts.store.taking.take(*wanted)
         return taken, worker.id, sent
 
     def _run(
@@ -170,6 +179,7 @@ class Office:
                 outcome = cancelled if asked or otherwise is None else otherwise
                 settled = parts.store.queue.settle([Finished(live, outcome, now)])
                 Telemetry(parts.settings, self.app.hooks).changed(settled.changes)
+                failure(live.id, settled.changes, entry)  # RQ itself fails the message of a killed run
         parts.store.workers.leave_quietly(UUID(meta["worker"]), now)
         self.courier.told([job_id])
 

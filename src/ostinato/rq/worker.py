@@ -15,6 +15,7 @@ from rq.job import Job as Entry
 from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
 
+from ostinato.app import RunFailed
 from ostinato.courier.courier import Courier
 from ostinato.engine.untiring import until_available
 from ostinato.rq.functions import the_office
@@ -34,6 +35,8 @@ def wait_for_redis(connection: Redis | None = None) -> Courier:
 
 class Worker(rq.Worker):
     """For `rq worker -w ostinato.rq.Worker` and `ostinato worker --engine rq`. Its messages are JSON, never pickles."""
+
+    _is_logged = False
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         named["serializer"] = JSONSerializer
@@ -56,11 +59,13 @@ class Worker(rq.Worker):
             the_office(self.connection).courier.back()
 
     def handle_exception(self, job: Entry, *exc_info: Any) -> None:
-        """Log the exception of a message, which is ours or RQ's own: those of tasks are in their executions."""
+        """Tell the exception handlers of RQ, and log; a failed run has its log line already."""
         if isinstance(exc_info[1], RedisError):
             the_office(self.connection).courier.away(exc_info[1])
-        else:
-            super().handle_exception(job, *exc_info)
+            return
+        self._is_logged = isinstance(exc_info[1], RunFailed)
+        super().handle_exception(job, *exc_info)
+        self._is_logged = False
 
     def handle_work_horse_killed(
         self, job: Entry, retpid: int | None, ret_val: int | None, rusage: object
@@ -84,13 +89,13 @@ class Worker(rq.Worker):
             self.scheduler.start()  # type: ignore[no-untyped-call]
 
     def _is_shown(self, record: logging.LogRecord) -> bool:
-        """Whether RQ's log record is none about a Redis that is away; ours tells that once."""
+        """Whether RQ's log record is neither about a Redis that is away nor about a failed run: ours tell those."""
         said = record.args if isinstance(record.args, tuple) else ()
         raised = record.exc_info[1] if record.exc_info else None
         missed = next((each for each in (raised, *said) if isinstance(each, RedisError)), None)
         if missed is not None:
             the_office(self.connection).courier.away(missed)
-        return missed is None
+        return missed is None and not self._is_logged
 
 
 class PatientScheduler(RQScheduler):

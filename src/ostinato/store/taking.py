@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from ostinato.core.messages import MAY_START
+from ostinato.core.messages import MAY_START, id_of
 from ostinato.core.model import Change, Claimed, Job, Live
 from ostinato.store import locking, rows
 from ostinato.store.cells import to_uuid
@@ -40,10 +40,17 @@ class Present:
 class Taking(Firing):
     """What a worker asks that was called for one job."""
 
-    def take(self, job_id: UUID, worker: NewWorker, clock: Callable[[], datetime], lease: timedelta) -> Taken:
+    def take(
+        self,
+        job_id: UUID,
+        worker: NewWorker,
+        clock: Callable[[], datetime],
+        lease: timedelta,
+        message: str = "",
+    ) -> Taken:
         """Fire what is due, and start one execution that may start, under a lease that begins with it.
 
-        The clock is read under the lock of the job.
+        The execution of the message goes first. The clock is read under the lock of the job.
         """
         with self._database.write() as tx:
             served = {name for (name,) in tx.rows("share_open_queues")}
@@ -61,7 +68,7 @@ class Taking(Firing):
                 strange = ready[0].task if ready else None
                 tx.run("park", ids=[live.id for live in ready])
                 return Taken(None, fired, strange, limited)
-            first = min(known, key=lambda live: (live.priority, live.run_at))
+            first = min(known, key=lambda live: (id_of(live) != message, live.priority, live.run_at))
             claimed = self._start(tx, job, first, worker, now, lease)
         return Taken(claimed, fired, None, limited)
 
