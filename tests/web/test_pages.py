@@ -322,12 +322,21 @@ def test_events_are_filtered_and_paged(busy):
 
 
 def test_the_overview_says_what_needs_a_person(busy):
-    assert "All is well" in busy.visitor.see("/")
+    assert "No problems found" in busy.visitor.see("/")
     job = busy.add(task="nobody_knows", key=None)
     page = unescape(busy.visitor.see("/"))
-    assert "All is well" not in page
+    assert "No problems found" not in page
     assert "1 job of the task 'nobody_knows'" in page
     assert f"/jobs/{job.id}" in page
     assert f"/executions/{busy.failed.id}" in page
     assert f"/executions/{busy.running.id}" in page
     assert "75.0%" in page
+
+
+def test_the_overview_names_a_job_that_fails_above_its_usual_rate(busy):
+    job = busy.add(task=EVIL, name="nightly sync", key=None)
+    for number in (1, 2, 3):
+        busy.ended(job, number, Result.FAILED, error="refused")
+    page = busy.visitor.see("/")
+    assert "No problems found" not in page
+    assert "nightly sync: 3 of the last 3 runs failed; 3 times refused" in page

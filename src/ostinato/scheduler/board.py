@@ -14,7 +14,7 @@ from ostinato.core.schedule import Cron
 from ostinato.core.searching import Expired, no_limit
 from ostinato.core.upcoming import foreseen
 from ostinato.core.zones import change_between, offset_at, zone
-from ostinato.scheduler.checkup import LATELY, PATIENCE, Finding, State, judge
+from ostinato.scheduler.checkup import LATELY, PATIENCE, Finding, State, failures, judge
 from ostinato.scheduler.executions import ExecutionDesk
 from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.metrics import Figures
@@ -109,7 +109,9 @@ class BoardDesk:
     def overview(self, span: timedelta, expired: Expired = no_limit) -> Overview:
         """Sum up the last while. The search for due times to come ends when it expires."""
         now, figures = self._clock.now(), self._store.statistics
+        counters = figures.counters()
         condition = Checkup(self._store.database).condition(now, PATIENCE, LATELY)
+        findings = (*judge(condition, now), *failures(figures.failing(now - LATELY, counters)))
         live, count = self._store.board.running(SHOWN)
         running = [ExecutionView.of(row) for row in live]
         failed = [ExecutionView.of(row) for row in self._store.board.failed(SHOWN)]
@@ -117,8 +119,8 @@ class BoardDesk:
         return Overview(
             counts={**dict.fromkeys(Status, 0), **self._store.search.count_by_status()},
             hours=self._store.hours.between(now - span + HOUR, now),
-            figures=Figures.of(figures.counters().values(), figures.newest_runs(limit=SPEAKING)),
-            alarms=[found for found in judge(condition, now) if found.state is not State.OK],
+            figures=Figures.of(counters.values(), figures.newest_runs(limit=SPEAKING)),
+            alarms=[found for found in findings if found.state is not State.OK],
             running=running,
             running_count=count,
             failed=failed,

@@ -1,8 +1,9 @@
 """The doctor: looks at everything, says what is not well, and what to do about it."""
 
 import json
+import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,6 +15,7 @@ from ostinato.clock import SystemClock
 from ostinato.config import Grants
 from ostinato.core.audit import FlawKind
 from ostinato.core.duration import DAY, MINUTE, SECOND, format_duration
+from ostinato.core.failing import Failing, above_usual
 from ostinato.scheduler.granted import ungranted
 from ostinato.store import migrate
 from ostinato.store.audit import sentence
@@ -33,6 +35,7 @@ STOPPING: Final = {
     FlawKind.WAITS,
 }  # no work is done
 SHOWN: Final = 10  # references
+MOST_FAILING: Final = 5  # jobs, each in a line of its own
 DATABASES: Final = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
 
 
@@ -70,6 +73,7 @@ def check_up(store: Store, grants: Grants) -> list[Finding]:
         *_jumped(store.clock_record.jumped_at(), now),
         zone_data(tzdata.IANA_VERSION, now),
         *judge(condition, now),
+        *failures(store.statistics.failing(now - LATELY, store.statistics.counters())),
         secrets(ungranted(store, grants)),
     ]
 
@@ -121,6 +125,21 @@ def secrets(missing: Mapping[str, str]) -> Finding:
     told = ", ".join(f"{reference} ({user})" for reference, user in list(missing.items())[:SHOWN])
     advice = f"Where the workers run, add them to OSTINATO_SECRETS: {','.join(list(missing)[:SHOWN])}"
     return Finding("secrets", State.LOOK, f"{len(missing)} not granted on this host: {told}", advice)
+
+
+def failures(found: Sequence[Failing]) -> Iterator[Finding]:
+    """Name the jobs that fail above their usual rate."""
+    above = [each for each in found if above_usual(each.lately, each.before)]
+    for each in above[:MOST_FAILING]:
+        advice = f"ostinato execution list --status failed --task {shlex.quote(each.task)}"
+        yield Finding("failures", State.LOOK, each.sentence, advice)
+    if len(above) > MOST_FAILING:
+        told = f"{_jobs(len(above) - MOST_FAILING)} more fail above their usual rate"
+        yield Finding("failures", State.LOOK, told, "ostinato execution list --status failed")
+    if not above:
+        yield Finding(
+            "failures", State.OK, f"no job fails above its usual rate in the last {format_duration(LATELY)}"
+        )
 
 
 def judge(condition: Condition, now: datetime) -> Iterator[Finding]:

@@ -1,14 +1,17 @@
 """Figures about runs, from counters and from the newest few rows: never by walking through history."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from ostinato.core.account import Account
+from ostinato.core.failing import Failing
 from ostinato.core.model import Result
 from ostinato.store.cells import from_micros
 from ostinato.store.database import Database
+from ostinato.store.failing import find_failing
 from ostinato.store.kept import Kept
 
 NEWEST: Final = 2_000  # runs that speak for all of them
@@ -75,6 +78,11 @@ class Statistics:
             Run(task, Result(result), _time(took), _time(late), Account.from_json(account))
             for task, result, took, late, account in found
         ]
+
+    def failing(self, since: datetime, counters: Mapping[str, Counters]) -> list[Failing]:
+        """List jobs with failures since an instant, and how they did before; the counters are by task."""
+        with self._database.read() as tx:
+            return find_failing(tx, since, {task: each.ended for task, each in counters.items()})
 
     def last_seen(self) -> datetime | None:
         """When anybody who works was seen last; None: never."""
