@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from ostinato.core.addresses import EVERYWHERE
 from ostinato.outgoing import Outgoing
+from tests.waiting import PATIENCE
 
 
 @asynccontextmanager
@@ -33,7 +34,7 @@ def names(monkeypatch, loop, **known: list[str]) -> list[str]:
 
 
 def run(story) -> None:
-    asyncio.run(asyncio.wait_for(story, 100))
+    asyncio.run(asyncio.wait_for(story, PATIENCE))
 
 
 async def fetch(out, url: str, method: str = "GET", **given) -> bytes:

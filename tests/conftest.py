@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,9 @@ OWNED = pytest.StashKey[PostgresServer]()
 def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("OSTINATO_")]:
         del os.environ[name]  # the settings of whoever runs the tests are not the tests' business
+    # The tests start hundreds of processes: without bytecode each would compile everything that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if (given := getattr(config, "workerinput", None)) is not None:
         config.stash[FOLDER] = Path(given["postgres_folder"])
         return

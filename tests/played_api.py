@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.waiting import PATIENCE
+
 
 def a_record(number: int) -> dict[str, Any]:
     """The record of a number, the same whenever it is asked for."""
@@ -137,7 +139,7 @@ def by_url(handler: Handler) -> None:
 
 def hangs_after_three(handler: Handler) -> None:
     if int(handler.query.get("page", 1)) > 3:
-        handler.api.go_on.wait(60)
+        handler.api.go_on.wait(PATIENCE)
     by_page(handler)
 
 

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.waiting import PATIENCE
+
 
 @dataclass(frozen=True)
 class Request:
@@ -81,12 +83,12 @@ class Playground:
         ready = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
         self._thread.start()
-        assert ready.wait(30)
+        assert ready.wait(PATIENCE)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(30)
+        self._thread.join(PATIENCE)
 
     def _run(self, ready: threading.Event) -> None:
         self._loop.run_until_complete(self._serve(ready))

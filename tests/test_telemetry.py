@@ -23,8 +23,7 @@ from ostinato.core.payload import Line
 from ostinato.logs import JsonLines, TextLines, configure_logging
 from ostinato.telemetry import KINDS, Hooks, Telemetry
 from tests.build import CHANCE, HOUR, MINUTE, NOW, SECOND, a_job, a_live, an_execution
-
-SOON = 10  # seconds; what is awaited has always happened long before
+from tests.waiting import PATIENCE
 
 
 class Listener:
@@ -38,7 +37,7 @@ class Listener:
 
     @property
     def heard(self) -> list[dict[str, object]]:
-        assert self.hooks.drain(SOON)
+        assert self.hooks.drain(PATIENCE)
         return self._heard
 
 
@@ -215,7 +214,7 @@ def test_a_hook_that_raises_is_one_line_and_the_next_is_still_told(error, lines)
     hooks.on("job:start")(told.append)
     hooks.emit("job:start", {"job_id": "x"})
     hooks.emit("job:start", {"job_id": "y"})
-    assert hooks.drain(SOON)
+    assert hooks.drain(PATIENCE)
     assert [event["job_id"] for event in told] == ["x", "y"]
     assert len(lines()) == 2
     assert "A hook failed  kind=job:start" in lines()[0]
@@ -227,13 +226,13 @@ def test_a_slow_hook_holds_up_nobody_and_too_many_events_are_left_out_with_one_l
 
     @hooks.on("job:start")
     def slow(event: dict[str, object]) -> None:
-        hold.wait(SOON)
+        hold.wait(PATIENCE)
         told.append(event["n"])
 
     for n in range(100):
         hooks.emit("job:start", {"n": n})
     hold.set()
-    assert hooks.drain(SOON)
+    assert hooks.drain(PATIENCE)
     assert told == list(range(len(told)))
     assert 3 <= len(told) <= 4
     assert lines() == ["WARNING Hooks are too slow: events are left out  kind=job:start waiting=3"]
@@ -241,7 +240,7 @@ def test_a_slow_hook_holds_up_nobody_and_too_many_events_are_left_out_with_one_l
 
 def test_drain_gives_up_on_a_hook_that_hangs():
     hooks, hold = Hooks(), threading.Event()
-    hooks.on("job:start")(lambda event: hold.wait(SOON))
+    hooks.on("job:start")(lambda event: hold.wait(PATIENCE))
     assert hooks.drain(0), "nothing was emitted"
     hooks.emit("job:start", {})
     assert not hooks.drain(0.01)

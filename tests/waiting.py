@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 # Seconds: the machine may be very busy, and who is frozen inside a transaction holds others up until PostgreSQL ends
 # it, after a minute.
-PATIENCE = 100.0
+PATIENCE = 300.0
 SHORTEST, LONGEST = 0.001, 0.1
 
 

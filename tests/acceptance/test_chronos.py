@@ -16,6 +16,7 @@ from ostinato.config import Settings
 from ostinato.core.model import Status
 from tests.app.conftest import NewApp, during
 from tests.app.test_hooks import Told
+from tests.waiting import PATIENCE
 
 SECOND = timedelta(seconds=1)
 
@@ -60,11 +61,11 @@ def test_many_workers_on_one_database_pick_each_job_exactly_once(new_app: NewApp
     async def body():
         handles = apps[0].enqueue([apps[0].call("count", n=n) for n in range(200)])
         for handle in handles:
-            await handle.await_("60s")
+            await handle.await_(PATIENCE)
 
     async def main():
         async with apps[0].running(), apps[1].running(), apps[2].running(), apps[3].running():
-            await asyncio.wait_for(body(), 120)
+            await asyncio.wait_for(body(), PATIENCE)
 
     asyncio.run(main())
     assert runs == Counter(range(200))
@@ -104,7 +105,7 @@ def test_no_more_run_at_once_than_the_concurrency_allows(new_app: NewApp):
 
     async def body():
         for handle in app.enqueue([busy.bind() for _ in range(30)]):
-            await handle.await_("60s")
+            await handle.await_(PATIENCE)
 
     during(app, body)
     assert 1 <= most <= 3
@@ -118,7 +119,7 @@ def test_a_failure_is_retried_with_exponential_backoff_and_then_given_up(app: Os
     async def body():
         told = Told(app, "job:failed", "job:retry")
         handle = fails.enqueue()
-        ended = await handle.await_("60s")
+        ended = await handle.await_(PATIENCE)
         assert (ended.attempt, ended.state, ended.error) == (2, "failed", "no")
         waits = [e["retry_in"] for e in await told.wait_for(5) if e["event"] == "job:retry"]
         assert waits == [pytest.approx(0.01, abs=0.005), pytest.approx(0.02, abs=0.005)]
@@ -133,7 +134,7 @@ def test_a_handler_that_takes_longer_than_its_timeout_has_failed(app: Ostinato):
         await asyncio.Event().wait()
 
     async def body():
-        ended = await hangs.enqueue().await_("60s")
+        ended = await hangs.enqueue().await_(PATIENCE)
         assert (ended.state, ended.outcome) == ("failed", "timed_out")
 
     during(app, body)

@@ -19,7 +19,7 @@ import pytest
 from tests.acceptance.hermes import PAGED, TABLES, asking, create, rows_of, run_of, source, wake
 from tests.acceptance.server import Server
 from tests.played_api import a_source_of
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("hermes")]
 
@@ -247,7 +247,7 @@ def test_a_table_of_the_user_is_used_and_anything_else_is_refused_with_what_is_m
 def cli(server: Server, *words: str, code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-c", "from ostinato.cli import main; main()", *words, "--server", server.address],
-        capture_output=True, text=True, timeout=60, cwd=server.folder, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=PATIENCE, cwd=server.folder, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr

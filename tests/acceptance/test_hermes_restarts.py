@@ -125,9 +125,9 @@ def killed_at_random(start: Start, api: PlayedApi, rows: Any, times: int) -> Non
         whole_pages_only(rows)
         server = start(**QUICKLY)
     until_asked(api, server, job_id)
-    eventually(lambda: not alive(server, job_id), 90)
+    eventually(lambda: not alive(server, job_id))
     server("POST", f"/api/v1/jobs/{job_id}/run")
-    eventually(lambda: not alive(server, job_id), 90)
+    eventually(lambda: not alive(server, job_id))
     whole_pages_only(rows)
     assert rows("SELECT count(*), count(DISTINCT number) FROM things") == [(1000, 1000)]
     last = runs(server, job_id)[-1]
@@ -160,7 +160,6 @@ def whole_pages_only(rows: Any) -> None:
         assert set(pages.values()) == {20}, pages
 
 
-@pytest.mark.timeout(240)
 def test_killed_three_times_in_fifty_pages_every_record_is_there_once_and_no_page_is_half_written(
     start, api, database_url
 ):

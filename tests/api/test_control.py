@@ -8,7 +8,7 @@ from ostinato.api import jobs, statistics
 from ostinato.scheduler.allowance import allowance
 from ostinato.tasks import BUILT_IN
 from tests.api.conftest import during
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 NOBODY = "01a1e55d-0000-7000-8000-000000000000"
 
@@ -221,7 +221,7 @@ def test_a_running_execution_can_be_seen_and_released(app, api):
     job = api.make(task="holds")
 
     async def look():
-        await asyncio.wait_for(here.wait(), 60)
+        await asyncio.wait_for(here.wait(), PATIENCE)
         running = await asyncio.to_thread(api.get, f"/jobs/{job['id']}")
         run_id = running["lock_token"]
         released = await asyncio.to_thread(api.post, f"/executions/{run_id}/release")

@@ -14,6 +14,7 @@ from ostinato.wiring import build_api
 from tests.api.conftest import NoEngine
 from tests.api.test_live import Stream, a_job, run
 from tests.build import HOUR
+from tests.waiting import PATIENCE
 from tests.web.busy import Busy
 from tests.web.conftest import SECRET, Visitor
 
@@ -152,7 +153,7 @@ def test_one_credential_holds_so_many_streams_and_leaves_room_for_others(new_app
         for stream in held:
             await stream.begun()
         third = Stream(api, headers=bearer_headers(greedy))
-        await asyncio.wait_for(third.task, 60)
+        await asyncio.wait_for(third.task, PATIENCE)
         assert (third.status, third.headers["retry-after"]) == (429, "5")
         modest = Stream(api, headers=bearer_headers(other))
         await modest.begun()

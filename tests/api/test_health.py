@@ -10,7 +10,7 @@ from ostinato.api import health
 from ostinato.core.errors import StoreUnavailable
 from ostinato.wiring import build_api
 from tests.api.conftest import NoEngine
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 class Stuck(NoEngine):
@@ -60,7 +60,7 @@ def test_a_database_that_hangs_is_asked_once_at_a_time(monkeypatch):
 
     def check() -> list[str]:
         asked.append(1)
-        assert answers.wait(60)
+        assert answers.wait(PATIENCE)
         return []
 
     async def story() -> None:
@@ -78,7 +78,7 @@ def test_a_database_that_hangs_is_asked_once_at_a_time(monkeypatch):
         monkeypatch.setattr(health, "ANSWER_WITHIN", 60.0)
         await until(ready)
 
-    asyncio.run(asyncio.wait_for(story(), 100))
+    asyncio.run(asyncio.wait_for(story(), PATIENCE))
 
 
 def test_readiness_is_asked_anew_each_time():

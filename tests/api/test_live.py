@@ -15,7 +15,7 @@ from ostinato.store.feed import Item
 from ostinato.wiring import build_api
 from tests.api.conftest import NoEngine
 from tests.build import NOW
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 class Stream:
@@ -62,7 +62,7 @@ class Stream:
     def kinds(self) -> list[str]:
         return [event["kind"] for event in self.events]
 
-    async def until(self, true, seconds: float = 60) -> None:
+    async def until(self, true, seconds: float = PATIENCE) -> None:
         def so() -> bool:
             assert not self.task.done() or self.over or self.task.exception() is None
             return true(self)
@@ -75,7 +75,7 @@ class Stream:
 
     async def leave(self) -> None:
         self._gone.set()
-        await asyncio.wait_for(self.task, 60)
+        await asyncio.wait_for(self.task, PATIENCE)
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ def a_job(app):
 
 
 def run(story) -> None:
-    asyncio.run(asyncio.wait_for(story, 110))
+    asyncio.run(asyncio.wait_for(story, PATIENCE))
 
 
 def test_what_happens_is_told_as_it_happens(app):
@@ -201,9 +201,9 @@ def test_a_stream_ends_when_the_server_stops(app):
         await stream.begun()
         api.state.streams.close()
         await stream.until(lambda s: s.over)
-        await asyncio.wait_for(stream.task, 60)
+        await asyncio.wait_for(stream.task, PATIENCE)
         late = Stream(api)
-        await asyncio.wait_for(late.task, 60)
+        await asyncio.wait_for(late.task, PATIENCE)
         assert late.status == 503
 
     run(story())
@@ -218,7 +218,7 @@ def test_there_is_room_for_so_many_and_whoever_goes_makes_room(app, monkeypatch)
         for stream in (first, second):
             await stream.begun()
         third = Stream(api)
-        await asyncio.wait_for(third.task, 60)
+        await asyncio.wait_for(third.task, PATIENCE)
         assert third.status == 503
         await first.leave()
         async with listening(app, api=api) as fourth:
@@ -255,7 +255,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_streamed(app, accept)
             ({"kind": "x" * 61}, 422),
         ):
             stream = Stream(build_api(app.parts, app.scheduler, NoEngine()), params, {"accept": accept})
-            await asyncio.wait_for(stream.task, 60)
+            await asyncio.wait_for(stream.task, PATIENCE)
             assert stream.status == status, params
             assert json.loads(stream.text)["detail"]
 
@@ -270,7 +270,7 @@ def test_who_asks_for_json_gets_a_list(app):
         stream = Stream(
             build_api(app.parts, app.scheduler, NoEngine()), params, {"accept": "application/json"}
         )
-        await asyncio.wait_for(stream.task, 60)
+        await asyncio.wait_for(stream.task, PATIENCE)
         assert stream.status == 200
         return json.loads(stream.text)
 

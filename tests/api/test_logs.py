@@ -15,7 +15,7 @@ from ostinato.api.app import create_app
 from tests.api.conftest import Client
 from tests.api.test_live import Stream
 from tests.app.conftest import during
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 class Follower(Stream):
@@ -59,7 +59,7 @@ def said(app: Ostinato, api: Client) -> str:
 
     async def body():
         job = app.enqueue([app.call("says")])[0]
-        return str((await job.await_("60s")).id)
+        return str((await job.await_(PATIENCE)).id)
 
     return during(app, body)
 

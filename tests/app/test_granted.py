@@ -20,7 +20,7 @@ from tests.api.conftest import NoEngine
 from tests.app.conftest import during
 from tests.playground import answered
 from tests.sources import a_source
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ENV = {"type": "bearer", "token": "env:PARTNER_TOKEN"}
 
@@ -39,7 +39,7 @@ def ended(app, task, **args):
 
     async def body():
         (handle,) = app.enqueue([app.call(task, **args)])
-        return await handle.await_(60)
+        return await handle.await_(PATIENCE)
 
     return during(app, body)
 

@@ -12,6 +12,7 @@ from ostinato.app.banner import banner
 from ostinato.core.model import Status
 from ostinato.tasks import BUILT_IN
 from tests.app.conftest import during
+from tests.waiting import PATIENCE
 
 
 def test_running_works_and_leaves_nothing_running(app):
@@ -159,7 +160,8 @@ def test_a_process_without_a_worker_runs_nothing(new_app):
         loop = asyncio.get_running_loop()
         app.on("job:skipped")(lambda event: loop.call_soon_threadsafe(skipped.set))
         working = asyncio.create_task(engine.run())
-        await asyncio.wait_for(skipped.wait(), 30)  # its second due time came while the first still waited
+        # Its second due time came while the first still waited.
+        await asyncio.wait_for(skipped.wait(), PATIENCE)
         engine.stop()
         await working
 

@@ -7,6 +7,7 @@ import pytest
 from ostinato import Invalid, RunFailed
 from ostinato.core.errors import NotFound
 from tests.app.conftest import during
+from tests.waiting import PATIENCE
 
 
 def working(app, body):
@@ -69,7 +70,7 @@ def test_the_workflow_of_the_issue_runs(app, tasks):
             "after": ["extract"],
         },
     ]
-    ended = working(app, lambda: report.run(region="eu").wait("50s"))
+    ended = working(app, lambda: report.run(region="eu").wait(PATIENCE))
     assert (ended.state, ended.result) == ("completed", {"extract": "completed", "send_email": "completed"})
     run = app.scheduler.workflows.steps(ended.id)
     assert (run.name, run.version) == ("report", 1)
@@ -154,7 +155,7 @@ def test_an_event_starts_what_waits_for_it(app, tasks):
     app.apply_declarations()
     assert app.dispatch_event("refund", {}) == []
     (handle,) = app.dispatch_event("order", {"to": "ann", "n": 7})
-    ended = working(app, lambda: handle.wait("50s"))
+    ended = working(app, lambda: handle.wait(PATIENCE))
     assert app.scheduler.workflows.steps(ended.id).steps[0].last.result == "7 to ann"
 
 
@@ -175,13 +176,13 @@ def test_a_failed_step_fails_the_run_and_those_after_it_are_skipped(app, tasks):
     failed = app.scheduler.workflows.steps(ended.id).steps[0].last
     assert app.scheduler.workflows.steps(failed.id).run.id == ended.id
     app.jobs.retry(handle.id)
-    assert working(app, lambda: handle.wait("50s")).attempt == 1
+    assert working(app, lambda: handle.wait(PATIENCE)).attempt == 1
     attempts = app.scheduler.workflows.steps(handle.wait().id).steps[0].attempts
     assert [each.attempt for each in attempts] == [0, 1]
     assert [each.attempt for each in app.executions.list(handle.id)] == [1, 0]
 
 
 def test_the_steps_of_what_is_no_workflow_are_refused(app, tasks):
-    ended = working(app, lambda: tasks[0].enqueue("eu").wait("50s"))
+    ended = working(app, lambda: tasks[0].enqueue("eu").wait(PATIENCE))
     with pytest.raises(NotFound, match="no steps"):
         app.scheduler.workflows.steps(ended.id)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from tests import waiting
 from tests.browser import chromium
 from tests.browser.place import Place, started
 
 HERE = Path(__file__).parent
-PATIENCE = 30_000  # milliseconds that a page has; the machine may be busy
+PATIENCE = 1000 * waiting.PATIENCE  # milliseconds that a page has
 expect.set_options(timeout=PATIENCE)
 
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from tests.waiting import PATIENCE
+
 
 @contextmanager
 def a_small_site(pages: Mapping[str, str]) -> Iterator[str]:
@@ -34,7 +36,7 @@ def a_small_site(pages: Mapping[str, str]) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 LIGHTHOUSES = {

@@ -43,7 +43,6 @@ def complaints(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.timeout(600)  # two dozen pages, each read twice by axe, on a machine that may be busy
 def test_nothing_that_anybody_wrote_runs_and_every_page_is_for_everybody(
     place, everywhere, open_page, troubles
 ):

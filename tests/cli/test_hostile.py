@@ -87,7 +87,6 @@ def test_there_are_enough_of_them():
     assert len(CALLS) + len(ANSWERS) * len(STATUSES) >= 167
 
 
-@pytest.mark.timeout(600)
 def test_hostile_input_is_answered_with_a_sentence(ostinato, files, monkeypatch):
     monkeypatch.setenv("OSTINATO_DATABASE_URL", "sqlite:///ostinato.db")
     assert ostinato("db", "upgrade").code == 0

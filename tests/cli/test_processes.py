@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ostinato import Ostinato
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.system
 
@@ -61,7 +62,7 @@ class Process:
     def end(self) -> int:
         """Its exit code, once it has ended."""
         self.said += self._process.stdout.read()
-        return self._process.wait(60)
+        return self._process.wait(PATIENCE)
 
     def kill(self) -> None:
         if self._process.poll() is None:
@@ -107,7 +108,7 @@ def test_serve_without_an_app_serves_http(folder):
     with command(folder, "serve", "--port", "0", OSTINATO_DATABASE_URL="sqlite:///here.db") as serve:
         serve.wait_for("Starting scheduler")
         url = re.search(r"  http      (http://127.0.0.1:\d+)", serve.said)[1]
-        with urllib.request.urlopen(f"{url}/api/v1/jobs", timeout=60) as answer:
+        with urllib.request.urlopen(f"{url}/api/v1/jobs", timeout=PATIENCE) as answer:
             assert json.load(answer)["jobs"] == []
         serve.stop(signal.SIGINT)
         assert serve.end() == 0

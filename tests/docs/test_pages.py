@@ -16,6 +16,7 @@ from ostinato.store.dialect import Dialect, Kind
 from ostinato.store.migrate import MIGRATIONS
 from ostinato.telemetry import KINDS
 from tests.docs.pages import LINK, PAGES, ROOT, anchors, blocks, name_of, prose
+from tests.waiting import PATIENCE
 
 WITH_CODE = [page for page in PAGES if blocks(page, "python")]
 SETTINGS_PAGE, CLI_PAGE, POLICIES_PAGE, EVENTS_PAGE, DATABASE_PAGE = (
@@ -66,7 +67,7 @@ def test_the_python_of_a_page_runs(page, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
         env=environment,
     )
     assert done.returncode == 0, done.stderr

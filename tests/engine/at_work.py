@@ -15,7 +15,7 @@ from ostinato.engine.engine import Engine
 from ostinato.engine.worker import Worker
 from ostinato.task import Context, Task
 from tests.engine.conftest import Rig
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 NOTHING = Step(0, None)
 
@@ -90,7 +90,12 @@ async def running(rig: Rig, **settings: object) -> AsyncIterator[Engine]:
     work = asyncio.create_task(engine.run())
     yield engine
     engine.stop()
-    await asyncio.wait_for(work, 30)
+    await asyncio.wait_for(work, PATIENCE)
+
+
+async def waits_for_the_bell(engine: Engine) -> None:
+    """Wait until the worker has left its claim with the thread that hears the bell."""
+    await until(lambda: engine._errand._left)
 
 
 def handed_back(rig: Rig) -> list[Any]:

@@ -15,8 +15,7 @@ from ostinato.engine.running import Running
 from ostinato.engine.threads import Threads
 from ostinato.task import Context, Task
 from tests.build import NOW, a_definition, a_live
-
-SOON = 10  # seconds; what is awaited has always happened long before
+from tests.waiting import PATIENCE
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
@@ -33,7 +32,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
     def _jump(self, timeout: float | None = None) -> Any:
         if timeout is None:  # nothing but another thread can go on
-            return self._really_select(SOON)
+            return self._really_select(PATIENCE)
         ready = self._really_select(0)
         if not ready:
             self.now += timeout

@@ -14,7 +14,7 @@ import pytest
 from ostinato.engine.capture import captured
 from ostinato.task import Context
 from tests.engine.conftest import Rig
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 LOGGER = logging.getLogger("shop")
 
@@ -30,7 +30,7 @@ async def worked(rig: Rig, concurrency: int = 5):
     """Let a worker run what there is to its end."""
     worker = await rig.worker(concurrency=concurrency)
     await worker.step()
-    await until(lambda: not worker.running, 60)
+    await until(lambda: not worker.running)
     await worker.flush()
     worker.close()
 
@@ -118,7 +118,7 @@ async def test_the_lines_of_fifty_runs_at_once_do_not_mix(rig: Rig):
     together = threading.Barrier(25)
 
     def on_thread(ctx: Context, run: int) -> None:
-        together.wait(60)
+        together.wait(PATIENCE)
         for n in range(20):
             print(f"{run} printed", n)
             ctx.log.info(f"{run} said {n}")

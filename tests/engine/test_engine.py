@@ -20,9 +20,9 @@ from ostinato.engine import untiring, upkeep
 from ostinato.engine import worker as worker_module
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
-from tests.engine.at_work import Gate, an_engine, away, done, ended, handed_back, running
+from tests.engine.at_work import Gate, an_engine, away, done, ended, handed_back, running, waits_for_the_bell
 from tests.engine.conftest import Rig
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ def brought_on(rig: Rig, monkeypatch) -> list[str]:
 async def test_who_hears_the_bell_claims_there_and_then(rig: Rig, brought_on: list[str]):
     rig.registry.add(Task(done, "work"))
     async with running(rig) as engine:
-        await until(lambda: engine.dispatcher.idle_for() > 0.05)
         for _ in range(3):
+            await waits_for_the_bell(engine)
             (job_id,) = rig.enqueue()
             await ended(rig, job_id, "completed")
     assert brought_on == ["ostinato-bell"] * 3
@@ -104,7 +104,7 @@ async def test_but_not_for_a_worker_that_runs_something_which_may_hold_up_its_lo
 ):
     gate = Gate(rig)
     async with running(rig) as engine:
-        await until(lambda: engine.dispatcher.idle_for() > 0.05)
+        await waits_for_the_bell(engine)
         for number in (1, 2, 3):
             rig.enqueue()
             await until(lambda number=number: len(gate.started) == number)
@@ -125,7 +125,7 @@ async def test_a_claim_that_fails_there_is_made_again_and_nothing_is_lost(rig: R
 
     monkeypatch.setattr(rig.store.queue, "claim", loses_its_answer)
     async with running(rig) as engine:
-        await until(lambda: engine.dispatcher.idle_for() > 0.05)
+        await waits_for_the_bell(engine)
         (job_id,) = rig.enqueue()
         await ended(rig, job_id, "completed")
     assert len(failed) == 1
@@ -140,12 +140,12 @@ async def test_who_rings_while_the_bell_claims_is_heard(rig: Rig, monkeypatch):
         found = claim(*args)
         if threading.current_thread().name == "ostinato-bell" and not claims:
             claims.append(found)
-            go_on.wait(10)
+            go_on.wait(PATIENCE)
         return found
 
     monkeypatch.setattr(rig.store.queue, "claim", slow)
     async with running(rig) as engine:
-        await until(lambda: engine.dispatcher.idle_for() > 0.05)
+        await waits_for_the_bell(engine)
         (first,) = rig.enqueue()
         await until(lambda: claims)
         monkeypatch.setattr(rig.store.database, "ring", lambda: None)
@@ -258,7 +258,7 @@ async def test_a_bug_that_stays_ends_the_engine_and_what_ran_is_handed_back(rig,
     engine._ring()
     engine.worker.ended.set()
     with pytest.raises(RuntimeError, match="a bug"):
-        await asyncio.wait_for(work, 30)
+        await asyncio.wait_for(work, PATIENCE)
     if duty != "flush":  # what cannot be settled is found lost
         assert handed_back(rig) == [job_id]
 
@@ -267,7 +267,7 @@ async def test_a_lease_that_cannot_be_renewed_ends_the_engine(rig: Rig, monkeypa
     monkeypatch.setattr(rig.store.workers, "renew", broken)
     engine = an_engine(rig, lease="1s", renew="10ms")
     with pytest.raises(RuntimeError, match="a bug"):
-        await asyncio.wait_for(engine.run(), 30)
+        await asyncio.wait_for(engine.run(), PATIENCE)
 
 
 async def test_a_task_that_blocks_the_loop_does_not_lose_the_lease(rig: Rig):

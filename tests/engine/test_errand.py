@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from ostinato.engine.errand import Errand
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -44,12 +45,12 @@ async def test_what_it_brings_is_dropped_once_who_left_it_is_gone(errand, fetchi
 
     def call():
         begun.set()
-        return go_on.wait(5)
+        return go_on.wait(PATIENCE)
 
     errand.leave(call, taken_up.append, nobody)
     thread = threading.Thread(target=errand.run)
     thread.start()
-    await asyncio.to_thread(begun.wait, 5)
+    await asyncio.to_thread(begun.wait, PATIENCE)
     if fetching:
         waiting = asyncio.create_task(errand.fetch())
         await asyncio.sleep(0)
@@ -84,7 +85,7 @@ async def test_who_left_it_is_called_when_it_has_ended_however_that_was(errand, 
     called = asyncio.Event()
     errand.leave(call, then, called.set)
     assert elsewhere(errand)
-    await asyncio.wait_for(called.wait(), 5)
+    await asyncio.wait_for(called.wait(), PATIENCE)
 
 
 async def test_what_nobody_has_begun_is_taken_back(errand):
@@ -98,17 +99,17 @@ async def test_what_was_begun_is_waited_for(errand):
 
     def call():
         begun.set()
-        return go_on.wait(5)
+        return go_on.wait(PATIENCE)
 
     errand.leave(call, as_it_is, nobody)
     thread = threading.Thread(target=errand.run)
     thread.start()
-    await asyncio.to_thread(begun.wait, 5)
+    await asyncio.to_thread(begun.wait, PATIENCE)
     fetched = asyncio.create_task(errand.fetch())
     await asyncio.sleep(0)
     assert not fetched.done()
     go_on.set()
-    assert await asyncio.wait_for(fetched, 5) is True
+    assert await asyncio.wait_for(fetched, PATIENCE) is True
     thread.join()
 
 

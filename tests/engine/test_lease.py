@@ -16,6 +16,7 @@ from ostinato.store.workers import NewWorker
 from tests.build import NOW, SECOND
 from tests.engine.at_work import away
 from tests.engine.conftest import LEASE, Rig
+from tests.waiting import PATIENCE
 
 QUICK = timedelta(milliseconds=5)
 
@@ -146,7 +147,7 @@ def test_it_rings_when_the_worker_may_start_something_again(caplog):
     rings: list[str] = []
     lease = Scripted(away, away, lambda: lease.regain(), lambda: None, lambda: None)
     thread = renewing(lease, rings, [])
-    assert lease.over.wait(10)
+    assert lease.over.wait(PATIENCE)
     thread.close()
     assert rings == ["ring"]
     assert caplog.records == []  # the store away is told by others, once
@@ -156,7 +157,7 @@ def test_it_rings_when_the_row_is_closed():
     rings: list[str] = []
     lease = Scripted(lambda: lease.close(), lambda: None)
     thread = renewing(lease, rings, [])
-    assert lease.over.wait(10)
+    assert lease.over.wait(PATIENCE)
     thread.close()
     assert rings
 
@@ -166,7 +167,7 @@ def test_a_bug_is_told_and_tried_again(caplog):
     failures: list[Exception] = []
     lease = Scripted(*[broken] * (MOST_BUGS - 1), lambda: None, broken, lambda: None)
     thread = renewing(lease, [], failures)
-    assert lease.over.wait(10)
+    assert lease.over.wait(PATIENCE)
     thread.close()
     assert failures == []
     assert len(caplog.records) == MOST_BUGS
@@ -176,7 +177,7 @@ def test_a_bug_that_stays_is_the_engines_business():
     failures: list[Exception] = []
     lease = Scripted(*[broken] * MOST_BUGS)
     thread = renewing(lease, [], failures)
-    thread._thread.join(10)
+    thread._thread.join(PATIENCE)
     assert [str(error) for error in failures] == ["a bug"]
 
 

@@ -13,7 +13,7 @@ from ostinato.engine import logbook
 from ostinato.engine.logbook import LogBook
 from ostinato.isolation.plan import CUT, Written
 from tests.engine.conftest import Rig
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 class Shelf:
@@ -94,12 +94,12 @@ async def test_much_goes_at_once_and_little_after_a_while(rig: Rig, monkeypatch)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asyncio.shield(waiting), 0.05)
     shelf.book.record(run, logging.INFO, "much " * logbook.MUCH)
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, PATIENCE)
     await shelf.book.flush()
     assert shelf.texts(run)[0] == "little"
     monkeypatch.setattr(logbook, "FLUSH_EVERY", 0.001)
     shelf.book.record(run, logging.INFO, "after a while")
-    await asyncio.wait_for(shelf.book.wait(), 10)
+    await asyncio.wait_for(shelf.book.wait(), PATIENCE)
 
 
 async def test_nothing_written_is_nothing_done(rig: Rig):
@@ -129,7 +129,7 @@ async def test_what_cannot_be_kept_now_is_kept_later_in_its_order(rig: Rig):
         await shelf.book.flush()
     shelf.book.record(run, logging.INFO, "two")
     shelf.away = False
-    await asyncio.wait_for(shelf.book.wait(), 10)  # it is called again
+    await asyncio.wait_for(shelf.book.wait(), PATIENCE)  # it is called again
     await shelf.book.flush()
     assert shelf.texts(run) == ["one", "two"]
 

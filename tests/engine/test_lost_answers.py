@@ -14,7 +14,7 @@ from ostinato.store.settling import Settled
 from ostinato.task import Task
 from tests.engine.at_work import Gate, away, done, idle, unsettled
 from tests.engine.conftest import Rig
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 async def test_g10_a_claim_whose_answer_was_lost_is_handed_back(rig: Rig, monkeypatch):
@@ -102,7 +102,7 @@ async def test_what_the_store_could_not_settle_is_tried_again_later_not_at_once(
         worker.ended.clear()
         assert await worker.flush() == 1
         assert (worker.unsettled, worker.ended.is_set()) == (0, False)
-    await asyncio.wait_for(worker.ended.wait(), 10)
+    await asyncio.wait_for(worker.ended.wait(), PATIENCE)
     await worker.flush()
     assert rig.results(job_id) == ["completed"]
 

@@ -22,6 +22,7 @@ from ostinato.engine.notifier import MOST_ATTEMPTS, Notifier, backoff
 from ostinato.outgoing import Outgoing
 from tests.build import DAY, HOUR, MINUTE, SECOND
 from tests.engine.at_work import idle
+from tests.waiting import PATIENCE
 
 GOOD = b"HTTP/1.1 204 No Content\r\n\r\n"
 
@@ -82,7 +83,7 @@ def story(rig):
                     hook = replace(hook, **given)
                     rig.store.outbox.add_hook(hook)
                     notifier = Notifier(rig.store, rig.clock, rig.telemetry, out, in_store)
-                    await asyncio.wait_for(tale(notifier, listener, hook), 100)
+                    await asyncio.wait_for(tale(notifier, listener, hook), PATIENCE)
             finally:
                 await out.close()
 

@@ -22,7 +22,7 @@ from tests.build import SECOND
 from tests.engine.at_work import Gate, away, done, idle, unsettled
 from tests.engine.conftest import LEASE, Rig
 from tests.faults import read_only
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 def left(batch: Any) -> Settled:
@@ -67,7 +67,7 @@ async def test_a_result_that_is_just_being_settled_is_not_released(rig: Rig, mon
 
     def slow(batch: Any) -> Settled:
         under_way.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
         return settle(batch)
 
     monkeypatch.setattr(rig.store.queue, "settle", slow)
@@ -253,7 +253,7 @@ async def test_a_thread_that_does_not_stop_is_lost_where_it_must_not_repeat(rig:
 
     def work() -> None:
         begun.set()
-        go_on.wait(60)
+        go_on.wait(PATIENCE)
 
     rig.task(work)
     (job_id,) = rig.enqueue(on_lost=OnLost.FAIL)

@@ -19,7 +19,8 @@ from ostinato.engine.runner import run_to_outcome
 from ostinato.engine.threads import Threads
 from ostinato.task import Context, Defer, GiveUp, RetryLater, Task
 from tests.build import MINUTE, NOW, a_definition, a_live
-from tests.engine.bench import SOON, Bench, a_context, a_step, for_ever, raising
+from tests.engine.bench import Bench, a_context, a_step, for_ever, raising
+from tests.waiting import PATIENCE
 
 
 def on_both(function: Callable[[], Any]) -> list[Callable[[], Any]]:
@@ -209,8 +210,8 @@ async def test_many_results_of_threads_wake_the_loop_once(threads):
     done = threading.Barrier(5)
     together = [bench.start(lambda: None) for _ in range(100)]
     for _ in range(4):
-        threads.submit(lambda: done.wait(SOON) and None)
-    done.wait(SOON)  # the loop is held up until all hundred have returned
+        threads.submit(lambda: done.wait(PATIENCE) and None)
+    done.wait(PATIENCE)  # the loop is held up until all hundred have returned
     for _ in together:
         assert await bench.outcome() == Completed(None)
     assert woken == [1]
@@ -253,12 +254,12 @@ def test_a_thread_that_outlives_the_loop_harms_nobody(threads):
 
     async def abandon() -> Bench:
         bench = Bench(threads)
-        bench.start(lambda: hold.wait(SOON))
+        bench.start(lambda: hold.wait(PATIENCE))
         return bench
 
     bench = asyncio.run(abandon())
     hold.set()
     threads.submit(over.set)
     threads.stop()
-    over.wait(SOON)
+    over.wait(PATIENCE)
     assert bench.outcomes == []

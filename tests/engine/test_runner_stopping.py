@@ -15,7 +15,8 @@ from ostinato.engine.running import OnThread
 from ostinato.engine.threads import Threads
 from ostinato.task import Context, Defer, GiveUp
 from tests.build import MINUTE, NOW, SECOND
-from tests.engine.bench import SOON, Bench, JumpingLoop, a_step, for_ever, raising
+from tests.engine.bench import Bench, JumpingLoop, a_step, for_ever, raising
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_a_task_that_returns_in_time_leaves_no_timer_behind(jumping):
 def test_a_thread_past_its_timeout_stays_running_and_its_late_result_changes_nothing(jumping):
     async def scene(bench: Bench) -> None:
         hold = threading.Event()
-        running = bench.start(lambda: hold.wait(SOON), MINUTE)
+        running = bench.start(lambda: hold.wait(PATIENCE), MINUTE)
         seen: list[object] = []
 
         def look() -> None:
@@ -80,11 +81,11 @@ def test_a_thread_sees_that_it_should_stop(jumping):
 
         def work(ctx: Context) -> str:
             begun.set()
-            asked.wait(SOON)
+            asked.wait(PATIENCE)
             return "stopped" if ctx.cancelled else "went on"
 
         running = bench.start(work)
-        begun.wait(SOON)
+        begun.wait(PATIENCE)
         running.cancel(Interrupted())
         asked.set()
         assert await bench.outcome() == Completed('"stopped"')
@@ -186,7 +187,7 @@ def test_a_thread_that_had_returned_before_it_was_asked_has_completed(jumping):
 
         bench.runner.hand_back = and_tell  # type: ignore[method-assign]
         running = bench.start(lambda: 1)
-        handed_back.wait(SOON)  # the loop is held up meanwhile, and has not seen the outcome
+        handed_back.wait(PATIENCE)  # the loop is held up meanwhile, and has not seen the outcome
         running.cancel(Cancelled())
         assert await bench.outcome() == Completed("1")
 
@@ -201,11 +202,11 @@ def thread_asked(wish: Any, ending: Callable[[], Any]) -> Callable[[Bench], Coro
 
         def work() -> Any:
             begun.set()
-            asked.wait(SOON)
+            asked.wait(PATIENCE)
             return ending()
 
         running = bench.start(work)
-        begun.wait(SOON)
+        begun.wait(PATIENCE)
         running.cancel(wish)
         asked.set()
         return await bench.outcome()
@@ -260,7 +261,7 @@ def test_a_task_waiting_for_its_args_to_be_refused_can_be_cancelled(jumping):
 async def test_a_thread_task_that_was_still_waiting_for_a_thread_never_runs(threads):
     bench, hold, ran = Bench(threads), threading.Event(), []
     for _ in range(4):
-        threads.submit(lambda: hold.wait(SOON) and None)
+        threads.submit(lambda: hold.wait(PATIENCE) and None)
     bench.start(lambda: ran.append(1)).cancel(Interrupted())
     hold.set()
     assert await bench.outcome() == Interrupted()

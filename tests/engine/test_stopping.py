@@ -13,7 +13,7 @@ from ostinato.engine import stopping, untiring
 from ostinato.task import Task
 from tests.engine.at_work import Gate, away, done, ended, handed_back, running
 from tests.engine.conftest import Rig
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_a_second_stop_does_not_wait_for_the_grace(rig: Rig):
 async def test_a_thread_that_does_not_stop_is_handed_back_all_the_same(rig: Rig, monkeypatch):
     monkeypatch.setattr(stopping, "CANCEL_GRACE", 0.05)
     let_go = threading.Event()
-    rig.registry.add(Task(lambda: let_go.wait(30), "work"))
+    rig.registry.add(Task(lambda: let_go.wait(PATIENCE), "work"))
     (job_id,) = rig.enqueue()
     async with running(rig, shutdown_grace="0s") as engine:
         await until(lambda: engine.worker.running)

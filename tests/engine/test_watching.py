@@ -15,7 +15,7 @@ from ostinato.task import Task
 from tests.build import NOW, SECOND
 from tests.engine.at_work import Gate, at_a_gate, away, idle
 from tests.engine.conftest import Rig
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 async def test_a_cancelled_job_stops_running(rig: Rig):
@@ -102,7 +102,7 @@ async def test_a_run_that_does_not_stop_is_reported_once(rig: Rig, caplog, monke
     caplog.set_level(logging.WARNING, "ostinato")
     monkeypatch.setattr(worker_module, "STUCK_AFTER", 0 * SECOND)
     let_go = threading.Event()
-    rig.registry.add(Task(lambda: let_go.wait(10), "work"))
+    rig.registry.add(Task(lambda: let_go.wait(PATIENCE), "work"))
     (job_id,) = rig.enqueue()
     worker = await rig.worker()
     await worker.step()

@@ -17,7 +17,6 @@ from tests.isolation import work
 from tests.isolation.conftest import LONG, PATIENCE, SHORT, Bench, alive
 from tests.waiting import until
 
-BUSY = 5.0  # seconds by which a busy machine may be late
 STUBBORN = [work.ignores, work.spins_in_a_sum]
 
 
@@ -103,12 +102,17 @@ async def test_what_a_crashed_run_left_behind_ends_with_it(bench: Bench, how: li
 async def test_a_timeout_stops_a_run_in_time(bench: Bench, task: Callable[..., Any]):
     await bench.run(work.nothing)  # warm
     timeout = timedelta(seconds=1)
-    running = bench.start(task, timeout=timeout, path=bench.at)
-    outcome, account = await bench.end(running)
-    took = bench.runner.loop.time() - running.started
-    assert outcome == TimedOut(timeout)
-    assert account.stopped is (Stopped.KILLED if task is work.ignores else Stopped.TERMINATED)
-    assert 1 <= took < 1 + SHORT.total_seconds() + 1.05 + BUSY
+
+    async def in_time() -> bool:
+        running = bench.start(task, timeout=timeout, path=bench.at)
+        outcome, account = await bench.end(running)
+        took = bench.runner.loop.time() - running.started
+        assert outcome == TimedOut(timeout)
+        assert account.stopped is (Stopped.KILLED if task is work.ignores else Stopped.TERMINATED)
+        assert took >= 1
+        return took < 1 + SHORT.total_seconds() + 1.05
+
+    await until(in_time)  # other programs may delay some of them
 
 
 async def test_a_lost_run_is_stopped_too(bench: Bench):
@@ -174,7 +178,7 @@ async def test_when_the_worker_hangs_up_nothing_goes_on(bench: Bench):
     await until((bench.folder / "at2.pid").exists)
     pids += [child.pid for child in psutil.Process(pids[-1]).children(recursive=True)]
     bench.pool.close()
-    await until(lambda: not any(alive(pid) for pid in pids), seconds=5 + BUSY)
+    await until(lambda: not any(alive(pid) for pid in pids))
     assert bench.ended.keys().isdisjoint(runs)
 
 

@@ -17,6 +17,7 @@ from ostinato.store.cells import to_uuid
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
 from tests.build import HOUR
+from tests.waiting import PATIENCE
 
 
 def silent(done: int, total: int) -> None:
@@ -153,7 +154,7 @@ def test_nobody_waits_for_a_backup(world, tmp_path):
     def while_it_stands_still(done: int, total: int) -> None:
         thread = threading.Thread(target=lambda: (world.another().remember("a", "b"), written.set()))
         thread.start()
-        thread.join(20)
+        thread.join(PATIENCE)
 
     backup(world.store.database, tmp_path / "copy.db", while_it_stands_still)
     assert written.is_set()

@@ -15,8 +15,7 @@ import pytest
 
 from ostinato.store import bells
 from ostinato.store.database import open_database
-
-SOON = 10  # seconds: long enough for any machine; what rings, rings at once
+from tests.waiting import PATIENCE
 
 
 class Heard:
@@ -27,7 +26,7 @@ class Heard:
         self.listener = database.listen(lambda: self.rings.put("ring"))
 
     def something(self):
-        return self.rings.get(timeout=SOON) == "ring"
+        return self.rings.get(timeout=PATIENCE) == "ring"
 
     def forget(self):
         while not self.rings.empty():
@@ -116,7 +115,7 @@ def test_a_listener_may_close_itself_when_it_rings(db):
     box = []
     box.append(db.listen(lambda: box and (box[0].close(), done.put(1))))
     db.ring()
-    assert done.get(timeout=SOON)
+    assert done.get(timeout=PATIENCE)
 
 
 def test_rings_of_a_transaction_of_somebody_elses_are_heard_after_its_commit(db, heard, database_url):

@@ -14,6 +14,7 @@ from ostinato.store.database import open_database
 from ostinato.store.store import Store
 from tests.build import HOUR, MINUTE, NOW, SECOND, a_definition
 from tests.store.conftest import edited, together
+from tests.waiting import PATIENCE
 
 
 def test_a_claim_takes_and_starts(world):
@@ -251,7 +252,7 @@ def test_processes_claim_each_row_once(world):
     ]
     for child in children:
         child.start()
-    taken = [live_id for _ in children for live_id in results.get(timeout=60)]
+    taken = [live_id for _ in children for live_id in results.get(timeout=PATIENCE)]
     for child in children:
         child.join()
     taken += [each.live.id for each in world.claim(world.worker())]
@@ -280,9 +281,10 @@ def test_a_claim_does_not_slow_down_with_what_is_due(world):
     )
     world.sql("ANALYZE")
     worker = world.worker()
-    best = 1.0
-    for _ in range(10):
+
+    def seconds() -> float:
         began = time.perf_counter()
         assert len(world.claim(worker, limit=100)) == 100
-        best = min(best, time.perf_counter() - began)
-    assert best < 0.05
+        return time.perf_counter() - began
+
+    assert min(seconds() for _ in range(100)) < 0.02  # other programs may delay most of them

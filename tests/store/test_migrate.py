@@ -11,6 +11,7 @@ import pytest
 from ostinato.core.errors import ForeignDatabase, SchemaBehind, StoreError
 from ostinato.store.database import open_database
 from ostinato.store.migrate import require_current, schema_version, upgrade
+from tests.waiting import PATIENCE
 
 FIRST = """
 -- Jobs; and what is -- not a comment.
@@ -177,7 +178,7 @@ def test_many_processes_may_upgrade_at_once(db, empty_database_url, folder):
     )
     command = [sys.executable, "-c", code, empty_database_url, str(folder)]
     others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    applied = [name for other in others for name in eval(other.communicate(timeout=60)[0])]
+    applied = [name for other in others for name in eval(other.communicate(timeout=PATIENCE)[0])]
     assert sorted(applied) == ["0001_first", "0002_second"]
     assert schema_version(db) == 2
 

@@ -21,7 +21,7 @@ from ostinato.scheduler.views import ExecutionView
 from ostinato.store.logs import Line
 from tests.system.conftest import SHORT, Workshop, opened
 from tests.system.workshop import make_app
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 ALLOWED = {"allow_commands": True, "allow_shell": True, "python_prefixes": "called"}
 WORKER = ALLOWED | {"stop_grace": "1s"}
@@ -67,7 +67,7 @@ class Commands(Workshop):
         return handle
 
     def run(self, *argv: str, policies: dict[str, Any] | None = None, **args: Any) -> ExecutionView:
-        return self.put(policies=policies, argv=list(argv), **args).wait(60)
+        return self.put(policies=policies, argv=list(argv), **args).wait(PATIENCE)
 
     def hold(self, how: str = "stays", **policies: Any) -> tuple[Handle, list[int]]:
         """A program that stays, and its processes."""
@@ -137,7 +137,7 @@ def test_no_shell_reads_the_arguments(commands):
 
 
 def test_a_script_for_a_shell_where_that_is_allowed(commands):
-    ended = commands.put(script="echo $((20 + 3)) | tr 2 4", shell=True).wait(60)
+    ended = commands.put(script="echo $((20 + 3)) | tr 2 4", shell=True).wait(PATIENCE)
     assert commands.log(ended) == ["43"]
 
 
@@ -171,7 +171,7 @@ def test_how_far_it_is_is_its_last_line_and_what_it_wrote_is_counted(commands, t
         "done": 2, "message": "shop.sql 40%", "counters": {"output_lines": 2, "output_bytes": 21},
     }  # fmt: skip
     path.touch()
-    ended = handle.wait(60)
+    ended = handle.wait(PATIENCE)
     assert (ended.state, ended.exit_code) == ("failed", 3)
     assert ended.counters == {"output_lines": 3, "output_bytes": 24}
 
@@ -194,7 +194,7 @@ def test_ten_mebibytes_of_output_are_kept_and_nobodys_memory_grows(commands):
     while not commands.history(handle):
         most = max(most, process.memory_info().rss)
         time.sleep(0.02)
-    ended = handle.wait(60)
+    ended = handle.wait(PATIENCE)
     assert ended.state == "completed"
     lines = commands.log(ended)
     assert sum(map(len, lines)) >= 10_000_000
@@ -203,7 +203,8 @@ def test_ten_mebibytes_of_output_are_kept_and_nobodys_memory_grows(commands):
 
 
 def test_more_output_than_is_kept_is_cut_and_the_program_ends_all_the_same(commands):
-    ended = commands.put(script="head -c 30000000 /dev/zero | tr '\\0' y | fold -w 499", shell=True).wait(60)
+    long = "head -c 30000000 /dev/zero | tr '\\0' y | fold -w 499"
+    ended = commands.put(script=long, shell=True).wait(PATIENCE)
     assert ended.state == "completed"
     assert sum(map(len, commands.log(ended))) < 11 * MIB
     assert ended.counters["output_bytes"] > 30_000_000
@@ -211,7 +212,7 @@ def test_more_output_than_is_kept_is_cut_and_the_program_ends_all_the_same(comma
 
 def test_whatever_bytes_it_writes_are_kept_as_text(commands):
     odd = "printf 'a\\000b\\377c\\033[31m\\n'; head -c 200000 /dev/zero | tr '\\0' z; head -c 100000 /dev/urandom"
-    ended = commands.put(script=odd, shell=True).wait(60)
+    ended = commands.put(script=odd, shell=True).wait(PATIENCE)
     lines = commands.log(ended)
     assert ended.state == "completed"
     assert lines[0].startswith("a\\x00b")
@@ -220,7 +221,7 @@ def test_whatever_bytes_it_writes_are_kept_as_text(commands):
 
 def test_a_limit_of_output_holds_for_the_program(commands):
     endless = "yes $(head -c 1000 /dev/zero | tr '\\0' x)"
-    ended = commands.put(script=endless, shell=True, policies={"output_limit_mb": 1}).wait(60)
+    ended = commands.put(script=endless, shell=True, policies={"output_limit_mb": 1}).wait(PATIENCE)
     assert (ended.error_kind, ended.error) == ("OutputLimit", "1 MB")
 
 
@@ -244,7 +245,7 @@ def test_cancel_stops_it_with_all_that_it_has_started(commands, how):
     handle, pids = commands.hold(how)
     assert len(alive(pids)) == 2
     handle.cancel()
-    assert handle.wait(60).state == "cancelled"
+    assert handle.wait(PATIENCE).state == "cancelled"
     assert alive(pids) == []
 
 
@@ -254,19 +255,19 @@ def test_it_may_clean_up_when_it_is_told_to_stop(commands, tmp_path):
     handle = commands.put(script=script, shell=True)
     eventually(path.exists)
     handle.cancel()
-    ended = handle.wait(60)
+    ended = handle.wait(PATIENCE)
     assert (ended.state, commands.log(ended, "stdout")) == ("cancelled", ["cleaned"])
 
 
 def test_a_timeout_stops_it(commands):
     handle, pids = commands.hold(timeout="4s")
-    ended = handle.wait(60)
+    ended = handle.wait(PATIENCE)
     assert (ended.outcome, alive(pids)) == ("timed_out", [])
 
 
 def test_what_it_leaves_behind_is_stopped_when_it_ends(commands):
     handle, pids = commands.hold("leaves")
-    assert handle.wait(60).state == "completed"
+    assert handle.wait(PATIENCE).state == "completed"
     assert alive(pids) == []
 
 
@@ -304,7 +305,7 @@ def test_a_supervisor_that_is_killed_takes_the_program_along(fresh, who):
 
 def test_a_worker_where_commands_are_off_refuses_what_was_made_elsewhere(fresh):
     fresh.start_one()
-    ended = fresh.put(argv=["true"], policies={"retries": 3}).wait(60)
+    ended = fresh.put(argv=["true"], policies={"retries": 3}).wait(PATIENCE)
     assert (ended.state, ended.attempt) == ("failed", 0)
     assert "OSTINATO_ALLOW_COMMANDS" in str(ended.error)
 
@@ -326,7 +327,7 @@ def test_a_worker_where_commands_are_off_refuses_what_was_made_elsewhere(fresh):
     ],
 )
 def test_a_function_of_an_allowed_module(commands, function, args, state, said):
-    ended = commands.put("python", function=f"called:{function}", args=args).wait(60)
+    ended = commands.put("python", function=f"called:{function}", args=args).wait(PATIENCE)
     assert ended.state == state, ended.error
     if function == "counts":
         assert ended.counters == {"letters": 2, "output_lines": 1, "output_bytes": 6}

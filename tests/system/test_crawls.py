@@ -41,7 +41,7 @@ def test_a_crawl_goes_on_after_kill_9_without_fetching_again_what_was_kept(works
         eventually(lambda: site.under_way == 0)
         site.hits.clear()
         workshop.start_one(allow_private_addresses=True)
-        workshop.all_done([job], 110)
+        workshop.all_done([job])
         assert workshop.results(job) == ["lost", "completed"]
         assert kept(workshop, site).keys() == expected() - set(SLOW_OR_ODD)
         fetched = site.asked()

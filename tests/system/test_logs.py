@@ -21,7 +21,7 @@ from ostinato.store.logs import LogPage
 from tests.system.conftest import PATIENCE
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.system
 
 HERE = Path(__file__).parent
 MIB = 1024 * 1024

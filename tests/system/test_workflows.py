@@ -7,7 +7,7 @@ from typing import Any
 
 from ostinato import Handle
 from tests.system.conftest import Workshop
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 TEN = 10
 QUICKLY: dict[str, Any] = {"lease": "1s", "sweep": "200ms", "concurrency": 1}
@@ -46,7 +46,7 @@ def test_killed_at_every_boundary_of_ten_steps_each_step_completes_once(workshop
         assert dead.exit_code() == -signal.SIGKILL
         if deaths <= TEN - 2:
             workers.append(workshop.spawn(QUICKLY))  # it is there when the next two have died
-    ended = handle.wait("60s")
+    ended = handle.wait(PATIENCE)
     assert (ended.state, ended.attempt) == ("completed", 0)
     assert steps(workshop, handle) == sorted(
         (f"s{n}", attempt, result) for n in range(TEN) for attempt, result in ((0, "lost"), (1, "completed"))
@@ -63,7 +63,7 @@ def test_branches_run_side_by_side_on_two_workers(workshop: Workshop):
     marks = workshop.wait_for_marks("start", 2)
     assert len({mark.pid for mark in marks}) == 2
     workshop.release()
-    assert handle.wait("60s").state == "completed"
+    assert handle.wait(PATIENCE).state == "completed"
 
 
 def test_a_cancel_stops_the_steps_that_run(workshop: Workshop):
@@ -72,7 +72,7 @@ def test_a_cancel_stops_the_steps_that_run(workshop: Workshop):
     handle = start(workshop, [*nodes, {"id": "join", "task": "quick", "after": ["left", "right"]}])
     workshop.wait_for_marks("start", 2)
     handle.cancel()
-    assert handle.wait("60s").state == "cancelled"
+    assert handle.wait(PATIENCE).state == "cancelled"
     assert steps(workshop, handle) == [("left", 0, "cancelled"), ("right", 0, "cancelled")]
 
 
@@ -84,5 +84,5 @@ def test_a_worker_that_is_stopped_hands_its_step_to_another(workshop: Workshop):
     first.terminate()
     workshop.wait_for_marks("start", 2)
     workshop.release()
-    assert handle.wait("60s").state == "completed"
+    assert handle.wait(PATIENCE).state == "completed"
     assert steps(workshop, handle) == [("a", 0, "completed"), ("b", 0, "completed")]

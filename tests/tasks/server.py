@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
+from tests.waiting import PATIENCE
+
 
 class Asked(NamedTuple):
     method: str
@@ -73,4 +75,4 @@ def serving() -> Iterator[Server]:
         server.over.set()
         listening.shutdown()
         listening.server_close()
-        thread.join(10)
+        thread.join(PATIENCE)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
+from tests.waiting import PATIENCE
+
 TREE = 440  # pages of a tree, nine deep
 IN_SITEMAPS = 20
 DEPTH = 12
@@ -121,7 +123,7 @@ class _Visitor(BaseHTTPRequestHandler):
         hit = Hit(time.monotonic(), self.path, headers.get("User-Agent", ""), conditional)
         site.arrive(hit)
         try:
-            site.hold.wait(60)
+            site.hold.wait(PATIENCE)
             self._answer(site)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
@@ -151,7 +153,7 @@ class _Visitor(BaseHTTPRequestHandler):
             case "/bomb":
                 self._send(200, gzip.compress(b" " * 30_000_000), more={"Content-Encoding": "gzip"})
             case "/slow":
-                select.select([self.connection], [], [], 60)  # until the crawler has hung up
+                select.select([self.connection], [], [], PATIENCE)  # until the crawler has hung up
                 self._send(200, page("Slow", "too late"))
             case "/flaky" if site.asked()["/flaky"] == 1:
                 self._send(503, b"not yet", more={"Retry-After": "0"})

@@ -10,6 +10,7 @@ from ostinato import Ostinato
 from ostinato.core.addresses import EVERYWHERE
 from ostinato.scheduler.sources import Here
 from tests.played_api import PlayedApi, a_record, a_source_of
+from tests.waiting import PATIENCE
 
 HERE = Here(egress=EVERYWHERE)
 BY_PAGE = {"pageParam": "page", "limitParam": "limit", "limit": 10, "hasMorePath": "more"}
@@ -41,7 +42,7 @@ def run_once(app, *definitions, runs=1):
     """Let each source run so many times, and give how its last run ended."""
 
     async def until_done():
-        async with app.running(), asyncio.timeout(60):
+        async with app.running(), asyncio.timeout(PATIENCE):
             ended = []
             for definition in definitions:
                 made = await asyncio.to_thread(app.scheduler.sources.create, definition, HERE)
@@ -259,7 +260,7 @@ def test_a_table_that_does_not_fit_is_a_failure_that_says_what_is_missing(app, a
         tx.run(database.dialect.statement("CREATE TABLE things (number integer)"))
 
     async def until_done():
-        async with app.running(), asyncio.timeout(60):
+        async with app.running(), asyncio.timeout(PATIENCE):
             return await _finished(app, app.scheduler.sources.get("things").job.id, 1)
 
     ended = asyncio.run(until_done())

@@ -8,6 +8,7 @@ from ostinato.core.errors import StoreError
 from ostinato.store.records import Records
 from tests.played_api import PlayedApi, a_source_of, by_page
 from tests.tasks.test_fetch import app, numbers, run_once  # noqa: F401  a fixture
+from tests.waiting import PATIENCE
 
 PAGED = {"type": "page", "limit": 10, "hasMorePath": "more"}
 
@@ -47,7 +48,7 @@ def test_the_next_page_is_asked_for_while_one_is_stored_and_its_failure_takes_no
             handler.answer({"error": "out of order"}, 500)
 
     api.bodies["/second-fails"] = second_fails
-    storing.append(lambda: asked.wait(20))
+    storing.append(lambda: asked.wait(PATIENCE))
     ended = run_once(app, paged(api, "/second-fails"))
     assert asked.is_set()
     assert "Page 2" in ended.error
@@ -63,11 +64,11 @@ def test_a_page_that_cannot_be_stored_ends_the_run_though_the_next_one_hangs(app
             by_page(handler)
         else:
             asked.set()
-            api.go_on.wait(60)
+            api.go_on.wait(PATIENCE)
             handler.close_connection = True
 
     def refuse():
-        asked.wait(20)
+        asked.wait(PATIENCE)
         raise StoreError("The database refused.")
 
     api.bodies["/second-hangs"] = second_hangs

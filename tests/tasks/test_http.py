@@ -17,7 +17,7 @@ from ostinato.core.schedule import Once
 from ostinato.scheduler.views import ExecutionView
 from tests.app.conftest import during, new_app
 from tests.tasks.server import Answer, Server, serving
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 __all__ = ["new_app"]
 
@@ -45,7 +45,7 @@ def run(app: Ostinato, args: dict[str, Any], **options: Any) -> ExecutionView:
 
     async def body() -> ExecutionView:
         (handle,) = app.put([definition])
-        return await handle.await_(60)
+        return await handle.await_(PATIENCE)
 
     return during(app, body)
 
@@ -215,7 +215,7 @@ def test_a_worker_checks_by_its_own_settings(new_app, server):
     (handle,) = generous.put([definition])
 
     async def body() -> ExecutionView:
-        return await handle.await_(60)
+        return await handle.await_(PATIENCE)
 
     ended = during(strict, body)
     assert (ended.state, ended.attempt, server.asked) == ("failed", 0, [])

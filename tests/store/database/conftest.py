@@ -2,12 +2,14 @@
 
 from contextlib import closing
 from datetime import UTC, datetime
+from inspect import signature
 from uuid import uuid4
 
 import pytest
 
 from ostinato.store.database import open_database
 
+USUAL_DEADLINE = signature(open_database).parameters["deadline"].default
 STATEMENTS = """
 -- name: add
 INSERT INTO {jobs} (id, x, note) VALUES (:id, :x, :note)

@@ -15,7 +15,8 @@ import pytest
 from ostinato.core.errors import ForeignDatabase, Invalid, StoreError, StoreUnavailable
 from ostinato.store import migrate, sqlite
 from ostinato.store.database import open_database
-from tests.store.database.conftest import add, opened, with_table, xs
+from tests.store.database.conftest import USUAL_DEADLINE, add, opened, with_table, xs
+from tests.waiting import PATIENCE
 
 
 def start_python(code, *arguments):
@@ -108,7 +109,7 @@ def test_waiting_for_a_thread_counts_into_the_deadline(empty_sqlite_url):
     with lite.write():
         thread = threading.Thread(target=wait)
         thread.start()
-        thread.join(10)
+        thread.join(PATIENCE)
     assert len(caught) == 1
 
 
@@ -119,7 +120,7 @@ def test_a_process_that_holds_the_turn_is_waited_for_until_the_deadline(empty_sq
     before = time.monotonic()
     with pytest.raises(StoreUnavailable, match="Others have been writing"):
         add(lite, 1)
-    assert 0.2 <= time.monotonic() - before < 5
+    assert 0.2 <= time.monotonic() - before < USUAL_DEADLINE
     other.communicate("\n")
     add(lite, 2)
     assert xs(lite) == [2]
