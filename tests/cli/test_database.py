@@ -59,7 +59,7 @@ def test_the_database_of_the_settings_is_the_default(ostinato, tmp_path, monkeyp
     assert (tmp_path / "from-flag.db").exists(), "flags come first"
 
 
-@pytest.mark.parametrize("command", [["db", "check"], ["db", "upgrade"], ["serve"]])
+@pytest.mark.parametrize("command", [["db", "check"], ["db", "upgrade"], ["serve", "--port", "0"]])
 def test_a_file_that_is_not_ours_is_left_as_it_is(ostinato, tmp_path, command):
     (tmp_path / "letter.txt").write_text("Dear Sir or Madam")
     answer = ostinato(*command, "--database", "sqlite:///letter.txt")

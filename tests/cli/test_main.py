@@ -115,7 +115,7 @@ def test_a_flag_that_cannot_be_is_refused_before_anything_is_opened(
 
 
 def test_postgresql_that_is_behind_says_what_to_run(ostinato, empty_postgres_url):
-    answer = ostinato("serve", "--database", empty_postgres_url)
+    answer = ostinato("serve", "--port", "0", "--database", empty_postgres_url)
     assert answer.code == 5
     assert "not there yet" in answer.err
     assert "run `ostinato db upgrade`" in answer.err
