@@ -54,7 +54,7 @@ ENDED: Final = rows.Shape(EndedRow)
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What an audit of some jobs has found, how many there were, and where to go on (None: at the end)."""
+    """The flaws that an audit of some jobs found, the number of jobs, and the last job (None: at the end)."""
 
     flaws: list[AuditFlaw]
     jobs: int
@@ -95,7 +95,7 @@ class Audit:
             return _audited(tx, tx.rows("pruned_of", ids=list(ids)), now) if ids else []
 
     def told_since(self, since: datetime, ids: Sequence[UUID]) -> set[tuple[UUID, FlawKind]]:
-        """Which flaws of these jobs an event has told since an instant."""
+        """List the flaws of these jobs that events have reported since an instant."""
         with self._database.read() as tx:
             found = tx.rows("flaws_told", ids=list(ids), since=since)
         return {(to_uuid(job_id), FlawKind(json.loads(data)["flaw"])) for job_id, data in found}
@@ -205,7 +205,7 @@ HOLDER: Final = rows.LIVE.columns.index("worker_id")
 
 
 def _past(tx: Tx) -> Past:
-    """What the whole database knows of the past."""
+    """Read the part of the past that all jobs share."""
     since = tx.row("remembered", key=EVENTS_SINCE)
     known_since = FIRST_INSTANT if since is None else from_micros(int(since[0]))
     set_back = [back for at, data in tx.rows("clocks_set_back") if (back := _set_back(from_micros(at), data))]
@@ -225,14 +225,14 @@ def _zones_since(tx: Tx) -> datetime | None:
 
 
 def _pruned(noted: Mapping[str, Any]) -> Pruned:
-    """What retention has noted; an older version noted no due time, so that nothing up to now can be recomputed."""
+    """Read a note of retention. Notes of older versions have no due time: nothing up to now can be recomputed."""
     counts = {name: count for name, count in noted.items() if name not in ("until", "number")}
     until = from_micros(noted["until"]) if "until" in noted else LAST_INSTANT if counts else FIRST_INSTANT
     return Pruned(counts, until, noted.get("number", 2**62 if counts else 0))
 
 
 def noted(pruned: Mapping[str, Any], now: datetime, until: datetime, number: int = 0) -> dict[str, Any]:
-    """What retention notes about how far back the records of a job are whole."""
+    """Return the note of retention: since when the records of a job are complete."""
     before = pruned.get("until", to_micros(now) if pruned else None)
     times = [each for each in (before, to_micros(until)) if each is not None]
     return {**pruned, "until": max(times), "number": max(pruned.get("number", 0), number)}

@@ -211,7 +211,7 @@ def _count(side: _Side, table: _Table) -> int:
 
 
 def _insert(target: _Side, table: _Table) -> str:
-    """What is there already (the version of the schema) stays."""
+    """Return the INSERT of a table; rows that exist already (the version of the schema) stay."""
     columns = ", ".join(f"{name} {kind}" for name, kind in table.columns)
     values = ", ".join(f"u.{name}" for name, _ in table.columns)
     return (

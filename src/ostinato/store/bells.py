@@ -104,7 +104,7 @@ class FileListener:
             return 0  # away; when it is back the number differs, which rings
 
     def _hear(self) -> set[bytes]:
-        """What has been said since; waits for something unless the file is to be looked at."""
+        """Return the bytes received since the last call; wait for one unless the file must be checked."""
         self._ear.settimeout(LOOK_EVERY if self._looking else None)
         heard = set()
         with suppress(TimeoutError, BlockingIOError):

@@ -1,4 +1,4 @@
-"""What the dashboard asks, and nobody else: a little of the history of many jobs, and what is to come."""
+"""Queries of the dashboard: recent history of many jobs, and their next due times."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -72,7 +72,7 @@ class Board:
             return [to_uuid(job_id) for (job_id,) in tx.rows("soonest", limit=limit)]
 
     def courses(self, until: datetime) -> list[Course]:
-        """What is due before an instant, jobs alike taken together."""
+        """List due times before an instant; jobs with the same schedule and policies are grouped."""
         with self._database.read() as tx:
             found = tx.rows("schedules_to_come", until=until)
         return [
@@ -97,12 +97,12 @@ class Board:
             return [rows.LIVE.of(row) for row in tx.rows("running_some", limit=limit)], int(count)
 
     def failed(self, limit: int) -> list[Execution]:
-        """What has failed last, the newest first."""
+        """List the latest failed executions, the newest first."""
         with self._database.read() as tx:
             return _executions(tx, tx.rows("failed_some", limit=limit))
 
     def queued_between(self, since: datetime, until: datetime, limit: int) -> list[Execution]:
-        """What was queued in a stretch of time and has ended, the newest first."""
+        """List executions that were queued between two instants and have ended, the newest first."""
         with self._database.read() as tx:
             return _executions(
                 tx, tx.rows("queued_between", from_id=first_of(since), to_id=first_of(until), limit=limit)
@@ -110,6 +110,6 @@ class Board:
 
 
 def _executions(tx: Tx, ids: Sequence[rows.Row]) -> list[Execution]:
-    """Those with these ids, the newest first."""
+    """Read the executions with these ids, the newest first."""
     found = tx.rows("executions_by_id", ids=[to_uuid(each) for (each,) in ids]) if ids else []
     return sorted(map(rows.EXECUTION.of, found), key=lambda execution: execution.id, reverse=True)

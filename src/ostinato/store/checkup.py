@@ -1,4 +1,4 @@
-"""What a doctor sees: is anybody at work, and is anything left lying?"""
+"""Queries of `ostinato doctor`: the condition of workers, queues and the database."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -67,7 +67,7 @@ class Checkup:
             ]
 
     def condition(self, now: datetime, patience: timedelta, lately: timedelta) -> Condition:
-        """What is there; a due time may be as old as `patience`, a worker was seen `lately`."""
+        """Read the condition. Due times older than `patience` are late; workers seen within `lately` are alive."""
         with self._database.read() as tx:
             ((version,),) = tx.rows("database_version")
             note = tx.row("remembered", key=WENT_BACK)

@@ -45,7 +45,7 @@ IN_ORDER: Final = itemgetter(*(COLUMNS.index(name) for name in ("priority", "run
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a worker got, and when there may be more."""
+    """The executions that a worker claimed, and the time of the next claim."""
 
     claimed: tuple[Claimed, ...] = ()
     parked: Mapping[str, int] | None = None  # tasks that nobody here knows → rows set apart
@@ -62,7 +62,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Who looks for what, where."""
+    """The parameters of a claim."""
 
     worker: UUID
     tasks: Sequence[str]
@@ -73,7 +73,7 @@ class Search:
 
 
 class Claiming(Duty):
-    """What a worker asks of the queue before it runs anything."""
+    """Claims: executions that are due are started under a worker."""
 
     _unparked: tuple[UUID, datetime] | None = None
     _knows_all = (
@@ -148,7 +148,7 @@ class Claiming(Duty):
         return {name: most for name, most in found if not search.queues or name in search.queues}
 
     def _take(self, tx: Tx, search: Search, parked: Counter[str]) -> tuple[Taken, datetime | None]:
-        """What was started, and when there may be more. What has to be set apart for it is counted."""
+        """Start executions; return them and the time of the next claim. Count rows of unknown tasks in `parked`."""
         taken = Taken()
         next_at: datetime | None = search.now
         self._unpark_now_and_then(tx, search)
@@ -217,13 +217,13 @@ class Claiming(Duty):
         return tx.run("unpark", tasks=list(search.tasks), queues=list(search.queues), limit=search.limit)
 
     def _outlook(self, tx: Tx, search: Search) -> tuple[datetime | None, bool]:
-        """When the next may start, and whether others have set apart what this worker knows."""
+        """Return the time of the next execution, and whether rows of known tasks are parked."""
         queues, tasks = list(search.queues), list(search.tasks)
         ((at, set_apart),) = tx.rows("outlook", tasks=tasks, queues=queues, every_queue=not queues)
         return None if at is None else from_micros(at), bool(set_apart)
 
     def _ready(self, taken: Taken, search: Search) -> tuple[Claimed, ...]:
-        """What can be started, with all that it runs by; what cannot be read is put off.
+        """Return the executions to start, with their definitions; defer those whose definition cannot be read.
 
         After the transaction, so that others need not wait for it: in SQLite only one can write.
         """
@@ -237,7 +237,7 @@ class Claiming(Duty):
             return tuple(self._as_steps(tx, claimed, steps, search.now) if steps else claimed)
 
     def _read(self, taken: Taken, search: Search) -> tuple[Sequence[Claimed], Sequence[bytes]]:
-        """What was taken, in the order in which it is to start; and what has a definition that cannot be read here."""
+        """Return the claimed executions in their order, and the ids of those whose definition cannot be read."""
         found = self._defined(taken)
         unreadable = [row[0] for row in taken.found if row[JOB_ID] not in found]
         # PostgreSQL starts nothing before it was queued (see `claim`): clocks of two hosts differ a little.

@@ -1,4 +1,4 @@
-"""What a database remembers of the clock: when it last jumped, and the line that the workers of a SQLite file go by.
+"""The clock's record in the database: its last jump, and the time line of the workers on a SQLite file.
 
 Nothing is deleted by its age for a day after a jump. A process that starts while a worker is at work takes over that
 worker's line: the host's clock may be wrong just then.
@@ -40,12 +40,12 @@ class ClockRecord:
             tx.run("remember", key=JUMPED, value=str(to_micros(now)))
 
     def jumped_at(self) -> datetime | None:
-        """When the clock last jumped."""
+        """Return the time of the last jump of the clock."""
         with self._database.read() as tx:
             return _jumped_at(tx)
 
     def settled(self, now: datetime) -> bool:
-        """Whether ages can be trusted: the last jump is long enough ago."""
+        """Return True if ages can be trusted: the last jump is long enough ago."""
         with self._database.read() as tx:
             return is_settled(tx, now)
 
@@ -75,7 +75,7 @@ class ClockRecord:
 
 
 def is_settled(tx: Tx, now: datetime) -> bool:
-    """Whether the last jump of the clock is long enough ago to trust ages."""
+    """Return True if the last jump of the clock is long enough ago to trust ages."""
     jumped = _jumped_at(tx)
     return jumped is None or now - jumped >= SETTLED_AFTER
 

@@ -1,8 +1,8 @@
-"""Where crawls are: which URLs an occurrence has seen, which it has visited, and what it found, under its fence.
+"""State of crawls: the URLs that an occurrence has found and visited, and its pages, under its fence.
 
 One turn of a crawl is one transaction: the pages that it brings, the URLs that are done with them, those that it found,
-and its counters (the checkpoint). So whoever goes on after a crash visits what was not kept, and nothing else. Said
-twice, a turn changes nothing more.
+and its counters (the checkpoint). So a run that continues after a crash visits only URLs that were not saved. A
+repeated turn changes nothing.
 """
 
 import json
@@ -77,7 +77,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a crawl has done since the last one."""
+    """The work of a crawl since its last turn."""
 
     fetched: Sequence[Fetched]
     touched: Sequence[Touched]
@@ -89,7 +89,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """How things stand when a run of a crawl begins."""
+    """The state of a crawl when a run begins."""
 
     seen: int
     done: int
@@ -128,7 +128,7 @@ class Crawls:
         return new, [Waiting(*row) for row in rows]
 
     def take_turn(self, host: str, now: datetime, pause: timedelta) -> datetime:
-        """When the next request to a host may be sent; whoever asks after that waits for the pause."""
+        """Reserve the next request to a host; return its time. Later callers wait for the pause."""
         with self._database.write() as tx:
             tx.run("know_crawl_host", host=host, now=now)
             row = tx.row("lock_crawl_host", host=host)
@@ -137,7 +137,7 @@ class Crawls:
         return turn
 
     def forget_hosts(self, now: datetime) -> None:
-        """Those that nobody has asked for a while."""
+        """Delete hosts that received no request for a while."""
         with self._database.write() as tx:
             tx.run("forget_crawl_hosts", before=now - HOSTS_KEPT)
 

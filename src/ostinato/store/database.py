@@ -74,7 +74,7 @@ class Tx(ABC):
         return found[0] if found else None
 
     def run(self, statement: str | Statement, /, batch: Batch | None = None, **params: Any) -> int:
-        """How many rows a statement without RETURNING wrote."""
+        """Run a statement without RETURNING; return the number of rows it wrote."""
         found = self._find(statement, batch, params)
         return self._count(found, batch, params)
 

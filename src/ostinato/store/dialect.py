@@ -88,7 +88,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one database spells what both can do."""
+    """The spelling of our SQL in one kind of database."""
 
     kind: Kind
     schema: str = "ostinato"
@@ -130,7 +130,7 @@ class Dialect:
         return parts
 
     def _own(self, text: str) -> str:
-        """What a migration says to this database."""
+        """Return the part of a migration that applies to this kind of database."""
         first, *sections = ONLY_FOR.split(text)  # text, then kind and text in turn
         own = (part for kind, part in zip(sections[::2], sections[1::2], strict=True) if kind == self.kind)
         return "".join((first, *own))
@@ -329,7 +329,7 @@ class _Rendering:
 
 
 def leading_ids(columns: Sequence[tuple[str, str]]) -> int:
-    """How many columns of a batch come first and are ids: what a row is about, never null."""
+    """Count the leading columns of a batch that are ids: they name the row and are never null."""
     return next((place for place, (_, kind) in enumerate(columns) if kind != "uuid"), len(columns))
 
 

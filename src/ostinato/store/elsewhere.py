@@ -90,5 +90,5 @@ def _addresses(host: str, port: str, egress: Egress) -> Iterator[tuple[str, str,
 
 
 def _is_same(file: str, ours: str) -> bool:
-    """Whether two paths are one file, by a hard link."""
+    """Return True if two paths are one file, by a hard link."""
     return os.path.exists(file) and os.path.exists(ours) and os.path.samefile(file, ours)

@@ -1,4 +1,4 @@
-"""The live feed: what has happened since, for whoever listens. Nobody listens: it costs nothing.
+"""The live feed: events, starts and finishes since a cursor. Without listeners it costs nothing.
 
 Rows appear in the order of their commits, and no column has that order. So each reading begins a while before the last
 one (`OVERLAP`), and what it finds twice it may tell twice, under the same id: a repeat is allowed, a gap is not.
@@ -55,7 +55,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a reading came. `then`: where to go on when all that finished before it has been told."""
+    """A position in the feed. `then`: the position after all earlier finishes have been sent."""
 
     at: datetime
     events_from: UUID
@@ -103,7 +103,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """What a Feed knows beyond the cursor it gave last."""
+    """The state of a Feed that is not in its last cursor."""
 
     cursor: str | None = None
     told: Mapping[str, datetime] = field(default_factory=dict)  # which item, and when
@@ -112,7 +112,7 @@ class _Memory:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was live, and what had ended of those with a recent id."""
+    """Ids of live rows, and of ended executions with a recent id."""
 
     live: frozenset[UUID]
     ended: frozenset[UUID]
@@ -138,9 +138,9 @@ class Feed:
         self._memory = _Memory()
 
     def since(self, cursor: str | None, kinds: Collection[str] = ()) -> tuple[list[Item], str]:
-        """What has happened since a reading, and the cursor for the next; without a cursor, from now on.
+        """Return the items since a cursor, and the next cursor; without a cursor, begin now.
 
-        `kinds` leaves out others; `job.*` is every kind that begins so.
+        `kinds` filters items; `job.*` matches every kind with that prefix.
         """
         now = self._clock.now()
         place = _beginning(now) if cursor is None else _sane(Place.of(cursor), now)
@@ -198,7 +198,7 @@ class Feed:
 
 
 def _gone(known: _Known, live: Collection[UUID], recent: frozenset[UUID]) -> list[UUID]:
-    """What has vanished from `live`, and what is new in history."""
+    """Return ids that left `live`, and ids that are new in history."""
     return [*known.live.difference(live), *recent.difference(known.ended)]
 
 
@@ -209,7 +209,7 @@ def first_id(instant: datetime) -> UUID:
 
 
 def is_wanted(kind: str, kinds: Collection[str]) -> bool:
-    """Whether a kind is among these; `job.*` is every kind that begins so, and no kinds are all."""
+    """Return True if a kind matches: `job.*` matches every kind with that prefix; no kinds match all."""
     return not kinds or any(kind.startswith(k[:-1]) if k.endswith("*") else kind == k for k in kinds)
 
 
@@ -227,7 +227,7 @@ def _sane(place: Place, now: datetime) -> Place:
 
 
 def _next(place: Place, seen: _Seen, now: datetime) -> Place:
-    """Where to go on: with the next part of what finished, or from here."""
+    """Return the next position: the next part of the finishes, or from here."""
     events_from = seen.events[-1].id if len(seen.events) == MOST else first_id(now - OVERLAP)
     after = place.then or _resting(seen, events_from, now)
     if seen.more is None:
@@ -236,7 +236,7 @@ def _next(place: Place, seen: _Seen, now: datetime) -> Place:
 
 
 def _resting(seen: _Seen, events_from: UUID, now: datetime) -> Place:
-    """Where a reading that has seen everything leaves off."""
+    """Return the position after a reading that has seen everything."""
     recent = first_id(now - OVERLAP)
     old = [each for each in seen.live if each < recent]
     return Place(now, events_from, old[LISTED] if len(old) > LISTED else recent, tuple(old[:LISTED]))

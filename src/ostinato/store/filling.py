@@ -76,10 +76,10 @@ def creation(name: str, target: Target, dialect: Dialect) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """How rows are copied into a table of ours on PostgreSQL, for half of what an INSERT costs the server.
+    """The COPY of rows into one of our tables on PostgreSQL; it costs the server half of an INSERT.
 
-    It cannot leave anything out. So we ask which rows are there, and it is a Duplicate only if somebody else stores
-    one of the others at the same moment.
+    COPY cannot skip rows. So we first ask which rows exist; Duplicate is raised only if another process stores one of
+    the others at the same moment.
     """
 
     there: Statement  # of these hashes
@@ -90,7 +90,7 @@ class Copying:
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """What inserts a batch of rows into a table, and leaves out whatever some unique constraint refuses."""
+    """The INSERT of a batch of rows that skips rows which a unique constraint refuses."""
 
     safe: Statement
     hashed: bool  # the last cell of a row is the hash

@@ -29,7 +29,7 @@ Found = list[tuple[UUID, Facts]]
 
 
 class Firing(Duty):
-    """What the dispatcher asks of the queue."""
+    """Firing: the dispatcher turns due times into executions."""
 
     def fire_due(self, clock: Callable[[], datetime], ahead: timedelta, limit: int) -> list[Change]:
         """Lock the jobs that are due, fire each, and save what came of it. The clock is read under the lock."""
@@ -47,7 +47,7 @@ class Firing(Duty):
         return count
 
     def next_wake(self) -> datetime | None:
-        """When there is something to fire, or to let in. A time that has come: something was locked, look again."""
+        """Return the next time with a job to fire or to admit. A past time means: rows were locked, look again."""
         with self._database.read() as tx:
             full = [name for name, most, startable in tx.rows("bounded_queues") if startable >= most]
             times = [tx.row("next_due", full=full), tx.row("next_waiting")]
@@ -197,7 +197,7 @@ def _save_plain(tx: Tx, changes: Sequence[Change], now: datetime) -> None:
 
 
 def _ready(job: Job, lives: Sequence[Live], now: datetime, ahead: timedelta) -> bool:
-    """Whether it is still so, now that the rows are locked: overlap is decided at the due time, not ahead of it."""
+    """Return True if a locked job is still due; overlap is decided at the due time, not ahead of it."""
     due = job.facts.next_due_at
     return due is not None and (due <= now or (due <= now + ahead and not lives))
 

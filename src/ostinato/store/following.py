@@ -25,14 +25,14 @@ NOBODY: Final[Mapping[UUID, UUID]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What was started, and whether there is anything to follow at all."""
+    """The executions that were started, and whether any job follows another."""
 
     changes: tuple[Change, ...] = ()
     any: bool = False
 
 
 class Following(Duty):
-    """What the dispatcher asks of jobs that come after others."""
+    """Following: the dispatcher starts jobs that run after others."""
 
     def follow(self, now: datetime) -> Followed:
         """Start those whose other has completed, each once for each completion, as soon as they have room for it."""

@@ -110,7 +110,7 @@ class Graphs:
     def definitions_of(
         self, tx: Tx, steps: Sequence[Live], found: dict[UUID, Definition], now: datetime
     ) -> dict[UUID, Definition]:
-        """What steps run by, by their ids: the job's definition with the policies of their nodes."""
+        """Return the definitions of steps by id: the job's definition with the policies of the step's node."""
         runs = {
             (to_uuid(job_id), number): (from_micros(started), checkpoint)
             for job_id, number, started, checkpoint in tx.rows("runs_of", ids=list({s.job_id for s in steps}))

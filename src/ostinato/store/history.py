@@ -1,4 +1,4 @@
-"""What has been: executions, skips and events; how long they are kept; and whether they agree."""
+"""History: executions, skips and events; retention, and the check that they agree."""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ END: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How long history is kept where a job does not say."""
+    """The default retention of a job's history."""
 
     executions: int = 100
     days: int = 30
@@ -37,7 +37,7 @@ KEEP_ALL: Final = Keep(executions=2**62, days=365_000)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a page of a job's history goes on."""
+    """The position of a page in a job's history."""
 
     number: int
     attempt: int
@@ -66,7 +66,7 @@ class History:
             return [rows.EXECUTION.of(row) for row in tx.rows("list_executions", before=before, limit=limit)]
 
     def live(self, limit: int, before: UUID | None = None, job_id: UUID | None = None) -> list[Live]:
-        """What is queued or running, the newest first."""
+        """List queued and running executions, the newest first."""
         with self._database.read() as tx:
             return [rows.LIVE.of(row) for row in tx.rows("list_live", job=job_id, before=before, limit=limit)]
 
@@ -86,7 +86,7 @@ class History:
         return None if row is None else rows.EXECUTION.of(row)
 
     def last_runs(self, ids: Sequence[UUID]) -> dict[UUID, LastRun]:
-        """How the newest ended execution of each of these jobs went, for those that have one."""
+        """Return the newest ended execution of each of these jobs, if there is one."""
         with self._database.read() as tx:
             found = [rows.LAST_RUN.of(row) for row in tx.rows("last_runs", ids=list(ids))]
         return {last.job_id: last for last in found}
@@ -104,7 +104,7 @@ class History:
             ]
 
     def durations(self, job_id: UUID, limit: int = 1000) -> list[timedelta]:
-        """How long the newest completed runs took."""
+        """List the durations of the newest completed runs."""
         with self._database.read() as tx:
             return [timedelta(microseconds=us) for (us,) in tx.rows("durations_of", job=job_id, limit=limit)]
 

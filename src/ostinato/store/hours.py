@@ -29,7 +29,7 @@ RESULTS: Final = tuple(Result)
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """How many were queued in an hour that begins at `at`, by how they ended; None: not counted yet."""
+    """The executions queued in the hour from `at`, counted by result; None: not counted yet."""
 
     at: datetime
     ended: Mapping[Result, int] | None
@@ -108,7 +108,7 @@ def _hour(number: Any) -> datetime:
 
 
 def _oldest_live(tx: Tx, first: datetime) -> datetime | None:
-    """When the oldest that is still live was queued."""
+    """Return the time at which the oldest live execution was queued."""
     found: Sequence[Any] | None = tx.row("oldest_live", from_id=first_of(first))
     if found is None:
         return None

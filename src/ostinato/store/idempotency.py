@@ -28,7 +28,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What was answered to it."""
+    """The stored answer to a request."""
 
     status: int
     headers: str

@@ -31,7 +31,7 @@ class JobRow:
 
 
 class Copies(NamedTuple):
-    """What copies of a job have of their own, each a column."""
+    """The columns in which copies of a job differ."""
 
     job_ids: Sequence[UUID]
     live_ids: Sequence[bytes]
@@ -170,7 +170,7 @@ class Jobs:
         return ids
 
     def _holders(self, tx: Tx, changes: Sequence[Change]) -> dict[Place, UUID]:
-        """Who holds the keys that these want."""
+        """Return the jobs that hold the keys of these changes."""
         wanted = sorted({place for change in changes if (place := _place(change)) is not None})
         found = tx.rows("holders", wanted) if wanted else []
         return {(app, key): to_uuid(job_id) for app, key, job_id in found}
@@ -228,7 +228,7 @@ class Jobs:
             return chain(tx, job_id)
 
     def status_of(self, job_id: UUID) -> Status | None:
-        """What the SQL view says."""
+        """Return the status of a job by the SQL view."""
         with self._database.read() as tx:
             row = tx.row("status_of", id=job_id)
         return None if row is None else Status(row[0])

@@ -30,11 +30,11 @@ class Kept:
         self._answers: dict[Hashable, _Answer] = {}
 
     def holds(self, question: Hashable) -> bool:
-        """Whether its answer is kept, and may be old."""
+        """Return True if an answer is cached; it may be old."""
         return question in self._answers
 
     def get(self, question: Hashable, ask: Callable[[], tuple[T, int]]) -> T:
-        """What is kept, or what `ask` finds out; it says about how many jobs that is."""
+        """Return the cached answer, or call `ask`, which returns the answer and the number of jobs it read."""
         kept = self._answers.get(question)
         begun = self._monotonic()
         if kept is not None and begun < kept.until:

@@ -18,17 +18,17 @@ ROWS: Final = 100  # of one key
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """How many were let through, and when there may be more (None: when somebody rings)."""
+    """The number of executions admitted, and the next time to look (None: after a notification)."""
 
     passed: int = 0
     next_at: datetime | None = None
 
 
 class Limiting(Duty):
-    """What the dispatcher asks of the queue for those who wait because of a limit."""
+    """Limiting: the dispatcher admits executions that wait for a limit."""
 
     def let_through(self, now: datetime) -> Gate:
-        """Look at every key for which somebody waits. Nobody does: that costs one look."""
+        """Admit executions of every key with waiting ones. Without any it costs one query."""
         passed, after, times = 0, "", list[datetime]()
         while keys := self._keys(after):
             with self._database.write() as tx:
@@ -69,7 +69,7 @@ class Limiting(Duty):
         return gone
 
     def _policies(self, tx: Tx, job_id: bytes) -> Policies | None:
-        """Those of the first who waits: all of a key have the same, unless one was edited."""
+        """Return the policies of the first waiting job; all jobs of a key share them unless one was edited."""
         found = self._definitions.of(tx, {job_id: 0}).get(job_id)
         return None if found is None else found.policies
 

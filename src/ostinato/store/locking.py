@@ -1,7 +1,7 @@
-"""What every writing transaction begins with: lock the jobs, read what the rules need. And what it ends with: save.
+"""The begin and end of every writing transaction: lock jobs and read the values of the rules; save changes.
 
 Locks are taken in one order everywhere: a worker, queues, jobs by id, then their live rows. A live row is locked
-only under the lock of its job, or by one who passes over what others have locked.
+only under the lock of its job, or by a statement that skips locked rows.
 """
 
 import logging
@@ -37,7 +37,7 @@ class Definitions:
         return found | self.read(tx.rows("definitions", ids=missing)) if missing else found
 
     def looked_up(self, versions: Mapping[bytes, int]) -> tuple[dict[bytes, Definition], list[bytes]]:
-        """What is known, and of whom nothing is."""
+        """Return the cached definitions, and the ids of jobs without one."""
         found: dict[bytes, Definition] = {}
         missing: list[bytes] = []
         with self._lock:
@@ -50,7 +50,7 @@ class Definitions:
         return found, missing
 
     def read(self, new: Sequence[rows.Row]) -> dict[bytes, Definition]:
-        """What rows of `definitions` say; one that cannot be read is left out."""
+        """Read rows of `definitions`; leave out those that cannot be read."""
         read: dict[bytes, Definition] = {}
         for row in new:
             try:
@@ -246,7 +246,7 @@ def _rewrite_skips(tx: Tx, skips: Sequence[Skip]) -> None:
 
 
 def wakes_somebody(changes: Iterable[Change]) -> bool:
-    """Whether a worker or a dispatcher has something to do because of these."""
+    """Return True if these changes leave work for a worker or a dispatcher."""
     return any(
         change.add or change.alter or change.drop or change.job.facts.next_due_at for change in changes
     )

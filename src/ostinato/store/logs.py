@@ -1,4 +1,4 @@
-"""What runs wrote: lines, in the order in which they came, up to a size for each execution.
+"""Logs of runs: lines in the order of arrival, up to a size for each execution.
 
 A worker writes many at once, of several executions. Lines are numbered from 1 in each execution; who has read up to a
 number reads on after it. They go when their execution goes.
@@ -19,7 +19,7 @@ CHECKED: Final = 500  # executions, by one look for logs that belong to none
 
 
 class Stream(StrEnum):
-    """How a line was written."""
+    """The stream of a log line."""
 
     LOG = "log"
     STDOUT = "stdout"
@@ -57,13 +57,13 @@ class LogPage:
 
 
 def size_of(text: str) -> int:
-    """What a line counts, with its end."""
+    """Return the counted size of a line, with its line end."""
     return max(len(text.encode("utf-8", "replace")) + 1, LEAST_COUNTED)
 
 
 @dataclass(slots=True)
 class _Size:
-    """How much there is of one log."""
+    """The size of one log."""
 
     lines: int
     bytes: int

@@ -45,7 +45,7 @@ CREATE_META: Final = "CREATE TABLE {meta} (key {text} PRIMARY KEY, value {text} 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseIdentity:
-    """Which database this is; each restore makes another generation of it."""
+    """The identity of a database; each restore makes another generation."""
 
     database_id: str = ""
     generation: str = ""

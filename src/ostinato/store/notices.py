@@ -25,7 +25,7 @@ OVERLONG: Final = "execution.overlong"
 
 
 class Notices:
-    """What the hooks are told of."""
+    """Notices to the hooks about changes."""
 
     def __init__(self, luck: Luck) -> None:
         self._luck = luck

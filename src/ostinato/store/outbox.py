@@ -60,7 +60,7 @@ class ToSend:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of an attempt: it is tried again at `due_at`, or over."""
+    """The result of a delivery attempt; it is repeated at `due_at`, if set."""
 
     id: UUID
     attempt: int
@@ -91,7 +91,7 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many notices of a hook are where."""
+    """Counts of a hook's notices by state."""
 
     pending: int = 0
     delivered: int = 0
@@ -169,7 +169,7 @@ class Outbox:
         return notice_id
 
     def find_late(self, hook: Hook, since: datetime, now: datetime) -> None:
-        """What should have begun since then, and is too late for this hook by now."""
+        """Add notices about executions that should have started since then and are too late for this hook."""
         with self._database.read() as tx:
             found = tx.rows(
                 "late_live", since=since - hook.late_after, until=now - hook.late_after, job=hook.job_id,
@@ -181,7 +181,7 @@ class Outbox:
         self._insert([(hook, notice) for notice in told if notice is not None])
 
     def find_beyond(self, hook: Hook, threshold: Threshold, now: datetime) -> None:
-        """Where a threshold is passed."""
+        """Add notices about jobs that exceed a threshold."""
         from_id = self._luck.id(now - threshold.window)
         lost = threshold.measure is Measure.LOSSES
         found = self._losses(hook, from_id) if lost else self._by_job(hook, threshold, from_id)
@@ -228,7 +228,7 @@ class Outbox:
     # -- sending
 
     def next_due(self) -> datetime | None:
-        """When something is to be sent."""
+        """Return the time of the next delivery."""
         with self._database.read() as tx:
             row = tx.row("next_notice")
         return None if row is None or row[0] is None else from_micros(row[0])
@@ -240,7 +240,7 @@ class Outbox:
         return [ToSend(to_uuid(row_id), hook, kind, body, attempt) for row_id, kind, body, attempt in found]
 
     def note(self, sent: Sequence[Sent | Postponed]) -> None:
-        """What came of attempts."""
+        """Save the results of delivery attempts."""
         tried = [SENT.row(each) for each in sent if isinstance(each, Sent)]
         later = [POSTPONED.row(each) for each in sent if isinstance(each, Postponed)]
         with self._database.write() as tx:

@@ -1,4 +1,4 @@
-"""What crawls found, for whoever looks for it."""
+"""Pages that crawls found, and their search."""
 
 import json
 import re
@@ -54,7 +54,7 @@ class WholePage:
 
 @dataclass(frozen=True, slots=True)
 class PageFilter:
-    """Which pages. A word that is None does not choose."""
+    """A filter of pages. A field that is None matches all."""
 
     words: str | None = None
     job_id: UUID | None = None

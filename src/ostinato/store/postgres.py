@@ -263,7 +263,7 @@ class PostgresDatabase(Database):
         )
 
     def translated(self, error: psycopg.Error) -> StoreError:
-        """What PostgreSQL or psycopg said, in our words."""
+        """Translate an error of PostgreSQL or psycopg."""
         if isinstance(error, errors.UniqueViolation):
             return Duplicate(error.diag.constraint_name or "")
         if isinstance(error, psycopg.DataError) or (error.sqlstate or "")[:2] in OF_A_ROW:
@@ -316,7 +316,7 @@ class PostgresDatabase(Database):
         return from_micros(micros)
 
     def ask(self, question: str) -> list[Row]:
-        """What the server knows besides our rows."""
+        """Ask the server about itself."""
         with self._session(question, self._deadline) as session:
             return session.cursor.fetchall()
 

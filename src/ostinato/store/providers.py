@@ -167,13 +167,13 @@ class Providers:
         return None if row is None else str(row[0])
 
     def forget(self, now: datetime) -> None:
-        """What counts no more, and who waits no more."""
+        """Delete requests that no longer count, and deferrals that are over."""
         with self._database.write() as tx:
             tx.run("forget_old_passages", now=now)
             tx.run("forget_deferrals")
 
     def _try_deferred(self, tx: Tx, domain: str, now: datetime) -> None:
-        """Whoever waits for a budget that was changed tries again, when every process knows of the change."""
+        """Let runs that wait for a changed budget try again, once every process knows of the change."""
         if tx.run("try_deferred", domain=domain, until=now + KNOWN_WITHIN):
             tx.ring()
 

@@ -51,7 +51,7 @@ OTHERS: Final = 20  # other databases that are kept open
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Whose page it is: an execution, by the fence of its run."""
+    """The owner of a page: an execution and its fence."""
 
     execution_id: UUID
     fence: int
@@ -70,7 +70,7 @@ class Records:
     # -- what is there
 
     def look(self, target: Target) -> TableState:
-        """What a target finds; Invalid if it cannot be written to. Changes nothing."""
+        """Return the state of a target's table; raise Invalid if it is not writable. Change nothing."""
         if self._is_missing(target):
             return _state(target, Place(target.table, ()))
         with self._reading(target) as (_, place):
@@ -247,7 +247,7 @@ class Records:
         return self._of(target).dialect.kind is Kind.POSTGRES
 
     def _is_missing(self, target: Target) -> bool:
-        """Whether the file of another database is not there yet: only a run creates it."""
+        """Return True if the file of another database does not exist yet: only a run creates it."""
         return bool(target.database) and not self._is_postgres(target) and not exists(self._of(target).name)
 
     def _of(self, target: Target) -> Database:

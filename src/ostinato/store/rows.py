@@ -24,7 +24,7 @@ Reader = Callable[[Any], Any]
 
 
 class Shape(Generic[T]):
-    """How one kind of value is read from a row and written to one.
+    """Reader and writer of one kind of value as a row.
 
     `of` is compiled from the fields, as dataclasses do with their own methods: written out like this it costs a third
     of a loop over the columns, and it runs several times for every execution.
@@ -138,7 +138,7 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """How the newest ended execution of a job went."""
+    """The newest ended execution of a job, in short."""
 
     job_id: UUID
     started_at: datetime | None
@@ -198,24 +198,24 @@ def new_job(job: Job) -> tuple[Any, ...]:
 
 
 def shared_by_jobs(job: Job) -> dict[str, Any]:
-    """What jobs share that differ only in id and args, for `insert_alike_jobs`."""
+    """Return the columns shared by jobs that differ only in id and args, for `insert_alike_jobs`."""
     cells = written(job.definition) | dict(zip(FACTS.columns, FACTS.row(job.facts), strict=True))
     return {name: cell for name, cell in cells.items() if name != "args"} | {"held_key": held_key(job)}
 
 
 def shared_by_lives(live: Live) -> dict[str, Any]:
-    """What their live rows share, for `insert_alike_live`."""
+    """Return the columns shared by their live rows, for `insert_alike_live`."""
     cells = zip(LIVE.columns, LIVE.row(live), strict=True)
     return {name: cell for name, cell in cells if name not in ("id", "job_id")}
 
 
 def changed_facts(change: Change) -> tuple[Any, ...]:
-    """What `update_facts` writes."""
+    """Return the row that `update_facts` writes."""
     return (change.job.id, held_key(change.job), *UPDATED_FACTS(change.job.facts))
 
 
 def usual_facts(change: Change) -> tuple[Any, ...]:
-    """What `update_usual_facts` writes."""
+    """Return the row that `update_usual_facts` writes."""
     return (change.job.id, held_key(change.job), *USUAL_FACTS(change.job.facts))
 
 

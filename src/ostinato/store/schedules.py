@@ -15,7 +15,7 @@ RESTARTED = "job.restarted"  # the event of a restart
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a job had counted when it was restarted."""
+    """The counters of a job at its restart."""
 
     completed: int
     errors: int
@@ -36,13 +36,13 @@ class Schedules:
         return [to_uuid(job_id) for (job_id,) in found], int(total)
 
     def last_errors(self, ids: Sequence[UUID]) -> dict[UUID, str]:
-        """What went wrong last with each of these, if anything that history still has."""
+        """Return the latest error of each job that history still has."""
         with self._database.read() as tx:
             found = tx.rows("last_errors", ids=list(ids))
         return {to_uuid(job_id): error for job_id, error in found}
 
     def restarts(self, ids: Sequence[UUID]) -> dict[UUID, Counted]:
-        """What those of them that were restarted had counted by then."""
+        """Return the counters of restarted jobs at their restart."""
         with self._database.read() as tx:
             found = tx.rows("restarts", ids=list(ids))
         return {to_uuid(job_id): _counted(json.loads(text)) for job_id, text in found}
@@ -60,7 +60,7 @@ def note_restart(tx: Tx, change: Change) -> None:
 
 
 def errors_of(facts: Facts) -> int:
-    """How many attempts have gone wrong."""
+    """Count failed, timed-out and lost attempts."""
     return facts.failed + facts.timed_out + facts.lost
 
 

@@ -35,7 +35,7 @@ SORTS: Final = ("created_at", "updated_at", "name", "next_run_at", "priority", "
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs: those for which all that is given is true. Due: by next_run_at, `due_before` not included."""
+    """A filter of jobs: all given conditions hold. Due times are next_run_at; `due_before` is exclusive."""
 
     statuses: frozenset[Status] = frozenset()
     task: str | None = None
@@ -51,7 +51,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """Where a page of jobs ended: the values that it was sorted by."""
+    """The end of a page of jobs: the values of its sort key."""
 
     id: UUID
     number: int = 0
@@ -60,7 +60,7 @@ class JobKey:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionKey:
-    """Where a page of executions ended."""
+    """The end of a page of executions."""
 
     id: UUID
     number: int
@@ -133,7 +133,7 @@ class Search:
         return 0 if row is None else int(row[0])
 
     def count_by_status(self, app: str | None = None) -> dict[Status, int]:
-        """How many jobs are doing what."""
+        """Count jobs by status."""
         return self._kept.get(("by status", app), lambda: self._counted_by_status(app))
 
     def _counted_by_status(self, app: str | None) -> tuple[dict[Status, int], int]:
@@ -216,7 +216,7 @@ def _walk(job_id: UUID | None, wanted: frozenset[str], task: str | None, total: 
 
 
 def _ended_counts(tx: Tx, task: str | None) -> tuple[dict[Result, int], int]:
-    """How many executions history has by result, of the jobs of a task, or of all; and how many jobs that are."""
+    """Count executions in history by result, and their jobs; of one task or of all."""
     pruned = [json.loads(text) for (text,) in tx.rows("pruned", task=task)]
     *counted, jobs = tx.rows("count_ended", task=task)[0]
     return _less(counted, pruned), jobs
@@ -239,7 +239,7 @@ def _results(wanted: Collection[str]) -> list[Result]:
 
 
 def _is_all(more: bool, offset: int, after: object | None) -> bool:
-    """Whether this page is the only one, so that its length is the total."""
+    """Return True if this page is the only one, so that its length is the total."""
     return not more and offset == 0 and after is None
 
 

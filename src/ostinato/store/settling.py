@@ -1,7 +1,7 @@
 """Settling: executions end with their outcomes, many in one transaction, each under its fence.
 
-The fence is a number that rises with each claim and release. Who comes with an older one has been taken for lost, or
-was told to let go: what it brings is refused and counted, and changes nothing.
+The fence is a number that rises with each claim and release. A run with an older fence was declared lost or was
+released: its result is refused and counted, and changes nothing.
 """
 
 import logging
@@ -49,7 +49,7 @@ RESULTS: Final[Mapping[type[Outcome], Result]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of a batch of finished executions."""
+    """The result of settling a batch of finished executions."""
 
     changes: tuple[Change, ...] = ()
     plain: tuple[Finished, ...] = ()  # settled too: successes that nothing more needs to be said of
@@ -67,7 +67,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What others have decided about a running execution."""
+    """Decisions of others about a running execution: its fence, and a request to cancel it."""
 
     fence: int
     cancel_asked_at: datetime | None
@@ -75,7 +75,7 @@ class Mark:
 
 
 class Settling(Duty):
-    """What a worker asks of the queue while it runs something, and afterwards."""
+    """Settles: a worker ends executions, and saves their progress before."""
 
     def settle(self, finished: Sequence[Finished]) -> Settled:
         """End executions with their outcomes, all in one transaction; a stale fence is refused.
@@ -106,7 +106,7 @@ class Settling(Duty):
         return settled
 
     def settle_in(self, tx: Tx, finished: Sequence[Finished], expected: Expected = NOTHING) -> Settled:
-        """The heart of settle, for a transaction that is open already. Here `refused` is all that was stale."""
+        """Settle in an open transaction. Here `refused` are all results with a stale fence."""
         plain = tuple(settle_plainly(tx, self._database.dialect.kind, expected))
         if len(plain) == len(finished):
             return Settled(plain=plain)
@@ -177,7 +177,7 @@ class Settling(Duty):
     # -- while it runs
 
     def marks(self, ids: Sequence[UUID]) -> dict[UUID, Mark]:
-        """What others have decided about running executions. One that is missing has been taken away."""
+        """Read decisions of others about running executions. A missing one is no longer ours."""
         with self._database.read() as tx:
             found = tx.rows("marks", ids=list(ids))
         return {
@@ -186,12 +186,12 @@ class Settling(Duty):
         }
 
     def save_progress(self, progress: Sequence[tuple[UUID, int, str]]) -> None:
-        """How far runs are: (execution, fence, JSON)."""
+        """Save the progress of runs: (execution, fence, JSON)."""
         with self._database.write() as tx:
             tx.run("save_progress", list(progress))
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: str) -> bool:
-        """Where a run can go on from; False when the fence is stale."""
+        """Save a checkpoint; return False if the fence is stale."""
         with self._database.write() as tx:
             return tx.run("save_checkpoint", id=execution_id, fence=fence, checkpoint=checkpoint) == 1
 
@@ -209,7 +209,7 @@ class Settling(Duty):
         return replace(settled, refused=tuple(refused))
 
     def _end(self, tx: Tx, job: Job, lives: Sequence[Live], live: Live, each: Finished) -> Change | None:
-        """What the rule says; None when it cannot deal with this one: the others go on."""
+        """Apply the rule to one execution; return None if it raises, so that the others go on."""
         try:
             if live.step or type(each.outcome) is Begun:
                 flow = self._graphs.flow_of(tx, job, lives, live)
@@ -230,7 +230,7 @@ class Settling(Duty):
             tx.ring()
 
     def _truly_refused(self, tx: Tx, stale: Sequence[Finished]) -> list[Finished]:
-        """Not what an earlier call has settled."""
+        """Leave out results that an earlier call has settled."""
         asked = [each for each in stale if type(each.outcome) in RESULTS]
         if not asked:
             return []
@@ -249,7 +249,7 @@ class Settling(Duty):
 def _deferrals(
     finished: Sequence[Finished], changes: Sequence[Change]
 ) -> Iterator[tuple[UUID, str, datetime]]:
-    """Who waits for the budget of a provider from now on, and until when."""
+    """Return the executions that wait for a provider's budget, and until when."""
     budgets = {
         each.live.id: each.outcome.budget
         for each in finished
@@ -283,12 +283,12 @@ def _still_held(lives: Lives, each: Finished) -> Live | None:
 
 
 def _record(each: Finished) -> tuple[UUID, int, datetime, str]:
-    """What history says of an execution that was settled with this."""
+    """Return the key fields of an execution's record in history."""
     return each.live.id, each.live.fence, each.at, RESULTS[type(each.outcome)]
 
 
 def _calls_for_somebody(change: Change, due_before: datetime | None) -> bool:
-    """Whether a worker or a dispatcher has something to do because of a settle."""
+    """Return True if a settle leaves work for a worker or a dispatcher."""
     due = change.job.facts.next_due_at
     queued = any(live.worker_id is None for live in change.alter)
     return bool(change.add) or queued or (due is not None and due != due_before)
@@ -328,7 +328,7 @@ def _one_per_job(changes: Sequence[Change]) -> list[Change]:
 
 
 def _merge(first: Change, second: Change) -> Change:
-    """What the second added to the first; a row that the first added and the second changed is added changed."""
+    """Merge two changes of a job; a row that the first added and the second altered is added as altered."""
     altered = {live.id: live for live in second.alter}
     gone = set(second.drop)
     added = [altered.pop(live.id, live) for live in first.add if live.id not in gone]

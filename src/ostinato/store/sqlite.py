@@ -93,7 +93,7 @@ class SqliteTx(Tx):
 
 
 def _is_narrow(statement: Statement) -> bool:
-    """Whether its batch may go as JSON, which has no bytes, and from which a number may come back a bit different."""
+    """Return True if the batch may be sent as JSON, which has no bytes and may round numbers."""
     kinds = {kind for _, kind in statement.columns}
     return len(statement.used) < WIDE and not kinds & {"double", "bytes"}
 

@@ -1,4 +1,4 @@
-"""What SQLite says, in our words."""
+"""Translation of SQLite's errors."""
 
 import sqlite3
 from typing import Final

@@ -21,7 +21,7 @@ NOTHING: Final = timedelta(0)
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What the jobs of a task have counted since they were made."""
+    """Counters of a task's jobs since their creation."""
 
     ended: dict[Result, int]
     skipped: int
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class AtWork:
-    """Who works now, how much they could run at once, and how much they do."""
+    """The live workers, their concurrency, and the number of running executions."""
 
     workers: int
     concurrency: int
@@ -85,7 +85,7 @@ class Statistics:
             return find_failing(tx, since, {task: each.ended for task, each in counters.items()})
 
     def last_seen(self) -> datetime | None:
-        """When anybody who works was seen last; None: never."""
+        """Return the last time any worker was seen; None: never."""
         with self._database.read() as tx:
             ((at,),) = tx.rows("last_seen")
         return None if at is None else from_micros(at)

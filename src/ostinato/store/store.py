@@ -42,7 +42,7 @@ QUERIES: Final = sorted((Path(__file__).parent / "queries").glob("*.sql"))
 
 
 class Store:
-    """What is to come, what is now, what has been, and who works on it. A method is one transaction."""
+    """All tables: jobs, queue, history, workers and the rest. A method is one transaction."""
 
     def __init__(self, database: Database, luck: Luck, reach: Reach = Reach()) -> None:  # noqa: B008  a frozen value
         self.database = database
@@ -82,7 +82,7 @@ class Store:
         migrate.require_current(self.database)
 
     def is_current(self) -> bool:
-        """Whether the schema is still the one: somebody may have upgraded it since."""
+        """Return True if the schema still has our version: another process may have upgraded it."""
         return migrate.schema_version(self.database) == migrate.latest_version()
 
     def remembered(self, key: str) -> str | None:

@@ -21,7 +21,7 @@ from ostinato.store.workers import NewWorker
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What somebody who came for a job got, and what it took to get there."""
+    """The result of taking a job: the claimed execution, and the changes that this needed."""
 
     claimed: Claimed | None = None
     changes: tuple[Change, ...] = ()
@@ -31,14 +31,14 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What there is of a job now; None for one that is deleted."""
+    """A job and its live rows now; the job is None if it was deleted."""
 
     job: Job | None
     lives: tuple[Live, ...]
 
 
 class Taking(Firing):
-    """What a worker asks that was called for one job."""
+    """Taking: a worker that was called for one job claims it."""
 
     def take(
         self,
@@ -73,7 +73,7 @@ class Taking(Firing):
         return Taken(claimed, fired, None, limited)
 
     def present(self, ids: Sequence[UUID]) -> dict[UUID, Present]:
-        """What there is of these jobs, from one snapshot; also the runs of those that are deleted."""
+        """Read these jobs and their live rows from one snapshot; also live rows of deleted jobs."""
         with self._database.read() as tx:
             facts = dict(map(rows.facts_of, tx.rows("facts", ids=list(ids))))
             jobs = locking.with_definitions(tx, self._definitions, facts)

@@ -1,4 +1,4 @@
-"""What is left of one occurrence in the tables, for whoever asks why."""
+"""Queries of `why`: the rows of one occurrence."""
 
 from datetime import datetime
 from typing import Final
@@ -56,13 +56,13 @@ class Traces:
         return [rows.EVENT.of(row) for row in found]
 
     def full_queue(self, name: str) -> int | None:
-        """How much the schedule may put into a queue, if that much may start in it now."""
+        """Return the bound of a queue if it is full now."""
         with self._database.read() as tx:
             found = tx.rows("bounded_queues")
         return next((most for queue, most, there in found if queue == name and there >= most), None)
 
     def workers(self, since: datetime) -> list[WorkerRow]:
-        """Who was seen since an instant, and the last one before it."""
+        """List workers seen since an instant, and the last one before it."""
         with self._database.read() as tx:
             found = tx.rows("worker_before", since=since) + tx.rows(
                 "workers_since", since=since, limit=WORKERS

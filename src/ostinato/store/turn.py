@@ -1,4 +1,4 @@
-"""Whose turn it is to write to a SQLite file.
+"""The order of writers of a SQLite file.
 
 With SQLite's own busy handler alone one process starves the others, so writers queue on a lock file beside the
 database. It only orders them; what is right never depends on it. `flock` is polled because a blocking one has no

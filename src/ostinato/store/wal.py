@@ -42,7 +42,7 @@ class Folding(Watcher):
     _folded: int | None = None  # the version up to which that was done
 
     def fold(self) -> int:
-        """How many pages the log had."""
+        """Checkpoint the log; return its number of pages."""
         version = self.version()
         if version == self._folded:
             return 0

@@ -26,7 +26,7 @@ WENT_BACK = "went_back"  # the note of when a worker last found that the databas
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """Who comes to work."""
+    """A worker that registers."""
 
     id: UUID
     app: str
@@ -40,7 +40,7 @@ class NewWorker:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a worker learns when it renews: None instead means that its row is closed."""
+    """The answer to a renewal; None instead means that the worker's row is closed."""
 
     drain: bool
 

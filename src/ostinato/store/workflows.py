@@ -22,7 +22,7 @@ TRIES: Final = 5  # two processes that race for one id: one of them looks again
 
 @dataclass(frozen=True, slots=True)
 class NewWorkflow:
-    """What somebody wants a workflow to be."""
+    """The wanted definition of a workflow."""
 
     name: str
     nodes: str
