@@ -1,4 +1,4 @@
-"""What moves by itself: dispatcher, worker, runner, sweeper. Each duty is a step; a loop is a timer around it.
+"""The loops of a worker process: dispatcher, worker, runner, sweeper. Each loop is a timer around a step.
 
 The only room beside `tasks` that knows asyncio. It decides nothing about jobs: that is `core.lifecycle`.
 """

@@ -83,7 +83,7 @@ class Auditor:
 
 
 def _seen(flaw: AuditFlaw) -> Seen:
-    """What makes two flaws the same: the words may name other figures the next time."""
+    """Return the identity of a flaw; its words may contain other figures the next time."""
     return flaw.job_id, flaw.kind
 
 

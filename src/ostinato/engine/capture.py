@@ -1,8 +1,8 @@
-"""What runs print and log in this process, seen on its way: it still goes where it went.
+"""Capture of the output and log records of runs in this process; both still reach their targets.
 
 A record or a text belongs to the run whose context it is written in: that of an asyncio task, of a worker's thread, and
-of what copies the context (`asyncio.to_thread`). A bare `threading.Thread` has no context of a run, and what it prints
-belongs to nobody.
+of code that copies the context (`asyncio.to_thread`). A bare `threading.Thread` has no context of a run: its output
+belongs to no run.
 """
 
 import logging

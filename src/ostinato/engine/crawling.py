@@ -26,7 +26,7 @@ class CrawlDesk:
     clock: Clock
 
     def answer(self, live: Live, text: Json) -> Json:
-        """What comes of a turn; LeaseLost when the run may write no more."""
+        """Answer a turn of a crawl; raise LeaseLost if the run may no longer write."""
         asked = json.loads(text)
         match asked["do"]:
             case "begin":

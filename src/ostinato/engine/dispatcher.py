@@ -21,7 +21,7 @@ LINE_MOVED: Final = timedelta(milliseconds=100)  # by so much, and the line of t
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a step did, and when the next one has something to do (None: when somebody rings)."""
+    """The number of rows that a step moved, and the time of the next step (None: after a notification)."""
 
     moved: int
     wake_at: datetime | None
@@ -116,7 +116,7 @@ class Dispatcher:
         return Step(moved, now if moved >= BATCH else self._ahead_of(queue.next_wake(), now))
 
     def _ahead_of(self, wake: datetime | None, now: datetime) -> datetime | None:
-        """When to look: early enough to fire ahead; what even then could not be fired, at its time."""
+        """Return the time of the next step: early enough to fire ahead, or the due time itself."""
         return wake if wake is None or wake <= now + self._ahead else wake - self._ahead
 
     def _notice_jump(self) -> None:

@@ -1,4 +1,4 @@
-"""What runs in processes write, on the worker's own log too: the beginning of it.
+"""Copy of the first output lines of runs in processes, on the worker's own log.
 
 A record takes fifty microseconds of the loop. A program that writes a million lines would keep it busy for a minute,
 and all of them are in the log of the execution anyway.

@@ -1,4 +1,4 @@
-"""What moves by itself: the duties of dispatcher, worker and sweeper, each in a loop of its own.
+"""The loops of dispatcher, worker and sweeper, and their start and stop.
 
 A loop is only a timer around a step. Each sleeps until there is something to do, is woken by the doorbell, and
 falls back to polling. When the database is away a duty is tried again, later and later, and goes on by itself.
@@ -59,7 +59,7 @@ log = logging.getLogger("ostinato.engine")
 
 
 class Telling(Protocol):
-    """Who tells others what is due."""
+    """Messenger that tells other workers (RQ) about due jobs."""
 
     def keep_up(self) -> None:
         """Tell again what they have lost; if they cannot be reached, say so."""
@@ -300,7 +300,7 @@ class Engine:
             await asyncio.sleep(every)
 
     async def _tidy(self) -> None:
-        """What can wait: in a loop of its own, so that it keeps nobody waiting."""
+        """Do the work that can wait, in a loop of its own, so that it delays no other loop."""
         clock = self._clock
         while True:
             await asyncio.sleep(self._settings.sweep.total_seconds())
@@ -315,7 +315,7 @@ class Engine:
             await asyncio.sleep(NOTIFY_EVERY)
 
     async def _recover(self) -> None:
-        """What others should have been told of and have lost, or never got, is told again."""
+        """Send lost messages to other workers again."""
         assert self._courier is not None
         keep_up = self._courier.keep_up
         while True:
@@ -342,7 +342,7 @@ class Engine:
         return schema + self.troubles()
 
     def _ring(self) -> None:
-        """Somebody left a note. The worker looks first: most often it is something to start."""
+        """Wake both loops. The worker goes first: most notifications are about an execution to start."""
         self._call_worker()
         self._call_dispatcher()
 
@@ -354,7 +354,7 @@ class Engine:
         self.worker.bell.set()
 
     def _pause(self, step: Step) -> float:
-        """How long there is nothing to do: until a time, and never longer than the poll interval."""
+        """Return the seconds until the next step, at most the poll interval."""
         longest = self._settings.poll_interval.total_seconds()
         if step.wake_at is None:
             return longest

@@ -1,7 +1,7 @@
-"""What is to be done as soon as the bell rings, by the thread that hears it.
+"""A call that the thread which hears a notification makes at once.
 
 From there to the loop, and from the loop to a thread of the store, are two hops of 0.1 to 0.2 ms each, where a claim
-takes one. So who waits for the bell leaves an errand with it, and fetches what came of it.
+takes one. So the loop leaves a call with the listening thread, and fetches its result.
 """
 
 import asyncio
@@ -73,19 +73,19 @@ class Errand(Generic[T, R]):
         return True
 
     async def fetch(self) -> R | None:
-        """What came of it; None if nobody has begun, and nobody will."""
+        """Return the result; None if the call has not started, and never will."""
         if self._result is None or self._take_back():
             return None
         return await self._result
 
     def withdraw(self) -> None:
-        """Who left it is going: nobody shall begin, and what somebody has begun is dropped."""
+        """Withdraw the call; drop the result if it has started."""
         self._take_back()
         if self._result is not None:
             self._result.cancel()
 
     def _take_back(self) -> bool:
-        """Whether nobody has begun; and nobody will."""
+        """Take the call back; return True if it had not started."""
         with suppress(IndexError):
             self._left.popleft()
             return True

@@ -1,4 +1,4 @@
-"""Who a worker is."""
+"""The identity of a worker."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +10,7 @@ from ostinato.isolation.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a worker is, and what it may do."""
+    """The identity of a worker: its app, queues, concurrency and permissions."""
 
     app: str
     version: str

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 
 class Run(Protocol):
-    """What goes through a lane."""
+    """A run that a lane awaits."""
 
     async def go(self, lane: "asyncio.Task[Any]") -> bool:
-        """Run to the end, whatever happens; whether it never waited."""
+        """Run to the end, whatever happens; return True if it never waited."""
         ...
 
 

@@ -55,7 +55,7 @@ class Lease:
 
     @property
     def closed(self) -> bool:
-        """Whether this worker was told that its row is closed."""
+        """Return True if a renewal said that this worker's row is closed."""
         held = self._held
         return held is not None and held.closed
 
@@ -72,7 +72,7 @@ class Lease:
 
     @property
     def trusted(self) -> bool:
-        """Whether this worker may start something, or write for what it runs."""
+        """Return True if this worker may start runs and write for them."""
         held = self._held
         if held is None or held.closed:
             return False

@@ -37,7 +37,7 @@ Part = tuple[Stream, int]  # what a thread has begun to write to a stream
 
 @dataclass(slots=True)
 class _Page:
-    """What is remembered of one run: how much it has written, what waits, and lines without an end."""
+    """The log of one run in memory: its size, waiting lines, and lines without an end."""
 
     taken: int = 0
     waiting: int = 0
@@ -84,7 +84,7 @@ class LogBook:
                 self._put(execution_id, logging.INFO, part[0], line.removesuffix("\r"))
 
     def written(self, line: Written) -> None:
-        """What a run in a process wrote."""
+        """Add a line that a run in a process wrote."""
         if line.execution_id is None or not self._keep:
             return
         if line.stream == CUT:
@@ -159,7 +159,7 @@ class LogBook:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits, and nothing is under way."""
+        """Return True if no line waits and no write is under way."""
         return not self._lines and not self._cut and not self._turn.locked()
 
     async def wait(self) -> None:

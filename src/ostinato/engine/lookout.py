@@ -1,7 +1,7 @@
-"""When a claim may find something that the last one did not.
+"""The decision when to claim again.
 
-A claim that finds nothing costs nearly as much as one that brings a job, and takes its turn from whoever settles or
-fires. So what has merely ended calls for none, unless there had been no room for more.
+A claim that finds nothing costs nearly as much as one that brings a job, and delays settles and firing. So the end of a
+run causes no claim, unless the last claim had no room for more.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ class Lookout:
         self._called = True
 
     def worthwhile(self, room: int) -> bool:
-        """Whether to look now, with so much room."""
+        """Return True if a claim now, with this much room, may find work."""
         return self._called or (self._cramped and room > 0) or self._seconds() >= self._until
 
     def look(self) -> None:
-        """Somebody looks now: who calls from here on calls for the next look."""
+        """Note that a claim begins: later calls ask for the next one."""
         self._called = False
 
     def seen(self, pause: float, *, cramped: bool) -> None:

@@ -154,10 +154,10 @@ class Notifier:
 
 
 def backoff(attempt: int) -> timedelta:
-    """How long to wait after so many attempts."""
+    """Return the pause after this number of attempts."""
     return min(FIRST_RETRY * (1 << min(attempt, MOST_ATTEMPTS) - 1), LAST_RETRY)
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """What proves to whoever has the secret that a notice is ours, and how old it is."""
+    """Return the signature of a notice: it proves its origin and its time to a receiver with the secret."""
     return "v1=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()

@@ -27,7 +27,7 @@ class Run:
 
 
 def long_runs(began: Iterable[tuple[Claimed, float]], now: float) -> list[Run]:
-    """Those of runs, with the seconds at which they began, that it may be worth to look at."""
+    """Select the runs that may have taken too long; each comes with the second at which it began."""
     return [
         Run(claimed.live, ran)
         for claimed, at in began
@@ -38,7 +38,7 @@ def long_runs(began: Iterable[tuple[Claimed, float]], now: float) -> list[Run]:
 
 
 def limit(durations: Sequence[timedelta]) -> timedelta | None:
-    """How long a run may take before it is worth telling; None when nobody knows what is usual."""
+    """Return the duration above which a run is reported; None without enough history."""
     if len(durations) < ENOUGH:
         return None
     return max(FACTOR * sorted(durations)[len(durations) // 2], LEAST)

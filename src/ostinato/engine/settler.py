@@ -62,27 +62,27 @@ class Settler:
 
     @property
     def unsettled(self) -> int:
-        """How many results may be offered now."""
+        """The number of results to be offered now."""
         return len(self._finished)
 
     @property
     def held(self) -> set[Hold]:
-        """All that was claimed, and whose end the store has neither taken nor refused."""
+        """Claimed executions whose end the store has neither taken nor refused."""
         return {_hold(each) for each in self._running.values()} | self.finished
 
     @property
     def finished(self) -> set[Hold]:
-        """What is held, and whose body has run."""
+        """Held executions whose body has run."""
         return {_hold(each) for each in chain(self._finished, self._offered)} | self._left.keys()
 
     @property
     def overfull(self) -> bool:
-        """Whether so many results cannot be saved that the worker must not claim more."""
+        """True if so many results cannot be saved that the worker must not claim more."""
         return len(self._left) >= MOST_LEFT
 
     @property
     def may_wait(self) -> bool:
-        """Whether there are results, so few and so new that a claim may go first: a crash would run them again."""
+        """True if a claim may go before the results: they are few and new, for a crash would run them again."""
         if not self._finished or len(self._finished) >= MOST_UNSETTLED:
             return False
         return timedelta(0) <= self._clock.now() - self._finished[0].at < LONGEST_UNSETTLED

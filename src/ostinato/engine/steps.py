@@ -9,7 +9,7 @@ CLOCK = time.perf_counter  # the CPU time of a thread would be truer, and costs 
 
 
 class Paying(Protocol):
-    """Who is charged, in seconds; and how many steps it took."""
+    """The account that is charged: seconds of CPU, and the number of steps."""
 
     cpu: float
     steps: int

@@ -1,7 +1,7 @@
-"""What a run in a process of its own tells, and what it writes, as its progress and its counters.
+"""Progress and counters of a run in a process, from its messages and its output.
 
 Its output comes by the pipes, line by line, and is counted here as it passes. A run that tells no progress of its own
-shows its last line instead: that is what a program has to say about how far it is.
+shows its last line instead.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Told:
             self._timer = self._loop.call_later(EVERY, self._tell)
 
     def ended(self, account: Account) -> Account:
-        """What it cost, with what it has counted."""
+        """Return the account of the run with its counters."""
         if self._timer is not None:
             self._tell()
         crawled, indexed = self._context.items

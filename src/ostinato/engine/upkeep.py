@@ -19,5 +19,5 @@ async def keep_light(upkeep: Callable[[], Awaitable[int]]) -> None:
 
 
 def next_pause(pause: float, pages: int) -> float:
-    """How long to wait when so much was written in the last pause."""
+    """Return the next pause from the number of pages written in the last one."""
     return min(max(pause * WANTED / max(pages, 1), OFTEN), RARELY)

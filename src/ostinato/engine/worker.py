@@ -107,22 +107,22 @@ class Worker:
 
     @property
     def unsettled(self) -> int:
-        """How many results may be offered to the store now."""
+        """The number of results to be offered to the store now."""
         return self._settler.unsettled
 
     @property
     def held(self) -> int:
-        """How many executions were claimed, and are neither settled nor refused."""
+        """The number of claimed executions that are neither settled nor refused."""
         return len(self._settler.held)
 
     @property
     def overfull(self) -> bool:
-        """Whether it claims no more, since too many of its results cannot be saved."""
+        """True if it claims no more, since too many of its results cannot be saved."""
         return self._settler.overfull
 
     @property
     def claims_first(self) -> bool:
-        """Whether what is due should start before what has ended is settled: for a moment, and up to a number."""
+        """True if due executions should start before results are settled: for a moment, and up to a number."""
         return self._full and self._settler.may_wait
 
     # -- the lease
@@ -149,7 +149,7 @@ class Worker:
 
     @property
     def free(self) -> int:
-        """How many more it can start now."""
+        """The number of executions that it can start now."""
         return 0 if self._settler.overfull else self._identity.concurrency - len(self._running)
 
     async def step(self) -> Step:
@@ -360,7 +360,7 @@ class Worker:
         self._pool.close()
 
     def _modules(self) -> list[str]:
-        """What has to be imported to run the tasks that run in processes; a built-in one is when it comes."""
+        """List the modules of tasks that run in processes; built-in tasks are imported when needed."""
         own = [name for name in self._registry.names() if not self._registry.is_built_in(name)]
         tasks = [self._registry.get(name) for name in own]
         of_process = {each.function.__module__ for each in tasks if self._runner.runs_in_process(each)}

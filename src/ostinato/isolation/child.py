@@ -265,7 +265,7 @@ class Telling(logging.Handler):
 
 
 class Spent:
-    """What this process and those that it has waited for have used: microseconds of CPU, bytes of memory."""
+    """Usage of this process and of the children it has waited for: microseconds of CPU, bytes of memory."""
 
     __slots__ = ("of_children", "own_peak", "total")
 
@@ -300,7 +300,7 @@ def _flush() -> None:
 
 
 def _left_behind() -> bool:
-    """Whether something that the run started goes on; what has ended is waited for, and so counted."""
+    """Return True if a process that the run started still runs; ended ones are waited for, and so counted."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -127,7 +127,7 @@ class Family:
         return None
 
     def report(self) -> Head:
-        """How its run ended, for the worker."""
+        """Return the report of its run for the worker."""
         run = self.run
         assert run is not None
         told = run.ended or {}

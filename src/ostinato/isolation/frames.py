@@ -1,7 +1,7 @@
-"""What goes over the sockets: frames of two JSON texts, each behind its length.
+"""Frames on the sockets: two JSON texts, each after its length.
 
-The head is for whoever passes the frame on, the body for whom it is meant: the supervisor never reads a body. Nothing
-is ever pickled.
+The head is for the process that passes the frame on, the body for its receiver: the supervisor never reads a body.
+Nothing is ever pickled.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What a run may use, set by the process that runs it, and how a run that wanted more is told so.
+"""Limits of a run, set by the process that runs it, and the error of a run that exceeds one.
 
-Only soft limits are set: a hard one could not be raised again for the next run. Whoever does not stop at a soft limit
-(or fails in code that hides why) is stopped by the supervisor, which looks at what the run's processes use.
+Only soft limits are set: a hard one could not be raised again for the next run. A run that does not stop at a
+soft limit (or hides its error) is stopped by the supervisor, which measures the run's processes.
 """
 
 import errno
@@ -38,7 +38,7 @@ def names(policies: Policies) -> dict[str, str]:
 
 
 def watched(policies: Policies) -> dict[str, float]:
-    """What the supervisor has to look at: CPU seconds, bytes of memory and of output."""
+    """Return the limits that the supervisor watches: CPU seconds, bytes of memory and of output."""
     wanted = {
         "cpu": None if policies.cpu_limit is None else policies.cpu_limit.total_seconds(),
         "memory": None if policies.memory_limit_mb is None else policies.memory_limit_mb * system.MB,

@@ -34,7 +34,7 @@ PLAIN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where another process finds a task's function: by import."""
+    """The import path of a task's function, for another process."""
 
     name: str
     module: str
@@ -64,7 +64,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What there is to run, and by whose clock."""
+    """The order of a run: its task, execution, arguments and clock."""
 
     reference: Reference
     live: Live
@@ -111,7 +111,7 @@ class Order:
 
 
 def outcome_text(outcome: Outcome) -> bytes:
-    """What a call came to, as JSON."""
+    """Write an outcome as JSON."""
     told: dict[str, Any]
     match outcome:
         case Completed(result):

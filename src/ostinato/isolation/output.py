@@ -1,4 +1,4 @@
-"""What the processes of a run write to stdout and stderr, as lines, up to a size."""
+"""Lines that the processes of a run write to stdout and stderr, up to a size."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How a worker's processes are kept, and what is told about their runs."""
+"""The plan of a worker's processes, and the messages about their runs."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ CUT: Final = "cut"  # the stream of a line whose text says how many bytes were l
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many children there may be, when one has done enough, and how long a run may take to stop."""
+    """The number of children, when to replace one, and the time that a run has to stop."""
 
     size: int = 1
     recycle_runs: int = 1000

@@ -31,7 +31,7 @@ log = logging.getLogger("ostinato.isolation")
 
 
 class Listener(Protocol):
-    """Who hears of a run. Called on the loop."""
+    """Listener to a run's messages. Called on the loop."""
 
     def progressed(self, progress: str) -> None: ...
     def wrote(self, lines: int, size: int, last: str) -> None: ...
@@ -78,7 +78,7 @@ class Pool:
         return len(self._runs)
 
     def knows(self, run: int) -> bool:
-        """Whether the end of a run is still to be told."""
+        """Return True if the end of a run has not been reported yet."""
         return run in self._runs or run in self._ending
 
     def begin(self, order: Order, listener: Listener) -> int:
@@ -99,7 +99,7 @@ class Pool:
         self._send({"do": "stop", "run": run, "grace": grace})
 
     def answer(self, run: int, error: str | None, body: bytes = b"") -> None:
-        """What a run asked for (a checkpoint, a turn of a crawl) is done, or is refused."""
+        """Answer the request of a run (a checkpoint, a turn of a crawl): done, or refused."""
         self._send({"do": "answer", "run": run, "error": error}, body)
 
     async def end_all(self, seconds: float) -> None:
@@ -278,7 +278,7 @@ def _reap() -> None:
 
 
 def _tell_size(listener: Listener, stream: str, lines: Sequence[str], size: int) -> None:
-    """What a run has written itself; lines of its log are no output, and of what was cut only the size is known."""
+    """Report the output of a run. Lines of its log are not output; of cut output only the size is known."""
     if stream == CUT:
         listener.wrote(0, int(lines[0]), "")
     elif stream in STREAMS:

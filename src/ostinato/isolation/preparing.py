@@ -1,4 +1,4 @@
-"""How a new process becomes like the worker: the same folder, path and arguments, and the user's modules.
+"""Set-up of a new process like the worker: the same folder, path and arguments, and the user's modules.
 
 The module that the worker was started as is run again under the name `__mp_main__`, as multiprocessing does it:
 `if __name__ == "__main__":` keeps it from starting another worker.
@@ -23,7 +23,7 @@ MAIN_AGAIN = "__mp_main__"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the worker's code finds around it."""
+    """The environment of the worker's code."""
 
     path: list[str]
     argv: list[str]
@@ -35,7 +35,7 @@ class Surroundings:
 
     @classmethod
     def here(cls, modules: list[str], log_level: int) -> Self:
-        """Those of this process."""
+        """Return the surroundings of this process."""
         main = sys.modules[MAIN]
         name = getattr(getattr(main, "__spec__", None), "name", None)
         file = getattr(main, "__file__", None)

@@ -1,4 +1,4 @@
-"""What the supervisor tells of a run that has ended, as an Outcome and an Account."""
+"""The supervisor's report about an ended run, as an Outcome and an Account."""
 
 import signal
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ NOT_STARTED: Final = Interrupted()  # no process could be had: it is put off, an
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a run ended, and what it cost."""
+    """The outcome of a run, and its account."""
 
     outcome: Outcome
     account: Account = Account()

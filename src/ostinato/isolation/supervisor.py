@@ -254,7 +254,7 @@ class Supervisor:
             self._on_child(family)
 
     def _orphan_died(self, pid: int, used: struct_rusage) -> None:
-        """What a dead child left: it belongs to the run that was seen to have it, or to the only one in question."""
+        """Add the usage of a dead child to the run that had it, or to the only possible one."""
         owners = [each for each in self._ending if pid in each.relatives] or self._ending
         if len(owners) == 1:
             owners[0].count(used)

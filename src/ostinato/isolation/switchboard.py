@@ -1,4 +1,4 @@
-"""Who is listened to: sockets, pipes, and the bell that a child's end rings."""
+"""The selector: sockets, pipes, and the signal of a child's end."""
 
 import selectors
 import signal

@@ -1,4 +1,4 @@
-"""What we ask of the operating system. Where it cannot do a thing (macOS), the nearest is done, or nothing."""
+"""Calls to the operating system. Where one is missing (macOS), the nearest replaces it, or nothing."""
 
 import ctypes
 import errno
@@ -64,7 +64,7 @@ def kill(pid: int) -> None:
 
 
 def group_lives(group: int) -> bool:
-    """Whether a process of that group goes on."""
+    """Return True if a process of that group still runs."""
     try:
         os.killpg(group, 0)
     except OSError as error:
@@ -74,14 +74,14 @@ def group_lives(group: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process uses: CPU seconds, of its own and of the children it has waited for, and bytes of memory."""
+    """Usage of a process: CPU seconds, with the children it has waited for, and bytes of memory."""
 
     cpu: float
     memory: int
 
 
 def usage_of(pid: int) -> Usage | None:
-    """What a process uses now; None when it is gone, or nobody can say."""
+    """Return the usage of a process now; None if it is gone or unknown."""
     try:
         fields = _stat(pid)
     except OSError:

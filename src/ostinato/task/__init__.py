@@ -1,4 +1,4 @@
-"""What people write and what their code sees while it runs: Task, Context, Registry and the signals.
+"""Tasks and the objects they use while they run: Task, Context, Registry and the signals.
 
 It knows neither the database nor the loop: the worker hands a Context its Desk, and the runner calls a Task.
 """

@@ -1,10 +1,10 @@
-"""What a task sees of its own run.
+"""The Context: a task's view of its own run.
 
 A worker hands every run a Context; a plain call outside a worker gets a quiet one, whose log goes to `logging`
 and whose progress and checkpoint stay in memory. Code deep inside a task finds it by `Context.current()`.
 
-What a task tells (progress, checkpoint) goes over the worker's Desk, with the fence of the run: a run whose
-lease is lost can write nothing any more. What it logs is kept all the same: it did happen.
+Progress and checkpoints go through the worker's Desk with the fence of the run: a run whose lease is lost can no
+longer write. Its log lines are kept all the same.
 """
 
 import json
@@ -39,7 +39,7 @@ _LOGGER = logging.getLogger("ostinato.task")
 
 
 class Desk(Protocol):
-    """Where a run leaves what it has to tell: the worker's side of a Context."""
+    """The worker's side of a Context: it receives progress, checkpoints and log lines."""
 
     @property
     def outgoing(self) -> "Outgoing":
@@ -47,7 +47,7 @@ class Desk(Protocol):
 
     @property
     def permits(self) -> Permits:
-        """What the worker's administrator allows built-in tasks."""
+        """Permissions of built-in tasks, set by the worker's administrator."""
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         """Keep the latest progress. Called on the loop and on threads: it must not block, and never fails."""
@@ -70,7 +70,7 @@ class Desk(Protocol):
 
 
 class QuietDesk:
-    """Nobody to tell: outside a worker."""
+    """The desk of a Context outside a worker: it has no receiver."""
 
     @property
     def outgoing(self) -> "Outgoing":
@@ -101,7 +101,7 @@ class QuietDesk:
 
 
 class Progress(NamedTuple):
-    """How far a run has come."""
+    """The progress of a run."""
 
     done: float
     of: float | None
@@ -238,7 +238,7 @@ class Context:
 
     @property
     def execution_number(self) -> int:
-        """How many executions the job has had, this one included."""
+        """The number of executions of the job, this one included."""
         return self.live.execution_number
 
     @property
@@ -264,12 +264,12 @@ class Context:
 
     @property
     def outgoing(self) -> "Outgoing":
-        """How to call others over HTTP, in an `async def` task: their addresses are checked first."""
+        """HTTP client of an `async def` task; it checks each address first."""
         return self._desk.outgoing
 
     @property
     def permits(self) -> Permits:
-        """What the worker's administrator allows built-in tasks."""
+        """Permissions of built-in tasks, set by the worker's administrator."""
         return self._desk.permits
 
     def keep_record(self, level: int, said: object) -> bool:
@@ -300,7 +300,7 @@ class Context:
 
     @property
     def last_progress(self) -> Progress | None:
-        """What `progress` was told last."""
+        """The latest progress."""
         return self._progress
 
     def flush_progress(self) -> None:
@@ -341,7 +341,7 @@ class Context:
 
     @property
     def checkpoint(self) -> Any:
-        """What an earlier attempt, or this one, saved last; None if nothing was."""
+        """The latest checkpoint of this attempt or an earlier one; None without one."""
         return None if self._checkpoint is None else decode(self._checkpoint, "checkpoint")
 
     def save_checkpoint(self, value: object) -> None:

@@ -1,4 +1,4 @@
-"""What a task takes, from the signature of its function, as JSON schema: for people, and for forms."""
+"""JSON schema of a task's arguments, from the signature of its function."""
 
 import inspect
 import types

@@ -1,4 +1,4 @@
-"""What a call of a task came to, as an Outcome: the same on the loop, on a thread and in a process."""
+"""Conversion of a task's result or error to an Outcome, on the loop, on a thread and in a process."""
 
 import inspect
 import traceback

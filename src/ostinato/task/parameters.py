@@ -1,4 +1,4 @@
-"""What a function is called with: its parameters, without the one for the Context."""
+"""Parameters of a task's function, without the one for the Context."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ Parameter = inspect.Parameter
 
 
 class Parameters:
-    """How args, by name, become a call of one function."""
+    """Conversion of named args to a call of one function."""
 
     __slots__ = (
         "_all_in_order",

@@ -37,11 +37,11 @@ class Registry:
         return self._tasks.get(name)
 
     def names(self) -> tuple[str, ...]:
-        """What is known here, sorted."""
+        """The sorted names of all known tasks."""
         return tuple(sorted({*self._tasks, *self._built_in}))
 
     def is_built_in(self, name: str) -> bool:
-        """Whether this name means what we brought, and not a task of the user's."""
+        """Return True if this name is a built-in task, not one of the user's."""
         return name in self._built_in
 
     def _loaded(self, name: str) -> Task[..., Any] | None:

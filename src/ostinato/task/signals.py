@@ -1,4 +1,4 @@
-"""What a task may say instead of a result. Raised or returned, it means the same.
+"""Signals that a task raises or returns instead of a result.
 
 raise GiveUp("the customer is gone")         failed, and not tried again
 raise RetryLater("5m", "the API is busy")    failed, and tried again after 5 minutes; spends a retry

@@ -1,4 +1,4 @@
-"""What a run that stores records may ask of its worker."""
+"""Requests of a run that stores records to its worker."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol

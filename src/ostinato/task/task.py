@@ -121,7 +121,7 @@ class Task(Generic[P, R]):
 
     @property
     def where(self) -> str:
-        """Where the function is, for people."""
+        """The place of the function, for messages."""
         return (
             f"{getattr(self.function, '__module__', '?')}.{getattr(self.function, '__qualname__', self.name)}"
         )
@@ -153,5 +153,5 @@ def _checked(name: str, function: Callable[..., Any]) -> str:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether a call gives something to await: also for a partial, or an object with an async `__call__`."""
+    """Return True if a call must be awaited: also for a partial, or an object with an async `__call__`."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
