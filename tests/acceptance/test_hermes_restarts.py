@@ -92,16 +92,18 @@ def test_a_used_up_budget_skips_until_the_period_has_passed_across_a_restart(sta
 
 
 def test_twenty_due_sources_and_a_queue_of_five_all_run_once_before_any_runs_twice(start, api):
-    """The worked example of the scheduler's document, with an interval short enough to come due again meanwhile."""
+    """The worked example of the scheduler's document: new sources, which all want to run at once."""
     server = start("--concurrency", "1")
     assert server("PATCH", "/api/v1/queues/sources", {"max_queued": 5}).code == 200
     server("POST", "/api/v1/queues/sources/pause")
     for number in range(20):
         api.bodies[f"/s{number}"] = api.slice(0, 3)
         definition = a_source_of(
-            api.url(f"/s{number}"), f"s{number}", schedule="interval:2s", queue="sources"
+            api.url(f"/s{number}"), f"s{number}", schedule="interval:10s", queue="sources"
         )
         create(server, definition)
+    queued = {queue["name"]: queue["queued"] for queue in server("GET", "/api/v1/queues").body["queues"]}
+    assert queued["sources"] <= 5
     server("POST", "/api/v1/queues/sources/resume")
     eventually(lambda: len({path for path, _ in api.requests}) == 20)
     first = [path for path, _ in api.requests][:20]

@@ -85,7 +85,8 @@ def leftovers(life):
     for stretch in life.stretches:
         if not stretch.has_grid:
             continue
-        due = stretch.count(stretch.since, stretch.until or dealt) + stretch.due_at_once
+        waits = stretch is life.stretches[-1] and life.facts.first_run_waits
+        due = stretch.count(stretch.since, stretch.until or dealt) + stretch.due_at_once - waits
         has = 0
         for first, last, count in records:
             if not _within(stretch, first):

@@ -107,7 +107,9 @@ def _compare_with_the_shortcut(change: Change, shortcut: Facts | None, live: Liv
 class Life:
     """A job, its live rows, its history, and the time."""
 
-    def __init__(self, definition: Definition | None = None, *, seed: int = 0, **given: object) -> None:
+    def __init__(
+        self, definition: Definition | None = None, *, seed: int = 0, bounded: bool = False, **given: object
+    ) -> None:
         self.now, self.luck = NOW, Chance(seed)
         self.lives: dict[UUID, Live] = {}
         self.executions: list[Execution] = []
@@ -119,9 +121,8 @@ class Life:
         self.retried: set[int] = set()  # numbers of occurrences with more than one budget
         self.started_by_hand: set[UUID] = set()
         self.job: Job = None  # type: ignore[assignment]
-        self._save(
-            lifecycle.create(self.luck.id(NOW), definition or a_definition(**given), NOW, self.luck, "me")
-        )
+        wanted = definition or a_definition(**given)
+        self._save(lifecycle.create(self.luck.id(NOW), wanted, NOW, self.luck, "me", bounded))
 
     # -- questions
 
@@ -362,6 +363,9 @@ class Life:
         current = self.stretches[-1] if self.stretches else None
         if current is not None and (stopped or moved) and current.until is None:
             current.until = self.now
+        waits, waited = self.facts.first_run_waits, before is not None and before.facts.first_run_waits
+        if current is not None and moved and waited:
+            current.due_at_once = False  # its first run is the new schedule's
         if stopped or not (moved or was_stopped):
             return
         kinds = [event.kind for event in change.events]
@@ -371,7 +375,8 @@ class Life:
         since = self.facts.anchor if "job.retried" in kinds else self.now
         born = before is None or "job.restarted" in kinds
         fired = [live.due_at for live in change.add] + [skip.first_due_at for skip in change.skips]
-        self.stretches.append(Stretch(self.job, replace(self.facts), since, None, born and self.now in fired))
+        at_once = (born or waited) and (waits or self.now in fired)
+        self.stretches.append(Stretch(self.job, replace(self.facts), since, None, at_once))
 
 
 def _shape(job: Job) -> tuple[object, ...]:

@@ -79,7 +79,8 @@ class RandomLife:
         self.set_back: list[SetBack] = []
         self.pruned = Pruned()
         self.story: list[str] = []
-        self.life = Life(a_definition(schedule=self._schedule(), **self._policies()), seed=seed % 100)
+        definition = a_definition(schedule=self._schedule(), **self._policies())
+        self.life = Life(definition, seed=seed % 100, bounded=seed % 2 == 0)
 
     def go_on(self, steps: int) -> None:
         for _ in range(steps):

@@ -7,15 +7,17 @@ import pytest
 
 from ostinato.core.lifecycle import create
 from ostinato.core.model import Asked, Status, WaitsFor
-from ostinato.core.policy import FirstRun
+from ostinato.core.policy import CatchUp, FirstRun
 from ostinato.core.schedule import Cron, Every, Manual, Once
 from ostinato.core.window import Window
-from tests.build import DAY, HOUR, MINUTE, NOW, Chance, a_definition
+from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_definition
+from tests.core.faults import faults
 from tests.core.life import Life
 
 NINE_TO_ONE = Window(start=time(9), end=time(13))
 NIGHT = Window(start=time(22), end=time(6))
 AT_ONCE = {"first_run": FirstRun.NOW}
+HOURLY = Every(HOUR)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +111,91 @@ def test_a_birth_is_told_with_who_asked_unless_a_program_enqueued_it(schedule, b
     assert [(event.kind, event.by) for event in change.events] == (
         [] if nobody_asked else [("job.created", by)]
     )
+
+
+# -- first runs in a queue with a bound
+
+
+def held(schedule: object = HOURLY, **policies: object) -> Life:
+    return Life(schedule=schedule, bounded=True, **AT_ONCE | policies)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "policies"),
+    [(HOURLY, {}), (Cron("30 14 * * *"), {}), (HOURLY, {"fixed_delay": True}), (HOURLY, {"end_at": NOW})],
+)
+def test_a_first_run_waits_until_the_dispatcher_finds_a_place_in_a_bounded_queue(schedule, policies):
+    life = held(schedule, **policies)
+    assert (life.rows, life.facts.next_due_at, life.status) == ([], NOW, Status.SCHEDULED)
+    life.turn(MINUTE / 2)
+    assert (life.only.due_at, life.only.asked, life.only.waits_for) == (NOW, Asked.SCHEDULE, None)
+
+
+@pytest.mark.parametrize("schedule", [Once(NOW), Every(HOUR), Manual()])
+def test_a_bound_changes_nothing_for_what_is_enqueued_or_not_due_at_once(schedule):
+    free, bounded = (Life(schedule=schedule, bounded=bound) for bound in (False, True))
+    assert (bounded.facts, len(bounded.rows)) == (free.facts, len(free.rows))
+
+
+@pytest.mark.parametrize("catch_up", CatchUp)
+def test_a_first_run_that_waited_for_hours_runs_and_the_times_since_have_their_record(catch_up):
+    life = held(catch_up=catch_up)
+    life.turn(150 * MINUTE)
+    while life.rows:
+        life.run_one()
+        life.turn()
+    assert life.executions[0].due_at == NOW
+    assert len(life.executions) + sum(skip.count for skip in life.skips) == 3
+    assert faults(life) == []
+
+
+def test_a_first_run_that_waits_beside_a_run_by_hand_obeys_the_overlap_policy():
+    life = held()
+    life.run()
+    life.start(life.only)
+    life.turn(SECOND)
+    assert life.skipped == [("overlap", NOW, NOW, 1)]
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"), [("pause", "paused"), ("cancel", "missed"), ("delete", "missed")]
+)
+def test_a_first_run_that_is_stopped_while_it_waits_is_a_skip(command, reason):
+    life = held()
+    life.advance(SECOND)
+    getattr(life, command)()
+    assert (life.skipped, life.facts.next_due_at) == ([(reason, NOW, NOW, 1)], None)
+
+
+def test_a_first_run_that_waits_goes_with_an_edit_of_the_schedule():
+    life = held()
+    life.advance(MINUTE)
+    life.edit(schedule=Every(2 * HOUR))
+    assert (life.facts.next_due_at, life.skips) == (NOW + MINUTE, [])
+    life.edit(end_at=NOW + DAY)
+    life.turn(SECOND)
+    assert life.only.due_at == NOW + MINUTE
+    assert life.facts.next_due_at == NOW + MINUTE + 2 * HOUR
+
+
+@pytest.mark.parametrize("wanted", [{"schedule": Manual()}, {"start_at": NOW + 5 * HOUR}])
+def test_an_edit_may_take_the_first_run_away(wanted):
+    life = held()
+    life.advance(MINUTE)
+    life.edit(**wanted)
+    assert life.facts.next_due_at == wanted.get("start_at")
+    assert life.turn(SECOND) == 0
+
+
+def test_a_first_run_that_waits_is_kept_when_the_clock_is_set_back():
+    life = held()
+    life.now -= DAY
+    life.rewind()
+    assert life.facts.next_due_at == NOW - DAY
+    life.turn(SECOND)
+    assert (life.only.due_at, life.facts.next_due_at) == (NOW - DAY, NOW - DAY + HOUR)
+
+
+def test_a_first_run_outside_the_window_is_a_skip_in_a_bounded_queue_too():
+    life = held(window=NIGHT)
+    assert (life.rows, life.skipped) == ([], [("window", NOW, NOW, 1)])

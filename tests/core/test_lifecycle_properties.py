@@ -77,9 +77,10 @@ class Lives(RuleBasedStateMachine):
         policies=st.fixed_dictionaries(POLICY),
         character=CHARACTERS,
         seed=st.integers(0, 99),
+        bounded=st.booleans(),
     )
-    def born(self, schedule, policies, character, seed):
-        self.life = Life(a_definition(schedule=schedule, **policies | character), seed=seed)
+    def born(self, schedule, policies, character, seed, bounded):
+        self.life = Life(a_definition(schedule=schedule, **policies | character), seed=seed, bounded=bounded)
 
     # -- what moves by itself
 

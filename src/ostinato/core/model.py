@@ -150,6 +150,11 @@ class Facts:
     ended_as: Ending | None = None  # the schedule is over; `ended_at` follows when nothing is live any more
     deleted_at: datetime | None = None
 
+    @property
+    def first_run_waits(self) -> bool:
+        """Whether the first run of a new job, due at its anchor, waits for a place in its bounded queue."""
+        return self.last_due_at is None and self.next_due_at == self.anchor
+
 
 @value.dataclass(frozen=True, slots=True)
 class Job:

@@ -14,6 +14,7 @@ from ostinato.core.errors import Invalid, NotFound, OstinatoError, Stale
 from ostinato.core.limits import is_limited
 from ostinato.core.model import Change, Definition, Execution, Job, Json, Live, Luck
 from ostinato.core.payload import decode, encode
+from ostinato.core.policy import FirstRun
 from ostinato.core.run_args import merge
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.questions import JobQuestions, Ref
@@ -62,8 +63,16 @@ class JobDesk(JobQuestions):
             self._known.check_args(definition.task, definition.args, definition.policies.run_args)
         if not allow_unknown:
             self._known.require({definition.task for definition in definitions})
-        now = self._clock.now()
-        return [lifecycle.create(self._luck.id(now), each, now, self._luck, by) for each in definitions]
+        now, bounded = self._clock.now(), self._bounded(definitions)
+        return [
+            lifecycle.create(self._luck.id(now), each, now, self._luck, by, each.queue in bounded)
+            for each in definitions
+        ]
+
+    def _bounded(self, definitions: Sequence[Definition]) -> frozenset[str]:
+        """List the queues with a bound, if a job is to run at once."""
+        at_once = any(each.policies.first_run is FirstRun.NOW for each in definitions)
+        return self._store.queue.bounded() if at_once else frozenset()
 
     def make(
         self, definition: Definition, *, by: str = "", allow_unknown: bool = False

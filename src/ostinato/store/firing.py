@@ -46,6 +46,11 @@ class Firing(Duty):
                 tx.ring()
         return count
 
+    def bounded(self) -> frozenset[str]:
+        """List the queues that have a bound: the first run of a new job waits for a place in them."""
+        with self._database.read() as tx:
+            return frozenset(name for name, *_ in tx.rows("bounded_queues"))
+
     def next_wake(self) -> datetime | None:
         """Return the next time with a job to fire or to admit. A past time means: rows were locked, look again."""
         with self._database.read() as tx:

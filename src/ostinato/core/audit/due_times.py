@@ -190,6 +190,8 @@ def _by_schedule(case: Case) -> Iterator[datetime | None]:
     """After the last due time dealt with; after an edit of the end, from the edit on."""
     definition, facts = case.job.definition, case.facts
     dealt = max(facts.anchor, facts.last_due_at or facts.anchor)
+    if facts.first_run_waits:
+        yield facts.next_due_at
     yield timeline.next_due(definition, facts, dealt)
     yield timeline.next_due(definition, facts, max(dealt, facts.computed_at or dealt))
     yield from _named_later(case)

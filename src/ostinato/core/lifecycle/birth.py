@@ -10,24 +10,29 @@ from ostinato.core.policy import FirstRun
 from ostinato.core.schedule import Once, to_json
 
 
-def create(job_id: UUID, definition: Definition, now: datetime, luck: Luck, by: str = "") -> Change:
-    """A new job. One that is due when it is made is born with its live row."""
+def create(
+    job_id: UUID, definition: Definition, now: datetime, luck: Luck, by: str = "", bounded: bool = False
+) -> Change:
+    """Make a job. A job that is due at once is born with its live row; a bounded queue lets the first run wait."""
     facts = Facts(created_at=now, updated_at=now, anchor=timeline.first_anchor(definition, now))
     draft = Draft(Job(job_id, definition, facts), (), now, luck, by)
-    begin(draft)
+    begin(draft, bounded)
     course.end_if_over(draft)
     if by or not draft.run_once:  # what a program enqueues has its own row, and nobody else to name
         draft.tell("job.created", schedule=to_json(definition.schedule), anchor=draft.facts.anchor)
     return draft.change()
 
 
-def begin(draft: Draft) -> None:
-    """Start the schedule: at once, or at its first time."""
+def begin(draft: Draft, bounded: bool = False) -> None:
+    """Start the schedule: at once, or at its first time. The dispatcher fires a first run into a bounded queue."""
     schedule = draft.definition.schedule
     if isinstance(schedule, Once) and schedule.at <= draft.now:
         start(draft, schedule.at)
     elif draft.recurring and _due_now(draft):
-        start(draft, draft.now)
+        if bounded and draft.facts.anchor == draft.now and not draft.outside_window(draft.now):
+            draft.facts.next_due_at = draft.facts.computed_at = draft.now
+        else:
+            start(draft, draft.now)
     else:
         course.name_next(draft, draft.now)
 

@@ -42,6 +42,7 @@ def pause(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = 
     _require(job, "paused", Status.PAUSED if job.facts.paused_at else status(job, lives), ALIVE)
     draft = Draft(job, lives, now, luck, by)
     draft.facts.paused_at = draft.facts.updated_at = now
+    course.skip_first(draft, SkipReason.PAUSED)
     draft.facts.next_due_at = None
     for live in [live for live in draft.occurrences() if not live.running]:
         if draft.recurring:
@@ -100,10 +101,11 @@ def edit(
     draft = Draft(job, lives, now, luck, by)
     facts, before = draft.facts, job.definition
     if _grid(before) != _grid(wanted):
+        first_run_waits = facts.first_run_waits
         _close_old_schedule(draft)
         draft.definition = wanted
         facts.anchor = timeline.anchor_from(wanted, now)
-        _begin_new_schedule(draft)
+        _begin_new_schedule(draft, first_run_waits)
     elif before.policies.end_at != wanted.policies.end_at:
         if wanted.policies.end_at is not None and wanted.policies.end_at < now:
             course.close_gap(draft)  # what had come due after the new end would be forgotten
@@ -299,7 +301,10 @@ def _grid(definition: Definition) -> tuple[object, ...]:
 
 
 def _close_old_schedule(draft: Draft) -> None:
-    """What the old schedule had due by now gets its record; what it had fired ahead is taken back."""
+    """What the old schedule had due by now gets its record; what it had fired ahead is taken back. A first run that
+    waits is left to the new schedule."""
+    if draft.facts.first_run_waits:
+        draft.facts.next_due_at = None
     for live in [live for live in draft.occurrences() if not live.running and live.asked is Asked.SCHEDULE]:
         if live.attempt == 0 and live.due_at > draft.now:
             draft.withdraw(live, None)
@@ -308,10 +313,13 @@ def _close_old_schedule(draft: Draft) -> None:
     draft.facts.reset_at = None
 
 
-def _begin_new_schedule(draft: Draft) -> None:
-    """Never at once, but for a time that has passed already."""
+def _begin_new_schedule(draft: Draft, first_run_waits: bool) -> None:
+    """Never at once, but for a time that has passed already, or a first run that still waits."""
     schedule = draft.definition.schedule
-    if draft.open and isinstance(schedule, Once) and schedule.at <= draft.now:
+    if draft.open and first_run_waits:
+        birth.begin(draft, bounded=True)
+        course.end_if_over(draft)
+    elif draft.open and isinstance(schedule, Once) and schedule.at <= draft.now:
         birth.start(draft, schedule.at)
     elif draft.open:
         course.name_next(draft, draft.now)
@@ -320,7 +328,7 @@ def _begin_new_schedule(draft: Draft) -> None:
 
 def _go_on_with_new_end(draft: Draft, after: datetime) -> None:
     """The due times stay where they are; from now on there are more of them, or fewer."""
-    if draft.open and draft.facts.reset_at is None:
+    if draft.open and draft.facts.reset_at is None and not draft.facts.first_run_waits:
         course.name_next(draft, after)
         course.end_if_over(draft)
 

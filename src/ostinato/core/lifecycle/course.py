@@ -69,9 +69,16 @@ def close_gap(draft: Draft) -> None:
         skip_gap(draft, SkipReason.MISSED if facts.reset_at is None else SkipReason.BUDGET)
 
 
+def skip_first(draft: Draft, reason: SkipReason) -> None:
+    """Record the first run of a new job as skipped, if it still waits for a place in its queue."""
+    if draft.facts.first_run_waits:
+        draft.skip(reason, draft.facts.anchor, draft.facts.anchor, 1)
+
+
 def skip_gap(draft: Draft, reason: SkipReason) -> None:
     """Record the due times since the last one dealt with. A fixed delay has no grid, only its next time."""
     if not draft.fixed_delay:
+        skip_first(draft, reason)
         draft.skip_between(reason, draft.dealt_until, draft.now)
         return
     due = draft.facts.next_due_at

@@ -67,7 +67,7 @@ def fire(
         _after_reset(draft, last)
     elif draft.facts.last_due_at is not None and due <= draft.facts.last_due_at:
         _look_first(draft, due, dealt)
-    elif due > now:
+    elif due > now or draft.facts.first_run_waits:
         _place(draft, due)
         course.name_next(draft, due)
     else:
@@ -83,12 +83,15 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Se
     """
     draft = Draft(job, lives, now, luck)
     facts = draft.facts
-    before = facts.next_due_at
+    before, first_run_waits = facts.next_due_at, facts.first_run_waits
     for skip in ahead:
         draft.cut_back(skip)
     _bring_back(draft)
     if draft.open and facts.reset_at is not None:
         course.wait_for_reset(draft)
+    elif first_run_waits:
+        facts.next_due_at = facts.anchor = min(before or now, now)
+        facts.computed_at = now
     else:
         course.name_next(draft, draft.goes_on_from)
     course.end_if_over(draft)

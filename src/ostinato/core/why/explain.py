@@ -40,6 +40,8 @@ def explain(evidence: Evidence) -> Why:
 def unrecorded_due(job: Job, at: datetime, now: datetime) -> datetime | None:
     """The newest due time up to an instant that nothing has dealt with yet. With a fixed delay there is no grid."""
     facts, definition = job.facts, job.definition
+    if facts.first_run_waits:
+        return facts.next_due_at
     if definition.policies.fixed_delay or (facts.ended_at and facts.ended_at <= at):
         return None
     floor = max(facts.last_due_at or facts.anchor, facts.anchor)
