@@ -72,3 +72,10 @@ def test_every_dependency_is_locked():
         re.findall(r"^([a-z0-9._-]+)(?:\[[^]]*\])?==", (ROOT / "requirements/dev.txt").read_text(), re.M)
     )
     assert names - locked == set(), "run `make lock`"
+
+
+@pytest.mark.xdist_group("house")
+def test_a_group_of_tests_stays_in_one_process(request: pytest.FixtureRequest):
+    """Without groups each process starts its own server for a module, again and again."""
+    grouped = request.config.getoption("loadgroup", default=False)
+    assert not grouped or request.node.nodeid.endswith("@house")
