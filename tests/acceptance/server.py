@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from tests.waiting import PATIENCE
 
+# One process for all starts sooner; the tests of HTTP ask for the second one.
+USUAL = {"OSTINATO_SHUTDOWN_GRACE": "0s", "OSTINATO_HTTP_PROCESS": "off", "PYTHONUNBUFFERED": "1"}
 AN_APP = """
 import asyncio
 from pathlib import Path
@@ -60,7 +62,7 @@ class Server:
                     "--port", "0", "--database", url, "--migrate", *flags,
                 ],
                 cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
+                env=os.environ | USUAL | environment,
             )  # fmt: skip
         self.address = ""
 

@@ -46,7 +46,12 @@ def rows(url: str) -> Callable[..., list[tuple[Any, ...]]]:
 
 @pytest.fixture(scope="module")
 def shared(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("shared"), url, OSTINATO_ALLOW_PRIVATE_ADDRESSES="true")
+    server = Server(
+        tmp_path_factory.mktemp("shared"),
+        url,
+        OSTINATO_ALLOW_PRIVATE_ADDRESSES="true",
+        OSTINATO_HTTP_PROCESS="on",
+    )
     eventually(server.ready)
     yield server
     server.kill()

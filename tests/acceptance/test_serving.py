@@ -21,7 +21,7 @@ def start(empty_sqlite_url, tmp_path) -> Iterator[object]:
     started: list[Server] = []
 
     def start(*flags: str, **environment: str) -> Server:
-        started.append(Server(tmp_path, empty_sqlite_url, *flags, **environment))
+        started.append(Server(tmp_path, empty_sqlite_url, *flags, OSTINATO_HTTP_PROCESS="on", **environment))
         eventually(started[-1].ready)
         return started[-1]
 

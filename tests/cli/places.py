@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from tests.acceptance.server import USUAL
 from tests.waiting import eventually
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ class Place:
                 [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "shop:app",
                  "--migrate", "--port", "0"],
                 cwd=folder, stdout=log, stderr=subprocess.STDOUT,
-                env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
+                env=os.environ | USUAL | environment,
             )  # fmt: skip
         try:
             self.server = eventually(self._address)

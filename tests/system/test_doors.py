@@ -34,7 +34,7 @@ def start(tmp_path, empty_database_url) -> Iterator:
     started: list[Server] = []
 
     def start(*flags: str, **environment: str) -> Server:
-        server = Server(tmp_path, empty_database_url, *flags, **environment)
+        server = Server(tmp_path, empty_database_url, *flags, OSTINATO_HTTP_PROCESS="on", **environment)
         started.append(server)
         until(server.ready, "the server does not start")
         return server

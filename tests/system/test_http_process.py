@@ -25,7 +25,7 @@ def start(tmp_path, empty_database_url) -> Iterator:
     started: list[Server] = []
 
     def start(kind: type[Server] = Server, **environment: str) -> Server:
-        started.append(kind(tmp_path, empty_database_url, **environment))
+        started.append(kind(tmp_path, empty_database_url, **{"OSTINATO_HTTP_PROCESS": "on"} | environment))
         eventually(started[-1].ready)
         return started[-1]
 

@@ -18,6 +18,7 @@ import pytest
 
 from ostinato import Handle, Ostinato
 from ostinato.store.logs import LogPage
+from tests.acceptance.server import USUAL
 from tests.system.conftest import PATIENCE
 from tests.waiting import eventually
 
@@ -39,7 +40,7 @@ class Server:
             [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "talkative:app",
              "--port", "0", "--concurrency", "20"],
             cwd=HERE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._out,
-            env=os.environ | {"OSTINATO_DATABASE_URL": url, "OSTINATO_SHUTDOWN_GRACE": "0s"},
+            env=os.environ | USUAL | {"OSTINATO_DATABASE_URL": url},
         )  # fmt: skip
         self.folder = folder
 

@@ -57,7 +57,7 @@ async def tick(ctx: Context) -> None:
 
 @pytest.fixture
 def server(tmp_path, empty_database_url) -> Iterator[Ticking]:
-    server = Ticking(tmp_path, empty_database_url)
+    server = Ticking(tmp_path, empty_database_url, OSTINATO_HTTP_PROCESS="on")
     eventually(server.ready)
     eventually(lambda: server("GET", "/healthz").code == 200 and len(server.ticks()) > 2)
     yield server
