@@ -81,7 +81,7 @@ class Place:
         except (
             ValueError,
             TypeError,
-            IndexError,
+            LookupError,  # from Python 3.12 on, a slice of a dictionary is a KeyError
             OverflowError,
             RecursionError,
             AttributeError,
