@@ -8,6 +8,7 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.core.addresses import EVERYWHERE
+from ostinato.core.errors import Invalid
 from ostinato.scheduler.sources import Here
 from tests.played_api import PlayedApi, a_record, a_source_of
 from tests.waiting import PATIENCE
@@ -175,6 +176,36 @@ def test_pagination_that_does_not_advance_is_a_failure(app, api, path, data, pag
 def test_a_missing_data_path_is_named(app, api):
     ended = run_once(app, a_source_of(api.url("/page"), path="data.rows"))
     assert "response.dataPath: no records at 'data.rows'" in ended.error
+
+
+def test_a_list_that_is_null_or_vanishes_later_is_no_failure(app, api):
+    bodies = [{"items": None}, {"items": [a_record(1)]}, {"total": 0}]
+    api.bodies["/vanishes"] = lambda handler: handler.answer(bodies.pop(0))
+    ended = run_once(app, a_source_of(api.url("/vanishes"), path="items"), runs=3)
+    assert (ended.outcome, ended.items_crawled) == ("completed", 0), ended.error
+    assert numbers(app) == [1]
+
+
+def test_odata_is_paged_by_the_name_of_its_annotation(app, api):
+    api.bodies["/odata"] = {"value": api.slice(0, 3), "@odata.nextLink": "/odata-2"}
+    api.bodies["/odata-2"] = {"value": api.slice(3, 2)}
+    paging = {"type": "next_url", "nextUrlPath": "@odata.nextLink"}
+    ended = run_once(app, a_source_of(api.url("/odata"), path="value", pagination=paging))
+    assert (ended.outcome, ended.result["pages"]) == ("completed", 2), ended.error
+    assert numbers(app) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("target", ["id", "Created_At", "source_name"])
+def test_a_trial_refuses_the_targets_that_create_refuses(app, api, target):
+    definition = a_source_of(api.url("/gzip"))
+    definition["response"] |= {"fields": [{"source": "name", "target": target}], "unique": [target]}
+    sentences = []
+    for command in (app.scheduler.sources.create, app.scheduler.sources.test):
+        with pytest.raises(Invalid, match=target) as refused:
+            command(definition, HERE)
+        sentences.append(str(refused.value))
+    assert sentences[0] == sentences[1]
+    assert not api.requests
 
 
 def test_a_timeout_keeps_the_pages_before_it(app, api):

@@ -26,6 +26,9 @@ class TableDesk:
     def greatest(self, target: Target, column: Column) -> Cell:
         return self.records.greatest(target, column)
 
+    def has_stored(self, target: Target) -> bool:
+        return bool(self.records.newest(target, 1))
+
     def pack(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
         return self.records.pack(target, rows)
 

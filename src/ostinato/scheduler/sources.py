@@ -149,13 +149,14 @@ class SourceDesk:
             return self._store.records.newest(target, limit)
 
     def test(self, definition: object, here: Here) -> "Tried":
-        """Fetch and map one page of a definition; nothing is stored. What a run would fail with is Invalid here."""
+        """Fetch and map one page of a definition; nothing is stored. Invalid for all that `create` or a run refuses."""
         from ostinato.budgets import way_out  # only whoever tries a source needs all that
         from ostinato.task import Signal
         from ostinato.tasks.fetch.errors import PermanentFailure, TransientFailure
         from ostinato.tasks.fetch.trying import try_source
 
         source = _read(definition, here)
+        self._check_table(source)
 
         async def one_page() -> "Tried":
             permits = Permits(egress=here.egress, secrets=here.secrets)

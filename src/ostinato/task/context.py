@@ -364,6 +364,10 @@ class Context:
         """The greatest value of a column that a source has stored."""
         return self._desk.tables.greatest(target, column)
 
+    def has_stored(self, target: Target) -> bool:
+        """Say whether a source has a row in its table."""
+        return self._desk.tables.has_stored(target)
+
     def pack_rows(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
         """Make rows ready to be stored, ahead of that."""
         return self._desk.tables.pack(target, rows)

@@ -17,6 +17,9 @@ class Tables(Protocol):
     def greatest(self, target: Target, column: Column) -> Cell:
         """The greatest value of a column that a source has stored."""
 
+    def has_stored(self, target: Target) -> bool:
+        """Say whether a source has a row in its table."""
+
     def pack(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
         """Rows ready for their database, ahead of being stored."""
 

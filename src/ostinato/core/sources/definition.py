@@ -46,6 +46,13 @@ class MappedField:
     column: Column
 
 
+class WhenMissing(StrEnum):
+    """An answer in which nothing stands at `dataPath`: a failure, or a page without records."""
+
+    FAIL = "fail"
+    EMPTY = "empty"
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """How to read an answer."""
@@ -53,6 +60,7 @@ class Response:
     data_path: str
     fields: tuple[MappedField, ...]
     unique: tuple[str, ...]  # target columns: the tuple that is hashed
+    when_missing: WhenMissing | None = None  # None: a failure until the source has stored a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +151,5 @@ __all__ = [
     "PagingKind",
     "Response",
     "Source",
+    "WhenMissing",
 ]

@@ -1,7 +1,8 @@
 """Paths into JSON: dotted (`data.items`, `prices.0.amount`), and JMESPath where that is not enough.
 
 A path with a bracket, a quote, a pipe or another sign that only JMESPath knows is a JMESPath; every other one is
-dotted, and its parts are names of members or places in a list. `.` is the whole.
+dotted, and its parts are names of members or places in a list. `.` is the whole. A name may begin with @, and the dot
+of `@odata.nextLink` belongs to the name.
 """
 
 import re
@@ -13,8 +14,11 @@ from typing import Any, Final
 from ostinato.core.errors import Invalid
 
 ROOT: Final = "."
-HARD: Final = re.compile(r"[\[\](){}|&*'\"`?@!<>=,]")
+HARD: Final = re.compile(r"[\[\](){}|&*'\"`?!<>=,]|@(?![A-Za-z_])")
+BETWEEN: Final = re.compile(r"(?<!@odata)\.")
 PLACE: Final = re.compile(r"\d{1,9}")
+UNQUOTED: Final = re.compile(r"(?<![\w\"])@[A-Za-z_]\w*(?:\.\w+)*(?!\")")
+MISSING: Final = object()  # nothing is at the path, not even null
 
 Get = Callable[[Any], Any]
 
@@ -26,7 +30,7 @@ def is_dotted(path: str) -> bool:
 
 def parts_of(path: str) -> tuple[str, ...]:
     """The parts of a dotted path."""
-    return () if path in ("", ROOT) else tuple(path.removeprefix("$.").strip(ROOT).split(ROOT))
+    return () if path in ("", ROOT) else tuple(BETWEEN.split(path.removeprefix("$.").strip(ROOT)))
 
 
 def check_path(path: str, what: str) -> str:
@@ -41,8 +45,23 @@ def check_path(path: str, what: str) -> str:
         getter(path)
     except JMESPathError as error:
         sentence = " ".join(str(error).split("\n")[0].split())
-        raise Invalid(f"{what} is no JMESPath expression: {sentence}") from None
+        quote = f" Put a name with @ into double quotes: {_quoted(path)}" if _quoted(path) != path else ""
+        raise Invalid(f"{what} is no JMESPath expression: {sentence}{quote}") from None
     return path
+
+
+def _quoted(path: str) -> str:
+    return UNQUOTED.sub(r'"\g<0>"', path)
+
+
+def find(path: str, value: Any) -> Any:
+    """Follow a path; MISSING where it leads nowhere. A JMESPath does not tell null from missing."""
+    found = getter(path)(value)
+    if found is not None or not is_dotted(path):
+        return MISSING if found is None else found
+    *way, last = parts_of(path) or ("",)
+    parent = _follow(value, tuple(way))
+    return None if value is None or (type(parent) is dict and last in parent) else MISSING
 
 
 @lru_cache(4096)

@@ -24,6 +24,7 @@ from ostinato.core.sources.definition import (
     PagingKind,
     Response,
     Source,
+    WhenMissing,
 )
 from ostinato.core.sources.paths import check_path
 from ostinato.core.sources.words import Words, span_of, text_of
@@ -159,8 +160,11 @@ def _response(words: Words) -> Response:
     for name in unique:
         if name not in names:
             raise Invalid(f"response.unique: {name!r} is not a target column; there are {', '.join(names)}.")
+    when_missing = words.choice("whenMissing", list(WhenMissing), "")
     words.no_more()
-    return Response(data_path, fields, unique or tuple(names))
+    return Response(
+        data_path, fields, unique or tuple(names), WhenMissing(when_missing) if when_missing else None
+    )
 
 
 def _field(words: Words) -> MappedField:

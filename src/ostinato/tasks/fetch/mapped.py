@@ -16,7 +16,7 @@ from ostinato.core.sources.paging import DoesNotAdvance, Step, next_step
 from ostinato.core.tables import Row
 from ostinato.tasks.fetch.errors import PermanentFailure, failure
 from ostinato.tasks.fetch.page import Page
-from ostinato.tasks.fetch.reading import Records, read
+from ostinato.tasks.fetch.reading import HasStored, Records, read
 
 KEPT: Final = 20  # rejected records that are shown
 
@@ -75,9 +75,9 @@ class Spooled:
 class Pages:
     """Reads and maps the pages of a run, one after the other, on a thread."""
 
-    def __init__(self, source: Source, pack: Pack = list) -> None:
+    def __init__(self, source: Source, pack: Pack, has_stored: HasStored) -> None:
         self.rejections: list[Rejection] = []  # the first of them
-        self._source, self._pack = source, pack
+        self._source, self._pack, self._has_stored = source, pack, has_stored
         self._mapper = Mapper(source)
         self._last: object = None  # the records of the page before, or their digest
 
@@ -85,7 +85,7 @@ class Pages:
         """The rows of a page, and which one is next. What is wrong with it is a failure of the run."""
         try:
             with ExitStack() as files:
-                records = read(page, self._source)
+                records = read(page, self._source, lambda: before.items_crawled > 0 or self._has_stored())
                 self._require_progress(records, step)
                 mapped = self._rows(records, step, before, files)
                 mapped.wait = page.wait

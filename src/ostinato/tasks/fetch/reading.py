@@ -2,21 +2,28 @@
 
 A small page is parsed whole, which is fastest. A large one is read from its file as a stream, record by record; what
 it says about the next page is looked for in a second pass, since it may stand before the records or behind them.
+
+Null instead of a list is a page without records. A list that is missing is one too, once the source has stored records:
+some APIs leave out what is empty. Before that the path is more likely wrong, and the run fails.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from ostinato.core.errors import BadAnswer, TooMuch
-from ostinato.core.sources.definition import PagingKind, Source
+from ostinato.core.sources.definition import PagingKind, Source, WhenMissing
 from ostinato.core.sources.paging import Seen
-from ostinato.core.sources.paths import PLACE, getter, is_dotted, parts_of
+from ostinato.core.sources.paths import MISSING, PLACE, find, getter, is_dotted, parts_of
 from ostinato.outgoing.reply import parse_json
 from ostinato.tasks.fetch.page import Page
 
 CHUNK: Final = 1000  # records that are mapped and stored at once
+EVENTS: Final = {"start_map": {}, "number": 0, "boolean": False}  # of ijson, each with a value of its kind
+HINT: Final = "correct the path, or say response.whenMissing: empty"
+
+HasStored = Callable[[], bool]  # whether the source has stored a record
 
 
 @dataclass(slots=True)
@@ -28,20 +35,22 @@ class Records:
     whole: list[Any] | None = None  # where they are in memory anyway
 
 
-def read(page: Page, source: Source) -> Records:
+def read(page: Page, source: Source, has_stored: HasStored = lambda: False) -> Records:
     """Find the records of a page. BadAnswer where it is not what it should be."""
     if page.is_large and _can_stream(source):
-        return _streamed(page, source)
-    return _whole(page, source)
+        return _streamed(page, source, has_stored)
+    return _whole(page, source, has_stored)
 
 
-def _whole(page: Page, source: Source) -> Records:
+def _whole(page: Page, source: Source, has_stored: HasStored) -> Records:
     page.body.seek(0)
     try:
         document = parse_json(page.body.read(), "The API")
     except (BadAnswer, TooMuch) as error:
         raise page.wrong(str(error)) from None
-    records = getter(source.response.data_path)(document)
+    records = find(source.response.data_path, document)
+    if records is None or (records is MISSING and _may_be_missing(source, has_stored)):
+        records = []
     if not isinstance(records, list):
         raise page.wrong(_not_a_list(source, records))
     chunks = (records[at : at + CHUNK] for at in range(0, len(records), CHUNK))
@@ -55,9 +64,14 @@ def _at(path: str, document: Any) -> Any:
     return getter(path)(document) if path else None
 
 
+def _may_be_missing(source: Source, has_stored: HasStored) -> bool:
+    wanted = source.response.when_missing
+    return has_stored() if wanted is None else wanted is WhenMissing.EMPTY
+
+
 def _not_a_list(source: Source, found: Any) -> str:
     path = source.response.data_path
-    what = "there is nothing" if found is None else f"it is {_kind(found)}, not a list"
+    what = f"there is nothing; {HINT}" if found is MISSING else f"it is {_kind(found)}, not a list"
     return f"response.dataPath: no records at {path!r}: {what}."
 
 
@@ -74,24 +88,24 @@ def _can_stream(source: Source) -> bool:
     return all(is_dotted(path) and not any(map(PLACE.fullmatch, parts_of(path))) for path in paths)
 
 
-def _streamed(page: Page, source: Source) -> Records:
+def _streamed(page: Page, source: Source, has_stored: HasStored) -> Records:
     paging = source.paging
     asked = paging.has_more_path or paging.next_path
     found = _first(page, asked) if asked and paging.kind is not PagingKind.LINK_HEADER else None
     more, following = (found, None) if paging.has_more_path else (None, found)
     records = Records(iter(()), Seen(0, more, following, page.link))
-    records.chunks = _chunks(page, source, records)
+    records.chunks = _chunks(page, source, records, has_stored)
     return records
 
 
-def _chunks(page: Page, source: Source, records: Records) -> Iterator[list[Any]]:
+def _chunks(page: Page, source: Source, records: Records, has_stored: HasStored) -> Iterator[list[Any]]:
     count = 0
     items = _items(page, ".".join([*parts_of(source.response.data_path), "item"]))
     while chunk := list(islice(items, CHUNK)):
         count += len(chunk)
         yield chunk
-    if not count and not _is_list(page, source):
-        raise page.wrong(_not_a_list(source, None))
+    if not count:
+        _require_list(page, source, has_stored)
     seen = records.seen
     records.seen = Seen(count, seen.more, seen.next, seen.link)
 
@@ -111,10 +125,14 @@ def _first(page: Page, path: str) -> Any:
     return next(_items(page, ".".join(parts_of(path))), None)
 
 
-def _is_list(page: Page, source: Source) -> bool:
-    """Whether there is a list, though it has no members: an empty one is no error."""
+def _require_list(page: Page, source: Source, has_stored: HasStored) -> None:
+    """Raise BadAnswer unless a page without records has an empty list, null, or a list that may be missing."""
     import ijson
 
     page.body.seek(0)
     prefix = ".".join(parts_of(source.response.data_path))
-    return any(at == prefix and event == "start_array" for at, event, _ in ijson.parse(page.body))
+    found = next((event for at, event, _ in ijson.parse(page.body) if at == prefix), None)
+    if found is None and not _may_be_missing(source, has_stored):
+        raise page.wrong(_not_a_list(source, MISSING))
+    if found not in (None, "null", "start_array"):
+        raise page.wrong(_not_a_list(source, EVENTS.get(found, "")))

@@ -41,7 +41,8 @@ class Run:
         self.ctx = ctx
         self.count = Counters()
         self.limited_by = ""
-        self._pages = Pages(self.source, partial(ctx.pack_rows, self.source.target))
+        target = self.source.target
+        self._pages = Pages(self.source, partial(ctx.pack_rows, target), partial(ctx.has_stored, target))
         self._credentials = Credentials(self.source.auth)
         self._trail = Trail()
         self._more: list[tuple[str, str]] = []  # parameters that ask for what is new
