@@ -15,9 +15,10 @@ import pytest
 from ostinato import telemetry as module
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
+from ostinato.core.account import Account
 from ostinato.core.errors import Invalid, StoreUnavailable
 from ostinato.core.lifecycle import settle
-from ostinato.core.model import Change, Result, Skip, SkipReason
+from ostinato.core.model import Change, Claimed, Finished, Live, Result, Skip, SkipReason
 from ostinato.core.outcome import Cancelled, Completed, Error, Failed, Lost, TimedOut
 from ostinato.core.payload import Line
 from ostinato.logs import JsonLines, TextLines, configure_logging
@@ -54,13 +55,17 @@ def settled(outcome, after: timedelta = timedelta(seconds=2.5), **policies: obje
     return settle(job, [live], live, outcome, NOW + after, CHANCE)
 
 
+def a_claimed(live: Live | None = None, **given: object) -> Claimed:
+    return Claimed(live or a_live(), a_job(**given).definition)
+
+
 # -- log lines
 
 
 def test_a_start_and_a_success_are_lines(lines):
     telemetry = Telemetry(Settings(), Hooks())
     live = a_live(attempt=2)
-    telemetry.started([live])
+    telemetry.started([a_claimed(live)])
     telemetry.changed([settled(Completed('{"items":25}'))])
     start, success = lines()
     assert start == f"INFO Executing job  job_id={live.job_id} task=work number=1 retry_attempt=2"
@@ -68,9 +73,20 @@ def test_a_start_and_a_success_are_lines(lines):
     assert success.endswith(" task=work number=1 duration=2.5s")
 
 
+def test_the_lines_of_a_crawl_have_its_source_and_its_items_as_seed_003_writes_them(lines):
+    telemetry = Telemetry(Settings(), Hooks())
+    claimed = a_claimed(args='{"source_name":"example.com","url":"https://example.com"}')
+    account = Account(items_crawled=25).to_json()
+    telemetry.started([claimed])
+    telemetry.completed([Finished(a_live(running=True), Completed(), NOW + 2.5 * SECOND, account=account)])
+    start, success = lines()
+    assert start.endswith(" source_name=example.com retry_attempt=0")
+    assert success.endswith(" duration=2.5s items_crawled=25")
+
+
 def test_the_lines_of_each_run_can_be_switched_off(lines):
     telemetry = Telemetry(Settings(run_log=False), Hooks())
-    telemetry.started([a_live()])
+    telemetry.started([a_claimed()])
     telemetry.released(a_live(), "deferred")
     telemetry.changed([settled(Completed())])
     assert lines() == []
@@ -160,7 +176,7 @@ def test_a_start_and_an_end_are_told():
     listener = Listener()
     telemetry = Telemetry(Settings(), listener.hooks)
     live = a_live()
-    telemetry.started([live])
+    telemetry.started([a_claimed(live)])
     telemetry.changed([settled(Completed('{"items":25}'))])
     start, complete = listener.heard
     assert start == {
@@ -277,7 +293,7 @@ def test_without_listeners_there_is_no_thread():
 
 def test_everything_is_counted():
     telemetry = Telemetry(Settings(run_log=False), Hooks())
-    telemetry.started([a_live(), a_live()])
+    telemetry.started([a_claimed(), a_claimed()])
     telemetry.changed([settled(Completed()), settled(Failed(Error("E", "e"))), settled(Lost()), skipped()])
     telemetry.refused(a_live())
     telemetry.released(a_live(), "interrupted")

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from ostinato.config import Settings
+from ostinato.core.account import Account
 from ostinato.core.errors import Invalid
-from ostinato.core.model import Change, Execution, Finished, Json, Live, Result, Skip
-from ostinato.core.payload import Line, decode
+from ostinato.core.model import Change, Claimed, Execution, Finished, Json, Live, Result, Skip
+from ostinato.core.payload import Line, decode, member
 from ostinato.measures import RunTimes
 
 if TYPE_CHECKING:
@@ -155,13 +156,15 @@ class Telemetry:
 
     # -- runs
 
-    def started(self, lives: Sequence[Live]) -> None:
+    def started(self, claimed: Sequence[Claimed]) -> None:
         """Executions were claimed, and start."""
         logged, listened = self._logs_runs(), self.hooks.wanted("job:start")
-        self.counts.add("claimed", count=len(lives))
-        for live in lives if logged or listened else ():
+        self.counts.add("claimed", count=len(claimed))
+        for each in claimed if logged or listened else ():
+            live = each.live
             if logged:
-                _tell(logging.INFO, "Executing job", **_names(live), retry_attempt=live.attempt)
+                names = {**_names(live), "source_name": member(each.args, "source_name")}
+                _tell(logging.INFO, "Executing job", **names, retry_attempt=live.attempt)
             if listened:
                 self.hooks.emit("job:start", _payload(live))
 
@@ -173,7 +176,7 @@ class Telemetry:
             self.run_times.add((live.task, live.started_at, live.run_at, at) for live, at in lives)
         if self._logs_runs() or self.hooks.wanted("job:complete"):
             for each in finished:
-                self._completed(each.live, each.at, each.outcome.result)  # type: ignore[union-attr]
+                self._completed(each.live, each.at, each.outcome.result, each.account)  # type: ignore[union-attr]
 
     def changed(self, changes: Sequence[Change]) -> None:
         """A fire, settle, sweep or command was committed."""
@@ -300,7 +303,7 @@ class Telemetry:
         self.counts.add("settled", ended.result)
         match ended.result:
             case Result.COMPLETED:
-                self._completed(ended, ended.finished_at, ended.value)
+                self._completed(ended, ended.finished_at, ended.value, ended.account)
             case Result.CANCELLED:
                 _tell(logging.INFO, "Job cancelled", **_names(ended), by=ended.by)
                 self._emit("job:cancelled", ended, by=ended.by)
@@ -315,10 +318,14 @@ class Telemetry:
             case Result.FAILED | Result.TIMED_OUT:
                 self._failed(change, ended)
 
-    def _completed(self, about: Live | Execution, at: datetime, value: Json | None) -> None:
+    def _completed(
+        self, about: Live | Execution, at: datetime, value: Json | None, account: Json | None
+    ) -> None:
         duration = _duration(about, at)
         if self._logs_runs():
-            _tell(logging.INFO, "Job completed successfully", **_names(about), duration=_seconds(duration))
+            names, items = _names(about), Account.from_json(account).items_crawled
+            took = _seconds(duration)
+            _tell(logging.INFO, "Job completed successfully", **names, duration=took, items_crawled=items)
         if self.hooks.wanted("job:complete"):
             result = None if value is None else decode(value, "result")
             self._emit("job:complete", about, result=result, duration=duration.total_seconds())
@@ -328,8 +335,8 @@ class Telemetry:
         retry_in = None if again is None else _wait(again)
         error = ": ".join(part for part in (ended.error_kind, ended.error) if part)
         if ended.result is not Result.LOST:  # that has its own line
-            retry = {} if retry_in is None else {"retry_in": _seconds(retry_in)}
-            _tell(logging.ERROR, "Job execution failed", **_names(ended), error=error, **retry)
+            wait = None if retry_in is None else _seconds(retry_in)
+            _tell(logging.ERROR, "Job execution failed", **_names(ended), error=error, retry_in=wait)
         seconds = None if retry_in is None else retry_in.total_seconds()
         self._emit("job:failed", ended, error=error, result=str(ended.result), retry_in=seconds)
 
@@ -360,7 +367,7 @@ class Telemetry:
 
 def _tell(level: int, what: str, /, **fields: object) -> None:
     if _LOGGER.isEnabledFor(level):
-        _LOGGER.log(level, Line(what, fields))
+        _LOGGER.log(level, Line(what, {name: each for name, each in fields.items() if each is not None}))
 
 
 def _names(about: Live | Execution) -> dict[str, object]:

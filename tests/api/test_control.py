@@ -235,6 +235,29 @@ def test_a_running_execution_can_be_seen_and_released(app, api):
     assert released["status"] == "queued"
 
 
+def test_pausing_a_running_job_answers_paused(app, api):
+    here, go = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def holds() -> None:
+        here.set()
+        await go.wait()
+
+    job = api.make(task="holds", schedule="1h", first_run="now")
+
+    async def pause():
+        await asyncio.wait_for(here.wait(), 60)
+        paused = await asyncio.to_thread(api.post, f"/jobs/{job['id']}/pause")
+        running = await asyncio.to_thread(api.get, f"/jobs/{job['id']}")
+        go.set()
+        return paused, running
+
+    paused, running = during(app, pause)
+    assert picked(paused, "status", "is_paused") == {"status": "paused", "is_paused": True}
+    assert paused["lock_token"] is not None
+    assert picked(running, "status", "is_paused") == {"status": "running", "is_paused": True}
+
+
 def test_statistics_are_those_of_the_seed(app, api):
     bad = api.make(task="bad")
     good = api.make(task="fine", schedule="1h", first_run="now")
@@ -247,6 +270,7 @@ def test_statistics_are_those_of_the_seed(app, api):
     assert isinstance(stats["average_duration_ms"], int)
     assert stats["last_execution_at"] is not None
     assert stats["next_scheduled_at"] == api.get(f"/jobs/{good['id']}")["next_run_at"]
+    assert isinstance(api.get(f"/jobs/{bad['id']}/stats")["average_duration_ms"], int)  # all its runs failed
     metrics = api.get("/scheduler/metrics")
     assert picked(metrics["jobs"], "scheduled", "running", "completed", "failed", "cancelled") == {
         "scheduled": 1, "running": 0, "completed": 0, "failed": 1, "cancelled": 0,

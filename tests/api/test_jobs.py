@@ -67,15 +67,6 @@ def test_an_interval_comes_back_as_it_was_said(api, given, period, back):
     assert job["status"] == "scheduled"
 
 
-def test_an_interval_wins_over_a_cron_expression(api):
-    job = api.make(**A_CRAWL, interval_minutes=6, interval_type="hours", schedule_time="0 * * * *")
-    assert job["schedule"] == {"every": "6h"}
-    assert api.make(**A_CRAWL, schedule_time="0 * * * *")["schedule"] == {
-        "cron": "0 * * * *",
-        "timezone": "UTC",
-    }
-
-
 def test_an_interval_may_begin_at_a_specific_time(api):
     start = (datetime.now(UTC) + timedelta(days=2)).replace(hour=3, minute=0, second=0, microsecond=0)
     job = api.make(**A_CRAWL, interval_minutes=1, interval_type="days", start_at=start.isoformat())

@@ -252,7 +252,9 @@ def test_convert_turns_plain_periods_into_intervals_and_back(at):
     assert "clocks forward and back" in second["why"]
     job = the_json(at("job", "show", six, "--json"))
     assert (job["interval_minutes"], job["interval_type"]) == (6, "hours")
+    assert job["schedule_time"] == "30 */6 * * *"  # kept for a rollback
     assert job["next_run_at"][14:] == "30:00Z"
+    assert the_json(at("job", "convert", six, "--json")) == []
     assert "is cron again" in at("job", "convert", "--undo", six).out
     job = the_json(at("job", "show", six, "--json"))
     assert (job["schedule_time"], job["metadata"], job["start_at"]) == ("30 */6 * * *", {}, None)

@@ -1,6 +1,7 @@
 """Schedules: construction, the grid of an interval, text and JSON, jitter."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -172,6 +173,9 @@ def test_json_has_these_shapes():
     assert to_json(Once(ANCHOR + MICROSECOND)) == {"at": "2026-11-16T09:00:00.000001Z"}
     assert to_json(Manual()) == {"manual": True}
     assert from_json({"every": 90}) == Every.of(90)
+    kept = replace(Every.of("6h"), kept=Cron("0 9 * * *", "Europe/Paris"))
+    assert to_json(kept) == {"every": "6h", "schedule_time": "0 9 * * *", "timezone": "Europe/Paris"}
+    assert from_json(to_json(kept)).kept == kept.kept
     assert from_json({"cron": "@daily"}) == Cron("@daily", "UTC")
 
 

@@ -26,9 +26,9 @@ def test_everything_in_figures(world, desk):
     worker = world.worker("work", "other")
     for took in (1, 2, 3, 6):
         run(world, worker, took * SECOND)
-    run(world, worker, outcome=FAILURE, task="other", late=MINUTE)
-    run(world, worker, outcome=TimedOut(MINUTE), task="other")
-    run(world, worker, outcome=Lost(), task="other")
+    run(world, worker, 5 * SECOND, outcome=FAILURE, task="other", late=MINUTE)
+    run(world, worker, 4 * SECOND, outcome=TimedOut(MINUTE), task="other")
+    run(world, worker, 0 * SECOND, outcome=Lost(), task="other")
     world.add_one()
     seen = world.now
     world.store.workers.renew(worker, seen, MINUTE, 0)
@@ -47,7 +47,7 @@ def test_everything_in_figures(world, desk):
     assert everything.lateness[99] == MINUTE
     assert list(metrics.tasks) == ["other", "work"]
     assert (metrics.tasks["work"].total, metrics.tasks["work"].success_rate) == (4, 1.0)
-    assert (metrics.tasks["other"].failed, metrics.tasks["other"].average_duration) == (3, None)
+    assert (metrics.tasks["other"].failed, metrics.tasks["other"].average_duration) == (3, 3 * SECOND)
     assert metrics.tasks["other"].durations == {}
 
 
@@ -87,7 +87,7 @@ def test_a_job_in_figures(world, desk):
         world.advance(-i * MINUTE - SECOND * (i + 1))
     stats = desk.jobs.stats(job_id)
     assert (stats.total_executions, stats.successful_runs, stats.failed_runs) == (10, 9, 1)
-    assert (stats.success_rate, stats.average_duration) == (0.9, 5 * SECOND)
+    assert (stats.success_rate, stats.average_duration) == (0.9, 5.5 * SECOND)
     assert stats.percentiles == {50: 5 * SECOND, 90: 9 * SECOND, 95: 9 * SECOND, 99: 9 * SECOND}
     assert stats.lateness == {50: 5 * MINUTE, 90: 9 * MINUTE, 95: 9 * MINUTE, 99: 9 * MINUTE}
     assert stats.next_scheduled_at == world.now + HOUR

@@ -12,6 +12,7 @@ from ostinato.api.jobs import Ref, answer
 from ostinato.api.routers import api_router
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Forbidden, OstinatoError
+from ostinato.core.model import Status
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.pages import PAGE
 from ostinato.wire.bulk import MOST, BulkAnswer, BulkBody, BulkResult
@@ -49,8 +50,12 @@ def steer_many(body: BulkBody, desk: Desk, by: Operator) -> BulkAnswer:
 
 @router.post("/jobs/{id}/pause")
 def pause_job(ref: Ref, desk: Desk, by: Operator, response: Response) -> JobAnswer:
-    """From the answer on nothing of the job starts; what runs may finish."""
-    return answer(desk, desk.jobs.pause(ref, by=by.name), response)
+    """From the answer on nothing of the job starts; what runs may finish.
+
+    The answer says paused (seed 003), also while a run finishes; lock_token names that run.
+    """
+    paused = answer(desk, desk.jobs.pause(ref, by=by.name), response)
+    return paused.model_copy(update={"status": Status.PAUSED})
 
 
 @router.post("/jobs/{id}/resume")

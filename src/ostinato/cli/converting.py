@@ -36,7 +36,7 @@ class Conversion:
 
 def convert(desk: Desk, jobs: Sequence[str], *, yes: bool, verify: bool) -> None:
     """Show what becomes of each, write it if that is wanted, and compare if asked to."""
-    found = [_conversion(desk, job) for job in _chosen(desk, jobs) if job["schedule_time"]]
+    found = [_conversion(desk, job) for job in _chosen(desk, jobs) if "cron" in job["schedule"]]
     if not desk.as_json:
         show(_preview(desk, found))
     if any(each.changes for each in found) and _wanted(desk, yes, sum(each.changes for each in found)):
@@ -81,7 +81,11 @@ def _converted(desk: Desk, each: Conversion) -> Conversion:
     """Edited only if nobody else has edited it since it was read."""
     start, job = each.plan.start_at, each.job
     body = {
-        "schedule": to_json(each.plan.schedule),
+        "schedule": {
+            **to_json(each.plan.schedule),
+            "schedule_time": each.before.expression,
+            "timezone": each.before.timezone,
+        },
         "start_at": None if start is None else start.isoformat(),
         "metadata": {**job["metadata"], BEFORE: {**to_json(each.before), "start_at": job["start_at"]}},
     }

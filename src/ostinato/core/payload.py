@@ -140,6 +140,11 @@ def cut(text: str, limit: int) -> str:
     return (text[:head] + _gap(len(text) - room) + text[len(text) - tail :])[:limit]
 
 
+def member(text: str, name: str) -> Any:
+    """Read one member of a JSON object; parse nothing where the name does not occur."""
+    return decode(text).get(name) if f'"{name}"' in text else None
+
+
 class Line:
     """A log line: what happened, and its fields. It is written out only if somebody reads it.
 

@@ -7,7 +7,7 @@ Instants are aware datetimes in UTC. `anchor` is what the grid of an `Every` cou
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import Self
@@ -30,10 +30,14 @@ _ONE_UNIT = re.compile(r"[1-9]\d{0,8}[smhdw]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """At a fixed distance, counted in real time: a day is 24 hours. `written` keeps `60m` from becoming `1h`."""
+    """At a fixed distance, counted in real time: a day is 24 hours. `written` keeps `60m` from becoming `1h`.
+
+    `kept` is the cron expression that the interval has replaced. It makes nothing due; an edit may return to it.
+    """
 
     period: timedelta
     written: str = field(default="", compare=False)
+    kept: "Cron | None" = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.period < SECOND:
@@ -186,8 +190,9 @@ def parse_schedule(text: str, timezone: str) -> Schedule:
 def to_json(schedule: Schedule) -> dict[str, str | bool]:
     """The schedule as plain values; `from_json` reads them back exactly."""
     match schedule:
-        case Every(period, written):
-            return {"every": written or format_duration(period)}
+        case Every(period, written, kept):
+            beside = {} if kept is None else {"schedule_time": kept.expression, "timezone": kept.timezone}
+            return {"every": written or format_duration(period), **beside}
         case Cron(expression, timezone):
             return {"cron": expression, "timezone": timezone}
         case Once(at):
@@ -201,6 +206,10 @@ def from_json(value: Mapping[str, object]) -> Schedule:
     match dict(value):
         case {"every": str() | int() | float() as period, **rest} if not rest:
             return Every.of(period)
+        case {"every": str(period), "schedule_time": str(expression), "timezone": str(timezone), **rest} if (
+            not rest
+        ):
+            return replace(Every.of(period), kept=Cron(expression, timezone))
         case {"cron": str(expression), "timezone": str(timezone), **rest} if not rest:
             return Cron(expression, timezone)
         case {"cron": str(expression), **rest} if not rest:

@@ -205,7 +205,7 @@ class Worker:
 
     def take_up(self, claimed: Sequence[Claimed]) -> None:
         """Start what was claimed."""
-        self._telemetry.started([each.live for each in claimed])
+        self._telemetry.started(claimed)
         me, trusted = str(self.lease.worker_id), self.lease.trusted
         for each in claimed:
             if not trusted:

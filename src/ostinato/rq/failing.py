@@ -9,7 +9,7 @@ from uuid import UUID
 
 from rq.job import Job as Entry
 
-from ostinato.app import RunFailed
+from ostinato.app.handle import RunFailed
 from ostinato.core.model import Change, Result
 from ostinato.scheduler import ExecutionView
 from ostinato.telemetry import Telemetry

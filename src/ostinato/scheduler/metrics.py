@@ -18,9 +18,9 @@ FAILURES: Final = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Runs in figures. Counts are of all time; durations (of completed runs), lateness (how long after the time it
-    might have started a run did start) and costs are of the newest runs. A cancelled run is neither a success nor a
-    failure."""
+    """Runs in figures. Counts are of all time; durations, lateness (how long after the time it might have started a
+    run did start) and costs are of the newest runs. The average duration is of completed and failed runs, the
+    percentiles are of completed ones. A cancelled run is neither a success nor a failure."""
 
     total: int
     completed: int
@@ -51,7 +51,7 @@ class Figures:
             cancelled=ended[Result.CANCELLED],
             skipped=skipped,
             success_rate=share(ended[Result.COMPLETED], failed),
-            average_duration=average(durations),
+            average_duration=average([run.duration for run in runs if run.result is not Result.CANCELLED]),
             durations=percentiles(durations),
             lateness=percentiles([run.lateness for run in runs]),
             cpu_ms=percentiles(run.account.cpu_ms for run in runs if run.account.cpu_ms is not None),

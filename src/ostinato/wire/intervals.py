@@ -7,8 +7,9 @@ then the job has failed.
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -28,6 +29,7 @@ UNITS: Final = {"minutes": "m", "hours": "h", "days": "d"}
 TYPES: Final = {unit: name for name, unit in UNITS.items()}
 ONE_UNIT: Final = re.compile(r"(\d+)([mhd])", re.ASCII)
 
+AnySchedule = TypeVar("AnySchedule", bound=Schedule | None)
 IntervalType = Literal["minutes", "hours", "days"]
 
 
@@ -41,7 +43,9 @@ class IntervalWords(Words):
         None, description="How many minutes, hours or days (interval_type) lie between two runs."
     )
     interval_type: IntervalType | None = None
-    schedule_time: Text | None = Field(None, description="A cron expression; an interval beside it wins.")
+    schedule_time: Text | None = Field(
+        None, description="A cron expression. An interval beside it wins, and keeps it for a rollback."
+    )
     schedule_enabled: Switch | None = Field(None, description="false: once, at once.")
     retry_backoff_seconds: Annotated[Whole, Field(ge=0, le=315_360_000)] | None = None
 
@@ -68,6 +72,18 @@ def interval_of(schedule: Schedule) -> tuple[int, IntervalType] | None:
     if written is None:
         return _largest_unit(schedule.period)
     return int(written[1]), TYPES[written[2]]  # type: ignore[return-value]
+
+
+def cron_of(schedule: Schedule) -> Cron | None:
+    """Return the cron schedule, or the one that an interval keeps for a rollback."""
+    return schedule.kept if isinstance(schedule, Every) else schedule if isinstance(schedule, Cron) else None
+
+
+def keeping(schedule: AnySchedule, kept: Cron | None) -> AnySchedule | Every:
+    """Keep a cron schedule beside an interval."""
+    if not isinstance(schedule, Every) or schedule.kept is not None:
+        return schedule
+    return replace(schedule, kept=kept)
 
 
 def _largest_unit(period: timedelta) -> tuple[int, IntervalType]:

@@ -13,10 +13,10 @@ from ostinato.core.model import Facts, Live, Result, Status, WaitsFor
 from ostinato.core.payload import decode
 from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.retry import Backoff, BackoffKind
-from ostinato.core.schedule import Cron, Schedule, is_recurring, to_json
+from ostinato.core.schedule import Schedule, is_recurring, to_json
 from ostinato.scheduler.views import JobView
 from ostinato.store.rows import LastRun
-from ostinato.wire.intervals import IntervalType, interval_of
+from ostinato.wire.intervals import IntervalType, cron_of, interval_of
 from ostinato.wire.words import span_or_none
 
 REMEMBERED: Final = 1024
@@ -206,7 +206,7 @@ def _source(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schedule(schedule: Schedule) -> dict[str, Any]:
-    interval, cron = interval_of(schedule), schedule if isinstance(schedule, Cron) else None
+    interval, cron = interval_of(schedule), cron_of(schedule)
     return {
         "interval_minutes": None if interval is None else interval[0],
         "interval_type": None if interval is None else interval[1],

@@ -19,9 +19,10 @@ from ostinato.wire.job_answer import JobAnswer
 from ostinato.wire.ours import MAY_BE_NONE, BackoffWords, OurWords, changed, schedule_of, zoned
 from ostinato.wire.words import Text, WrongField
 
+INTERVAL_WORDS: Final = frozenset({"interval_minutes", "interval_type"})
 RUN_ONCE: Final = Policies(max_retries=0)
 SCHEDULE_WORDS: Final = frozenset(
-    {"schedule", "timezone", "interval_minutes", "interval_type", "schedule_time", "schedule_enabled"}
+    {"schedule", "timezone", *INTERVAL_WORDS, "schedule_time", "schedule_enabled"}
 )
 # What moves by itself while a job runs: an answer that somebody edits and sends back may have old values of these.
 MOVING: Final = frozenset(
@@ -174,7 +175,8 @@ def _in_zone(schedule: Schedule | None, said: Mapping[str, Any]) -> Schedule | N
 def _in_their_words(new: Mapping[str, Any], said: Mapping[str, Any], zone: str) -> Schedule | None:
     cron = intervals.cron(new["schedule_time"], zone) if "schedule_time" in new else None
     if "interval_minutes" in new:
-        return intervals.every(new["interval_minutes"], said.get("interval_type") or "minutes")
+        interval = intervals.every(new["interval_minutes"], said.get("interval_type") or "minutes")
+        return intervals.keeping(interval, cron)
     if "interval_type" in new and said.get("interval_minutes") is None:
         raise WrongField("interval_type", "interval_type needs interval_minutes: how many of them?")
     if "interval_type" in new:
@@ -187,27 +189,45 @@ def _agreed(ours: Schedule, theirs: Schedule | None, enabled: bool | None) -> Sc
         raise _twice("schedule", "interval_minutes or schedule_time")
     if enabled is not None and enabled is not is_recurring(ours):
         raise _twice("schedule", "schedule_enabled")
-    return ours
+    return ours if theirs is None else intervals.keeping(ours, intervals.cron_of(theirs))
 
 
 def _other_schedule(
     current: Schedule, new: Mapping[str, Any], said: Mapping[str, Any], here: Here
 ) -> Schedule:
-    zone = new.get("timezone") or (current.timezone if isinstance(current, Cron) else here.timezone)
+    kept = intervals.cron_of(current)
+    zone = new.get("timezone") or (here.timezone if kept is None else kept.timezone)
+    new = _without_interval(new, kept) if _ends_interval(new) else new
     if new.keys() & SCHEDULE_WORDS == {"timezone"}:
         return zoned(current, zone)
     if new.get("schedule_enabled") is False and "schedule" not in new:
         return Manual()
     interval = intervals.interval_of(current)
     known = {"interval_minutes": None if interval is None else interval[0]} | dict(said)
-    theirs = _in_their_words(new, known, zone)
+    theirs = intervals.keeping(_in_their_words(new, known, zone), kept)
     ours = schedule_of(new["schedule"], zone, here.now) if "schedule" in new else theirs
     if ours is None:
         raise WrongField(
             "schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule."
         )
     _in_zone(ours, new)
+    ours = intervals.keeping(ours, kept) if ours == current else ours
     return _agreed(ours, theirs, new.get("schedule_enabled"))
+
+
+def _ends_interval(new: Mapping[str, Any]) -> bool:
+    """Whether an edit takes the interval away: the rollback of seed 003."""
+    return "interval_minutes" in new and new["interval_minutes"] is None
+
+
+def _without_interval(new: Mapping[str, Any], kept: Cron | None) -> Mapping[str, Any]:
+    """Return to the cron expression that was kept, or to the one that the edit names."""
+    if kept is None and "schedule_time" not in new:
+        raise WrongField(
+            "interval_minutes", "interval_minutes cannot be null: the job has no schedule_time to return to."
+        )
+    rest = {name: value for name, value in new.items() if name not in INTERVAL_WORDS}
+    return rest if kept is None else {"schedule_time": kept.expression, **rest}
 
 
 # -- what cannot be
@@ -228,8 +248,9 @@ def _refuse_read_only(body: JobEdit, current: Mapping[str, Any]) -> None:
 
 
 def _refuse_missing(new: Mapping[str, Any]) -> None:
+    may_be_none = MAY_BE_NONE | INTERVAL_WORDS if _ends_interval(new) else MAY_BE_NONE
     for name, value in new.items():
-        if value is None and name not in MAY_BE_NONE:
+        if value is None and name not in may_be_none:
             raise WrongField(name, f"{name} cannot be null: leave it out, or say what it should be.")
 
 
