@@ -202,8 +202,13 @@ def test_a_queued_execution_is_taken_back(api):
     job = api.make(task="fine")
     (run,) = api.get(f"/jobs/{job['id']}/executions")["executions"]
     assert run["status"] == "queued"
+    assert run["reason"] == api.get(f"/jobs/{job['id']}")["reason"]
+    assert run["reason"]
     assert "not running" in api.refused("POST", f"/executions/{run['id']}/release", code=409)
-    assert api.post(f"/executions/{run['id']}/cancel")["status"] == "cancelled"
+    taken = api.post(f"/executions/{run['id']}/cancel")
+    assert picked(taken, "status", "known_dead", "stop") == {
+        "status": "cancelled", "known_dead": True, "stop": "The run was withdrawn before it started.",
+    }  # fmt: skip
     assert api.get(f"/jobs/{job['id']}")["status"] == "cancelled"
     assert "ended already" in api.refused("POST", f"/executions/{run['id']}/cancel", code=409)
     for path in (f"/executions/{NOBODY}", "/executions/nonsense"):

@@ -24,7 +24,7 @@ def test_list_show_cancel(at):
     assert execution in shown.out
     assert "1 of 3 (33%): at it" in shown.out
     assert execution in at("execution", "list", "--status", "running").out
-    assert at("execution", "cancel", execution).code == 0
+    assert "asked to stop and still running" in at("execution", "cancel", execution).out
     eventually(lambda: the_json(at("execution", "show", execution, "--json"))["status"] == "cancelled")
     again = at("execution", "cancel", execution)
     assert (again.code, again.out) == (4, "")
@@ -35,7 +35,14 @@ def test_of_one_job(at):
     job = the_json(at("execution", "show", execution, "--json"))["job_id"]
     listed = the_json(at("execution", "list", "--job", job, "--json"))
     assert [each["id"] for each in listed["executions"]] == [execution]
-    assert at("execution", "cancel", execution, "--force", "--json").code == 0
+    assert the_json(at("execution", "cancel", execution, "--force", "--json"))["known_dead"] is False
+
+
+def test_a_job_that_is_cancelled_or_deleted_says_that_its_run_still_runs(at):
+    jobs = [the_json(at("execution", "show", running(at), "--json"))["job_id"] for _ in range(2)]
+    for answer in (at("job", "cancel", jobs[0]), at("job", "delete", jobs[1], "--yes")):
+        assert answer.code == 0
+        assert "asked to stop and still running" in answer.out
 
 
 def test_release_hands_it_to_another(at):

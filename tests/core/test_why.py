@@ -189,7 +189,7 @@ WAITING = {
         Because.NOBODY_RUNNING,
         "Nothing was running since 2026-11-16 12:55:00 UTC.",
     ),
-    "the first worker ever": ({"attempts": (live(),), "present": ()}, Because.NOBODY_RUNNING, "was running then"),
+    "the first worker ever": ({"attempts": (live(),), "present": ()}, Because.NOBODY_RUNNING, "was running yet"),
     "its queue": (
         {"attempts": (live(),), "queue_paused": an_event("queue.paused")},
         Because.QUEUE_PAUSED,

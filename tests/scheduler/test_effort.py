@@ -131,6 +131,8 @@ def test_figures_look_at_the_newest_runs_only(desk, long_history, efforts, monke
 def test_no_page_of_the_dashboard_walks_through_history(desk, long_history, efforts, monkeypatch):
     monkeypatch.setattr("ostinato.scheduler.board.SPEAKING", 100)
     monkeypatch.setattr("ostinato.store.hours.MOST_COUNTED", 200)
+    monkeypatch.setattr("ostinato.store.failing.MOST_FAILURES", 100)
+    monkeypatch.setattr("ostinato.store.failing.MOST_RUNS", 10)
     one, board = long_history[-1].id, desk.board
     board.overview(24 * HOUR)
     board.overview(7 * 24 * HOUR)

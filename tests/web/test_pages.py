@@ -280,8 +280,9 @@ def test_what_is_due_and_not_begun_is_due_now(busy):
 def test_a_running_one_is_asked_to_stop_and_one_that_ended_is_run_again(busy):
     visitor = busy.visitor
     path = f"/executions/{busy.running.id}"
-    assert "It is asked to stop." in visitor.follow(visitor.send(f"{path}/cancel", on=path))
-    assert "asked to stop" in visitor.see(path)
+    told = visitor.follow(visitor.send(f"{path}/cancel", on=path))
+    assert "The run is asked to stop and still running." in told
+    assert "a thread cannot be killed" in visitor.see(path)
     ended = f"/executions/{busy.done.id}"
     page = visitor.send(f"{ended}/cancel", 409, on=ended).text
     assert "has ended already" in page

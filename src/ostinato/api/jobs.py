@@ -111,9 +111,13 @@ def edit_job(
 @router.delete("/jobs/{id}")
 def delete_job(ref: Ref, desk: Desk, by: Admin) -> Gone:
     """Delete a job: no answer shows it any more, and its run is told to stop. A declared job stays deleted."""
-    declined = desk.jobs.delete(ref, by=by.name)
-    stays = f" Its declaration does not make it again, until you say: ostinato job redeclare {declined}"
-    return Gone(message=f"Job {ref} is deleted." + (stays if declined else ""))
+    deleted = desk.jobs.delete(ref, by=by.name)
+    told = f"Job {ref} is deleted."
+    if deleted.stop is not None:
+        told += f" {deleted.stop.sentence}"
+    if deleted.declined:
+        told += f" Its declaration does not make it again, until you say: ostinato job redeclare {deleted.declined}"
+    return Gone(message=told)
 
 
 @router.get("/jobs/{id}/next")
@@ -156,7 +160,7 @@ def make_job(
 
 def answers(desk: Scheduler, views: Iterable[JobView]) -> list[JobAnswer]:
     """Jobs as they go out, each with how its newest run ended."""
-    views = list(views)
+    views = desk.jobs.with_reasons(list(views))
     last = desk.jobs.last_runs(views) if views else {}
     return [JobAnswer.of(view, last.get(view.id)) for view in views]
 

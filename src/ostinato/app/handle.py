@@ -72,8 +72,9 @@ class Handle:
             raise RunFailed(ended)
         return ended.result
 
-    def cancel(self, by: str = "") -> None:
-        self._scheduler().jobs.cancel(self.id, by=by)
+    def cancel(self, by: str = "") -> JobView:
+        """Cancel the job; `stop` of the answer tells whether its run still goes on."""
+        return self._scheduler().jobs.cancel(self.id, by=by)
 
     def _ended(self) -> ExecutionView | None:
         view = self.job

@@ -61,7 +61,10 @@ def cancel(
 ) -> None:
     """Ask a running one to stop, or take a queued one back."""
     answer = desk.post(path("executions", execution, "cancel"), force=force or None)
-    desk.tell(answer, lambda told: Sentences([f"Execution {told['id']} is {told['status']} now."]))
+    desk.tell(
+        answer,
+        lambda told: Sentences([f"Execution {told['id']} is {told['status']} now. {told['stop'] or ''}"]),
+    )
 
 
 @execution.command("release")

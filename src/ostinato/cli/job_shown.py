@@ -23,6 +23,7 @@ def job_list(answer: Answer, now: datetime) -> Shown:
         Column("Done", lambda job: job["counters"]["completed"], spare=5, right=True),
         Column("Failed", lambda job: _failed(job), spare=4, right=True),
         Column("Queue", lambda job: job["queue"], spare=6),
+        Column("Why", lambda job: job["reason"] or job["stop"] or "", spare=4, cut=True),
     )
     jobs = answer["jobs"]
     parts: list[Shown] = [Listing(columns, jobs, "There are no such jobs.")]
@@ -60,6 +61,8 @@ def job_facts(job: Answer, now: datetime) -> Shown:
             "Args": job["args"],
             "Status": job["status"],
             "Waits for": job["waits_for"],
+            "Why": job["reason"],
+            "Stop": job["stop"],
             "Schedule": f"{job['schedule_description']} ({_schedule(job['schedule'])})",
             "Next run": at_length(job["next_run_at"], now),
             "Begins": at_length(job["start_at"], now),

@@ -9,7 +9,7 @@ from ostinato.cli.describing import Said, arguments, describing
 from ostinato.cli.job_shown import called, declined_list, due_times, job_facts, job_list, job_stats, reasons
 from ostinato.cli.live import live
 from ostinato.cli.run_shown import execution_list
-from ostinato.cli.show import Sentences
+from ostinato.cli.show import Answer, Sentences
 from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid
 
@@ -114,8 +114,14 @@ def _steer(desk: Desk, jobs: list[str], action: str, done: str, **query: object)
     desk.each(
         jobs,
         lambda ref: desk.post(desk.job(ref, action), **query),
-        lambda answer: Sentences([f"{called(answer)} {done}, and is {answer['status']} now."]),
+        lambda answer: Sentences([_steered(answer, done)]),
     )
+
+
+def _steered(answer: Answer, done: str) -> str:
+    """Say what was done, the status, and why it waits or still runs."""
+    told = f"{called(answer)} {done}, and is {answer['status']} now."
+    return " ".join(filter(None, (told, answer["reason"], answer["stop"])))
 
 
 @job.command("pause")
@@ -135,7 +141,7 @@ def resume(desk: Desk, jobs: JobsArgument) -> None:
 @job.command("cancel")
 @verb
 def cancel(desk: Desk, jobs: JobsArgument) -> None:
-    """Stop for good; what runs is told to stop."""
+    """Stop for good; running executions are asked to stop."""
     _steer(desk, jobs, "cancel", "was cancelled")
 
 
@@ -175,7 +181,7 @@ def run(
     answer = desk.post(desk.job(job, "run"), body)
     desk.tell(
         answer,
-        lambda asked: Sentences([f"{called(asked)} was asked to run, and is {asked['status']} now."]),
+        lambda asked: Sentences([_steered(asked, "was asked to run")]),
     )
 
 
@@ -186,7 +192,7 @@ def delete(
     jobs: JobsArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Gone for good, with its history; what runs is told to stop."""
+    """Gone for good, with its history; running executions are asked to stop."""
     if not yes:
         if not sys.stdin.isatty():
             raise Invalid("Whoever deletes a job deletes its history: say --yes.")

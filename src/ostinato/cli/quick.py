@@ -141,7 +141,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
 
 
 def _jobs(desk: Scheduler, views: Iterable[JobView]) -> list[JobAnswer]:
-    views = list(views)
+    views = desk.jobs.with_reasons(list(views))
     last = desk.jobs.last_runs(views) if views else {}
     return [JobAnswer.of(view, last.get(view.id)) for view in views]
 

@@ -18,7 +18,7 @@ def execution_list(answer: Answer, now: datetime, *, of_one_job: bool = False) -
         Column("Started", lambda run: when(run["started_at"], now)),
         Column("Took", lambda run: took(run["duration_ms"]), spare=3, right=True),
         Column("Due", lambda run: when(run["due_at"], now), spare=6),
-        Column("Error", lambda run: run["error_message"] or "", spare=4, cut=True),
+        Column("What happened", lambda run: run["error_message"] or run["reason"] or "", spare=4, cut=True),
     ]
     if not of_one_job:
         columns.insert(1, Column("Task", lambda run: run["task"], spare=1, cut=True))
@@ -68,6 +68,7 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Key": run["key"],
             "Status": run["outcome"] or run["status"],
             "Waits for": run["waits_for"],
+            "Why": run["reason"],
             "Asked by": run["asked"],
             "Due": at_length(run["due_at"], now),
             "Started": at_length(run["started_at"], now),
@@ -78,7 +79,7 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Progress": _progress(run["progress"]),
             "CPU time": took(run["cpu_time_ms"]),
             "Peak memory": None if run["memory_peak_mb"] is None else f"{run['memory_peak_mb']} MB",
-            "Stopped": run["stopped"],
+            "Stopped": run["stop"] or run["stopped"],
             "Exit code": run["exit_code"],
             "Items crawled": run["items_crawled"],
             "Items indexed": run["items_indexed"],

@@ -1,6 +1,7 @@
 """Commands and questions about executions."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from ostinato.clock import Clock
@@ -11,6 +12,7 @@ from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.logs import MOST_LINES, level_of
 from ostinato.scheduler.pages import PAGE, Page, check_page, check_words, execution_cursor, execution_key
 from ostinato.scheduler.views import ExecutionView
+from ostinato.scheduler.why import Inquiry
 from ostinato.store.logs import LogPage
 from ostinato.store.search import STATES, ExecutionKey
 from ostinato.store.store import Store
@@ -26,7 +28,7 @@ class ExecutionDesk:
 
     def get(self, execution_id: UUID) -> ExecutionView:
         """One execution, wherever it stands."""
-        return ExecutionView.of(self._find(execution_id))
+        return self._views([self._find(execution_id)])[0]
 
     def list(
         self, job: Ref | None = None, limit: int = 50, before: UUID | None = None
@@ -60,8 +62,7 @@ class ExecutionDesk:
         job_id = None if job is None else self._jobs.get(job).id
         before = execution_key(cursor)
         found = self._store.search.executions(job_id, states, task, limit, offset, before)
-        items = tuple(ExecutionView.of(row) for row in found.rows)
-        return Page(items, found.total, execution_cursor(found.last))
+        return Page(tuple(self._views(found.rows)), found.total, execution_cursor(found.last))
 
     def log(
         self, execution_id: UUID, *, after: int = 0, level: str | None = None, limit: int = 1000
@@ -90,6 +91,15 @@ class ExecutionDesk:
             execution_id,
             lambda job, lives, live: lifecycle.release(job, lives, live, self._clock.now(), self._luck, by),
         )
+
+    def _views(self, found: Sequence[Execution | Live]) -> Sequence[ExecutionView]:
+        """Make views; those that are queued say why."""
+        queued = [row for row in found if isinstance(row, Live) and not row.running]
+        jobs = self._store.jobs.get(list({row.job_id for row in queued})) if queued else {}
+        rows = [(jobs[row.job_id].job, row) for row in queued if row.job_id in jobs]
+        told = Inquiry(self._store, self._luck).obstacles(rows, self._clock.now())
+        views = map(ExecutionView.of, found)
+        return [replace(view, reason=told[view.id]) if view.id in told else view for view in views]
 
     def _find(self, execution_id: UUID) -> Execution | Live:
         """One whose job is not deleted."""

@@ -1,7 +1,7 @@
 """Commands about jobs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from ostinato.core.model import Change, Definition, Execution, Job, Json, Live, 
 from ostinato.core.payload import decode, encode
 from ostinato.core.policy import FirstRun
 from ostinato.core.run_args import merge
+from ostinato.core.stops import Stop
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.questions import JobQuestions, Ref
 from ostinato.scheduler.views import JobView
@@ -23,6 +24,14 @@ from ostinato.store.jobs import Copies, Rule
 from ostinato.store.store import Store
 
 __all__ = ["JobDesk", "Ref"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A job that was deleted: the key that stays away, and the stop of its runs."""
+
+    declined: str | None
+    stop: Stop | None
 
 
 class JobDesk(JobQuestions):
@@ -190,13 +199,20 @@ class JobDesk(JobQuestions):
             ref, lambda job, lives, _: lifecycle.cancel(job, lives, self._clock.now(), self._luck, by)
         )
 
-    def delete(self, ref: Ref, *, by: str = "", declined: bool = True) -> str | None:
+    def delete(self, ref: Ref, *, by: str = "", declined: bool = True) -> Deleted:
         """Delete a job: no answer shows it any more. A declared one stays deleted, unless `declined` is off.
 
-        Return the key whose declaration makes no job any more, if there is one.
+        Return the key whose declaration makes no job any more, if there is one, and the stop of its runs.
         """
-        rule: Rule = lambda job, lives, _: lifecycle.delete(job, lives, self._clock.now(), self._luck, by)  # noqa: E731
-        return self._store.jobs.delete(self.resolve(ref), rule, declined_by=by if declined else None)
+        stops = list[Stop | None]()
+
+        def rule(job: Job, lives: Sequence[Live], _: Execution | None) -> Change:
+            change = lifecycle.delete(job, lives, self._clock.now(), self._luck, by)
+            stops[:] = [JobView.after(change, lives).stop]
+            return change
+
+        key = self._store.jobs.delete(self.resolve(ref), rule, declined_by=by if declined else None)
+        return Deleted(key, stops[0] if stops else None)
 
     def retry(self, ref: Ref, *, by: str = "", from_start: bool = False) -> JobView:
         """Go on with the failed occurrence: a workflow from its failed steps, or, if asked for, from the start."""

@@ -1,6 +1,7 @@
 """Questions about jobs."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import Event, Luck, Result, Skip, Status
 from ostinato.core.searching import DueTimes, Expired, no_limit
 from ostinato.core.upcoming import foreseen
-from ostinato.core.why import Why
+from ostinato.core.why import BY_HAND, Why
 from ostinato.scheduler.metrics import Figures
 from ostinato.scheduler.pages import PAGE, Page, Sort, check_page, check_words, job_cursor, job_key
 from ostinato.scheduler.views import JobStats, JobView
@@ -22,6 +23,7 @@ from ostinato.store.store import Store
 
 Ref = UUID | str
 ALL = JobFilter()
+WAITING = (Status.PENDING, Status.QUEUED)
 
 
 class JobQuestions:
@@ -75,6 +77,14 @@ class JobQuestions:
     def last_runs(self, views: Iterable[JobView]) -> dict[UUID, LastRun]:
         """How the newest run of each of these ended, for those that have one."""
         return self._store.history.last_runs([view.id for view in views])
+
+    def with_reasons(self, views: Sequence[JobView]) -> Sequence[JobView]:
+        """Return the same jobs; those that are pending or queued say why."""
+        waiting = {view.id: view.waiting for view in views if view.status in WAITING}
+        rows = [(view.job, live) for view in views if (live := waiting.get(view.id))]
+        told = Inquiry(self._store, self._luck).obstacles(rows, self._clock.now())
+        reasons = {job_id: BY_HAND if live is None else told[live.id] for job_id, live in waiting.items()}
+        return [replace(view, reason=reasons.get(view.id)) if reasons else view for view in views]
 
     def stats(self, ref: Ref) -> JobStats:
         """A job in figures."""

@@ -11,6 +11,7 @@ from ostinato.core.account import Account
 from ostinato.core.describe import describe
 from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job, Live, Result, Status
 from ostinato.core.payload import decode
+from ostinato.core.stops import Stop, stop_of, stop_of_job
 from ostinato.store.jobs import JobRow
 
 STATES = {Result.TIMED_OUT: "failed", Result.LOST: "failed"}
@@ -24,6 +25,7 @@ class JobView:
     lives: tuple[Live, ...]
     status: Status
     next_run_at: datetime | None
+    reason: str | None = None  # why it is pending or queued, where that was asked for
 
     @classmethod
     def of(cls, row: JobRow) -> "JobView":
@@ -70,6 +72,17 @@ class JobView:
         return describe(definition.schedule, anchor)
 
     @property
+    def waiting(self) -> Live | None:
+        """Return the run that waits to start, if there is one."""
+        queued = [live for live in self.lives if not live.running]
+        return min(queued, key=lambda live: live.run_at, default=None)
+
+    @property
+    def stop(self) -> Stop | None:
+        """Tell how strongly its runs were asked to stop, if they were and still run."""
+        return stop_of_job(self.lives)
+
+    @property
     def args(self) -> dict[str, Any]:
         return decode(self.job.definition.args)  # type: ignore[no-any-return]
 
@@ -112,6 +125,13 @@ class ExecutionView:
     exit_code: int | None = None
     metadata: Mapping[str, Any] | None = None
     step: str = ""  # the node of a workflow
+    reason: str | None = None  # why it is queued
+
+    @property
+    def stop(self) -> Stop | None:
+        """Tell how strong its stop was, and whether it is known to be dead; None if it was not stopped."""
+        asked, started = self.cancel_asked_at is not None, self.started_at is not None
+        return stop_of(self.outcome, self.stopped, asked=asked, started=started)
 
     @classmethod
     def of(cls, row: Execution | Live) -> "ExecutionView":

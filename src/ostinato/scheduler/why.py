@@ -1,13 +1,15 @@
 """Gathers what is left of an occurrence, for core/why to explain."""
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
-from ostinato.core.model import Event, Execution, Live, Luck, WaitsFor
+from ostinato.core.model import Event, Execution, Job, Live, Luck, Status, WaitsFor
 from ostinato.core.policy import Overlap
-from ostinato.core.why import Evidence, Presence, Why, explain
+from ostinato.core.why import Evidence, Presence, Why, explain, obstacle
 from ostinato.core.why.explain import due_in, recorded_due, unrecorded_due
 from ostinato.scheduler.views import JobView
 from ostinato.store.rows import WorkerRow
@@ -15,6 +17,19 @@ from ostinato.store.store import Store
 
 SIGNS: Final = timedelta(seconds=15)  # an idle worker gives a sign of life every ten seconds
 INSTANT: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The workers, and the paused queues: since when, and by whom."""
+
+    present: tuple[Presence, ...]
+    paused: Mapping[str, tuple[datetime, str]]
+
+    def evidence(self, job: Job, live: Live, now: datetime) -> Evidence:
+        at, by = self.paused.get(live.queue, (None, ""))
+        pause = None if at is None else Event(job.id, at, "queue.paused", by=by)
+        return Evidence(job, Status.QUEUED, now, now, present=self.present, queue_paused=pause)
 
 
 class Inquiry:
@@ -26,6 +41,13 @@ class Inquiry:
     def why(self, view: JobView, at: datetime, now: datetime) -> Why:
         """What happened to the occurrence at or before an instant; one to come is answered as of now."""
         return explain(self._evidence(view, min(at, now), now))
+
+    def obstacles(self, found: Sequence[tuple[Job, Live]], now: datetime) -> dict[UUID, str]:
+        """Say what keeps each of these queued runs from starting; the number of queries is always the same."""
+        if not found:
+            return {}
+        around = Around(self._present(now, now), self._traces.paused_queues())
+        return {live.id: obstacle(around.evidence(job, live, now), live) for job, live in found}
 
     def _evidence(self, view: JobView, at: datetime, now: datetime) -> Evidence:
         attempts = self._attempts(view, at)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from ostinato.core.model import Event, Execution, Skip
 from ostinato.store import rows
+from ostinato.store.cells import from_micros
 from ostinato.store.database import Database
 from ostinato.store.rows import WorkerRow
 
@@ -60,6 +61,11 @@ class Traces:
         with self._database.read() as tx:
             found = tx.rows("bounded_queues")
         return next((most for queue, most, there in found if queue == name and there >= most), None)
+
+    def paused_queues(self) -> dict[str, tuple[datetime, str]]:
+        """Return the paused queues by name: since when, and by whom."""
+        with self._database.read() as tx:
+            return {name: (from_micros(at), who) for name, at, who in tx.rows("paused_queues")}
 
     def workers(self, since: datetime) -> list[WorkerRow]:
         """List workers seen since an instant, and the last one before it."""

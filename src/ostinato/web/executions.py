@@ -143,7 +143,7 @@ def cancel(visit: Visit) -> Response:
         left = visit.desk.executions.cancel(execution_id, by=visit.by, force=force)
     except OstinatoError as error:
         return _troubled(visit, execution_id, error)
-    told = "It is asked to stop." if left.state == "running" else "It is cancelled."
+    told = left.stop.sentence if left.stop else "It is cancelled."
     return visit.see(f"/executions/{execution_id}", told)
 
 

@@ -30,7 +30,7 @@ USUAL: Final = Policies()
 
 def show(visit: Visit) -> Response:
     """Everything about one job; by its id, or by its key."""
-    job = _find(visit)
+    (job,) = visit.desk.jobs.with_reasons([_find(visit)])
     cursor = asked.word(visit, "cursor") or None
     try:
         page, history = visit.desk.board.history(job.id, PAGE, cursor)
@@ -198,7 +198,10 @@ def _done(visit: Visit, name: str, job_id: UUID) -> Response:
         "retry": "The failed occurrence is tried again.",
         "restart": "It begins as new.",
     }
-    return visit.see(f"/jobs/{job_id}", told.get(name) or f"The job is {ACTIONS[name].done}.")
+    words = told.get(name) or f"The job is {ACTIONS[name].done}."
+    if name == "cancel" and (stop := visit.desk.jobs.get(job_id).stop):
+        words += f" {stop.sentence}"
+    return visit.see(f"/jobs/{job_id}", words)
 
 
 COMMANDS: Final = ("run", "retry", "restart", "pause", "resume", "cancel")

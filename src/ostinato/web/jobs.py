@@ -1,6 +1,6 @@
 """The list of jobs: looked through, sorted, and steered many at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
@@ -61,7 +61,7 @@ ACTIONS: Final = {
             "cancel",
             Role.OPERATOR,
             "cancelled",
-            "They stop for good: what runs is stopped, nothing starts again.",
+            "They stop for good: running executions are asked to stop, nothing starts again.",
         ),
         Action(
             "delete",
@@ -82,6 +82,7 @@ def show(visit: Visit) -> Response:
     except Invalid as error:
         visit = visit.troubled("filters", error)
         page = visit.desk.jobs.search(limit=PAGE)
+    page = replace(page, items=tuple(visit.desk.jobs.with_reasons(page.items)))
     runs = visit.desk.board.sparks(page.items)
     return visit.page(
         "jobs.html",

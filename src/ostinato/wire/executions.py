@@ -45,6 +45,11 @@ class ExecutionAnswer(BaseModel):
     progress: Any
     metadata: dict[str, Any]
     waits_for: str | None
+    reason: str | None = Field(description="Why it is queued, in a sentence.")
+    stop: str | None = Field(description="How strong the stop of the run was, in a sentence.")
+    known_dead: bool | None = Field(
+        description="Whether a stopped run is known to have ended; null if nothing stopped it."
+    )
     cancel_asked_at: datetime | None
     worker: UUID | None
     version: int | None
@@ -53,6 +58,7 @@ class ExecutionAnswer(BaseModel):
 
     @classmethod
     def of(cls, view: ExecutionView) -> "ExecutionAnswer":
+        stop = view.stop
         return cls(
             id=view.id, job_id=view.job_id, task=view.task, execution_number=view.execution_number,
             number=view.number, retry_attempt=view.attempt, status=view.state, outcome=view.outcome,
@@ -63,7 +69,8 @@ class ExecutionAnswer(BaseModel):
             memory_peak_mb=view.memory_peak_mb, stopped=view.stopped, exit_code=view.exit_code,
             error_kind=view.error_kind, error_message=view.error,
             stack_trace=view.traceback, result=view.result, progress=view.progress, metadata=dict(view.metadata or {}),
-            waits_for=view.waits_for, cancel_asked_at=view.cancel_asked_at, worker=view.worker_id,
+            waits_for=view.waits_for, reason=view.reason, stop=None if stop is None else stop.sentence,
+            known_dead=None if stop is None else stop.dead, cancel_asked_at=view.cancel_asked_at, worker=view.worker_id,
             version=view.version, key=view.key, step=view.step or None,
         )  # fmt: skip
 

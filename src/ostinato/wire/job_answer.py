@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from ostinato.core.duration import format_duration
 from ostinato.core.model import Facts, Live, Result, Status, WaitsFor
@@ -85,6 +85,8 @@ class JobAnswer(BaseModel):
     status: Status
     is_paused: bool
     waits_for: WaitsFor | None
+    reason: str | None = Field(description="Why it is pending or queued, in a sentence.")
+    stop: str | None = Field(description="That its runs were asked to stop and still run, in a sentence.")
     next_run_at: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -172,6 +174,8 @@ def _state(view: JobView) -> dict[str, Any]:
         "status": view.status,
         "is_paused": facts.paused_at is not None,
         "waits_for": _waits_for(view.lives),
+        "reason": view.reason,
+        "stop": None if view.stop is None else view.stop.sentence,
         "next_run_at": view.next_run_at,
         "created_at": facts.created_at,
         "updated_at": facts.updated_at,

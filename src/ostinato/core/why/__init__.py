@@ -5,7 +5,8 @@ kept a run from starting, the one that somebody can do something about is told: 
 a missing worker before a busy one. That all workers were busy is what remains when nothing else was in the way.
 """
 
-from ostinato.core.why.explain import explain
+from ostinato.core.why.attempts import obstacle
+from ostinato.core.why.explain import BY_HAND, explain
 from ostinato.core.why.values import Because, Cause, Evidence, Presence, Verdict, Why
 
-__all__ = ["Because", "Cause", "Evidence", "Presence", "Verdict", "Why", "explain"]
+__all__ = ["BY_HAND", "Because", "Cause", "Evidence", "Presence", "Verdict", "Why", "explain", "obstacle"]

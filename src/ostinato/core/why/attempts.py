@@ -85,6 +85,8 @@ def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime
         return Cause(Because.UNKNOWN_TASK, *gap), f"No worker knew the task {attempt.task!r} {between(*gap)}."
     if evidence.in_the_way is not None:
         return _behind(evidence.in_the_way, attempt)
+    if attempt.started_at is None and until - max(attempt.queued_at, attempt.run_at) <= LATE:
+        return None, "It is about to start."
     if attempt.started_at is None:
         return Cause(Because.WORKERS_BUSY, since), "All workers are busy."
     return Cause(Because.WORKERS_BUSY, since, until), f"All workers were busy until {clock(until)}."
@@ -105,6 +107,13 @@ def _waiting(evidence: Evidence, attempt: Execution | Live, name: str) -> Iterat
         return
     yield None, f"{name} was queued at {clock(attempt.queued_at)} and has not started yet."
     yield _waits_for(evidence, attempt)
+
+
+def obstacle(evidence: Evidence, live: Live) -> str:
+    """Say in a sentence what keeps a queued run from starting now."""
+    if live.waits_for is None and live.run_at <= evidence.now:
+        return _kept_waiting(evidence, live, evidence.now, evidence.now)[1]
+    return _waits_for(evidence, live)[1]
 
 
 def _waits_for(evidence: Evidence, live: Live) -> Told:

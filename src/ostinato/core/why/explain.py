@@ -12,6 +12,7 @@ from ostinato.core.why.attempts import attempt_told
 from ostinato.core.why.values import LATE, Because, Cause, Evidence, Told, Verdict, Why, absence, last_of
 from ostinato.core.why.words import between, by, clock
 
+BY_HAND: Final = "The job runs only when somebody asks for it."
 RAN: Final = (Verdict.ENDED, Verdict.RUNNING, Verdict.QUEUED)
 
 
@@ -192,9 +193,7 @@ def _over(evidence: Evidence) -> tuple[Cause, str] | None:
 def _nothing(evidence: Evidence) -> Why:
     facts = evidence.job.facts
     if isinstance(evidence.job.schedule, Manual):
-        return _why(
-            evidence, Verdict.NOTHING_DUE, None, [(None, "The job runs only when somebody asks for it.")]
-        )
+        return _why(evidence, Verdict.NOTHING_DUE, None, [(None, BY_HAND)])
     if facts.last_due_at is not None and facts.last_due_at > evidence.at and not _before_the_first(evidence):
         told = "What happened then is no longer kept, or the schedule has begun anew since."
         return _why(evidence, Verdict.FORGOTTEN, None, [(None, told)])

@@ -14,7 +14,7 @@ def clock(instant: datetime) -> str:
 def between(since: datetime | None, until: datetime | None) -> str:
     """When something was so; None: nobody knows since when, or it still is."""
     if since is None:
-        return "then, nor is there now" if until is None else f"before {clock(until)}"
+        return "yet" if until is None else f"before {clock(until)}"
     return f"since {clock(since)}" if until is None else f"between {clock(since)} and {clock(until)}"
 
 

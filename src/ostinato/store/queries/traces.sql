@@ -37,6 +37,10 @@ SELECT e.id, e.at, e.kind, e.job_id, e.execution_id, e.worker_id, e.by, e.data F
     ORDER BY id DESC LIMIT :limit) AS e
 WHERE e.kind IN ('queue.paused', 'queue.resumed') ORDER BY e.id DESC
 
+-- name: paused_queues
+-- The queues that are paused, since when, and by whom.
+SELECT name, paused_at, paused_by FROM {queues} WHERE paused_at IS NOT NULL
+
 -- name: workers_since
 -- Who was seen at or after an instant, those who went first first.
 SELECT id, app, host, pid, version, tasks, queues, concurrency, running, started_at, renewed_at, lease_until,
