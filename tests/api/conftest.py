@@ -72,7 +72,7 @@ class Client:
 @pytest.fixture
 def api(app: Ostinato) -> Client:
     for name in ("fine", "other"):
-        app.register(name, lambda: {"good": True})
+        app.register(name, lambda **args: {"good": True})
     app.register("bad", _bad)
     return Client(app)
 

@@ -18,7 +18,7 @@ JOBS = "/api/v1/jobs"
 @pytest.fixture(scope="module")
 def web(tmp_path_factory):
     app = Ostinato("shop", database_url=f"sqlite:///{tmp_path_factory.mktemp('reading')}/ostinato.db")
-    app.register("fine", lambda: None)
+    app.register("fine", lambda **args: None)
     yield TestClient(create_app(app.scheduler, app.settings), raise_server_exceptions=False)
     app.close()
 

@@ -26,7 +26,7 @@ from ostinato import Context, Ostinato
 app = Ostinato()
 
 @app.task
-def fine(n: int = 1) -> int:
+def fine(n: int = 1, who: str = "") -> int:
     print("working")
     return n + 1
 

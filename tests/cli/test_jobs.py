@@ -124,10 +124,10 @@ def test_edit_changes_what_it_says_and_nothing_else(at):
 def test_an_argument_is_changed_alone_or_with_all_others(at):
     job = make(at, "--every", "6h", "--args", '{"n": 3, "who": "me"}')
     assert the_json(at("job", "edit", job["id"], "--arg", "n=4", "--json"))["args"] == {"n": 4, "who": "me"}
-    assert the_json(at("job", "edit", job["id"], "--args", '{"x": 1}', "--arg", "y=2", "--json"))["args"] == {
-        "x": 1,
-        "y": 2,
-    }
+    edited = the_json(at("job", "edit", job["id"], "--args", '{"n": 1}', "--json"))
+    assert edited["args"] == {"n": 1}
+    edited = the_json(at("job", "edit", job["id"], "--args", "{}", "--arg", "who=you", "--json"))
+    assert edited["args"] == {"who": "you"}
 
 
 def test_an_edit_of_an_old_version_is_a_conflict(at):
@@ -276,5 +276,21 @@ def test_a_state_that_does_not_allow_it_is_a_conflict(at):
 
 
 def test_a_task_that_nobody_knows_can_be_asked_for(at):
-    job = make(at, "--every", "6h", "--allow-unknown", task=some_key())
-    assert job["status"] == "scheduled"
+    made = at("job", "add", some_key(), "--every", "6h", "--allow-unknown", "--json")
+    assert (made.code, json.loads(made.out)["status"]) == (0, "scheduled")
+
+
+@pytest.mark.parametrize(("arg", "field"), [("n=notint", "args.n"), ("q=1", "args.q")])
+def test_args_that_do_not_fit_a_task_of_the_app_are_refused(at, arg, field):
+    for command in (["job", "add", "fine", "--every", "1h"], ["job", "add", "fine", "--now"]):
+        refused = at(*command, "--arg", arg)
+        assert (refused.code, field in refused.err) == (2, True), refused
+    made = the_json(at("job", "add", "fine", "--arg", "n=5", "--manual", "--json"))
+    assert field in at("job", "run", made["id"], "--arg", arg).err
+    assert field in at("job", "edit", made["id"], "--arg", arg).err
+
+
+def test_args_of_a_task_that_no_worker_has_described_are_accepted_and_that_is_said(at):
+    made = at("job", "add", "stranger", "--arg", "q=1", "--manual", "--allow-unknown")
+    assert made.code == 0
+    assert "No worker has described the task 'stranger'" in made.err

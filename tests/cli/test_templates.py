@@ -16,7 +16,7 @@ parameters:
 job:
   task: fine
   name: "Report of {{ params.customer }}"
-  args: {n: "{{ params.customer }}", code: "{{ params.code }}"}
+  args: {n: "{{ params.customer }}", who: "{{ params.code }}"}
   schedule: {every: 1h}
 """
 
@@ -52,7 +52,7 @@ def test_a_template_from_a_file(at, tmp_path):
         "--tag", "x", "--json",
     )  # fmt: skip
     job = the_json(made)
-    assert (job["args"], job["name"], job["tags"]) == ({"n": 17, "code": "007"}, "Report of 17", ["x"])
+    assert (job["args"], job["name"], job["tags"]) == ({"n": 17, "who": "007"}, "Report of 17", ["x"])
     assert at("template", "use", "report", "--param", "customer=many").code == 2
     assert "params.customer is needed" in at("template", "use", "report").err
     assert (

@@ -14,6 +14,7 @@ from ostinato.store import settling
 from tests.build import SECOND
 from tests.engine.at_work import NOTHING, Gate, at_a_gate, idle
 from tests.engine.conftest import LEASE, Rig
+from tests.test_work import counted_statements
 from tests.waiting import until
 
 
@@ -140,3 +141,19 @@ def close(rig: Rig, worker: Worker) -> None:
     """What a sweeper does with a worker that it believes gone."""
     (seen,) = [each for each in rig.store.workers.leases() if each.worker_id == worker.lease.worker_id]
     rig.store.workers.close_lost(seen, rig.clock.now())
+
+
+async def test_a_worker_describes_its_tasks_once_and_not_with_each_renewal(rig, monkeypatch):
+    """After a lost lease it may be older than the worker that has described them since."""
+
+    def typed(x: int): ...
+
+    rig.task(typed)
+    with counted_statements(monkeypatch) as names:
+        worker = await rig.worker()
+        worker.lease.renew(0)
+        worker.abandon()
+        await worker.join()
+    assert (names.count("insert_worker"), names.count("describe_tasks"), "renew" in names) == (2, 1, True)
+    (told,) = rig.store.workers.task_schemas(["typed"]).values()
+    assert told.args["properties"] == {"x": {"type": "integer"}}

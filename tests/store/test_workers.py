@@ -9,6 +9,7 @@ from ostinato.core import lifecycle
 from ostinato.core.errors import NotFound, StoreUnavailable
 from ostinato.core.model import Status
 from ostinato.core.policy import OnLost
+from ostinato.core.task_schema import TaskSchema
 from ostinato.store import settling
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
@@ -262,3 +263,34 @@ def test_a_queue_can_be_paused_before_anything_is_in_it(world):
     world.store.workers.pause_queue("later", world.now, "ops")
     world.enqueue(queue="later")
     assert world.claim(world.worker()) == []
+
+
+# -- what tasks take
+
+
+def a_schema(name: str, help: str = "") -> TaskSchema:
+    return TaskSchema(name, help, {"properties": {}, "required": [], "additionalProperties": False})
+
+
+def joins(world, *described: TaskSchema) -> None:
+    names = tuple(task.name for task in described)
+    world.store.workers.join(NewWorker(uuid4(), "", "h", 1, "1", names, (), 1, described), world.now, LEASE)
+
+
+def test_the_worker_that_joined_last_describes_its_tasks(world):
+    joins(world, a_schema("a", "old"), a_schema("b"))
+    joins(world, a_schema("a", "new \0 é"))
+    told = world.store.workers.task_schemas(["a", "b", "c"])
+    assert {name: task.help for name, task in told.items()} == {"a": "new \0 é", "b": ""}
+    assert told["b"] == a_schema("b")
+
+
+def test_a_schema_is_forgotten_with_the_last_worker_that_knew_the_task(world):
+    joins(world, a_schema("a"), a_schema("b"))
+    world.advance(20 * DAY)
+    world.worker("b")
+    world.store.workers.forget_tasks(world.now)
+    assert len(world.store.workers.task_schemas(["a", "b"])) == 2
+    world.advance(11 * DAY)
+    world.store.workers.forget_tasks(world.now)
+    assert set(world.store.workers.task_schemas(["a", "b"])) == {"b"}

@@ -11,6 +11,8 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.core.access import Role
+from ostinato.core.model import Definition
+from ostinato.core.payload import encode
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Cron, Every, Manual
 from tests.web.conftest import Visitor
@@ -352,13 +354,13 @@ def test_a_schedule_can_become_manual(visitor):
 
 
 def test_values_that_a_field_could_not_give_back_stay_json(visitor):
-    args = {"name": 5, "times": 2, "loud": None, "strange": "x"}
-    made = visitor.ask("/api/v1/jobs", "POST", json={"task": "greet", "args": args, "schedule": "1h"}).json()
-    page = visitor.see(f"/jobs/{made['id']}/edit")
+    args = encode({"name": 5, "times": 2, "loud": None, "strange": "x"})  # older than the task
+    (made,) = visitor.app.jobs.create([Definition("greet", Every.of("1h"), args)])
+    page = visitor.see(f"/jobs/{made}/edit")
     assert value_in(page, "arg:times") == "2"
-    texts = shown(visitor, f"/jobs/{made['id']}/edit")
+    texts = shown(visitor, f"/jobs/{made}/edit")
     assert "strange" in texts["args"]
-    answer = visitor.send(f"/jobs/{made['id']}/edit", 200, on=NEW, **texts | {"do": "review"}).text
+    answer = visitor.send(f"/jobs/{made}/edit", 200, on=NEW, **texts | {"do": "review"}).text
     assert "Nothing would change" in answer
 
 
@@ -367,9 +369,9 @@ def test_values_that_a_field_could_not_give_back_stay_json(visitor):
 
 def test_whatever_a_job_says_is_text_in_its_form(visitor):
     body = {
-        "task": "greet", "args": {"name": HOSTILE, HOSTILE: HOSTILE}, "name": HOSTILE, "description": f"{HOSTILE}\n",
-        "owner": HOSTILE, "tags": [HOSTILE], "metadata": {HOSTILE: HOSTILE}, "schedule": "1h", "key": HOSTILE,
-        "concurrency_key": "<b>", "max_concurrency": 1,
+        "task": "open_ended", "args": {"first": HOSTILE, HOSTILE: HOSTILE}, "name": HOSTILE,
+        "description": f"{HOSTILE}\n", "owner": HOSTILE, "tags": [HOSTILE], "metadata": {HOSTILE: HOSTILE},
+        "schedule": "1h", "key": HOSTILE, "concurrency_key": "<b>", "max_concurrency": 1,
     }  # fmt: skip
     made = visitor.ask("/api/v1/jobs", "POST", json=body).json()
     page = visitor.see(f"/jobs/{made['id']}/edit")

@@ -7,7 +7,7 @@ from fastapi import Query, Response
 from pydantic import Field
 
 from ostinato.api.caller import Operator
-from ostinato.api.desk import Desk
+from ostinato.api.desk import Desk, warn
 from ostinato.api.jobs import Ref, answer
 from ostinato.api.routers import api_router
 from ostinato.core.access import Caller, Role
@@ -87,7 +87,10 @@ def retry_job(
 @router.post("/jobs/{id}/run", status_code=202)
 def run_job(ref: Ref, desk: Desk, by: Operator, response: Response, body: RunBody | None = None) -> JobAnswer:
     """Run the job once more, now; args are merged over the job's. The schedule does not move."""
-    return answer(desk, desk.jobs.run(ref, None if body is None else body.args, by=by), response)
+    args = None if body is None else body.args
+    view = desk.jobs.run(ref, args, by=by)
+    warn(response, desk, (), [view.task] if args else [])
+    return answer(desk, view, response)
 
 
 @router.post("/jobs/{id}/restart")

@@ -1,6 +1,6 @@
 """What endpoints are handed: the front desk, and where and when a request came in."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
@@ -26,8 +26,8 @@ async def here(request: Request, desk: Desk) -> Here:
 AtThisDesk = Annotated[Here, Depends(here)]
 
 
-def warn(response: Response, desk: Scheduler, named: Iterable[str]) -> None:
-    """Say in a header which of these references to secrets are not granted on this host."""
-    if told := desk.warnings(named):
+def warn(response: Response, desk: Scheduler, named: Iterable[str], tasks: Collection[str] = ()) -> None:
+    """Say in a header which of these secrets are not granted on this host, and which tasks are not described."""
+    if told := desk.warnings(named, tasks):
         text = " ".join(told).encode("ascii", "backslashreplace").decode()
         response.headers["Warning"] = f'199 ostinato "{text}"'

@@ -104,7 +104,7 @@ def edit_job(
         return answer(desk, view, response)
     unknown = _may_be_unknown(wanted) or wanted.task == view.task
     edited = desk.jobs.edit(view.id, change, by=by.name, expected_version=expected, allow_unknown=unknown)
-    warn(response, desk, desk.jobs.secrets(edited))
+    warn(response, desk, desk.jobs.secrets(edited), [edited.task])
     return answer(desk, edited, response)
 
 
@@ -154,7 +154,7 @@ def make_job(
     if not new:
         response.status_code = 200
     response.headers["Location"] = f"/api/v1/jobs/{view.id}"
-    warn(response, desk, desk.jobs.secrets(view))
+    warn(response, desk, desk.jobs.secrets(view), [view.task])
     return answer(desk, view, response)
 
 

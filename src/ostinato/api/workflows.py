@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Body, Path, Query, Response
 
 from ostinato.api.caller import Admin, Operator, Viewer
-from ostinato.api.desk import Desk
+from ostinato.api.desk import Desk, warn
 from ostinato.api.executions import ExecutionId, id_of
 from ostinato.api.routers import api_router
 from ostinato.wire.questions import MakeQuery
@@ -41,6 +41,7 @@ def create_workflow(
         allow_unknown=asked.allow_unknown,
     )
     response.headers["Location"] = f"/api/v1/workflows/{view.id}"
+    warn(response, desk, (), view.tasks)
     return WorkflowAnswer.of(view)
 
 
@@ -63,10 +64,16 @@ def get_workflow(ref: Ref, desk: Desk, by: Viewer) -> WorkflowAnswer:
 
 @router.put("/workflows/{id}")
 def put_workflow(
-    ref: Ref, body: WorkflowEdit, asked: Annotated[MakeQuery, Query()], desk: Desk, by: Admin
+    ref: Ref,
+    body: WorkflowEdit,
+    asked: Annotated[MakeQuery, Query()],
+    desk: Desk,
+    by: Admin,
+    response: Response,
 ) -> WorkflowAnswer:
     """Change what the body says. Other nodes are another version; runs in progress keep theirs."""
     view = desk.workflows.put(ref, **body.said(), by=by.name, allow_unknown=asked.allow_unknown)
+    warn(response, desk, (), view.tasks)
     return WorkflowAnswer.of(view)
 
 

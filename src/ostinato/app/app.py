@@ -171,11 +171,14 @@ class Ostinato:
 
     def call(self, task: str, /, **args: Any) -> Call:
         """A task by its name, with its arguments: also one that only other processes know."""
+        text = encode(args)
         if self.registry.is_built_in(task):
             check(task, args, self.settings.permits)
         elif task in self.registry.names():
-            self.registry.get(task).arguments(args)  # Invalid if they do not fit
-        return Call(task, encode(args))
+            known = self.registry.get(task)
+            known.arguments(args)  # Invalid if they do not fit
+            known.check_types(args)
+        return Call(task, text)
 
     # -- jobs
 

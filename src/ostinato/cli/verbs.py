@@ -55,6 +55,7 @@ class Desk:
 
     def __init__(self, door: Door, as_json: bool, now: Callable[[], datetime]) -> None:
         self._door, self.as_json, self.now = door, as_json, now
+        self._noted = set[str]()
 
     def get(self, where: str, **query: object) -> Any:
         return self.ask("GET", where, query=query)
@@ -73,7 +74,8 @@ class Desk:
     ) -> Any:
         """The answer to a request; a refusal is raised as an error of ours."""
         reply = self._door.send(Request(method, where, query or {}, body, headers or {}))
-        if told := reply.headers.get("warning"):
+        if (told := reply.headers.get("warning")) and told not in self._noted:
+            self._noted.add(told)
             note(told.partition(" ")[2].partition(" ")[2].strip('"'))
         return read(reply)
 

@@ -4,7 +4,7 @@ OstinatoError
 ├── Invalid                 the input is wrong; the message says what to do        (422, exit 2)
 │   ├── InvalidSchedule     it can never fire, or cannot be read
 │   ├── UnknownTask         no process known to this database has a task of that name
-│   ├── WrongArgument       an arg of a built-in task is wrong, or not allowed here
+│   ├── WrongArgument       an arg of a task is wrong, or not allowed here
 │   └── InvalidSetting      a setting or environment variable cannot be used
 ├── NotFound                no job, execution, worker or queue of that name        (404, exit 3)
 ├── Conflict                the state does not allow it; nothing was changed       (409, exit 4)
@@ -56,7 +56,7 @@ class UnknownTask(Invalid):
 
 
 class WrongArgument(Invalid):
-    """An arg of a built-in task, or a parameter of a template, is wrong or not allowed; `field` says which one."""
+    """An arg of a task, or a parameter of a template, is wrong or not allowed; `field` says which one."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)

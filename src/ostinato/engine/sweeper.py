@@ -72,6 +72,7 @@ class Sweeper:
         self._store.providers.forget(now)
         self._store.crawls.forget_hosts(now)
         self._store.access.forget(now)
+        self._store.workers.forget_tasks(now)
         oldest = now - timedelta(days=self._keep.days)
         self._store.history.prune_events(now, self._keep, self._luck.id(oldest))
 

@@ -41,6 +41,7 @@ from ostinato.store.claiming import Claim
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 from ostinato.task import Context, Registry
+from ostinato.task.describing import describe
 from ostinato.telemetry import Telemetry
 
 P = ParamSpec("P")
@@ -96,6 +97,7 @@ class Worker:
         self._overlong = Overlong(store, clock, luck, telemetry)
         self._reported_stuck: set[Running] = set()
         self.doubtful = False  # a claim's answer was lost: something may be held that nobody runs
+        self._described = False  # the database has the schemas of its tasks
 
     async def in_store(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The one place where the loop meets the store."""
@@ -128,13 +130,14 @@ class Worker:
     # -- the lease
 
     async def join(self) -> None:
-        """Come to work; after a lost lease, again under a new id."""
+        """Come to work; after a lost lease, again under a new id. A newer worker may describe its tasks by then."""
         now, who = self._clock.now(), self._identity
         worker = NewWorker(
             self._luck.id(now), who.app, socket.gethostname(), os.getpid(), who.version,
-            self._registry.names(), who.queues, who.concurrency,
+            self._registry.names(), who.queues, who.concurrency, () if self._described else describe(self._registry),
         )  # fmt: skip
         await self.in_store(self.lease.join, worker)
+        self._described = True
 
     def abandon(self) -> None:
         """Told that its row is closed: others have its work now, so do no more harm."""

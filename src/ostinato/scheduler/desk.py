@@ -57,7 +57,7 @@ class Scheduler:
         """`tasks`: the names that are known here; `own`: the user's task of a name; `permits`: for built-in ones."""
         self._store, self._clock, self.app = store, clock, app
         self._grants = Grants(permits.secrets)
-        known = KnownTasks(store, clock, tasks, own, permits)
+        known = self._known = KnownTasks(store, clock, tasks, own, permits)
         self.jobs = JobDesk(store, clock, luck, app, known)
         self.tasks = TaskDesk(known)
         self.templates = TemplateDesk(store, clock)
@@ -160,9 +160,17 @@ class Scheduler:
         """List the stored references to secrets that are not granted on this host, each with a user of it."""
         return ungranted(self._store, self._grants)
 
-    def warnings(self, named: Iterable[str]) -> list[str]:
-        """Say which of these references to secrets are not granted on this host; workers elsewhere may have them."""
-        return [not_granted(each) for each in dict.fromkeys(named) if not self._grants.allows(each)]
+    def warnings(self, named: Iterable[str], tasks: Collection[str] = ()) -> list[str]:
+        """Say which of these references to secrets are not granted on this host; workers elsewhere may have them.
+
+        Say also which of these tasks no worker has described.
+        """
+        refused = [not_granted(each) for each in dict.fromkeys(named) if not self._grants.allows(each)]
+        unchecked = [
+            f"No worker has described the task {name!r}: its args are not checked."
+            for name in self._known.undescribed(tasks)
+        ]
+        return refused + unchecked
 
     def problems(self) -> list[str]:
         """What does not add up in the database."""

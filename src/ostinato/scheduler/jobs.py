@@ -17,6 +17,7 @@ from ostinato.core.payload import decode, encode
 from ostinato.core.policy import FirstRun
 from ostinato.core.run_args import merge
 from ostinato.core.stops import Stop
+from ostinato.core.task_schema import TaskSchema
 from ostinato.scheduler.known import KnownTasks
 from ostinato.scheduler.questions import JobQuestions, Ref
 from ostinato.scheduler.views import JobView
@@ -55,23 +56,26 @@ class JobDesk(JobQuestions):
         changes = self._changes(definitions, by, allow_unknown)
         return self._store.jobs.add(changes, connection, self._followers(changes))
 
-    def check(self, definition: Definition, *, allow_unknown: bool = False) -> None:
-        """Raise what making it, or editing a job to be so, would raise; nothing is kept."""
-        check_definition(definition)
-        self._known.check_args(definition.task, definition.args, definition.policies.run_args)
+    def check(self, wanted: Definition, before: Definition, *, allow_unknown: bool = False) -> None:
+        """Raise what editing a job to be so would raise; nothing is kept."""
+        check_definition(wanted)
+        self._check_edit(before, wanted, self._known.described({wanted.task}))
         if not allow_unknown:
-            self._known.require({definition.task})
+            self._known.require({wanted.task})
 
     def secrets(self, view: JobView) -> list[str]:
         """List the references to secrets in the args of a job; those of your own tasks are not known."""
         return list(references(view.args)) if self._known.is_built_in(view.task) else []
 
     def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
-        for definition in definitions:
-            check_definition(definition)
-            self._known.check_args(definition.task, definition.args, definition.policies.run_args)
+        """Refuse what cannot be. The args of the tasks of this process were checked when they were bound."""
+        tasks = {definition.task for definition in definitions}
+        described = self._known.described(tasks)
+        for each in definitions:
+            check_definition(each)
+            self._known.check_args(each.task, each.args, described, each.policies.run_args)
         if not allow_unknown:
-            self._known.require({definition.task for definition in definitions})
+            self._known.require(tasks)
         now, bounded = self._clock.now(), self._bounded(definitions)
         return [
             lifecycle.create(self._luck.id(now), each, now, self._luck, by, each.queue in bounded)
@@ -87,6 +91,7 @@ class JobDesk(JobQuestions):
         self, definition: Definition, *, by: str = "", allow_unknown: bool = False
     ) -> tuple[JobView, bool]:
         """One job as it was made, and whether it is new: one that holds the key already is answered as it is."""
+        self._known.check_own(definition.task, definition.args)
         (change,) = self._changes([definition], by, allow_unknown)
         (job_id,) = self._store.jobs.add([change], after=self._followers([change]))
         new = job_id == change.job.id
@@ -136,8 +141,9 @@ class JobDesk(JobQuestions):
             each = [replace(definition, args=one) for one in args]
             return self.create(each, connection=connection, allow_unknown=allow_unknown)
         check_definition(definition)
+        described = self._known.described({definition.task})
         for text in args:
-            self._known.check_args(definition.task, text, definition.policies.run_args)
+            self._known.check_args(definition.task, text, described, definition.policies.run_args)
         if not allow_unknown:
             self._known.require({definition.task})
         now, luck = self._clock.now(), self._luck
@@ -168,16 +174,25 @@ class JobDesk(JobQuestions):
                 )
             wanted = change(job.definition)
             check_definition(wanted)
-            self._known.check_args(wanted.task, wanted.args, wanted.policies.run_args)
+            self._check_edit(job.definition, wanted, described)
             return lifecycle.edit(job, lives, wanted, self._clock.now(), self._luck, by)
 
         job_id = self.resolve(ref)
         current = self.get(job_id).definition
         wanted = change(current)
+        described = self._known.described({wanted.task})
         if not allow_unknown:
             self._known.require({wanted.task})
         after = self._other_followed(job_id, current.policies.after, wanted.policies.after)
         return self._command(job_id, rule, after=after)
+
+    def _check_edit(
+        self, before: Definition, wanted: Definition, described: Mapping[str, TaskSchema]
+    ) -> None:
+        """Refuse other args that do not fit. Those that are there may be older than the task, and stay."""
+        if self._known.is_built_in(wanted.task) or (before.task, before.args) != (wanted.task, wanted.args):
+            self._known.check_own(wanted.task, wanted.args)
+            self._known.check_args(wanted.task, wanted.args, described, wanted.policies.run_args)
 
     # -- steering
 
@@ -231,27 +246,27 @@ class JobDesk(JobQuestions):
         """
         if args is not None:
             encode(args)  # Invalid for what is not JSON
-        return self._run(
-            ref, lambda job: job.args if args is None else encode(merge(decode(job.args), args)), by
-        )
+        return self._run(ref, by, None if args is None else lambda job: encode(merge(decode(job.args), args)))
 
     def run_again(self, execution: Execution | Live, *, by: Caller | str = "") -> JobView:
         """Run the job of an execution once more, with the args of that execution; of a step, the whole workflow."""
         args = None if execution.step else execution.args
-        return self._run(execution.job_id, lambda job: job.args if args is None else args, by)
+        return self._run(execution.job_id, by, None if args is None else lambda _: args)
 
-    def _run(self, ref: Ref, wanted: Callable[[Definition], Json], by: Caller | str) -> JobView:
-        caller = trusted(by)
+    def _run(self, ref: Ref, by: Caller | str, wanted: Callable[[Definition], Json] | None) -> JobView:
+        caller, job_id = trusted(by), self.resolve(ref)
+        described = self._known.described({self.get(job_id).task}) if wanted is not None else {}
 
         def rule(job: Job, lives: Sequence[Live], _: Any) -> Change:
-            args = wanted(job.definition)
+            args = job.definition.args if wanted is None else wanted(job.definition)
             other = None if args == job.definition.args else args
             change = lifecycle.run(job, lives, other, self._clock.now(), self._luck, caller.name, caller.role)
             if other is not None:
-                self._known.check_args(job.definition.task, other)
+                self._known.check_own(job.definition.task, other)
+                self._known.check_args(job.definition.task, other, described)
             return change
 
-        return self._command(ref, rule)
+        return self._command(job_id, rule)
 
     def restart(self, ref: Ref, *, by: str = "") -> JobView:
         """Begin as new."""

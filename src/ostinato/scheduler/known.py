@@ -1,8 +1,10 @@
-"""Which tasks there are: here, or in any worker of the last 30 days; and what those that we bring take."""
+"""Which tasks there are: here, or in any worker of the last 30 days; and what they take."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from ostinato.clock import Clock
 from ostinato.core import built_in
@@ -10,9 +12,21 @@ from ostinato.core.built_in import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import UnknownTask
 from ostinato.core.model import Json
 from ostinato.core.payload import decode
+from ostinato.core.task_schema import Schema, TaskSchema, check_by_schema
 from ostinato.store.store import Store
 from ostinato.task import Task
+from ostinato.task.describing import schema_of
 from ostinato.tasks import BUILT_IN
+
+FRESH: Final = timedelta(seconds=1)  # for as long the descriptions of workers are not read again
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Description of a task by its workers, if there is one, and when it was read."""
+
+    at: datetime
+    found: TaskSchema | None
 
 
 def no_task(_name: str) -> Task[..., Any] | None:
@@ -35,6 +49,7 @@ class KnownTasks:
         self._store, self._clock, self._here = store, clock, here
         self.own, self.permits = own, permits
         self._elsewhere: frozenset[str] = frozenset()
+        self._read: Mapping[str, _Read] = {}
 
     def require(self, names: Collection[str]) -> None:
         """Every one of these is known somewhere."""
@@ -54,15 +69,54 @@ class KnownTasks:
         """Whether this name means what we brought."""
         return name in BUILT_IN and self.own(name) is None
 
-    def check_args(self, name: str, args: Json, run_args: Sequence[str] = ()) -> None:
-        """Raise Invalid if a built-in task cannot be run with these args, or may not open these to operators.
+    def described(self, names: Collection[str]) -> Mapping[str, TaskSchema]:
+        """Find what workers wrote about those of these tasks that only other processes have."""
+        wanted = [name for name in names if name not in BUILT_IN and self.own(name) is None]
+        if not wanted:
+            return {}
+        now = self._clock.now()
+        fresh = {name: read for name, read in self._read.items() if timedelta(0) <= now - read.at < FRESH}
+        if new := [name for name in wanted if name not in fresh]:
+            told = self._store.workers.task_schemas(new)
+            self._read = fresh = {**fresh, **{name: _Read(now, told.get(name)) for name in new}}
+        return {name: found for name in wanted if (found := fresh[name].found) is not None}
 
-        The args of other tasks are checked by their functions.
+    def undescribed(self, names: Collection[str]) -> Sequence[str]:
+        """List the tasks of which no process here and no worker says what they take."""
+        described = self.described(names)
+        return [
+            name
+            for name in sorted(names)
+            if name not in BUILT_IN and name not in described and self.own(name) is None
+        ]
+
+    def schema(self, name: str, described: Mapping[str, TaskSchema]) -> Schema | None:
+        """Return the schema of the args of a task of the user's."""
+        own = self.own(name)
+        if own is not None:
+            return schema_of(own)
+        return described[name].args if name in described else None
+
+    def check_args(
+        self, name: str, args: Json, described: Mapping[str, TaskSchema], run_args: Sequence[str] = ()
+    ) -> None:
+        """Raise Invalid if a task cannot be run with these args, or may not open these to operators.
+
+        `described`: from the method of this name; nothing is read here. Args of the tasks of this process are checked
+        where a call is bound.
         """
-        if name in BUILT_IN and self.own(name) is None:
+        if self.is_built_in(name):
             given = decode(args)
             built_in.check(name, given, self.permits)
             built_in.described(name).check_open(given, run_args)
+        elif name in described:
+            check_by_schema(described[name].args, decode(args))
+
+    def check_own(self, name: str, args: Json) -> None:
+        """Raise WrongArgument if a task of this process does not take these args; other tasks pass."""
+        own = self.own(name)
+        if own is not None:
+            own.check(decode(args))
 
     def _sentence(self, name: str) -> str:
         close = get_close_matches(name, {*self._here(), *BUILT_IN, *self._elsewhere}, n=1)

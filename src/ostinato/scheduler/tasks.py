@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from ostinato.core.built_in import described
 from ostinato.core.errors import NotFound
+from ostinato.core.task_schema import TaskSchema
 from ostinato.scheduler.known import KnownTasks
 from ostinato.task.describing import help_of, schema_of
 
@@ -13,7 +14,7 @@ Origin = Literal["built_in", "own", "elsewhere"]
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task, as far as it is known here. Of one that only other processes know there is no more than its name."""
+    """A task, as far as it is known here. Of one that no worker has described there is no more than its name."""
 
     name: str
     origin: Origin
@@ -30,7 +31,9 @@ class TaskDesk:
 
     def list(self) -> list[TaskView]:
         """All of them, by name."""
-        return [self._view(name) for name in sorted(self._known.everywhere())]
+        names = self._known.everywhere()
+        described = self._known.described(names)
+        return [self._view(name, described.get(name)) for name in sorted(names)]
 
     def get(self, name: str) -> TaskView:
         """One of them."""
@@ -38,17 +41,19 @@ class TaskDesk:
             raise NotFound(
                 f"No process here, and no worker of the last 30 days, knows a task {name[:100]!r}."
             )
-        return self._view(name)
+        return self._view(name, self._known.described([name]).get(name))
 
     def run_args(self, name: str) -> tuple[str, ...]:
         """The args that the jobs of a task open to operators by default."""
         own = self._known.own(name)
         return () if own is None else own.run_args
 
-    def _view(self, name: str) -> TaskView:
+    def _view(self, name: str, described_there: TaskSchema | None) -> TaskView:
         own = self._known.own(name)
         if own is not None:
             return TaskView(name, "own", help_of(own), schema_of(own))
+        if described_there is not None:
+            return TaskView(name, "elsewhere", described_there.help, dict(described_there.args))
         if not self._known.is_built_in(name):
             return TaskView(name, "elsewhere")
         ours = described(name)

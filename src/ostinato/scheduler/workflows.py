@@ -14,9 +14,11 @@ from ostinato.core.model import Definition, Status
 from ostinato.core.payload import decode, encode
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Once, Schedule
+from ostinato.core.task_schema import check_by_schema
 from ostinato.core.workflow import WORKFLOW_TASK, Graph, Origin, matching_trigger, read_graph
 from ostinato.core.workflow.graph import place_of
 from ostinato.core.workflow.origin import LARGEST_ID, MANUAL, answers
+from ostinato.core.workflow.references import REF, references_in
 from ostinato.scheduler.declarations import DECLARATION, settled
 from ostinato.scheduler.jobs import JobDesk
 from ostinato.scheduler.known import KnownTasks
@@ -48,6 +50,11 @@ class WorkflowView:
     declared: bool
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The names of the tasks of its steps."""
+        return frozenset(node["task"] for node in self.nodes if "task" in node)
 
     @classmethod
     def of(cls, row: WorkflowRow) -> "WorkflowView":
@@ -95,11 +102,13 @@ class WorkflowDesk:
     ) -> WorkflowView:
         """Make a workflow. A name that is taken: Conflict; something wrong with its nodes: Invalid, with the place."""
         wanted = self._checked(name, nodes, description, active, allow_unknown, declared)
+        self._check_args(nodes)
         return WorkflowView.of(self._store.workflows.add(wanted, self._clock.now(), by))
 
     def check(self, name: str, nodes: object, description: str = "", *, allow_unknown: bool = False) -> None:
         """Raise what making it would raise; nothing is kept."""
         self._checked(name, nodes, description, True, allow_unknown)
+        self._check_args(nodes)
 
     def put(
         self,
@@ -123,6 +132,8 @@ class WorkflowDesk:
             allow_unknown or nodes is None,
             row.declared if declared is None else declared,
         )
+        if nodes is not None:
+            self._check_args(nodes)
         if _same(row, wanted):
             return WorkflowView.of(row)
         return WorkflowView.of(self._store.workflows.put(row.id, wanted, self._clock.now(), by))
@@ -269,6 +280,16 @@ class WorkflowDesk:
                 self._known.require({step.task})
             except UnknownTask as error:
                 raise UnknownTask(f"{place_of(nodes, step.id)}.task: {error}") from None
+
+    def _check_args(self, nodes: Any) -> None:
+        """Refuse args that do not fit the user's tasks; the value behind a reference is not known yet."""
+        steps = read_graph(nodes).steps
+        described = self._known.described({step.task for step in steps})
+        for step in steps:
+            schema = self._known.schema(step.task, described)
+            if schema is not None and REF not in step.args:
+                unsettled = [name for name, value in step.args.items() if any(references_in(value, ""))]
+                check_by_schema(schema, step.args, unsettled, f"{place_of(nodes, step.id)}.args")
 
 
 def _same(row: WorkflowRow, wanted: NewWorkflow) -> bool:

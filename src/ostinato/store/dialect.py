@@ -40,7 +40,7 @@ from ostinato.store.named import split_by_name, with_parts
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
     "log_sizes dependencies workflows workflow_versions pages crawl_urls crawl_hosts providers passages deferrals "
-    "templates barred declined meta job_status".split()
+    "templates barred declined task_schemas meta job_status".split()
 )
 SEARCH_INDEX: Final = "page_words"  # SQLite keeps words in tables of their own; PostgreSQL in a column
 

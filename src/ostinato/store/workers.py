@@ -10,6 +10,7 @@ from uuid import UUID
 from ostinato.core.errors import DatabaseReplaced, NotFound, RowRefused
 from ostinato.core.model import Change, Event, Finished, Luck
 from ostinato.core.outcome import Interrupted, Lost
+from ostinato.core.task_schema import TaskSchema
 from ostinato.store import rows
 from ostinato.store.cells import EPOCH, from_micros, to_micros, to_uuid
 from ostinato.store.database import Database, Row, Tx
@@ -36,6 +37,7 @@ class NewWorker:
     tasks: tuple[str, ...]
     queues: tuple[str, ...]
     concurrency: int
+    described: tuple[TaskSchema, ...] = ()  # the user's tasks among `tasks`
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class Workers:
                 queues=json.dumps(sorted(worker.queues)), concurrency=worker.concurrency, now=now,
                 lease_until=now + lease,
             )  # fmt: skip
+            if worker.described:
+                tx.run("describe_tasks", [_described(each) for each in worker.described])
             self._tell(tx, now, "worker.started", worker.id, host=worker.host, pid=worker.pid)
 
     def renew(
@@ -241,6 +245,20 @@ class Workers:
             lists = [json.loads(tasks) for (tasks,) in tx.rows("known_tasks", since=now - REMEMBERED)]
         return frozenset(name for names in lists for name in names)
 
+    def task_schemas(self, names: Collection[str]) -> dict[str, TaskSchema]:
+        """Find what the workers wrote about these tasks."""
+        with self._database.read() as tx:
+            found = tx.rows("task_schemas", names=list(names))
+        return {name: TaskSchema(name, **json.loads(described)) for name, described in found}
+
+    def forget_tasks(self, now: datetime) -> None:
+        """Delete the schemas of tasks that no worker of the last 30 days knew."""
+        with self._database.read() as tx:
+            described = {name for (name,) in tx.rows("described_tasks")}
+        if gone := sorted(described - self.known_tasks(now)):
+            with self._database.write() as tx:
+                tx.run("forget_tasks", names=gone)
+
     def queues(self) -> list[QueueRow]:
         with self._database.read() as tx:
             return [rows.QUEUE.of(row) for row in tx.rows("list_queues")]
@@ -273,3 +291,7 @@ class Workers:
     ) -> None:
         event = Event(self._luck.id(now), now, kind, worker_id=worker_id, by=by, data=json.dumps(data))
         tx.run("insert_events", [rows.EVENT.row(event)])
+
+
+def _described(task: TaskSchema) -> tuple[str, str]:
+    return task.name, json.dumps({"help": task.help, "args": task.args})

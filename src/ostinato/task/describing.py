@@ -1,16 +1,22 @@
 """JSON schema of a task's arguments, from the signature of its function."""
 
+from __future__ import annotations
+
 import inspect
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import encode
-from ostinato.task.task import Task
+from ostinato.core.task_schema import TaskSchema
+
+if TYPE_CHECKING:
+    from ostinato.task.registry import Registry
+    from ostinato.task.task import Task
 
 PLAIN: Final[dict[Any, dict[str, Any]]] = {
     str: {"type": "string"},
@@ -20,7 +26,7 @@ PLAIN: Final[dict[Any, dict[str, Any]]] = {
     type(None): {"type": "null"},
     datetime: {"type": "string", "format": "date-time"},
     UUID: {"type": "string", "format": "uuid"},
-    timedelta: {"type": "string", "format": "duration"},
+    timedelta: {"anyOf": [{"type": "string"}, {"type": "number"}], "format": "duration"},
 }
 NOTHING: Final = inspect.Parameter.empty
 
@@ -36,6 +42,12 @@ def schema_of(task: Task[..., Any]) -> dict[str, Any]:
         "required": [each.name for each in named if each.default is NOTHING],
         "additionalProperties": len(named) < len(shown),
     }
+
+
+def describe(registry: Registry) -> tuple[TaskSchema, ...]:
+    """Describe the user's tasks."""
+    tasks = filter(None, map(registry.own, registry.names()))
+    return tuple(TaskSchema(task.name, help_of(task), schema_of(task)) for task in tasks)
 
 
 def help_of(task: Task[..., Any]) -> str:
@@ -64,17 +76,25 @@ def _property(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> dict[st
 
 def _type(hint: Any) -> dict[str, Any]:
     origin, inner = get_origin(hint), get_args(hint)
-    if hint in PLAIN:
-        return dict(PLAIN[hint])
-    if origin in (Union, types.UnionType):
-        return {"anyOf": [_type(each) for each in inner]}
-    if origin is Literal:
-        return {"enum": list(inner)}
     if origin is typing.Annotated:
         return _type(inner[0])
+    if origin is Literal:
+        return {"enum": list(inner)} if all(type(each) in PLAIN for each in inner) else {}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [_type(each) for each in inner]}
+    if hint in PLAIN:
+        return dict(PLAIN[hint])
     kind = origin or hint
-    if isinstance(kind, type) and issubclass(kind, Mapping):
+    return _collection(kind, inner) if isinstance(kind, type) else {}
+
+
+def _collection(kind: type, inner: tuple[Any, ...]) -> dict[str, Any]:
+    """Describe lists and objects; a text, and a class that makes a tuple of its fields, may be anything."""
+    if issubclass(kind, Mapping):
         return {"type": "object"} | ({"additionalProperties": _type(inner[1])} if len(inner) == 2 else {})
-    if isinstance(kind, type) and issubclass(kind, Sequence | set | frozenset):
-        return {"type": "array"} | ({"items": _type(inner[0])} if inner else {})
+    if issubclass(kind, str | bytes | bytearray) or hasattr(kind, "_fields"):
+        return {}
+    if issubclass(kind, Sequence | set | frozenset):
+        is_one_kind = len(inner) == 1 or (len(inner) == 2 and inner[1] is ...)
+        return {"type": "array"} | ({"items": _type(inner[0])} if is_one_kind else {})
     return {}

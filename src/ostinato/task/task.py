@@ -12,16 +12,20 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition, Json
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
+from ostinato.core.task_schema import Schema, check_by_schema, check_value
 from ostinato.task.context import Context
+from ostinato.task.describing import schema_of
 from ostinato.task.parameters import Parameters
 
 LONGEST_NAME = 200
+USUAL: Mapping[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,7 +105,29 @@ class Task(Generic[P, R]):
             raise Invalid(
                 f"{self.name}{self.__signature__} does not take these arguments: {error}."
             ) from None
-        return Call(self.name, encode(named))
+        text = encode(named)  # first: its advice for values that are no JSON is better
+        self.check_types(named)
+        return Call(self.name, text)
+
+    def check(self, args: Mapping[str, Any]) -> None:
+        """Raise WrongArgument unless these args fit by name and type."""
+        check_by_schema(schema_of(self), args)
+
+    def check_types(self, named: Mapping[str, Any]) -> None:
+        """Raise WrongArgument unless these values have the types of their parameters."""
+        for name, usual, said in self._typed if named else ():
+            if name in named and type(named[name]) is not usual:
+                check_value(said, named[name], f"args.{name}")
+
+    @cached_property
+    def _typed(self) -> tuple[tuple[str, type | None, Schema], ...]:
+        """The parameters with a type: name, the type that fits without a closer look, schema."""
+        properties = schema_of(self)["properties"]
+        return tuple(
+            (name, USUAL.get(said.get("type", "")), said)
+            for name, said in properties.items()
+            if said.keys() - {"default"}
+        )
 
     @property
     def wants_context(self) -> bool:

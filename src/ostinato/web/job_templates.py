@@ -44,7 +44,7 @@ def use(visit: Visit) -> Response:
     except (OstinatoError, ValidationError) as error:
         return _page(visit, view, texts, error)
     told = "The job is made." if is_new else f"There was a job with the key {made.key} already: this one."
-    return visit.see(f"/jobs/{made.id}", told, visit.desk.jobs.secrets(made))
+    return visit.see(f"/jobs/{made.id}", told, visit.desk.jobs.secrets(made), [made.task])
 
 
 def _page(

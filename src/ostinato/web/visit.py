@@ -1,6 +1,6 @@
 """One request for a page: who asks, for what, and how it is answered."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -105,10 +105,12 @@ class Visit:
             response.delete_cookie(self._told)
         return self._with_cookie(response)
 
-    def see(self, path: str, told: str = "", named: Iterable[str] = ()) -> Response:
-        """Go on to a page of ours, which says what was done, and which of these secrets are not granted here."""
+    def see(
+        self, path: str, told: str = "", named: Iterable[str] = (), tasks: Collection[str] = ()
+    ) -> Response:
+        """Go on to a page of ours, which says what was done, and what `desk.warnings` says."""
         response = RedirectResponse(path, 303)
-        told = " ".join([told, *self.desk.warnings(named)])
+        told = " ".join([told, *self.desk.warnings(named, tasks)])
         if told:
             self._set_cookie(response, self._told, quote(told[:LONGEST_TOLD]), TOLD_FOR)
         return self._with_cookie(response)

@@ -133,7 +133,7 @@ def make(visit: Visit) -> Response:
         )  # fmt: skip
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error)
-    return visit.see(f"/workflows/{view.id}", "The workflow is made.")
+    return visit.see(f"/workflows/{view.id}", "The workflow is made.", tasks=view.tasks)
 
 
 def edit(visit: Visit) -> Response:
@@ -154,10 +154,10 @@ def change(visit: Visit) -> Response:
         lines = diff.changes(_flat(_told(view)), _flat(_told(view) | body.said()))
         if not lines or texts.get("reviewed") != diff.digest(lines):
             return _form(visit, texts, view=view, lines=lines)
-        visit.desk.workflows.put(view.id, **body.said(), by=visit.by, allow_unknown=_allowed(visit))
+        view = visit.desk.workflows.put(view.id, **body.said(), by=visit.by, allow_unknown=_allowed(visit))
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error, view=view, lines=lines)
-    return visit.see(f"/workflows/{view.id}", "The workflow is saved.")
+    return visit.see(f"/workflows/{view.id}", "The workflow is saved.", tasks=view.tasks)
 
 
 def _form(

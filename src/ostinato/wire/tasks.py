@@ -16,7 +16,7 @@ class TaskAnswer(BaseModel):
     )
     help: str
     args: dict[str, Any] | None = Field(
-        description="A JSON schema of its args; null where only its name is known."
+        description="A JSON schema of its args; null if no worker has described the task."
     )
     allowed: bool = Field(description="Whether jobs may be made of it here.")
     reason: str | None = Field(description="Why not, and which setting allows it.")

@@ -71,6 +71,21 @@ UPDATE {workers} SET drain_asked_at = :now WHERE id = :id AND closed_at IS NULL
 -- Task lists of the workers seen since then.
 SELECT DISTINCT tasks FROM {workers} WHERE renewed_at >= :since
 
+-- name: describe_tasks
+-- The worker that started last describes a task.
+INSERT INTO {task_schemas} AS t (name, described)
+SELECT u.name, u.described FROM {rows: name text, described json} WHERE true
+ON CONFLICT (name) DO UPDATE SET described = excluded.described WHERE excluded.described <> t.described
+
+-- name: task_schemas
+SELECT name, described FROM {task_schemas} WHERE name {in: names text}
+
+-- name: described_tasks
+SELECT name FROM {task_schemas}
+
+-- name: forget_tasks
+DELETE FROM {task_schemas} WHERE name {in: names text}
+
 -- name: delete_old_workers
 DELETE FROM {workers} WHERE closed_at IS NOT NULL AND renewed_at < :before
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ostinato.core.errors import Invalid, NotFound
+from ostinato.core.task_schema import WHOLE_OBJECT
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.tasks import TaskView
 from ostinato.web.forms.fields import (
@@ -25,7 +26,6 @@ from ostinato.wire.words import WrongField
 
 PREFIX: Final = "arg:"
 FURTHER: Final = FIELDS["args"]
-WHOLE_OBJECT: Final = "payload"  # a task whose first parameter is called so takes its args as one object
 LONGEST_DEFAULT: Final = 60
 
 

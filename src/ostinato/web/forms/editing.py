@@ -64,7 +64,7 @@ class JobEditing:
         change = job_body.edit(JobEdit.model_validate(body), answer, here(visit))
         wanted = change(view.definition)
         allow = same_task or bool(visit.form.get("allow_unknown"))
-        visit.desk.jobs.check(wanted, allow_unknown=allow)
+        visit.desk.jobs.check(wanted, view.definition, allow_unknown=allow)
         after = answer_of(visit, replace(view, job=replace(view.job, definition=wanted)))
         return cls(visit, view, change, diff.changes(_words(answer), _words(after)), allow)
 

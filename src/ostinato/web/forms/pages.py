@@ -52,7 +52,7 @@ def make(visit: Visit) -> Response:
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error)
     told = "The job is made." if is_new else f"There was a job with the key {made.key} already: this one."
-    return visit.see(f"/jobs/{made.id}", told, visit.desk.jobs.secrets(made))
+    return visit.see(f"/jobs/{made.id}", told, visit.desk.jobs.secrets(made), [made.task])
 
 
 # -- a job that is there
@@ -82,8 +82,8 @@ def change(visit: Visit) -> Response:
         editing.save()
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error, view=view, lines=lines)
-    saved = visit.desk.jobs.secrets(visit.desk.jobs.get(view.id))
-    return visit.see(f"/jobs/{view.id}", f"Saved: {', '.join(line.name for line in lines)}.", saved)
+    saved, told = visit.desk.jobs.get(view.id), f"Saved: {', '.join(line.name for line in lines)}."
+    return visit.see(f"/jobs/{view.id}", told, visit.desk.jobs.secrets(saved), [saved.task])
 
 
 # -- while somebody types
