@@ -78,11 +78,11 @@ def a_claim_that_looks_at_no_pause(monkeypatch):
 
 # and the seed that failed first when somebody looked: it most likely still does, and is tried before the others
 MUTATIONS = {
-    without_a_fence: 66,
-    settle_in_two_transactions: 13,
+    without_a_fence: 181,
+    settle_in_two_transactions: 21,
     a_skip_that_is_not_recorded: 1,
     a_lease_that_nobody_looks_at: 4,
-    a_claim_that_looks_at_no_pause: 15,
+    a_claim_that_looks_at_no_pause: 28,
 }
 
 
