@@ -1,4 +1,4 @@
-"""The only place that builds things."""
+"""Builds the parts of a process from its settings: database, store, clock, engine and HTTP application."""
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version

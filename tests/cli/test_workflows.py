@@ -47,6 +47,10 @@ def test_a_workflow_is_applied_shown_run_and_deleted(ostinato, file):
     shown = ostinato("execution", "steps", found[0]["id"]).out
     assert "not begun yet" in shown
     assert "waiting" in shown
+    assert "No active workflow has a trigger" in ostinato("workflow", "trigger", "nothing").out
+    assert json.loads(ostinato("workflow", "trigger", "order", "--payload", "{}", "--json").out) == {
+        "kind": "order", "started": [],
+    }  # fmt: skip
     assert "is deleted" in ostinato("workflow", "delete", "report").out
     ostinato("workflow", "show", "report", code=3)
 

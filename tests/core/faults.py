@@ -156,7 +156,7 @@ MAY_BECOME = {
 
 
 def transitions(life):
-    """The table of DESIGN §2; one step may take two of its rows, through `scheduled`."""
+    """The allowed changes of status; one step may take two of its rows, through `scheduled`."""
     for before, after, facts in life.statuses:
         direct = before is after or after.value in MAY_BECOME[before].split()
         through = "scheduled" in MAY_BECOME[before].split() and after in MAY_BECOME[Status.SCHEDULED].split()

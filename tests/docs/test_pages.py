@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import ostinato
 from ostinato.app.options import JobOptions
 from ostinato.app.tasks import Using
 from ostinato.cli.main import cli
@@ -15,6 +16,7 @@ from ostinato.config.settings import FOR_TESTS, HANDED_TO_COMMANDS, OF_THE_COMMA
 from ostinato.store.dialect import Dialect, Kind
 from ostinato.store.migrate import MIGRATIONS
 from ostinato.telemetry import KINDS
+from tests import role_table
 from tests.docs.pages import LINK, PAGES, ROOT, anchors, blocks, name_of, prose
 from tests.waiting import PATIENCE
 
@@ -26,6 +28,54 @@ SETTINGS_PAGE, CLI_PAGE, POLICIES_PAGE, EVENTS_PAGE, DATABASE_PAGE = (
 
 
 VERBS = {"--server", "--token", "--database", "--json"}  # the flags of every verb, documented once
+
+
+COMMANDS = """
+POST   /jobs                    job add
+PATCH  /jobs/{id}               job edit
+PUT    /jobs/{id}               job edit
+DELETE /jobs/{id}               job delete
+POST   /jobs/bulk               job pause
+POST   /jobs/{id}/pause         job pause
+POST   /jobs/{id}/resume        job resume
+POST   /jobs/{id}/cancel        job cancel
+POST   /jobs/{id}/retry         job retry
+POST   /jobs/{id}/run           job run
+POST   /jobs/{id}/restart       job restart
+POST   /declined/redeclare      job redeclare
+POST   /executions/{id}/cancel  execution cancel
+POST   /executions/{id}/release execution release
+POST   /preview                 preview
+POST   /workers/{id}/drain      workers
+POST   /queues/{name}/pause     queue pause
+POST   /queues/{name}/resume    queue resume
+PATCH  /queues/{name}           queue bound
+POST   /templates               template apply
+PUT    /templates/{name}        template apply
+DELETE /templates/{name}        template delete
+POST   /templates/{name}/jobs   template use
+POST   /keys                    key create
+DELETE /keys/{id}               key revoke
+POST   /access/end              access end
+POST   /hooks                   hook add
+DELETE /hooks/{id}              hook delete
+POST   /hooks/{id}/test         hook test
+POST   /providers               provider apply
+PUT    /providers/{domain}      provider apply
+DELETE /providers/{domain}      provider delete
+POST   /workflows               workflow apply
+PUT    /workflows/{id}          workflow apply
+DELETE /workflows/{id}          workflow delete
+POST   /workflows/{id}/run      workflow run
+POST   /triggers/{kind}         workflow trigger
+POST   /sources                 source apply
+POST   /sources/test            source test
+POST   /sources/apply           source apply
+PUT    /sources/{name}          source apply
+PATCH  /sources/{name}          source apply
+DELETE /sources/{name}          source delete
+POST   /sources/{name}/run      source run
+"""
 
 
 # -- links and examples
@@ -139,6 +189,27 @@ def commands() -> dict[str, set[str]]:
 
     look(get_command(cli), ["ostinato"])
     return found
+
+
+def test_every_public_name_is_in_the_python_reference():
+    page = (ROOT / "docs" / "reference" / "python-api.md").read_text()
+    assert [name for name in ostinato.__all__ if f"`{name}`" not in page.partition("\n## ")[0]] == []
+
+
+def test_every_command_of_the_api_has_one_at_the_terminal():
+    """A new route that changes something is given a command, and its line here."""
+    doors = "/api/v1/schedules"  # of seed 001: the same jobs in other words
+    routes = {
+        f"{method} {path}"
+        for _, method, path in map(str.split, role_table.TABLE.strip().splitlines())
+        if method not in ("GET", "HEAD") and path.startswith("/api/v1/") and not path.startswith(doors)
+    }
+    written = {
+        f"{method} /api/v1{path}": command
+        for method, path, command in (line.split(maxsplit=2) for line in COMMANDS.strip().splitlines())
+    }
+    assert set(written) == routes
+    assert {command for command in written.values() if f"ostinato {command}" not in commands()} == set()
 
 
 def test_every_command_is_documented_with_its_flags_and_no_others():

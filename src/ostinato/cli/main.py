@@ -15,6 +15,7 @@ from ostinato.cli.configuration import config
 from ostinato.cli.crawled import page
 from ostinato.cli.credentials import access, key, token
 from ostinato.cli.executions import execution
+from ostinato.cli.hooks import hook
 from ostinato.cli.jobs import job
 from ostinato.cli.moving import export, incoming
 from ostinato.cli.operating import queue, stats, top, workers
@@ -38,7 +39,7 @@ database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
     "access": access, "db": database, "config": config, "import": incoming, "workflow": workflow, "provider": provider,
-    "source": source, "template": template, "page": page,
+    "source": source, "template": template, "page": page, "hook": hook,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

@@ -11,8 +11,9 @@ from ostinato.cli.live import live
 from ostinato.cli.run_shown import everything, execution_list, queue_list, worker_list
 from ostinato.cli.show import Sentences, Several, Shown
 from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import Invalid
 
-queue = typer.Typer(help="Look at queues, pause and resume them.", rich_markup_mode=None)
+queue = typer.Typer(help="Queues: list, pause, resume, bound.", rich_markup_mode=None)
 worker_group = typer.Typer(help="Who works.", rich_markup_mode=None)
 
 QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of a queue.")]
@@ -56,6 +57,24 @@ def resume_queue(desk: Desk, queue: QueueArgument) -> None:
     """Let it go on."""
     answer = desk.post(path("queues", queue, "resume"))
     desk.tell(answer, lambda _: Sentences([f"The queue {queue} goes on."]))
+
+
+@queue.command("bound")
+@verb
+def bound_queue(
+    desk: Desk,
+    queue: QueueArgument,
+    most: Annotated[
+        int | None, typer.Argument(metavar="[N]", help="The schedule adds runs only while fewer wait.")
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Remove the bound.")] = False,
+) -> None:
+    """Bound how many runs the schedule may put into a queue."""
+    if (most is None) != off:
+        raise Invalid("Give the bound, such as `ostinato queue bound slow 5`, or --off.")
+    answer = desk.ask("PATCH", path("queues", queue), body={"max_queued": most})
+    told = "has no bound" if off else f"takes up to {most} runs from the schedule"
+    desk.tell(answer, lambda _: Sentences([f"The queue {queue} {told}."]))
 
 
 @verb

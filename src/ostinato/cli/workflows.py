@@ -13,7 +13,7 @@ from ostinato.cli.verbs import Desk, verb
 from ostinato.core.errors import Invalid
 from ostinato.wire.documents import read_json
 
-workflow = typer.Typer(help="Workflows: apply, look at, run.", rich_markup_mode=None)
+workflow = typer.Typer(help="Workflows: apply, look at, run, trigger.", rich_markup_mode=None)
 
 WRITTEN: Final = "a workflow is an object with a name and nodes"
 WorkflowArgument = Annotated[
@@ -86,6 +86,26 @@ def run_workflow(
     desk.tell(
         answer,
         lambda told: Sentences([f"Workflow {told['name']} runs as the job {told['job_id']}."]),
+    )
+
+
+@workflow.command("trigger")
+@verb
+def trigger_workflows(
+    desk: Desk,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="The kind of event, such as order.")],
+    payload: Annotated[
+        str | None, typer.Option("--payload", metavar="JSON", help="What the steps find as payload.")
+    ] = None,
+) -> None:
+    """Start every active workflow that has a trigger for a kind of event."""
+    answer = desk.post(path("triggers", kind), _object(payload))
+    desk.tell(
+        answer,
+        lambda told: Sentences(
+            [f"Workflow {each['name']} runs as the job {each['job_id']}." for each in told["started"]]
+            or [f"No active workflow has a trigger for {kind!r}."]
+        ),
     )
 
 

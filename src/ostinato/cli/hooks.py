@@ -1,0 +1,161 @@
+"""`ostinato hook …`: URLs that are told what happens to jobs."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from ostinato.cli.door import path
+from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences
+from ostinato.cli.times import at_length, when
+from ostinato.cli.verbs import Desk, verb
+from ostinato.core.errors import Invalid
+
+hook = typer.Typer(help="Webhooks: add, list, test, delete.", rich_markup_mode=None)
+
+HookArgument = Annotated[str, typer.Argument(metavar="HOOK", help="The id of a hook.")]
+
+
+@hook.command("add")
+@verb
+def add(
+    desk: Desk,
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where notices are posted to.")],
+    kind: Annotated[
+        list[str],
+        typer.Option("--kind", metavar="KIND", help="Such as failure or recovery; again for more."),
+    ] = [],  # noqa: B006
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="JOB", help="Only this job; else all jobs.")
+    ] = None,
+    secret: Annotated[
+        str | None,
+        typer.Option("--secret", metavar="REFERENCE", help="Signs notices: env:SECRET_NAME or file:PATH."),
+    ] = None,
+    late_after: Annotated[
+        str | None,
+        typer.Option("--late-after", metavar="DURATION", help="How late a start is a late_start; 1m."),
+    ] = None,
+    threshold: Annotated[
+        list[str],
+        typer.Option(
+            "--threshold", metavar="MEASURE:LIMIT:WINDOW", help="Such as success_rate:80:1h; again for more."
+        ),
+    ] = [],  # noqa: B006
+    description: Annotated[str, typer.Option("--description", metavar="TEXT", help="For people.")] = "",
+) -> None:
+    """Add a webhook."""
+    body: dict[str, object] = {
+        "url": url, "kinds": kind, "job": job, "secret": secret,
+        "thresholds": [_threshold(text) for text in threshold], "description": description,
+    }  # fmt: skip
+    if late_after is not None:
+        body["late_after"] = late_after
+    desk.tell(desk.post("/hooks", body), lambda made: Facts(_facts(made, desk.now())))
+
+
+@hook.command("list")
+@verb
+def list_hooks(desk: Desk) -> None:
+    """List all webhooks, with the number of their notices by state."""
+    columns = (
+        Column("Hook", lambda row: row["id"]),
+        Column("URL", lambda row: row["url"], cut=True),
+        Column("Told of", _told_of, spare=1, cut=True),
+        Column("Pending", lambda row: row["pending"], right=True),
+        Column("Delivered", lambda row: row["delivered"], spare=2, right=True),
+        Column("Given up", lambda row: row["given_up"], right=True),
+    )
+    desk.tell(desk.get("/hooks"), lambda answer: Listing(columns, answer["hooks"], "There are no hooks."))
+
+
+@hook.command("show")
+@verb
+def show_hook(desk: Desk, hook: HookArgument) -> None:
+    """Show one webhook."""
+    desk.tell(desk.get(path("hooks", hook)), lambda found: Facts(_facts(found, desk.now())))
+
+
+@hook.command("deliveries")
+@verb
+def deliveries(
+    desk: Desk,
+    hook: HookArgument,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="pending, delivered or given_up.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", help="How many to show, up to 250.")
+    ] = 50,
+) -> None:
+    """List the notices of a webhook, the newest first."""
+    now = desk.now()
+    columns = (
+        Column("Delivery", lambda row: row["id"]),
+        Column("Kind", lambda row: row["kind"]),
+        Column("State", lambda row: row["state"]),
+        Column("Made", lambda row: when(row["created_at"], now), spare=1),
+        Column("Tries", lambda row: row["attempts"], spare=2, right=True),
+        Column("Answer", lambda row: row["answer"] or row["error"] or "", spare=3, cut=True),
+    )
+    answer = desk.get(path("hooks", hook, "deliveries"), state=state, limit=limit)
+    desk.tell(answer, lambda found: Listing(columns, found["deliveries"], "There are no such notices."))
+
+
+@hook.command("test")
+@verb
+def test(desk: Desk, hook: HookArgument) -> None:
+    """Send a notice of the kind test."""
+    desk.tell(
+        desk.post(path("hooks", hook, "test")),
+        lambda sent: Sentences([f"The notice {sent['delivery_id']} waits for a worker to send it."]),
+    )
+
+
+@hook.command("delete")
+@verb
+def delete(
+    desk: Desk,
+    hook: HookArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a webhook; notices that wait are not sent."""
+    if not yes:
+        if not sys.stdin.isatty():
+            raise Invalid("The notices that wait are deleted with their hook: say --yes.")
+        typer.confirm(f"Delete the hook {hook}?", abort=True, err=True)
+    desk.tell(desk.ask("DELETE", path("hooks", hook)), lambda gone: Sentences([gone["message"]]))
+
+
+def _threshold(text: str) -> dict[str, object]:
+    measure, _, rest = text.partition(":")
+    limit, _, window = rest.partition(":")
+    try:
+        return {"measure": measure, "limit": float(limit), "window": window}
+    except ValueError:
+        raise Invalid(
+            f"--threshold {text} is not MEASURE:LIMIT:WINDOW, such as success_rate:80:1h."
+        ) from None
+
+
+def _told_of(row: Answer) -> str:
+    return ", ".join([*row["kinds"], *(_words(each) for each in row["thresholds"])])
+
+
+def _words(threshold: Answer) -> str:
+    return f"{threshold['measure']} {threshold['limit']:g} in {threshold['window']}"
+
+
+def _facts(row: Answer, now: Any) -> dict[str, object]:
+    return {
+        "Hook": row["id"],
+        "URL": row["url"],
+        "Told of": _told_of(row),
+        "Job": row["job_id"],
+        "Secret": row["secret"],
+        "Late after": row["late_after"],
+        "Description": row["description"],
+        "Notices": f"{row['pending']} pending, {row['delivered']} delivered, {row['given_up']} given up",
+        "Created": at_length(row["created_at"], now),
+        "Created by": row["created_by"],
+    }
