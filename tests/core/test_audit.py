@@ -89,10 +89,19 @@ def test_a_retry_that_a_person_asked_for_has_a_fresh_budget():
 
 @pytest.mark.parametrize(
     ("column", "text"),
-    [("schedule", "{"), ("schedule", '{"cron": "61 * * * *"}'), ("policies", "[]"), ("args", "{'n': 1}")],
+    [
+        ("schedule", "{"),
+        ("schedule", '{"cron": "61 * * * *"}'),
+        ("schedule", "[" * 5000),
+        ("policies", "[]"),
+        ("args", "{'n': 1}"),
+        ("args", "[1]"),
+        ("metadata", "[" * 5000),
+        ("tags", "{"),
+    ],
 )
 def test_a_column_that_cannot_be_read_is_a_flaw(column, text):
-    sound = {"schedule": '{"every": "1h"}', "policies": "{}", "args": "{}"}
+    sound = {"schedule": '{"every": "1h"}', "policies": "{}", "args": "{}", "metadata": "{}", "tags": "[]"}
     job_id = a_job().id
     assert unreadable(job_id, sound) == []
     (flaw,) = unreadable(job_id, sound | {column: text})

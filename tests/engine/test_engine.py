@@ -263,6 +263,22 @@ async def test_a_bug_that_stays_ends_the_engine_and_what_ran_is_handed_back(rig,
         assert handed_back(rig) == [job_id]
 
 
+async def test_a_bug_in_the_auditor_is_one_log_line_a_sweep_and_the_engine_goes_on(
+    rig: Rig, monkeypatch, caplog
+):
+    gate = Gate(rig)
+    engine = an_engine(rig)
+    monkeypatch.setattr(rig.store.audit, "page", broken)
+    work = asyncio.create_task(engine.run())
+    (job_id,) = rig.enqueue()
+    await until(lambda: gate.started and caplog.text.count("The auditor failed") > MOST_BUGS)
+    assert "A duty of the engine failed" not in caplog.text
+    gate.opened.set()
+    await ended(rig, job_id, "completed")
+    engine.stop()
+    await work
+
+
 async def test_a_lease_that_cannot_be_renewed_ends_the_engine(rig: Rig, monkeypatch):
     monkeypatch.setattr(rig.store.workers, "renew", broken)
     engine = an_engine(rig, lease="1s", renew="10ms")

@@ -8,12 +8,15 @@ from uuid import UUID
 import pytest
 
 from ostinato.core.audit import FlawKind
-from ostinato.core.model import Execution, Live, Result
+from ostinato.core.model import Event, Execution, Live, Result
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Cron
 from ostinato.store import audit, rows
+from ostinato.store.checkup import Checkup
+from ostinato.store.clock_record import JUMPED, LINE
 from ostinato.store.history import Keep
 from ostinato.store.queue import FIRST_ID
+from ostinato.store.workers import WENT_BACK
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
 from tests.store.conftest import DONE, FAILURE, World
 
@@ -147,6 +150,14 @@ def break_the_args(town: Town) -> None:
     town.set_job(town.hourly, "args", '{"n": ')
 
 
+def give_a_list_as_args(town: Town) -> None:
+    town.set_job(town.hourly, "args", "[1]")
+
+
+def nest_the_schedule_too_deep(town: Town) -> None:
+    town.set_job(town.hourly, "schedule", "[" * 5000)
+
+
 def count_wrongly(town: Town) -> None:
     town.add_to(town.hourly, "completed", 1)
 
@@ -227,6 +238,10 @@ def break_the_args_of_a_queued_run(town: Town) -> None:
     town.sql("UPDATE {live} SET args = '{' WHERE job_id = :job AND slot = -1", town.busy)
 
 
+def give_a_list_as_args_to_a_queued_run(town: Town) -> None:
+    town.sql("UPDATE {live} SET args = '[1]' WHERE job_id = :job AND slot = -1", town.busy)
+
+
 def give_an_execution_number_twice(town: Town) -> None:
     town.sql("UPDATE {executions} SET execution_number = 1 WHERE job_id = :job AND number = 2", town.hourly)
 
@@ -258,6 +273,8 @@ TAMPERINGS: dict[Callable[[Town], None], FlawKind] = {
     break_the_schedule: FlawKind.UNREADABLE,
     break_the_policies: FlawKind.UNREADABLE,
     break_the_args: FlawKind.UNREADABLE,
+    give_a_list_as_args: FlawKind.UNREADABLE,
+    nest_the_schedule_too_deep: FlawKind.UNREADABLE,
     count_wrongly: FlawKind.COUNTER,
     take_a_second_slot: FlawKind.OVERLAP,
     run_two_at_once: FlawKind.OVERLAP,
@@ -274,6 +291,7 @@ TAMPERINGS: dict[Callable[[Town], None], FlawKind] = {
     retry_without_a_reason: FlawKind.BUDGET,
     withdraw_a_queued_run: FlawKind.NO_RECORD,
     break_the_args_of_a_queued_run: FlawKind.UNREADABLE,
+    give_a_list_as_args_to_a_queued_run: FlawKind.UNREADABLE,
     give_an_execution_number_twice: FlawKind.TWICE,
     move_the_anchor: FlawKind.NEXT_DUE,
     repeat_too_often: FlawKind.COUNTER,
@@ -286,6 +304,54 @@ def test_a_tampering_is_found(town, tamper):
     assert town.found() == set()
     tamper(town)
     assert TAMPERINGS[tamper] in town.found()
+
+
+# -- texts of the past that cannot be read
+
+DAMAGED = [
+    "{",
+    "[]",
+    "5",
+    "[" * 5000,
+    '{"seconds": "x"}',
+    '{"seconds": -1e300}',
+    '{"flaw": "of_a_newer_version"}',
+]
+
+
+def test_events_that_cannot_be_read_say_nothing(town):
+    world, store = town.world, town.world.store
+    kinds = ("clock.jumped", "audit.flaw", "job.edited", "job.rewound")
+    store.history.tell(
+        [
+            Event(world.luck.id(world.now), world.now, kind, town.hourly, data=text)
+            for kind in kinds
+            for text in DAMAGED
+        ]
+    )
+    assert town.found() == set()
+    assert store.audit.told_since(NOW, [town.hourly]) == set()
+    count_wrongly(town)
+    assert town.found() == {FlawKind.COUNTER}
+
+
+def test_notes_that_cannot_be_read_say_nothing(town):
+    world, store = town.world, town.world.store
+    for key in (audit.EVENTS_SINCE, audit.ZONES_SINCE, JUMPED, LINE, WENT_BACK):
+        store.remember(key, "{")
+    count_wrongly(town)
+    assert town.found() == {FlawKind.COUNTER}
+    assert store.clock_record.zero(0) is None
+    assert store.clock_record.settled(world.now)
+    assert Checkup(store.database).condition(world.now, MINUTE, DAY).went_back_at is None
+    store.history.prune_events(world.now + DAY, Keep(days=0), world.luck.id(world.now + DAY))
+
+
+def test_a_job_whose_note_of_retention_cannot_be_read_keeps_its_history(town):
+    town.set_job(town.hourly, "pruned", "{")
+    town.world.store.history.prune(FIRST_ID, town.world.now + DAY, Keep(executions=1, days=0))
+    assert len(town.world.history(town.hourly)) == 6
+    assert town.found() == {FlawKind.UNREADABLE}
 
 
 # -- what is legitimate

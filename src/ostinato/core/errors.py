@@ -37,6 +37,8 @@ from datetime import datetime
 from typing import Final
 
 TRANSIENT: Final = frozenset({408, 425, 429})  # and 5xx: the same request may be answered otherwise later
+# Raised by readers of stored text that is damaged, or that a newer version has written.
+NOT_READABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 class OstinatoError(Exception):

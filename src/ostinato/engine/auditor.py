@@ -5,6 +5,7 @@ flaw, whichever worker finds it), a log line and a metric.
 """
 
 import json
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
@@ -12,6 +13,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.audit import AuditFlaw, FlawKind
+from ostinato.core.errors import StoreError
 from ostinato.core.model import Event, Luck
 from ostinato.store.queue import FIRST_ID
 from ostinato.store.store import Store
@@ -21,6 +23,8 @@ SLICE: Final = 0.02  # seconds of work in a sweep
 JOBS: Final = 10  # in one snapshot
 AGAIN: Final = timedelta(days=1)  # a flaw that is still there is told once more
 MOST_SUSPECTS: Final = 100  # jobs that are looked at a second time in one sweep
+
+log = logging.getLogger("ostinato.engine")
 
 Seen = tuple[UUID | None, FlawKind]
 
@@ -37,7 +41,19 @@ class Auditor:
         self._this_round: set[Seen] = set()
 
     def step(self) -> list[AuditFlaw]:
-        """Audit a slice; return the flaws that this process has seen twice for the first time."""
+        """Audit a slice; return the flaws that this process has seen twice for the first time.
+
+        A bug of the auditor costs a log line and this slice: the engine works on.
+        """
+        try:
+            return self._step()
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("The auditor failed")
+            return []
+
+    def _step(self) -> list[AuditFlaw]:
         confirmed = self._second_look()
         self._suspects = {_seen(flaw): flaw for flaw in self._slice()}
         self._tell(confirmed)

@@ -4,17 +4,19 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core import value
-from ostinato.core.audit import AuditFlaw, FlawKind, Past, Pruned, SetBack, audit, unreadable
+from ostinato.core.audit import AuditFlaw, FlawKind, Past, Pruned, audit, set_back_of, unreadable
+from ostinato.core.errors import NOT_READABLE
 from ostinato.core.lifecycle.timeline import FIRST_INSTANT, LAST_INSTANT
 from ostinato.core.model import Asked, Event, Job, Live, Result, Skip
 from ostinato.core.zones import zone_data_version
 from ostinato.store import rows
 from ostinato.store.cells import from_micros, to_bytes, to_micros, to_uuid
+from ostinato.store.clock_record import noted_instant
 from ostinato.store.database import Database, Tx
 from ostinato.store.queue import FIRST_ID
 
@@ -26,7 +28,6 @@ EVENTS_SINCE: Final = "events_since"  # retention has removed older ones
 ZONE_DATA: Final = "zone_data"
 ZONES_SINCE: Final = "zone_data_since"
 TEXTS: Final = ("schedule", "policies", "args", "tags", "metadata")
-NOT_READABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 
 
 @value.dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Audit:
         """List the flaws of these jobs that events have reported since an instant."""
         with self._database.read() as tx:
             found = tx.rows("flaws_told", ids=list(ids), since=since)
-        return {(to_uuid(job_id), FlawKind(json.loads(data)["flaw"])) for job_id, data in found}
+        return {(to_uuid(job_id), kind) for job_id, data in found if (kind := _told_kind(data))}
 
     def _strays(self) -> Iterator[AuditFlaw]:
         with self._database.read() as tx:
@@ -204,24 +205,31 @@ def _known_workers(tx: Tx, lives: Mapping[bytes, Sequence[rows.Row]]) -> frozens
 HOLDER: Final = rows.LIVE.columns.index("worker_id")
 
 
+def _told_kind(data: str) -> FlawKind | None:
+    """Read an event `audit.flaw`; None if it cannot be read, or if only a newer version knows this kind."""
+    try:
+        return FlawKind(json.loads(data)["flaw"])
+    except NOT_READABLE:
+        return None
+
+
 def _past(tx: Tx) -> Past:
     """Read the part of the past that all jobs share."""
-    since = tx.row("remembered", key=EVENTS_SINCE)
-    known_since = FIRST_INSTANT if since is None else from_micros(int(since[0]))
-    set_back = [back for at, data in tx.rows("clocks_set_back") if (back := _set_back(from_micros(at), data))]
+    known_since = noted_instant(tx, EVENTS_SINCE) or FIRST_INSTANT
+    jumps = tx.rows("clocks_set_back")
+    set_back = [back for at, data in jumps if (back := set_back_of(from_micros(at), data))]
     return Past(known_since=known_since, set_back=set_back, zones_since=_zones_since(tx))
 
 
-def _set_back(at: datetime, data: str) -> SetBack | None:
-    seconds = json.loads(data).get("seconds", 0)
-    return SetBack(at, at - timedelta(seconds=seconds)) if seconds < 0 else None
-
-
 def _zones_since(tx: Tx) -> datetime | None:
+    """Return the newest change of zone data; None if this process cannot recompute due times with its data."""
     version, since = tx.row("remembered", key=ZONE_DATA), tx.row("remembered", key=ZONES_SINCE)
     if version is not None and version[0] != zone_data_version():
         return None
-    return FIRST_INSTANT if since is None else datetime.fromisoformat(str(since[0]))
+    try:
+        return FIRST_INSTANT if since is None else datetime.fromisoformat(since[0]).astimezone(UTC)
+    except NOT_READABLE:
+        return None
 
 
 def _pruned(noted: Mapping[str, Any]) -> Pruned:
@@ -240,6 +248,5 @@ def noted(pruned: Mapping[str, Any], now: datetime, until: datetime, number: int
 
 def note_events_gone(tx: Tx, before: datetime) -> None:
     """Note that events before an instant were removed."""
-    noted_before = tx.row("remembered", key=EVENTS_SINCE)
-    since = max(to_micros(before), 0 if noted_before is None else int(noted_before[0]))
-    tx.run("remember", key=EVENTS_SINCE, value=str(since))
+    since = max(before, noted_instant(tx, EVENTS_SINCE) or before)
+    tx.run("remember", key=EVENTS_SINCE, value=str(to_micros(since)))

@@ -10,6 +10,7 @@ from ostinato.core.model import Json
 from ostinato.store import rows
 from ostinato.store.audit import told_lately
 from ostinato.store.cells import EPOCH, from_micros
+from ostinato.store.clock_record import noted_instant
 from ostinato.store.database import Database
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.workers import WENT_BACK
@@ -70,8 +71,7 @@ class Checkup:
         """Read the condition. Due times older than `patience` are late; workers seen within `lately` are alive."""
         with self._database.read() as tx:
             ((version,),) = tx.rows("database_version")
-            note = tx.row("remembered", key=WENT_BACK)
-            went_back = EPOCH if note is None else from_micros(int(note[0]))
+            went_back = noted_instant(tx, WENT_BACK) or EPOCH
             ((unfired, oldest),) = tx.rows("unfired", before=now - patience)
             return Condition(
                 version=str(version),

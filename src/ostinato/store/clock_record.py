@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from ostinato.core.errors import NOT_READABLE
 from ostinato.store.cells import EPOCH, from_micros, to_micros
 from ostinato.store.database import Database, Tx
 
@@ -42,7 +43,7 @@ class ClockRecord:
     def jumped_at(self) -> datetime | None:
         """Return the time of the last jump of the clock."""
         with self._database.read() as tx:
-            return _jumped_at(tx)
+            return noted_instant(tx, JUMPED)
 
     def settled(self, now: datetime) -> bool:
         """Return True if ages can be trusted: the last jump is long enough ago."""
@@ -59,10 +60,9 @@ class ClockRecord:
         """The line of the workers at work, if this host has not restarted since and a lease is good on it."""
         with self._database.read() as tx:
             note, leases = tx.row("remembered", key=LINE), tx.rows("open_leases")
-        kept = json.loads(note[0]) if note is not None else {}
-        if not kept or not kept["boot"] or kept["boot"] != boot_id():
+        zero = None if note is None else _zero_of(note[0])
+        if zero is None:
             return None
-        zero = from_micros(kept["zero"])
         now = zero + timedelta(seconds=uptime)
         held = [(from_micros(renewed), from_micros(until)) for _, renewed, until in leases]
         return zero if any(renewed <= now + CLOCKS_AGREE and now < until for renewed, until in held) else None
@@ -76,7 +76,7 @@ class ClockRecord:
 
 def is_settled(tx: Tx, now: datetime) -> bool:
     """Return True if the last jump of the clock is long enough ago to trust ages."""
-    jumped = _jumped_at(tx)
+    jumped = noted_instant(tx, JUMPED)
     return jumped is None or now - jumped >= SETTLED_AFTER
 
 
@@ -93,6 +93,19 @@ def boot_id() -> str:
         return ""
 
 
-def _jumped_at(tx: Tx) -> datetime | None:
-    row = tx.row("remembered", key=JUMPED)
-    return None if row is None else from_micros(int(row[0]))
+def noted_instant(tx: Tx, key: str) -> datetime | None:
+    """Read an instant that is noted under a key; None if there is none, or if it cannot be read."""
+    row = tx.row("remembered", key=key)
+    try:
+        return None if row is None else from_micros(int(row[0]))
+    except NOT_READABLE:
+        return None
+
+
+def _zero_of(note: str) -> datetime | None:
+    """Read the line of the workers; None if it is of another start of the host, or cannot be read."""
+    try:
+        kept = json.loads(note)
+        return from_micros(kept["zero"]) if kept["boot"] and kept["boot"] == boot_id() else None
+    except NOT_READABLE:
+        return None

@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of
+from ostinato.core.errors import NOT_READABLE
 from ostinato.core.model import Event, Execution, Live, Luck, Skip
 from ostinato.store import rows
 from ostinato.store.audit import Audit, note_events_gone, noted
@@ -169,6 +170,8 @@ class History:
                 return
             with self._database.write() as tx:
                 pruned = self._pruned(tx, job.id)
+                if pruned is None:
+                    return
                 delete_logs_of(tx, gone)
                 taken = tx.rows("delete_executions", ids=gone)
                 until = max((from_micros(due) for _, _, _, due in taken), default=job.oldest)
@@ -181,15 +184,21 @@ class History:
 
     def _prune_skips(self, job: "_Looked") -> None:
         with self._database.write() as tx:
-            pruned = noted(self._pruned(tx, job.id), job.looked_at, job.oldest)
+            before = self._pruned(tx, job.id)
+            if before is None:
+                return
+            pruned = noted(before, job.looked_at, job.oldest)
             gone = sum(count for (count,) in tx.rows("delete_old_skips", job=job.id, before=job.oldest))
             pruned["skipped"] = pruned.get("skipped", 0) + gone
             tx.run("note_pruned", id=job.id, pruned=json.dumps(pruned))
 
-    def _pruned(self, tx: Tx, job_id: UUID) -> dict[str, int]:
-        """Under the job's lock: others may prune it too."""
+    def _pruned(self, tx: Tx, job_id: UUID) -> dict[str, int] | None:
+        """Lock the job, which another process may prune too, and read its note; None if it cannot be read."""
         row = tx.row("lock_pruned", id=job_id)
-        return {} if row is None else dict(json.loads(row[0]))
+        try:
+            return {} if row is None else dict(json.loads(row[0]))
+        except NOT_READABLE:
+            return None
 
     def _prunable(self, tx: Tx, job: "_Looked") -> list[UUID]:
         """Beyond the newest few: what is old, or beyond the most that is kept of any job."""
@@ -252,7 +261,7 @@ class _Looked:
 def _keep_of(text: str, keep: Keep) -> Keep:
     try:
         policies = policies_of(text)
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except NOT_READABLE:
         return KEEP_ALL  # written by hand or by a newer version, which will know
     if policies.keep_executions is not None:
         keep = replace(keep, executions=policies.keep_executions)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from uuid import UUID
 
+from ostinato.core.errors import NOT_READABLE
 from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job, Live, Luck, Skip
 from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
@@ -55,7 +56,7 @@ class Definitions:
         for row in new:
             try:
                 job_id, version, definition = rows.definition_of(row)
-            except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+            except NOT_READABLE as error:
                 # written by hand or by a newer version: this job is set aside, the others go on
                 log.error(
                     "The definition of a job cannot be read: job_id=%s error=%s", to_uuid(row[0]), error

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core import notices
-from ostinato.core.errors import StoreError
+from ostinato.core.errors import NOT_READABLE, StoreError
 from ostinato.core.hooks import OF_SUCCESSES, Hook, Kind, Notice
 from ostinato.core.model import Change, Definition, Event, Luck, Result
 from ostinato.store import rows
@@ -95,7 +95,7 @@ def definitions_of(tx: Tx, ids: Iterable[UUID]) -> dict[UUID, Definition]:
     for row in tx.rows("definitions", ids=list(set(ids))):
         try:
             job_id, _, definition = rows.definition_of(row)
-        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+        except NOT_READABLE:
             continue
         found[to_uuid(job_id)] = definition
     return found

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from ostinato.core.duration import format_duration, parse_duration
-from ostinato.core.errors import NotFound
+from ostinato.core.errors import NOT_READABLE, NotFound
 from ostinato.core.hooks import TEST, Hook, Kind, Measure, Named, Notice, Threshold
 from ostinato.core.model import Event, Live, Luck
 from ostinato.core.notices import late
@@ -142,7 +142,7 @@ class Outbox:
     def _read(self, row: rows.Row) -> Hook | None:
         try:
             return _hook(row)
-        except (ValueError, TypeError, LookupError) as error:
+        except NOT_READABLE as error:
             hook_id = to_uuid(row[0])
             if hook_id not in self._unreadable:
                 self._unreadable.add(hook_id)

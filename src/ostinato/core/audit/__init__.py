@@ -11,7 +11,18 @@ ahead. A fixed delay has no grid: its due times are exempt.
     records.py      executions, live rows, numbers and counters agree with each other
 """
 
-from ostinato.core.audit.case import AuditFlaw, Case, EndedRun, FlawKind, Past, Pruned, SetBack
+from ostinato.core.audit.case import AuditFlaw, Case, EndedRun, FlawKind, Past, Pruned, SetBack, set_back_of
 from ostinato.core.audit.checks import audit, unreadable
 
-__all__ = ["AuditFlaw", "Case", "EndedRun", "FlawKind", "Past", "Pruned", "SetBack", "audit", "unreadable"]
+__all__ = [
+    "AuditFlaw",
+    "Case",
+    "EndedRun",
+    "FlawKind",
+    "Past",
+    "Pruned",
+    "SetBack",
+    "audit",
+    "set_back_of",
+    "unreadable",
+]

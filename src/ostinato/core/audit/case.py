@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 from uuid import UUID
 
+from ostinato.core.errors import NOT_READABLE
 from ostinato.core.lifecycle.timeline import FIRED_AHEAD, FIRST_INSTANT, INSTANT
 from ostinato.core.model import Asked, Event, Facts, Job, Live, Result, Skip
 from ostinato.core.policy import Overlap
@@ -241,10 +242,19 @@ class Case:
         return isinstance(schedule, Cron) and schedule.timezone != "UTC"
 
 
+def set_back_of(at: datetime, data: str) -> SetBack | None:
+    """Read an event `clock.jumped`; None if the clock was set ahead, or if the event cannot be read."""
+    try:
+        seconds = json.loads(data)["seconds"]
+        return SetBack(at, at - timedelta(seconds=seconds)) if seconds < 0 else None
+    except NOT_READABLE:
+        return None
+
+
 def _data_of(event: Event) -> Mapping[str, Any]:
     try:
         data = json.loads(event.data)
-    except ValueError:
+    except NOT_READABLE:
         return {}
     return data if isinstance(data, dict) else {}
 

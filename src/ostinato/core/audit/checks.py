@@ -8,14 +8,20 @@ from uuid import UUID
 from ostinato.core.audit import due_times, records
 from ostinato.core.audit.case import AuditFlaw, Case, EndedRun, FlawKind, Found, Past
 from ostinato.core.encoding import policies_of, schedule_of
+from ostinato.core.errors import NOT_READABLE
 from ostinato.core.model import Job, Live, Skip
+from ostinato.core.payload import decode
 
 CHECKS: Final[tuple[Callable[[Case], Found], ...]] = (
     records.identities, records.counters, records.numbers, records.times, records.budgets, records.overlaps,
     records.places, records.workers, records.arguments, due_times.twice, due_times.left_over, due_times.last_due,
     due_times.next_due,
 )  # fmt: skip
-READERS: Final[Mapping[str, Callable[[str], object]]] = {"schedule": schedule_of, "policies": policies_of}
+READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "schedule": schedule_of,
+    "policies": policies_of,
+    "tags": decode,
+}  # each other column is a JSON object
 
 
 def audit(
@@ -42,9 +48,9 @@ def unreadable(job_id: UUID, texts: Mapping[str, str]) -> list[AuditFlaw]:
 
 def _is_readable(name: str, text: str) -> bool:
     if name not in READERS:
-        return records.is_json(text)
+        return records.is_object(text)
     try:
         READERS[name](text)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+    except NOT_READABLE:
         return False
     return True

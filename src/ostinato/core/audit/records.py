@@ -1,6 +1,5 @@
 """Records: executions, live rows, numbers and counters agree with each other."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -8,7 +7,9 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 from ostinato.core.audit.case import Case, EndedRun, FlawKind, Found
+from ostinato.core.errors import Invalid
 from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, Live, Result, SkipReason, WaitsFor
+from ostinato.core.payload import decode
 from ostinato.core.policy import WhenExhausted
 
 CLOCKS_DIFFER = timedelta(seconds=1)  # between two machines, and what a clock may be corrected by at once
@@ -206,17 +207,16 @@ def workers(case: Case) -> Found:
 def arguments(case: Case) -> Found:
     """The arguments of live executions can be read."""
     for live in case.lives:
-        if live.args is not None and not is_json(live.args):
-            yield FlawKind.UNREADABLE, f"the args of the execution {live.id} are no JSON"
+        if live.args is not None and not is_object(live.args):
+            yield FlawKind.UNREADABLE, f"the args of the execution {live.id} are no JSON object"
 
 
-def is_json(text: str) -> bool:
-    """Whether a text is JSON."""
+def is_object(text: str) -> bool:
+    """Return True if a text is a JSON object."""
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        return isinstance(decode(text), dict)
+    except Invalid:
         return False
-    return True
 
 
 def _name(row: EndedRun | Live) -> str:
