@@ -122,6 +122,32 @@ def test_no_grant_opens_our_settings_or_the_kernels_files(reference):
     assert everything.allows("file:/etc/passwd")
 
 
+@pytest.mark.parametrize("spelling", ["key", "linked/key", "../granted/key", "copy"])
+def test_no_grant_opens_a_secret_that_our_own_settings_use(folder, spelling):
+    (folder / "granted" / "key").write_text("k" * 32)
+    (folder / "granted" / "linked").symlink_to(folder / "granted")
+    (folder / "granted" / "copy").hardlink_to(folder / "granted" / "key")
+    environ = {
+        "OSTINATO_AUTH_SECRET": f"file:{folder}/granted/key",
+        "OSTINATO_HEARTBEAT_URL": "env:SECRET_BEAT",
+        "OSTINATO_REDIS_URL": "env:SECRET_REDIS",
+        "OSTINATO_SECRETS": f"env:SECRET_*,file:{folder}/granted/*",
+    }
+    grants = Grants.of(load(folder, environ=environ).permits)
+    for reference in (f"file:{folder}/granted/{spelling}", "env:SECRET_BEAT", "env:SECRET_REDIS"):
+        with pytest.raises(Invalid, match=r"is one of Ostinato's settings, .* Name another secret"):
+            grants.reveal(reference, {"SECRET_BEAT": "x", "SECRET_REDIS": "x"})
+    assert grants.allows(f"file:{folder}/granted/token")
+    assert grants.allows("env:SECRET_OTHER")
+
+
+def test_no_grant_opens_the_file_that_holds_our_settings(folder):
+    text = f'auth_secret = "{"s" * 32}"\nsecrets = ["file:{folder}/*"]'
+    grants = Grants.of(load(folder, file=text).permits)
+    assert not grants.allows(f"file:{folder}/ostinato.toml")
+    assert grants.allows(f"file:{folder}/passwd")
+
+
 def test_the_door_leaves_the_rest_to_the_worker():
     for reference in (
         "env:TOKEN",

@@ -38,7 +38,7 @@ def way_out(store: Store, clock: Clock, in_store: InStore, permits: Permits) -> 
     """The one safe way out, with the budgets of providers in it."""
     return Outgoing(
         egress=permits.egress,
-        grants=Grants(permits.secrets),
+        grants=Grants.of(permits),
         gate=Budgets(store.providers, clock, in_store),
         clock=clock,
     )

@@ -57,7 +57,7 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
 
 def _reach(settings: Settings) -> Reach:
     """The databases that sources may use."""
-    return Reach(settings.allow_private_addresses, settings.data_folder, Grants(settings.secrets))
+    return Reach(settings.allow_private_addresses, settings.data_folder, Grants.of(settings.permits))
 
 
 def _courier(settings: Settings, store: Store, clock: Clock) -> "Courier | None":

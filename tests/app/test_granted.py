@@ -64,6 +64,36 @@ def test_an_http_job_sends_no_secret_that_is_not_granted(app, playground, tmp_pa
     assert playground.requests == []
 
 
+def test_the_key_of_tokens_is_sent_nowhere_though_a_grant_matches_it(
+    new_app, playground, monkeypatch, capsys
+):
+    monkeypatch.setenv("SECRET_AUTH", "our-own-signing-key-0123456789-0123456789")
+    playground.route("/good", lambda _: answered(b"{}"))
+    app = new_app(allow_private_addresses=True, allow_commands=True, auth_secret="env:SECRET_AUTH")
+    token = {"type": "bearer", "token": "env:SECRET_AUTH"}
+    for task, args in (
+        ("http", {"url": playground.url("/good"), "auth": token}),
+        ("command", {"argv": ["env"], "secrets": {"P": "env:SECRET_AUTH"}}),
+    ):
+        run = ended(app, task, **args)
+        assert run.state == "failed", task
+        assert "The secret env:SECRET_AUTH is one of Ostinato's settings" in str(run.error), task
+    assert playground.requests == []
+    desk = app.scheduler
+    desk.hooks.create(NewHook("https://a.org", (Kind.FINISH,), secret="env:SECRET_AUTH"))
+    assert desk.warnings(["env:SECRET_AUTH"]) == [
+        "The secret env:SECRET_AUTH is one of Ostinato's settings, and no grant opens it. Name another secret."
+    ]
+    (finding,) = [each for each in desk.check_up() if each.subject == "secrets"]
+    assert (finding.state, finding.advice) == (
+        State.LOOK,
+        "It is one of Ostinato's settings: name another secret.",
+    )
+    capsys.readouterr()
+    announce(app, app.apply_declarations(), worker=True)
+    assert "is not granted on this host. It is one of Ostinato's settings" in capsys.readouterr().out
+
+
 def test_a_user_name_is_text_and_never_a_reference(app, playground, monkeypatch):
     monkeypatch.setenv("SECRET_WORD", "word")
     monkeypatch.setenv("OSTINATO_AUTH_SECRET", "s3cret-of-ours")
@@ -91,7 +121,7 @@ def test_a_program_gets_no_secret_that_is_not_granted(app):
 
 
 def test_a_source_sends_and_opens_nothing_that_is_not_granted(app, playground):
-    here = Here(egress=app.settings.allow_private_addresses)
+    here = Here(permits=app.settings.permits)
     by_token = a_source(name="a", url=playground.url("/good"), auth=ENV)
     by_database = a_source(name="b", url=playground.url("/good"), database="env:PARTNER_TOKEN")
     for definition in (by_token, by_database):
@@ -203,7 +233,7 @@ def test_the_doctor_and_the_start_line_list_what_is_not_granted(app, capsys):
 
     assert finding().state is State.OK
     stored(app)
-    assert app.scheduler.ungranted().keys() == {
+    assert {each.reference for each in app.scheduler.ungranted()} == {
         f"env:OF_A_{user}" for user in ("JOB", "HOOK", "PROVIDER", "SOURCE", "STEP")
     }
     assert finding().state is State.LOOK

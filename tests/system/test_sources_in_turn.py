@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from ostinato.core.addresses import EVERYWHERE
+from ostinato.core.built_in import Permits
 from ostinato.core.model import Result
 from ostinato.scheduler.sources import Here
 from tests.played_api import PlayedApi, a_source_of
@@ -21,7 +22,7 @@ from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.system
 MANY = 20
-HERE = Here(egress=EVERYWHERE)
+HERE = Here(permits=Permits(egress=EVERYWHERE))
 
 
 @pytest.fixture

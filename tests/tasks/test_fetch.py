@@ -8,12 +8,13 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.core.addresses import EVERYWHERE
+from ostinato.core.built_in import Permits
 from ostinato.core.errors import Invalid
 from ostinato.scheduler.sources import Here
 from tests.played_api import PlayedApi, a_record, a_source_of
 from tests.waiting import PATIENCE
 
-HERE = Here(egress=EVERYWHERE)
+HERE = Here(permits=Permits(egress=EVERYWHERE))
 BY_PAGE = {"pageParam": "page", "limitParam": "limit", "limit": 10, "hasMorePath": "more"}
 BY_CURSOR = {"cursorParam": "cursor", "nextCursorPath": "paging.next"}
 

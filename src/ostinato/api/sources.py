@@ -28,7 +28,7 @@ Name = Annotated[str, Path(description="The name of a source.", max_length=100)]
 
 async def here(request: Request) -> Here:
     settings = request.app.state.settings
-    return Here(settings.timezone, settings.allow_private_addresses, settings.secrets)
+    return Here(settings.timezone, settings.permits)
 
 
 Written = Annotated[Definition, Body()]

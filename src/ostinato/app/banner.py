@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from shlex import quote
@@ -16,6 +16,7 @@ from ostinato.core.schedule import Cron
 from ostinato.core.zones import wall_at, zone
 from ostinato.scheduler import JobView
 from ostinato.scheduler.declarations import Applied
+from ostinato.scheduler.granted import Ungranted
 from ostinato.wiring import our_version
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def announce(
     if applied.declined:
         fields["declined"] = ", ".join(applied.declined)
     if missing:
-        fields["secrets_not_granted"] = ", ".join(missing)
+        fields["secrets_not_granted"] = ", ".join(each.reference for each in missing)
     LOGGER.info(Line("Starting scheduler", {"database": app.parts.store.database.name} | fields))
 
 
@@ -100,9 +101,9 @@ def _declared_jobs(app: "Ostinato") -> Iterator[JobView]:
             yield app.jobs.get(definition.key or "")
 
 
-def _secrets(missing: Mapping[str, str]) -> Iterator[str]:
-    for reference, user in missing.items():
-        yield f"  {reference} ({user}) is not granted on this host. Add it to OSTINATO_SECRETS where its worker runs."
+def _secrets(missing: Sequence[Ungranted]) -> Iterator[str]:
+    for each in missing:
+        yield f"  {each.reference} ({each.user}) is not granted on this host. {each.advice}"
 
 
 def _url(bound: "socket") -> str:

@@ -41,7 +41,7 @@ def _findings(url: str | None) -> list[Finding]:
                 return [Finding("schema", State.WRONG, flaw, "ostinato db upgrade")]
             store = Store(database, RandomLuck())
             store.require_current()
-            return check_up(store, Grants(Settings.load({"database_url": url}).secrets))
+            return check_up(store, Grants.of(Settings.load({"database_url": url}).permits))
         except StoreError as error:
             return [Finding("database", State.WRONG, str(error), _advice(error))]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ostinato.core.auth import OURS, REFERENCE, is_of_kernel
-from ostinato.core.built_in.described import USUAL_SECRETS
+from ostinato.core.built_in.described import USUAL_SECRETS, Permits
 from ostinato.core.errors import Invalid
 
 LONGEST: Final = 65_536  # bytes of a file that holds a secret
@@ -66,33 +66,55 @@ class Grants:
     """
 
     names: tuple[str, ...] = USUAL_SECRETS
+    ours: tuple[str, ...] = ()  # references to the secrets of the settings: no name grants these
+
+    @classmethod
+    def of(cls, permits: Permits) -> "Grants":
+        return cls(permits.secrets, permits.ours)
+
+    def is_ours(self, reference: str) -> bool:
+        """Return whether a reference leads to a secret of the settings, by any of its paths."""
+        return reference.startswith(OURS) or any(_is_same(reference, each) for each in self.ours)
 
     def allows(self, reference: str) -> bool:
         """Return whether a reference is granted. A file counts by its real path: links and `..` are followed."""
+        if self.is_ours(reference):
+            return False
         kind, _, where = reference.partition(":")
         if kind == "env":
-            return not reference.startswith(OURS) and any(_matches(reference, name) for name in self.names)
+            return any(_matches(reference, name) for name in self.names)
         real = os.path.realpath(where)
         return not is_of_kernel(real) and any(_holds(name, real) for name in self.names)
 
     def reveal(self, reference: str, environ: Mapping[str, str] = os.environ) -> str:
         """Read a secret; Invalid says what to add to the setting if it is not granted on this host."""
         if not self.allows(reference):
-            raise Invalid(not_granted(reference))
+            raise Invalid(self.refusal(reference))
         kind, _, where = reference.partition(":")
         real = reference if kind == "env" else f"file:{os.path.realpath(where)}"
         return Secret(real).reveal(environ)
 
+    def refusal(self, reference: str) -> str:
+        """Say that a reference is not granted, and what to do."""
+        if self.is_ours(reference):
+            return f"The secret {reference} is one of Ostinato's settings, and no grant opens it. Name another secret."
+        link = ""
+        if reference.startswith("file:") and os.path.realpath(path := reference[5:]) != os.path.abspath(path):
+            link = " Its path has a link or leads out of its folder; the folder of the file itself counts."
+        return (
+            f"The secret {reference} is not granted on this host.{link} "
+            f"Add {reference} to OSTINATO_SECRETS (secrets in ostinato.toml), where its worker runs."
+        )
 
-def not_granted(reference: str) -> str:
-    """Say that a reference is not granted, and what to do."""
-    link = ""
-    if reference.startswith("file:") and os.path.realpath(path := reference[5:]) != os.path.abspath(path):
-        link = " Its path has a link or leads out of its folder; the folder of the file itself counts."
-    return (
-        f"The secret {reference} is not granted on this host.{link} "
-        f"Add {reference} to OSTINATO_SECRETS (secrets in ostinato.toml), where its worker runs."
-    )
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two references are equal, or name one file."""
+    if one == other or not (one.startswith("file:") and other.startswith("file:")):
+        return one == other
+    try:
+        return os.path.samefile(one[5:], other[5:])
+    except OSError:
+        return False
 
 
 def _matches(reference: str, name: str) -> bool:

@@ -12,7 +12,7 @@ for the reference. In files and as a keyword argument it goes by the field's nam
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
@@ -290,7 +290,16 @@ class Settings:
             environment=self.command_environment,
             python=self.python_prefixes,
             secrets=self.secrets,
+            ours=tuple(self._own_secrets()),
         )
+
+    def _own_secrets(self) -> Iterator[str]:
+        """List the references to secrets of these settings, and to the files that the settings came from."""
+        for each in SETTINGS:
+            value = getattr(self, each.name)
+            if isinstance(value, Secret) and value.is_reference:
+                yield str(value)
+        yield from (f"file:{origin}" for origin in {*self.origins.values()} - {DEFAULT, ARGUMENT, *BY_ENV})
 
     @classmethod
     def load(

@@ -3,7 +3,7 @@
 import json
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,7 +16,7 @@ from ostinato.config import Grants
 from ostinato.core.audit import FlawKind
 from ostinato.core.duration import DAY, MINUTE, SECOND, format_duration
 from ostinato.core.failing import Failing, above_usual
-from ostinato.scheduler.granted import ungranted
+from ostinato.scheduler.granted import Ungranted, ungranted
 from ostinato.store import migrate
 from ostinato.store.audit import sentence
 from ostinato.store.checkup import Checkup, Condition
@@ -74,7 +74,7 @@ def check_up(store: Store, grants: Grants) -> list[Finding]:
         zone_data(tzdata.IANA_VERSION, now),
         *judge(condition, now),
         *failures(store.statistics.failing(now - LATELY, store.statistics.counters())),
-        secrets(ungranted(store, grants)),
+        *secrets(ungranted(store, grants)),
     ]
 
 
@@ -118,13 +118,22 @@ def zone_data(version: str, now: datetime) -> Finding:
     return Finding("zone data", State.LOOK, f"tzdata {version}", advice)
 
 
-def secrets(missing: Mapping[str, str]) -> Finding:
-    """Whether all references that are stored are granted on this host."""
+def secrets(missing: Sequence[Ungranted]) -> Iterator[Finding]:
+    """Name the stored references that are not granted on this host, and apart those that cannot be."""
     if not missing:
-        return Finding("secrets", State.OK, "all references that are stored are granted on this host")
-    told = ", ".join(f"{reference} ({user})" for reference, user in list(missing.items())[:SHOWN])
-    advice = f"Where the workers run, add them to OSTINATO_SECRETS: {','.join(list(missing)[:SHOWN])}"
-    return Finding("secrets", State.LOOK, f"{len(missing)} not granted on this host: {told}", advice)
+        yield Finding("secrets", State.OK, "all references that are stored are granted on this host")
+    ours = [each for each in missing if each.is_ours]
+    if others := [each for each in missing if not each.is_ours]:
+        names = ",".join(each.reference for each in others[:SHOWN])
+        advice = f"Where the workers run, add them to OSTINATO_SECRETS: {names}"
+        yield Finding("secrets", State.LOOK, _ungranted(others), advice)
+    if ours:
+        yield Finding("secrets", State.LOOK, _ungranted(ours), ours[0].advice)
+
+
+def _ungranted(missing: Sequence[Ungranted]) -> str:
+    told = ", ".join(f"{each.reference} ({each.user})" for each in missing[:SHOWN])
+    return f"{len(missing)} not granted on this host: {told}"
 
 
 def failures(found: Sequence[Failing]) -> Iterator[Finding]:

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.config import Grants
-from ostinato.config.secret import not_granted
 from ostinato.core.built_in import NOTHING_ALLOWED, Permits
 from ostinato.core.checks import check_queue_name
 from ostinato.core.errors import Invalid
@@ -18,7 +17,7 @@ from ostinato.scheduler.checkup import Finding, check_up
 from ostinato.scheduler.crawled import PageDesk
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
-from ostinato.scheduler.granted import ungranted
+from ostinato.scheduler.granted import Ungranted, ungranted
 from ostinato.scheduler.hooks import HookDesk
 from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.keys import KeyDesk
@@ -56,7 +55,7 @@ class Scheduler:
     ) -> None:
         """`tasks`: the names that are known here; `own`: the user's task of a name; `permits`: for built-in ones."""
         self._store, self._clock, self.app = store, clock, app
-        self._grants = Grants(permits.secrets)
+        self._grants = Grants.of(permits)
         known = self._known = KnownTasks(store, clock, tasks, own, permits)
         self.jobs = JobDesk(store, clock, luck, app, known)
         self.tasks = TaskDesk(known)
@@ -156,8 +155,8 @@ class Scheduler:
         """The doctor's findings: what is well, what is not, and what to do."""
         return check_up(self._store, self._grants)
 
-    def ungranted(self) -> dict[str, str]:
-        """List the stored references to secrets that are not granted on this host, each with a user of it."""
+    def ungranted(self) -> list[Ungranted]:
+        """List the stored references to secrets that are not granted on this host."""
         return ungranted(self._store, self._grants)
 
     def warnings(self, named: Iterable[str], tasks: Collection[str] = ()) -> list[str]:
@@ -165,7 +164,9 @@ class Scheduler:
 
         Say also which of these tasks no worker has described.
         """
-        refused = [not_granted(each) for each in dict.fromkeys(named) if not self._grants.allows(each)]
+        refused = [
+            self._grants.refusal(each) for each in dict.fromkeys(named) if not self._grants.allows(each)
+        ]
         unchecked = [
             f"No worker has described the task {name!r}: its args are not checked."
             for name in self._known.undescribed(tasks)

@@ -1,6 +1,7 @@
 """References to secrets that stand in the database, and are not granted on this host."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.config import Grants
@@ -15,13 +16,28 @@ MOST: Final = 10_000  # jobs that are looked at
 PAGE: Final = 250
 
 
-def ungranted(store: Store, grants: Grants) -> dict[str, str]:
-    """List the references that are not granted here, each with the first of its users, by name."""
-    found: dict[str, str] = {}
+@dataclass(frozen=True, slots=True, order=True)
+class Ungranted:
+    """A stored reference that is not granted on this host, and one of its users."""
+
+    reference: str
+    user: str
+    is_ours: bool  # a secret of the settings: no grant opens it
+
+    @property
+    def advice(self) -> str:
+        if self.is_ours:
+            return "It is one of Ostinato's settings: name another secret."
+        return "Add it to OSTINATO_SECRETS where its worker runs."
+
+
+def ungranted(store: Store, grants: Grants) -> list[Ungranted]:
+    """List the references that are not granted here, by name."""
+    found: dict[str, Ungranted] = {}
     for user, reference in _stored(store):
         if reference not in found and not grants.allows(reference):
-            found[reference] = user
-    return dict(sorted(found.items()))
+            found[reference] = Ungranted(reference, user, grants.is_ours(reference))
+    return sorted(found.values())
 
 
 def _stored(store: Store) -> Iterator[tuple[str, str]]:

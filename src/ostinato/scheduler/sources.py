@@ -29,9 +29,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.clock import Clock
-from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.auth import REFERENCE
-from ostinato.core.built_in.described import USUAL_SECRETS, Permits
+from ostinato.core.built_in.described import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
@@ -60,8 +59,7 @@ class Here:
     """Settings of a door: the zone of schedules that name none, the addresses to call and the secrets to name."""
 
     timezone: str = "UTC"
-    egress: Egress = PUBLIC_ONLY
-    secrets: tuple[str, ...] = USUAL_SECRETS
+    permits: Permits = NOTHING_ALLOWED
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +157,7 @@ class SourceDesk:
         self._check_table(source)
 
         async def one_page() -> "Tried":
-            permits = Permits(egress=here.egress, secrets=here.secrets)
-            outgoing = way_out(self._store, self._clock, asyncio.to_thread, permits)
+            outgoing = way_out(self._store, self._clock, asyncio.to_thread, here.permits)
             try:
                 return await try_source(source, outgoing)
             finally:
@@ -332,7 +329,7 @@ class SourceDesk:
 
 def _read(definition: object, here: Here) -> Source:
     check_json(definition, "A source")
-    source = read_source(definition, here.timezone, egress=here.egress)
+    source = read_source(definition, here.timezone, egress=here.permits.egress)
     zoned: Json = json.dumps(source.written)  # a zone of the settings may change: the definition says its own
     if "timezone" not in source.written and here.timezone != "UTC":
         source = read_source({**json.loads(zoned), "timezone": here.timezone}, here.timezone)

@@ -63,7 +63,7 @@ def _run(args: CommandArgs, environment: Mapping[str, str]) -> int:
 def _environment(ctx: Context, args: CommandArgs) -> dict[str, str]:
     """What the administrator lets through, what the job says, and who it is."""
     inherited = {name: os.environ[name] for name in ctx.permits.environment if name in os.environ}
-    grants = Grants(ctx.permits.secrets)
+    grants = Grants.of(ctx.permits)
     secrets = {name: grants.reveal(where) for name, where in args.secrets.items()}
     return {
         **inherited,

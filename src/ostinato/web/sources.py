@@ -123,7 +123,7 @@ def _words(definition: Any, other: Any) -> dict[str, Any]:
 
 def _here(visit: Visit) -> Here:
     settings = visit.site.settings
-    return Here(settings.timezone, settings.allow_private_addresses, settings.secrets)
+    return Here(settings.timezone, settings.permits)
 
 
 def _form(

@@ -26,7 +26,8 @@ class Permits:
     shell: bool = False
     environment: tuple[str, ...] = USUAL_ENVIRONMENT
     python: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = USUAL_SECRETS  # config.Grants reads them
+    secrets: tuple[str, ...] = USUAL_SECRETS  # config.Grants reads these two
+    ours: tuple[str, ...] = ()
 
 
 NOTHING_ALLOWED: Final = Permits()

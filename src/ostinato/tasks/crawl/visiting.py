@@ -50,7 +50,7 @@ async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:
     await ledger.begin()
     due = _due(ctx, args, ledger)
     gate = AskedGate(ledger.ask, args.delay.total_seconds())
-    outgoing = Outgoing(egress=ctx.permits.egress, grants=Grants(ctx.permits.secrets), gate=gate)
+    outgoing = Outgoing(egress=ctx.permits.egress, grants=Grants.of(ctx.permits), gate=gate)
     robots = Robots(outgoing, args.user_agent, args.robots)
     try:
         if ledger.fresh:
