@@ -114,12 +114,24 @@ def test_the_links_of_a_kubernetes_secret_stay_in_its_folder(folder):
     ],
 )  # fmt: skip
 def test_no_grant_opens_our_settings_or_the_kernels_files(reference):
-    everything = Grants(("env:*", "file:/*"))
+    folders = ("/", "/etc", "/proc", "/proc/self", "/proc/1", "/dev/fd", "/sys/kernel")
+    everything = Grants(("env:*", *(f"file:{folder.rstrip('/')}/*" for folder in folders)))
     assert not everything.allows(reference)
     with pytest.raises(Invalid, match="must not name a"):
         check_reference(reference, "auth.token")
     assert everything.allows("env:ANYTHING")
     assert everything.allows("file:/etc/passwd")
+
+
+def test_a_grant_of_a_folder_opens_no_folder_inside_it(folder):
+    inside = folder / "granted" / "kubernetes.io" / "serviceaccount"
+    inside.mkdir(parents=True)
+    (inside / "token").write_text("of the service account")
+    (inside.parent / "..data").symlink_to("serviceaccount")
+    for path in ("kubernetes.io/serviceaccount/token", "kubernetes.io/..data/token"):
+        assert not granting(folder).allows(f"file:{folder}/granted/{path}"), path
+    assert not Grants().allows("file:/run/secrets/kubernetes.io/serviceaccount/token")
+    assert not Grants().allows("file:/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 @pytest.mark.parametrize("spelling", ["key", "linked/key", "../granted/key", "copy"])

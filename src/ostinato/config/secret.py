@@ -62,7 +62,8 @@ class Secret:
 class Grants:
     """The secrets of a host that jobs, hooks, sources and providers may name: the setting `secrets`.
 
-    A name is a reference; `*` at its end stands for the rest of a variable's name, or for all files in a folder.
+    A name is a reference; `*` at its end stands for the rest of a variable's name, or for each file directly in a
+    folder. Folders inside it are not granted: in `/run/secrets` is also the token of a Kubernetes service account.
     """
 
     names: tuple[str, ...] = USUAL_SECRETS
@@ -84,7 +85,7 @@ class Grants:
         if kind == "env":
             return any(_matches(reference, name) for name in self.names)
         real = os.path.realpath(where)
-        return not is_of_kernel(real) and any(_holds(name, real) for name in self.names)
+        return not is_of_kernel(real) and any(_holds(name, where) for name in self.names)
 
     def reveal(self, reference: str, environ: Mapping[str, str] = os.environ) -> str:
         """Read a secret; Invalid says what to add to the setting if it is not granted on this host."""
@@ -121,15 +122,22 @@ def _matches(reference: str, name: str) -> bool:
     return reference.startswith(name[:-1]) if name.endswith("*") else reference == name
 
 
-def _holds(name: str, real: str) -> bool:
-    """Return whether a granted file is this one, or a granted folder holds it."""
+def _holds(name: str, where: str) -> bool:
+    """Return whether a granted file is this one, or lies directly in a granted folder.
+
+    A link in the folder may lead deeper into it: Kubernetes keeps its files in a folder `..data`.
+    """
     kind, _, path = name.partition(":")
     if kind != "file":
         return False
+    real = os.path.realpath(where)
     if not path.endswith("/*"):
         return os.path.realpath(path) == real
     folder = os.path.realpath(path[:-1])
-    return real != folder and real.startswith(folder.rstrip("/") + "/")
+    if os.path.dirname(real) == folder:
+        return real != folder
+    is_inside = real.startswith(folder.rstrip("/") + "/")
+    return is_inside and os.path.realpath(os.path.dirname(where) or ".") == folder
 
 
 def _content(path: Path) -> str:
