@@ -15,7 +15,7 @@ import h11
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -30,6 +30,8 @@ LONG = PATIENCE  # a limit that no test reaches
 SHORT = 0.2
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+UNREAD = b"GET /?bytes=30000000 HTTP/1.1\r\nHost: x\r\n\r\n"
+STREAM = b"GET /?stream=1 HTTP/1.1\r\nHost: x\r\n\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -38,6 +40,7 @@ class Served:
 
     def __init__(self, limits: HttpLimits, body_seconds: float) -> None:
         self.done: list[str] = []
+        self.release = threading.Event()  # for requests that are held
         self._connections: list[socket.socket] = []
         app = Starlette(routes=[Route("/", self._answer, methods=["GET", "POST"])])
         app.add_middleware(Reading, seconds=body_seconds)
@@ -50,8 +53,12 @@ class Served:
     async def _serve(self) -> None:
         await self.server.start()
 
-    async def _answer(self, request: Request) -> PlainTextResponse:
+    async def _answer(self, request: Request) -> Response:
         self.done.append((await request.body()).decode())
+        if "hold" in request.query_params:
+            await asyncio.to_thread(self.release.wait)
+        if "stream" in request.query_params:
+            return StreamingResponse(b"x" * 1_000_000 for _ in range(30))
         return PlainTextResponse("x" * int(request.query_params.get("bytes", 2)))
 
     def connect(self, sent: bytes = b"", receive_buffer: int = 0) -> socket.socket:
@@ -69,10 +76,12 @@ class Served:
         return len(self.server.server_state.connections)
 
     def stop(self) -> None:
+        self.release.set()
+        for each in self._connections:
+            each.close()
         self.server.stop()
         self._thread.join(PATIENCE)
-        for each in (self.bound, *self._connections):
-            each.close()
+        self.bound.close()
 
 
 @pytest.fixture
@@ -183,17 +192,30 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_has_asked_for_nothing(serv
 
 def test_an_answer_that_is_not_read_is_cut_off(serve):
     served = serve(unread=SHORT)
-    connection = served.connect(b"GET /?bytes=30000000 HTTP/1.1\r\nHost: x\r\n\r\n", receive_buffer=4096)
+    connection = served.connect(UNREAD, receive_buffer=4096)
     eventually(lambda: served.done)
     eventually(lambda: served.open == 0)
     assert len(whole(connection)) < 30_000_000
 
 
-def test_a_reader_that_makes_progress_gets_the_whole_answer(serve):
-    served = serve(unread=SHORT, progress=1)
-    get = b"GET /?bytes=1000000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    # On a busy machine some readers may make no progress.
-    eventually(lambda: len(whole(served.connect(get, receive_buffer=4096))) > 1_000_000)
+def test_a_reader_that_makes_progress_is_not_cut_off_and_one_that_makes_none_is(serve):
+    served = serve()
+    client = served.connect(UNREAD, receive_buffer=4096)
+    connection = eventually(lambda: next(iter(served.server.server_state.connections), None))
+    buffered = connection.transport.get_write_buffer_size
+    eventually(buffered)
+    at_check = buffered()
+    while buffered() > at_check - connection._limits.progress:
+        assert client.recv(65536)
+
+    def is_cut_off():
+        checked = threading.Event()
+        connection.loop.call_soon_threadsafe(lambda: (connection._check_reading(), checked.set()))
+        assert checked.wait(PATIENCE)
+        return connection.transport.is_closing()
+
+    assert not is_cut_off()
+    eventually(is_cut_off)
 
 
 @pytest.mark.parametrize(
@@ -236,14 +258,26 @@ def test_a_full_server_drops_the_connection_that_has_waited_longest_for_a_head(s
         assert one(connection)
 
 
+@pytest.mark.parametrize("sent", [b"", GET, POST, CHUNKED, UNREAD, STREAM])
+def test_clients_that_are_waited_for_do_not_keep_others_out(serve, sent):
+    served = serve(connections=3)
+    for _ in range(3):
+        served.connect(sent, receive_buffer=4096)
+    waiting = served.server.config.http_protocol_class.args[1]
+    for _ in range(5):
+        eventually(lambda: len(waiting) == 3)
+        answer = whole(served.connect(GET + b"Connection: close\r\n\r\n"))
+        assert answer.startswith(b"HTTP/1.1 200")
+        served.connect(sent, receive_buffer=4096)
+
+
 def test_a_full_server_whose_connections_are_all_at_work_drops_the_new_one(serve):
     served = serve(connections=2)
-    busy = [served.connect(POST) for _ in range(2)]
-    eventually(lambda: served.open == 2)
-    eventually(lambda: not served.server.config.http_protocol_class.args[1])  # their heads are here
+    busy = [served.connect(b"GET /?hold=1 HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(2)]
+    eventually(lambda: len(served.done) == 2)
     assert whole(served.connect(GET + b"\r\n")) == b""
+    served.release.set()
     for connection in busy:
-        connection.sendall(b" " * 99_998 + b"{}")
         assert one(connection)
 
 

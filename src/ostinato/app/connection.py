@@ -1,8 +1,11 @@
-"""HTTP connections with limits. uvicorn's protocol has none for clients that are slow, silent or many.
+"""HTTP connections with limits. uvicorn's protocol has no limits for clients that are slow, silent or many.
 
-A connection waits for a head, receives a body, or does neither: then the app answers, or the connection is idle and
-uvicorn closes it. A head and a body each have a deadline. The deadline of a body is a safety net: the reader of bodies
-(access/bodies.py) answers 408 before it. An answer must be read too.
+A connection is in one of three phases: "head" and "body", in which the client sends, and "idle", in which the app
+answers or no request has begun. A head and a body each have a deadline. The reader of bodies (access/bodies.py)
+answers 408 before the deadline of a body. The client must also read each answer within a deadline.
+
+A full server closes the connection that has waited longest for its client: for a head, for a body, for the next
+request, or until the client reads an answer. A request that the app works on is never closed for a newer one.
 """
 
 import asyncio
@@ -73,13 +76,11 @@ class Heads(h11.Connection):
 class Connection(H11Protocol):
     """One connection of a client."""
 
-    def __init__(
-        self, limits: HttpLimits, headless: "OrderedDict[Connection, None]", **uvicorns: Any
-    ) -> None:
-        """`headless` has all connections of a server that wait for a head, the longest waiting first."""
+    def __init__(self, limits: HttpLimits, waiting: "OrderedDict[Connection, None]", **uvicorns: Any) -> None:
+        """`waiting` has all connections of a server that wait for their client, the longest waiting first."""
         super().__init__(**uvicorns)
         self.conn: Heads = Heads(limits)
-        self._limits, self._headless = limits, headless
+        self._limits, self._waiting = limits, waiting
         self._phase: Phase = "idle"
         self._deadline: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
@@ -90,10 +91,9 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # so that each unsent byte counts as paused
-        self._headless[self] = None
         self._enter("head")
         if len(self.connections) > self._limits.connections:
-            longest, _ = self._headless.popitem(last=False)
+            longest, _ = self._waiting.popitem(last=False)
             longest.transport.abort()
 
     def handle_events(self) -> None:
@@ -112,11 +112,13 @@ class Connection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._waiting.setdefault(self)
         self._expect_reading()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         _cancel(self._reading)
+        self._watch()
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -125,7 +127,7 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._headless.pop(self, None)
+        self._waiting.pop(self, None)
         _cancel(self._deadline)
         _cancel(self._reading)
 
@@ -133,13 +135,16 @@ class Connection(H11Protocol):
 
     def _watch(self) -> None:
         """Find out which phase this connection is in now. Between two requests it has no deadline of ours."""
-        if self.conn.their_state is h11.IDLE:
-            self._headless.setdefault(self)
+        if self.conn.their_state is h11.SEND_BODY:
+            self._enter("body")
+        elif self.conn.their_state is h11.IDLE:
+            self._waiting.setdefault(self)
             if self._phase == "body" or self.conn.trailing_data[0]:
                 self._enter("head")
         else:
-            self._headless.pop(self, None)
-            self._enter("body" if self.conn.their_state is h11.SEND_BODY else "idle")
+            self._enter("idle")
+            if not self.flow.write_paused:
+                self._waiting.pop(self, None)
 
     def _enter(self, phase: Phase) -> None:
         if phase == self._phase:
@@ -147,6 +152,8 @@ class Connection(H11Protocol):
         _cancel(self._deadline)
         self._phase = phase
         if phase != "idle":
+            self._waiting[self] = None
+            self._waiting.move_to_end(self)
             seconds = self._limits.head if phase == "head" else self._limits.body
             self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
