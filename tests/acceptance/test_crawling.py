@@ -57,5 +57,6 @@ def _at_the_terminal(url: str, capsys, page) -> None:
     assert page["url"] in said("page", "list")
     assert "Only a sitemap **knows**" in said("page", "search", "knows")
     assert "No page has these words." in said("page", "search", "nothing")
+    assert "No crawl has found a page yet" in said("page", "search", "nothing", "--host", "example.org")
     assert "Only a sitemap knows me" in said("page", "show", page["id"])
     assert json.loads(said("page", "show", page["id"], "--json")) == page

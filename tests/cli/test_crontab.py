@@ -105,7 +105,9 @@ def test_whoever_sits_at_the_terminal_is_asked(at, crontab, monkeypatch):
         return at(*arguments)
 
     assert "jobs were made" not in answering("n\n", "import", "crontab", crontab).out
-    assert "6 jobs were made" in answering("y\n", "import", "crontab", crontab).out
+    made = answering("y\n", "import", "crontab", crontab).out
+    assert "6 jobs were made" in made
+    assert "A worker runs them: ostinato worker." in made
     assert answering("n\n", "import", "crontab", crontab, "--undo").code == 130
     assert "6 jobs of" in answering("y\n", "import", "crontab", crontab, "--undo").out
 

@@ -90,10 +90,6 @@ def test_the_line_of_theirs_that_is_wrong_is_named(ostinato, tmp_path):
     assert f"({tmp_path}/broken_line.py, line 5)" in answer.err
 
 
-def test_a_worker_needs_an_app(ostinato):
-    assert ostinato("worker").err == "Missing option '--app' (env var: 'OSTINATO_APP').\n"
-
-
 @pytest.mark.parametrize(
     ("flag", "value", "sentence"),
     [

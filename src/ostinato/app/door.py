@@ -47,7 +47,7 @@ def main(listening: int, pair: int) -> int:
 
 def load(reference: AppReference) -> Ostinato:
     """Load the app of a command."""
-    app = Ostinato() if reference.where is None else load_app(reference.where)
+    app = load_app(reference.where)
     app.configure(**reference.chosen)
     return app
 

@@ -11,8 +11,10 @@ from ostinato.app import Ostinato
 from ostinato.core.errors import Invalid
 
 
-def load_app(where: str) -> Ostinato:
-    """The Ostinato that `module:attribute` names; modules of the current folder are found too."""
+def load_app(where: str | None) -> Ostinato:
+    """Import the Ostinato that `module:attribute` names, also from the current folder. None: built-in tasks alone."""
+    if where is None:
+        return Ostinato()
     module_name, _, attribute = where.partition(":")
     if not _is_dotted(module_name) or not attribute.isidentifier():
         raise Invalid(f"--app is written module:attribute, such as shop:app, not {where!r}.")

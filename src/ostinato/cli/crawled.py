@@ -1,7 +1,7 @@
 """`ostinato page …`: what crawls found."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -18,6 +18,7 @@ OfJob = Annotated[
 OfHost = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Only pages of this host.")]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", help="How many at the most.", min=1, max=250)]
 Offset = Annotated[int, typer.Option("--offset", metavar="N", help="Leave out the first so many.", min=0)]
+NO_PAGE: Final = "No crawl has found a page yet: ostinato job list shows when each job runs."
 
 
 @page.command("list")
@@ -36,7 +37,7 @@ def list_pages(
         Column("Changed", lambda row: when(row["changed_at"], now), spare=2),
     )
     answer = desk.get("/pages", job=job, host=host, limit=limit, offset=offset)
-    desk.tell(answer, lambda told: Listing(columns, told["pages"], "No crawl has found a page yet."))
+    desk.tell(answer, lambda told: Listing(columns, told["pages"], NO_PAGE))
 
 
 @page.command("search")
@@ -51,7 +52,8 @@ def search_pages(
 ) -> None:
     """Pages with these words, the best first."""
     answer = desk.get("/pages", q=" ".join(words), job=job, host=host, limit=limit, offset=offset)
-    desk.tell(answer, _found)
+    known = bool(answer["total"]) or bool(desk.get("/pages", job=job, host=host, limit=1)["total"])
+    desk.tell(answer, _found if known else lambda _: Sentences([NO_PAGE]))
 
 
 @page.command("show")

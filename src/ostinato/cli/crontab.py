@@ -26,6 +26,7 @@ LARGEST: Final = 1024 * 1024  # bytes
 COMMAND: Final = "command"  # the built-in task; others get the line as `command`
 ENDED: Final = ("completed", "failed", "cancelled")
 NAME: Final = 60  # characters of the command that become the job's name
+SHELL_TOO: Final = "Lines of a crontab are scripts: OSTINATO_ALLOW_SHELL=on is needed too."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def import_crontab(desk: Desk, wish: Wish) -> None:
     name = _import_name(desk.now())
     lines = [_with_job(desk, line) for line in _lines(crontab, wish.keep_cron, desk.now())]
     if wish.task == COMMAND and (why := desk.get(path("tasks", COMMAND))["reason"]) is not None:
-        crontab = replace(crontab, notes=(*crontab.notes, why))
+        crontab = replace(crontab, notes=(*crontab.notes, f"{why} {SHELL_TOO}"))
     if not desk.as_json:
         show(_preview(crontab, lines, desk.now()))
     written = _wanted(desk, wish, lines)
@@ -238,6 +239,7 @@ def _report(desk: Desk, crontab: Crontab, lines: Sequence[Line], name: str, writ
     if made:
         task = made[0].job["task"] if made[0].job else ""
         show(Sentences([f"{len(made)} jobs were made, of the task {task!r}, as {name}.",
+                        "A worker runs them: ostinato worker. Remove the lines from the crontab, or both run them.",
                         f"They can be taken back: ostinato import crontab --undo {name}"]))  # fmt: skip
     elif lines and all(line.job for line in lines):
         show(Sentences(["Every line is a job already: there was nothing to do."]))

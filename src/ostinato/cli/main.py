@@ -67,6 +67,10 @@ MigrateOption = Annotated[
     bool, typer.Option("--migrate", help="First bring the schema of PostgreSQL up to date.")
 ]
 
+ReloadOption = Annotated[
+    bool, typer.Option("--reload", help="Start anew when a Python file below this folder changes.")
+]
+
 
 def _version(asked: bool) -> None:
     if asked:
@@ -110,6 +114,7 @@ def serve(
     engine: EngineOption = None,
     redis: RedisOption = None,
     migrate: MigrateOption = False,
+    reload: ReloadOption = False,
 ) -> None:
     """Serve the HTTP API and the dashboard, and run jobs.
 
@@ -118,29 +123,35 @@ def serve(
     from ostinato.app.listening import Listening
     from ostinato.cli.process import serve
 
+    _reloading(reload)
     chosen = _chosen(database, queues, concurrency, engine, redis)
     serve(app, chosen, Listening(host, port, insecure), worker=not no_worker, migrate=migrate)
 
 
 @cli.command()
 def worker(
-    app: Annotated[
-        str,
-        typer.Option(
-            "--app", metavar="MODULE:APP", envvar="OSTINATO_APP", help="Your app, such as shop:app."
-        ),
-    ],
+    app: AppOption = None,
     database: DatabaseOption = None,
     queues: QueuesOption = None,
     concurrency: ConcurrencyOption = None,
     engine: EngineOption = None,
     redis: RedisOption = None,
     migrate: MigrateOption = False,
+    reload: ReloadOption = False,
 ) -> None:
-    """Run the jobs of an app, in any number of processes."""
+    """Run the jobs of an app, in any number of processes. Without --app: jobs with built-in tasks."""
     from ostinato.cli.process import work
 
+    _reloading(reload)
     work(app, _chosen(database, queues, concurrency, engine, redis), migrate=migrate)
+
+
+def _reloading(wanted: bool) -> None:
+    """Run this command in another process, and not here, where a reload is wanted."""
+    if wanted:
+        from ostinato.cli.reloading import reload
+
+        raise typer.Exit(reload())
 
 
 def _chosen(

@@ -16,7 +16,7 @@ def serve(
     where: str | None, chosen: Mapping[str, object], listening: Listening, *, worker: bool, migrate: bool
 ) -> None:
     """Serve and run jobs. RQ needs one process: the courier in it tells RQ of each change."""
-    app = load_app(where) if where is not None else Ostinato()
+    app = load_app(where)
     app.configure(**chosen)
     if app.settings.http_process and app.settings.engine is not EngineKind.RQ:
         listening = replace(listening, apart=AppReference(where, chosen))
@@ -24,8 +24,8 @@ def serve(
     _let_go()
 
 
-def work(where: str, chosen: Mapping[str, object], *, migrate: bool) -> None:
-    """Run the jobs of an app."""
+def work(where: str | None, chosen: Mapping[str, object], *, migrate: bool) -> None:
+    """Run the jobs of an app; without one, those with built-in tasks."""
     app = load_app(where)
     app.configure(**chosen)
     with _crew(app, where, chosen) if app.settings.engine is EngineKind.RQ else nullcontext():
@@ -43,7 +43,7 @@ def _let_go() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _crew(app: Ostinato, where: str, chosen: Mapping[str, object]) -> AbstractContextManager[object]:
+def _crew(app: Ostinato, where: str | None, chosen: Mapping[str, object]) -> AbstractContextManager[object]:
     """RQ's workers, as many as should work at once."""
     from ostinato.rq.crew import Crew
 

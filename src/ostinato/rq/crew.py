@@ -26,7 +26,7 @@ ENOUGH: Final = 5.0  # seconds to be gone once they are told to stop at once
 class Crew:
     """Some RQ workers, from `with` to its end."""
 
-    def __init__(self, where: str, chosen: Mapping[str, object], size: int, grace: float) -> None:
+    def __init__(self, where: str | None, chosen: Mapping[str, object], size: int, grace: float) -> None:
         """`where` the app is; `chosen` are settings above its own; `grace`: seconds for what runs at the end."""
         self._order = json.dumps({"app": where, "chosen": {k: v for k, v in chosen.items() if v is not None}})
         self._size, self._grace = size, grace

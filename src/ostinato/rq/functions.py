@@ -67,8 +67,7 @@ def _at_work(connection: Redis | None) -> Office:
     global _office
     with _opening:
         if _office is None:
-            where = os.environ.get(APP, "")
-            app = load_app(where) if where else Ostinato()
+            app = load_app(os.environ.get(APP) or None)
             _office = Office(app, connection or _connection(app))
         return _office
 
