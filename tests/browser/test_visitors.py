@@ -64,3 +64,9 @@ def test_an_operator_pauses_and_is_named_in_the_events(guarded, open_page, crede
     expect(page.locator("[data-live=state]")).to_contain_text("paused")
     expect(page.locator("[data-live=events]")).to_contain_text("olga")
     assert page.locator("summary", has_text="Delete…").count() == 0
+
+
+def test_the_first_page_of_a_visit_has_times_and_their_zone_of_the_browser(guarded, open_page, credentials):
+    page = open_page(f"{guarded.address}/login?next=/jobs", timezone_id="Asia/Tokyo")
+    expect(page.locator("footer")).to_contain_text("Times in Asia/Tokyo")
+    assert page.locator("body").get_attribute("data-zone") == "Asia/Tokyo"

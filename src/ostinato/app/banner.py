@@ -68,7 +68,7 @@ def banner(
     yield f"  worker    {_worker(app, worker)}"
     if bound is not None:
         yield f"  http      {_url(bound)}  (docs at /docs)"
-        yield f"  process   {_process(app.settings, listening)}"
+        yield f"  processes {_process(app.settings, listening)}"
         yield f"  auth      {_auth(app.settings, bound)}"
     yield f"  jobs      {_summary(applied)}"
     views = list(_declared_jobs(app))
@@ -114,12 +114,12 @@ def _url(bound: "socket") -> str:
 
 def _process(settings: Settings, listening: "Listening | None") -> str:
     if listening is not None and listening.apart is not None:
-        return "HTTP has its own"
+        return "two: this one runs jobs, another one answers HTTP"
     if settings.engine is EngineKind.RQ:
-        return "one for all: engine rq"
+        return "one, also for HTTP: engine rq"
     if not settings.http_process:
-        return "one for all: OSTINATO_HTTP_PROCESS=off"
-    return "one for all: app.run"
+        return "one, also for HTTP: OSTINATO_HTTP_PROCESS=off"
+    return "one, also for HTTP: app.run"
 
 
 def _auth(settings: Settings, bound: "socket") -> str:

@@ -4,10 +4,13 @@
   "use strict";
   const QUIET = 1500; // ms between two refreshes at the least
 
-  // The zone of this browser, for the server to write times in.
+  // The zone of this browser, for the server to write times in. The first page of a visit is written before the server
+  // knows it, and is asked for again; only if the cookie was new and is kept, so that this cannot repeat.
+  const told = () => /(^|; )ostinato_zone=/.test(document.cookie);
   try {
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone, first = !told();
     if (zone) document.cookie = `ostinato_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=strict`;
+    if (zone && first && told() && zone !== document.body.dataset.zone) location.reload();
   } catch { /* then it is the server's */ }
 
   // On a narrow screen the navigation is wider than its place: show where we are.
