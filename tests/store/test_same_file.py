@@ -7,7 +7,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -141,11 +143,7 @@ def test_another_file_is_accepted_after_a_close(file):
 
 def test_a_log_that_sqlite_deletes_between_two_connections_is_no_alarm(file):
     """The only connection is lost to an error; another process then leaves as the last one."""
-    with closing(opened(file)):
-        pass
-    database = open_database(f"sqlite:///{file}", durable=False)
-    with pytest.raises(ZeroDivisionError), database.read():
-        1 / 0  # noqa: B018
+    database = without_connections(file)
     log = os.stat(f"{file}-wal").st_ino if os.path.exists(f"{file}-wal") else None
     with closing(opened(file)) as other:
         put(other, "a")
@@ -153,6 +151,66 @@ def test_a_log_that_sqlite_deletes_between_two_connections_is_no_alarm(file):
     put(database, "b")
     database.close()
     assert keys(file) == ["a", "b"]
+
+
+def without_connections(file: Path) -> SqliteDatabase:
+    """A database that this process has opened, with a log, after an error has closed its only connection."""
+    opened(file).close()
+    database = open_database(f"sqlite:///{file}", durable=False)
+    with pytest.raises(ZeroDivisionError), database.read():
+        1 / 0  # noqa: B018
+    return database
+
+
+def another_connection(file: Path) -> sqlite3.Connection:
+    """A connection of another program; the log that it makes has an inode of its own."""
+    file.with_name(f"{len(list(file.parent.iterdir()))}").touch()  # takes the inode of the last log
+    connection = sqlite3.connect(file, check_same_thread=False)
+    connection.execute("SELECT count(*) FROM ostinato_meta").fetchall()
+    return connection
+
+
+def test_a_log_that_changes_while_a_connection_is_opened_is_no_alarm(file, monkeypatch):
+    database, others = without_connections(file), [another_connection(file)]
+    connect = sqlite3.connect
+
+    def after_a_change(*given: object, **named: object) -> sqlite3.Connection:
+        monkeypatch.undo()
+        others.pop().close()
+        others.append(another_connection(file))
+        return connect(*given, **named)
+
+    monkeypatch.setattr(sqlite3, "connect", after_a_change)
+    with database.read():
+        pass
+    with database.read():
+        pass
+    database.close()
+    others.pop().close()
+
+
+def test_a_thread_that_opens_while_another_closes_the_last_connection_is_no_alarm(file, monkeypatch):
+    database, read = without_connections(file), []
+
+    def look() -> None:
+        with database.read():
+            read.append(True)
+
+    opening = threading.Thread(target=look)
+
+    class ClosesLast(sqlite3.Connection):
+        def close(self) -> None:
+            super().close()
+            monkeypatch.undo()
+            opening.start()
+            opening.join(0.2)  # it can only wait
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=ClosesLast))
+    with pytest.raises(ZeroDivisionError), database.read():
+        1 / 0  # noqa: B018
+    opening.join()
+    assert read == [True]
+    database.close()
 
 
 CHURN = """

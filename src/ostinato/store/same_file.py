@@ -4,6 +4,7 @@ A file can be moved, deleted or replaced while a process works on it. SQLite goe
 second process under the same name works on another file: both run everything. So each transaction compares the inodes
 of the file and of its log (`-wal`) with those that were opened. An inode number is not given to another file while this
 process has it open. SQLite keeps the log while any process has a connection: only without connections may it change.
+So only a transaction, which has a connection, notes the log. Connections are opened and closed under one lock.
 
 A connection to a file that is gone is never closed. SQLite would take it for the last one and delete the log by its
 name, which by then is the log of another process, with that process's commits in it.
@@ -12,6 +13,7 @@ name, which by then is the log of another process, with that process's commits i
 import os
 import sqlite3
 from pathlib import Path
+from threading import RLock
 from typing import Final
 
 from ostinato.core.errors import DatabaseReplaced, StoreUnavailable
@@ -26,6 +28,7 @@ class SameFile:
     def __init__(self, file: Path) -> None:
         self._file, self._log = str(file), f"{file}-wal"
         self._opened: Inodes | None = None
+        self.lock = RLock()
         self.connected: set[sqlite3.Cursor] = set()
 
     def note(self) -> None:
@@ -37,35 +40,44 @@ class SameFile:
         return self._opened is not None
 
     def require(self) -> None:
-        """Raise DatabaseReplaced unless the file and its log are those that were opened."""
-        seen = self._seen()
-        if seen == self._opened or self._opened is None:
-            return
-        if self._opened != (*seen[:2], NO_LOG):
-            raise DatabaseReplaced(
-                f"The database file {self._file} was moved, deleted or replaced while it was in use: this process "
-                "stops and writes nothing more. Make sure that the right file is there, then start it again."
-            )
-        self._opened = seen
+        """Raise DatabaseReplaced unless file and log are those that were opened. The caller has a connection."""
+        seen = self._compared()
+        if self._opened is not None:
+            self._opened = seen
+
+    def require_for_new(self) -> None:
+        """Do the same for a caller without a connection: a log that is there may still change, so it is not noted."""
+        with self.lock:
+            self._compared()
 
     def part_with(self, cursor: sqlite3.Cursor) -> None:
         """Close a connection, unless its file was replaced: closing it would harm the other one."""
-        self.connected.discard(cursor)
-        if self._holds():
-            cursor.connection.close()
-        else:
-            leave_open(cursor.connection)
-        if not self.connected and self._opened is not None:
-            self._opened = (*self._opened[:2], NO_LOG)
+        with self.lock:
+            if self._holds():
+                cursor.connection.close()
+            else:
+                leave_open(cursor.connection)
+            self.connected.discard(cursor)
+            if not self.connected and self._opened is not None:
+                self._opened = (*self._opened[:2], NO_LOG)
 
     def forget(self) -> None:
         """Accept another file, once no connection to this one is left."""
         if not self.connected:
             self._opened = None
 
+    def _compared(self) -> Inodes:
+        seen, opened = self._seen(), self._opened
+        if opened is not None and opened not in (seen, (*seen[:2], NO_LOG)):
+            raise DatabaseReplaced(
+                f"The database file {self._file} was moved, deleted or replaced while it was in use: this process "
+                "stops and writes nothing more. Make sure that the right file is there, then start it again."
+            )
+        return seen
+
     def _holds(self) -> bool:
         try:
-            self.require()
+            self._compared()
         except (DatabaseReplaced, StoreUnavailable):
             return False
         return True

@@ -284,7 +284,12 @@ class SqliteDatabase(Database):
             self.same_file.part_with(cursor)
 
     def _connect(self, *, writes: bool) -> sqlite3.Cursor:
-        self.same_file.require()
+        """Open a connection that holds the log: the first pragma reads the file."""
+        with self.same_file.lock:
+            self.same_file.require_for_new()
+            return self._prepared(self._driver_connection().cursor(), writes=writes)
+
+    def _driver_connection(self) -> sqlite3.Connection:
         try:
             connection = sqlite3.connect(
                 self.file,
@@ -296,7 +301,9 @@ class SqliteDatabase(Database):
         except sqlite3.Error as error:
             raise translated(error, self.name) from error
         connection.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
-        cursor = connection.cursor()
+        return connection
+
+    def _prepared(self, cursor: sqlite3.Cursor, *, writes: bool) -> sqlite3.Cursor:
         self.same_file.connected.add(cursor)
         durably = f"synchronous = {'FULL' if self._durable else 'OFF'}"
         try:
@@ -317,7 +324,7 @@ class SqliteDatabase(Database):
         theirs.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
         cursor = theirs.cursor()
         cursor.row_factory = None
-        self.same_file.require()
+        self.same_file.require_for_new()
         self._refuse_another_file(cursor)
         self._begin_for(theirs, cursor)
         tx = SqliteTx(cursor, self.statements, self.name)
