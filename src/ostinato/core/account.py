@@ -1,4 +1,4 @@
-"""What a run cost, and how it stopped when it was asked to."""
+"""The account of a run: its cost, and how it stopped."""
 
 import json
 import math
@@ -17,7 +17,7 @@ Counters = tuple[tuple[str, float], ...]  # names and figures
 
 
 class Stopped(StrEnum):
-    """How a run that was asked to stop came to its end."""
+    """The way in which a run that was asked to stop has ended."""
 
     COOPERATIVE = "cooperative"  # a thread: its task looked at `ctx.cancelled`, or was done anyway
     ASYNC = "async"  # on the loop: by a CancelledError
@@ -27,7 +27,7 @@ class Stopped(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What is known of a run beside its outcome; None where nobody can say."""
+    """Figures of a run beside its outcome; None where unknown."""
 
     cpu_ms: int | None = None
     memory_mb: float | None = None  # the highest of any one process of the run

@@ -68,11 +68,11 @@ class Egress:
 
     @property
     def everywhere(self) -> bool:
-        """Whether every private network is allowed, and so are Unix sockets."""
+        """True if every private network is allowed, and so are Unix sockets."""
         return set(EVERYWHERE.private) <= set(self.private)
 
     def allows(self, address: str) -> bool:
-        """Whether a connection to an address may be opened."""
+        """Return True if a connection to an address may be opened."""
         return self.refusal(address) is None
 
     def refusal(self, address: str) -> str | None:
@@ -97,7 +97,7 @@ EVERYWHERE: Final = Egress(("0.0.0.0/0", "::/0"))
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet, whatever it carries."""
+    """Return True if an address belongs to the public internet."""
     if isinstance(address, IPv4Address):
         return not _lies_in(address, NOT_PUBLIC_4)
     return address in UNICAST and not _lies_in(address, NOT_PUBLIC_6)

@@ -1,12 +1,12 @@
-"""What a task takes, as a type: a frozen dataclass whose fields say what they may be, and what they are for.
+"""Arguments of a built-in task as a frozen dataclass: each field declares its type, limits and help.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class PingArgs:
         url: str = arg(URL, "Whom to call.")
         times: int = arg(whole(1, 10), "How often.", 1)
 
-`read` makes a value of it from the JSON that somebody wrote, or says which field is wrong and why; `schema` describes
-it for people, forms and programs. A rule over several fields stands in `__post_init__`, and raises a Flaw.
+`read` makes a value from JSON, or raises an error that names the field; `schema` describes it for people, forms and
+programs. A rule over several fields stands in `__post_init__`, and raises a Flaw.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ MOST_OF_A_LIST: Final = 10_000
 
 
 class Flaw(Exception):
-    """What is wrong, as the rest of a sentence that begins with the field: "must be text, not 3"."""
+    """An error about one field; its text follows the field's name: "must be text, not 3"."""
 
     def __init__(self, rest: str, path: str = "") -> None:
         super().__init__(rest)
@@ -42,7 +42,7 @@ class Flaw(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """What a field may be: as JSON schema, and how it is read. `read` raises Flaw."""
+    """The type of a field: its JSON schema and its reader. `read` raises Flaw."""
 
     schema: Mapping[str, Any]
     read: Callable[[Any], T]

@@ -1,4 +1,4 @@
-"""How we say who we are to somebody else. Secrets stand here by reference only: where they are, not what they are."""
+"""Credentials of outgoing requests. Secrets are stored by reference: their place, not their text."""
 
 import posixpath
 import re
@@ -110,7 +110,7 @@ def parse_auth(given: object, what: str = "auth") -> Auth:
 
 
 def check_reference(text: object, what: str) -> str:
-    """Where a secret is. One that is written out is refused, and not repeated."""
+    """Check the reference of a secret. A literal secret is refused, and not repeated."""
     if not isinstance(text, str) or not REFERENCE.fullmatch(text):
         raise Invalid(
             f"{what} must say where the secret is, env:SECRET_NAME or file:/run/secrets/NAME, and not what it is."

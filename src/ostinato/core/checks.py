@@ -1,4 +1,4 @@
-"""What a definition must be before anything is kept of it. Wrong input is refused with a sentence; nothing changes."""
+"""Checks of a definition before it is stored. Wrong input is refused with a sentence; nothing changes."""
 
 import re
 from collections.abc import Iterator
@@ -145,5 +145,5 @@ def _bound_flaws(policies: Policies) -> Iterator[str]:
 
 
 def is_storable(text: str) -> bool:
-    """Whether both databases can keep it."""
+    """Return True if both databases can store a text."""
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

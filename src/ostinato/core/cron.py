@@ -82,7 +82,7 @@ class Pattern:
             times = self.times
 
     def count(self, after: datetime, until: datetime) -> int:
-        """How many matching wall times are in `(after, until]`."""
+        """Count the matching wall times in `(after, until]`."""
         days = map(date.fromordinal, range(after.toordinal(), until.toordinal()))
         return sum(map(self.is_on, days)) * len(self.times) + self._by(until) - self._by(after)
 
@@ -116,7 +116,7 @@ def latest_at_or_before(pattern: Pattern, tz: ZoneInfo, at: datetime) -> datetim
 
 
 def count_between(pattern: Pattern, tz: ZoneInfo, after: datetime, until: datetime) -> int:
-    """How many due times are in `(after, until]`: reckoned, or walked through where the clock jumps."""
+    """Count the due times in `(after, until]`: by arithmetic, or one by one where the wall clock jumps."""
     total = 0
     while after < until:
         end = after + min(CALM, until - after)
@@ -129,7 +129,7 @@ def count_between(pattern: Pattern, tz: ZoneInfo, after: datetime, until: dateti
 
 
 def _line(pattern: Pattern, tz: ZoneInfo, walls: Iterable[datetime], which: int) -> Iterator[datetime]:
-    """When these wall times are due on one pass."""
+    """Yield the instants of these wall times on one pass."""
     for wall in walls:
         if due := _due(pattern, tz, wall):
             yield due[which]
@@ -147,7 +147,7 @@ def _passes_of(pattern: Pattern) -> tuple[int, ...]:
 
 
 def _is_even(after: datetime, until: datetime, tz: ZoneInfo) -> bool:
-    """Whether each wall time in `(after, until]` is shown there for the first time, and none is left out."""
+    """Return True if the wall clock does not jump in `(after, until]`."""
     return offset_at(after, tz) == offset_at(until, tz) and not after.astimezone(tz).fold
 
 

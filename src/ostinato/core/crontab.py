@@ -68,7 +68,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Crontab:
-    """What a crontab says."""
+    """A crontab that was read."""
 
     entries: tuple[Entry, ...]
     unread: tuple[Unread, ...]
@@ -77,7 +77,7 @@ class Crontab:
 
 @dataclass(slots=True)
 class _Above:
-    """What the lines above said, and is true for those below."""
+    """Settings of earlier lines that apply to later ones."""
 
     timezone: str | None  # None: a CRON_TZ that is no zone
     environment: dict[str, str] = field(default_factory=dict)
@@ -171,7 +171,7 @@ def _notes(entries: list[Entry]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a cron expression becomes."""
+    """The schedule that a cron expression becomes."""
 
     schedule: Schedule
     start_at: datetime | None = None  # an interval's first time

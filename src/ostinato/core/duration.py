@@ -59,7 +59,7 @@ def format_duration(value: timedelta) -> str:
 
 
 def split_duration(value: timedelta) -> list[tuple[int, str]]:
-    """How many of each unit, largest first; weeks only when nothing is left over: 10 days are no `1w3d`."""
+    """Split a duration into units, largest first; weeks only if nothing is left: 10 days are not `1w3d`."""
     rest = _checked(value, value)
     if rest and not rest % WEEK:
         return [(rest // WEEK, "w")]
@@ -72,7 +72,7 @@ def split_duration(value: timedelta) -> list[tuple[int, str]]:
 
 
 def is_duration(text: str) -> bool:
-    """Whether the text has the shape of a duration, as opposed to a cron expression or an instant."""
+    """Return True if a text looks like a duration, not like a cron expression or an instant."""
     text = text.strip().lower()
     if _NUMBER.fullmatch(text):
         return True

@@ -31,7 +31,7 @@ def schedule_of(text: str) -> Schedule:
 
 @lru_cache(REMEMBERED)
 def policies_text(policies: Policies) -> str:
-    """What differs from the defaults, as JSON text: a job's row is rewritten with each of its runs, so it is small.
+    """Write the policies that differ from the defaults as JSON: a job's row is rewritten with each run, so it is small.
 
     The defaults are part of what is stored: a version that changes one must keep reading these texts with the old.
     """

@@ -78,7 +78,7 @@ class Conflict(OstinatoError):
 
 
 class Stale(Conflict):
-    """Somebody else has changed it since it was read; nothing was changed."""
+    """The object has changed since it was read; nothing was written."""
 
 
 class Unauthorized(OstinatoError):
@@ -134,13 +134,13 @@ class DatabaseReplaced(StoreError):
 
 
 class Unreachable(OstinatoError):
-    """Somebody outside gave no answer that can be used."""
+    """A remote host gave no usable answer."""
 
     transient = True  # whether the same request may work later
 
 
 class NotAllowed(Unreachable):
-    """What may not be called at all."""
+    """The address must not be called."""
 
     transient = False
 

@@ -15,7 +15,7 @@ from ostinato.core.model import Definition
 
 
 class Kind(StrEnum):
-    """What a hook may be told of."""
+    """The kinds of notices."""
 
     FINISH = "finish"
     FAILURE = "failure"
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 class Measure(StrEnum):
-    """What a threshold looks at, over a window."""
+    """The figure that a threshold watches, over a window."""
 
     SUCCESS_RATE = "success_rate"
     DURATION = "duration"
@@ -54,7 +54,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Who wants to be told, and of what."""
+    """A receiver of notices, and their kinds."""
 
     id: UUID
     url: str

@@ -65,7 +65,7 @@ def _named(pattern: re.Pattern[str], like: str) -> Kind[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """What somebody may choose. Without a default it has to be given."""
+    """A parameter of a template. Without a default it is required."""
 
     name: str = arg(_named(PARAMETER, "start_url"), "How the job names it: {{ params.NAME }}.")
     type: str = arg(choice(*KINDS), "What it may be.", "text")

@@ -41,7 +41,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Who is let through now: the first `count`. `recent` is to be remembered; `next_at`: when the rate allows more."""
+    """The first `count` waiting runs are admitted. `recent` is stored; `next_at`: when the rate allows more."""
 
     count: int
     recent: tuple[datetime, ...]
@@ -69,7 +69,7 @@ def is_limited(policies: Policies) -> bool:
 
 
 def limit_key(definition: Definition, args: Json | None = None) -> str | None:
-    """Who shares the limit of a job with these args: None without a limit."""
+    """Return the key of a job's limit with these args; None without a limit."""
     policies = definition.policies
     if not is_limited(policies):
         return None

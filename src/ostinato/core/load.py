@@ -1,4 +1,4 @@
-"""How much is to come: the due times of a schedule, counted by stretches of time.
+"""Forecast of load: the due times of a schedule, counted by stretches of time.
 
 Reckoned, not walked through, wherever the clock on the wall runs evenly: a calendar of a week asks for ten thousand
 jobs. Where it jumps, core/cron.py counts.
@@ -43,8 +43,8 @@ class Grid:
 
 
 def load(schedule: Schedule, policies: Policies, next_due_at: datetime, grid: Grid) -> Sequence[int]:
-    """How many due times each stretch has, of a job that is due next at an instant. Repeats are not counted down, and a
-    fixed delay is taken as if each run took no time: more cannot be known today."""
+    """Count the due times of a job in each stretch. Repeats are not counted down; with a fixed delay each run counts as
+    instant: more cannot be known in advance."""
     end = grid.end if policies.end_at is None else min(grid.end, policies.end_at + INSTANT)
     counts = list(_counts(schedule, next_due_at, grid))
     for number, count in enumerate(counts):
@@ -118,7 +118,7 @@ def _cron(schedule: Cron, grid: Grid) -> tuple[int, ...]:
 def _within(
     window: Window, schedule: Schedule, next_due_at: datetime, stretch: tuple[datetime, datetime], count: int
 ) -> int:
-    """How many of these a window lets through; one that opens and closes within a stretch is not looked for."""
+    """Count the due times that a window admits; a window that opens and closes within a stretch is ignored."""
     begin, until = stretch
     is_open = {window.contains(begin), window.contains(until - INSTANT)}
     if len(is_open) == 1:

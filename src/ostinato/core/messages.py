@@ -1,7 +1,7 @@
-"""What a queue of others should hold for a job: its due time to come, and every execution that waits for a worker.
+"""Messages of a job in another queue (RQ): its next due time, and every execution that waits for a worker.
 
-A pure function of what the database says, so that whoever has lost messages (or never got them) can be brought in line
-at any time, by anybody. The ids are deterministic: the same execution is always the same message.
+A pure function of the database's rows: any process can restore lost messages at any time. The ids are deterministic:
+the same execution is always the same message.
 """
 
 import re
@@ -61,7 +61,7 @@ def to_stop(lives: Sequence[Live]) -> list[str]:
 
 
 class Deed(Enum):
-    """What to do about a message that should be there."""
+    """The action for an expected message."""
 
     KEEP = "keep"
     MOVE = "move"  # it waits for another time
@@ -89,7 +89,7 @@ def second_of(at: datetime) -> int:
 
 
 def deed(message: Message, seen: Seen, now: datetime) -> Deed:
-    """What to do about a message. Put once too often is harmless: who comes second finds nothing to claim."""
+    """Return the action for a message. A duplicate is harmless: its worker finds nothing to claim."""
     if seen.status is None:
         return Deed.PUT
     if seen.second is not None:

@@ -27,7 +27,7 @@ MAX_LOSSES = 3  # an occurrence that has taken three workers with it does not ge
 
 
 class Luck(Protocol):
-    """Where chance comes from: rules take it as an argument."""
+    """A source of chance: rules take it as an argument."""
 
     def fraction(self) -> float:
         """A number in [0, 1)."""
@@ -43,7 +43,7 @@ class Luck(Protocol):
 
 
 class Asked(StrEnum):
-    """Who asked for an occurrence."""
+    """The origin of an occurrence."""
 
     SCHEDULE = "schedule"
     HAND = "hand"
@@ -72,7 +72,7 @@ class SkipReason(StrEnum):
 
 
 class Status(StrEnum):
-    """What a job is doing: derived from its facts and its live rows, never stored."""
+    """The status of a job: derived from its facts and its live rows, never stored."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -85,14 +85,14 @@ class Status(StrEnum):
 
 
 class Ending(StrEnum):
-    """How a job ended."""
+    """The final state of a job."""
 
     COMPLETED = "completed"
     FAILED = "failed"
 
 
 class Result(StrEnum):
-    """How an execution ended, as history keeps it."""
+    """The kind of an execution's end, as history keeps it."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -103,7 +103,7 @@ class Result(StrEnum):
 
 @value.dataclass(frozen=True, slots=True)
 class Definition:
-    """What people wrote: an edit replaces it and raises its version."""
+    """The definition of a job: an edit replaces it and raises its version."""
 
     task: str
     schedule: Schedule
@@ -123,7 +123,7 @@ class Definition:
 
 @dataclass(slots=True)
 class Facts:
-    """What has become of a job. A rule changes only the copy that its Draft has made."""
+    """The state of a job. A rule changes only its Draft's copy."""
 
     created_at: datetime
     updated_at: datetime
@@ -152,7 +152,7 @@ class Facts:
 
     @property
     def first_run_waits(self) -> bool:
-        """Whether the first run of a new job, due at its anchor, waits for a place in its bounded queue."""
+        """True if the first run of a new job, due at its anchor, waits for a place in its bounded queue."""
         return self.last_due_at is None and self.next_due_at == self.anchor
 
 
@@ -278,7 +278,7 @@ class Event:
 
 @value.dataclass(frozen=True, slots=True)
 class Change:
-    """What a rule decided for one job; saved whole, or not at all."""
+    """The decision of a rule about one job; saved whole, or not at all."""
 
     job: Job
     add: tuple[Live, ...] = ()
@@ -309,7 +309,7 @@ class Claimed:
 
 @value.dataclass(frozen=True, slots=True)
 class Finished:
-    """What a claimed execution came to, on its way to the store."""
+    """The outcome of a claimed execution, on its way to the store."""
 
     live: Live
     outcome: Outcome

@@ -12,7 +12,7 @@ FAILURES: Final = frozenset({Result.FAILED, Result.TIMED_OUT, Result.LOST})
 
 
 def told(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterator[Notice]:
-    """What a hook is told of a change. `recovered` are executions that are the first success after a failure."""
+    """Yield a hook's notices about a change. `recovered`: executions that are the first success after a failure."""
     job = change.job
     for ended in change.ended:
         if not ended.step:
@@ -26,7 +26,7 @@ def told(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterat
 
 
 def late(hook: Hook, live: Live, definition: Definition, now: datetime) -> Notice | None:
-    """Whether something that is queued or runs has begun, or has not begun, too late."""
+    """Return a notice if a live execution started too late, or still waits."""
     waited = (live.started_at or now) - live.run_at
     if Kind.LATE_START not in hook.kinds or live.step or waited < hook.late_after:
         return None

@@ -1,4 +1,4 @@
-"""What running came to. A run becomes one of these values first; then the rules act on it."""
+"""Outcomes of runs. A run becomes one of these values first; then the rules act on it."""
 
 import json
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """What went wrong, as people read it."""
+    """An error for people to read."""
 
     kind: str
     message: str

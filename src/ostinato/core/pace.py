@@ -1,8 +1,8 @@
-"""How an answer asks us to slow down: `Retry-After`, `RateLimit-*` and their many spellings, within bounds.
+"""Reading of `Retry-After`, `RateLimit-*` and their many spellings, within bounds.
 
-A wait is asked for by a refusal (429, 503 …) with `Retry-After`, or by anybody who says that nothing is left until a
-reset. Resets are written as seconds from now, or as an instant (in seconds or milliseconds since 1970). Whatever is
-written, nobody is believed for longer than an hour, and nonsense says nothing.
+A refusal (429, 503 …) with `Retry-After` asks for a wait; so does any answer that says nothing is left until a
+reset. Resets are written as seconds from now, or as an instant (in seconds or milliseconds since 1970). A wait
+is at most an hour; an unreadable value is ignored.
 """
 
 import re
@@ -22,7 +22,7 @@ REFUSED: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What an answer asks for: to be left alone for so long; and how many requests it says are left."""
+    """The wait that an answer asks for, and the number of requests left."""
 
     wait: timedelta | None = None
     remaining: int | None = None
@@ -34,7 +34,7 @@ NOTHING: Final = Asked()
 def asked_of(
     status: int, headers: Mapping[str, str], now: datetime, longest: timedelta = LONGEST_WAIT
 ) -> Asked:
-    """What the head of an answer asks for. Names of headers are in small letters."""
+    """Read the head of an answer. Header names are in lower case."""
     now = _date(headers.get("date", "")) or now  # their clock: what they name is named in it
     remaining, reset = _left(headers)
     wait = _retry_after(headers.get("retry-after", ""), now) if status >= REFUSED else None
@@ -52,7 +52,7 @@ def _retry_after(text: str, now: datetime) -> timedelta | None:
 
 
 def _left(headers: Mapping[str, str]) -> tuple[int | None, float | None]:
-    """How many are left, and the reset as it is written."""
+    """Return the number of requests left, and the reset as written."""
     items = {name.lower(): float(value) for name, value in ITEM.findall(headers.get("ratelimit", ""))}
     remaining, reset = items.get("r", items.get("remaining")), items.get("t", items.get("reset"))
     for prefix in ("ratelimit-", "x-ratelimit-", "x-rate-limit-"):

@@ -1,7 +1,7 @@
-"""What crosses the border as text: args and results as JSON, messages and log lines for people.
+"""Text in and out: args and results as JSON, messages and log lines.
 
-Nothing is ever pickled. What comes in must be JSON as everybody understands it, and is refused with the place
-and a way out if it is not. What comes out of a run is kept whatever it is: as text, cut visibly, with a warning.
+Nothing is ever pickled. Input must be standard JSON; other input is refused, with its place and a way out. The
+result of a run is always kept: if it is not JSON, as text, cut visibly, with a warning.
 """
 
 import json

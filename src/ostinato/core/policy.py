@@ -1,4 +1,4 @@
-"""How a job behaves: the policies and their defaults."""
+"""Policies of a job, and their defaults."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from ostinato.core.window import Window
 
 
 class CatchUp(StrEnum):
-    """What becomes of due times that nobody was there for."""
+    """Handling of due times that passed while no worker was running."""
 
     LATEST = "latest"
     ALL = "all"
@@ -17,7 +17,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What happens to a due time while an occurrence of the job is live."""
+    """Handling of a due time while an occurrence of the job is live."""
 
     SKIP = "skip"
     QUEUE_ONE = "queue_one"
@@ -26,7 +26,7 @@ class Overlap(StrEnum):
 
 
 class WhenExhausted(StrEnum):
-    """What becomes of a job whose occurrence has used up its retries."""
+    """Handling of a job whose occurrence has used up its retries."""
 
     CONTINUE = "continue"
     FAIL = "fail"
@@ -34,21 +34,21 @@ class WhenExhausted(StrEnum):
 
 
 class OnLost(StrEnum):
-    """What becomes of an execution whose worker died."""
+    """Handling of an execution whose worker died."""
 
     RETRY = "retry"
     FAIL = "fail"
 
 
 class FirstRun(StrEnum):
-    """When a recurring job begins."""
+    """The first run of a recurring job."""
 
     NEXT = "next"  # one period after its creation, or the next match
     NOW = "now"
 
 
 class Isolation(StrEnum):
-    """Where a task's code runs."""
+    """The place where a task's code runs."""
 
     ASYNC = "async"  # on the worker's loop
     THREAD = "thread"
@@ -57,7 +57,7 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """How a job behaves: the table of policies, with our defaults."""
+    """The policies of a job, with their defaults."""
 
     first_run: FirstRun = FirstRun.NEXT
     start_at: datetime | None = None

@@ -93,7 +93,7 @@ def check_domain(given: object) -> str:
 
 
 def provider_of(host: str, providers: Mapping[str, Provider]) -> Provider | None:
-    """Who is asked under this host: itself, or the nearest domain above it."""
+    """Return the provider of a host: its own, or that of the nearest domain above it."""
     name = host
     while name:
         if name in providers:
@@ -105,7 +105,7 @@ def provider_of(host: str, providers: Mapping[str, Provider]) -> Provider | None
 
 
 def batch_of(limit: int) -> int:
-    """How many leaves are taken at once, though nobody else waits: few of a small budget, since some stay unused."""
+    """Return the number of permits to reserve at once: few of a small budget, since some stay unused."""
     return max(1, min(limit // SHARE, LARGEST_BATCH))
 
 
@@ -114,7 +114,7 @@ def counts_until(answered_at: datetime, period: timedelta) -> datetime:
 
 
 def opening(limit: int, period: timedelta, passages: Sequence[Passage], now: datetime) -> datetime:
-    """When there may be leave again. Of those who have not been answered yet it is taken that they soon are."""
+    """Return the time of the next permit. Requests without an answer count as answered soon."""
     used = sum(passage.count for passage in passages)
     for end, count in sorted(_ends(passages, period)):
         used -= count
@@ -131,7 +131,7 @@ def _ends(passages: Iterable[Passage], period: timedelta) -> list[tuple[datetime
 
 
 def parse_key(given: object) -> Key:
-    """What each request to a provider carries."""
+    """Read the key that each request to a provider carries."""
     key = parse_auth(given, "key")
     if not isinstance(key, Bearer | InHeader | InQuery):
         raise Invalid("key.type must be header, query or bearer.")

@@ -1,4 +1,4 @@
-"""How long to wait before another attempt."""
+"""Delays between attempts."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,7 +8,7 @@ from ostinato.core.errors import Invalid
 
 
 class BackoffKind(StrEnum):
-    """How the delay grows with the number of failures."""
+    """The growth of the delay with the number of failures."""
 
     EXPONENTIAL = "exponential"
     LINEAR = "linear"
@@ -75,5 +75,5 @@ def _grown(backoff: Backoff, failures: int) -> timedelta:
 
 
 def _most(backoff: Backoff) -> float:
-    """How many times the base fits into the cap."""
+    """Return the ratio of cap to base."""
     return backoff.cap / backoff.base if backoff.base else float("inf")

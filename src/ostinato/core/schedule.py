@@ -1,4 +1,4 @@
-"""When a job is due: `Every`, `Cron`, `Once` or `Manual`, and the questions one asks of them.
+"""Schedules (`Every`, `Cron`, `Once`, `Manual`) and functions of their due times.
 
 Instants are aware datetimes in UTC. `anchor` is what the grid of an `Every` counts from: it is due at
 `anchor + k · period`, k ≥ 1; the other schedules do not look at it.
@@ -91,7 +91,7 @@ Schedule = Every | Cron | Once | Manual
 
 
 def is_recurring(schedule: Schedule) -> bool:
-    """Whether there is always a next due time."""
+    """Return True if there is always a next due time."""
     return isinstance(schedule, Every | Cron)
 
 
@@ -121,7 +121,7 @@ def latest_at_or_before(
 
 
 def count_between(schedule: Schedule, anchor: datetime, after: datetime, until: datetime) -> int:
-    """How many due times are in `(after, until]`."""
+    """Count the due times in `(after, until]`."""
     match schedule:
         case Every(period):
             by_then = _steps(anchor, period, min(until, _END))
@@ -225,7 +225,7 @@ def from_json(value: Mapping[str, object]) -> Schedule:
 
 
 def _steps(anchor: datetime, period: timedelta, at: datetime) -> int:
-    """How many times the grid has been due up to an instant."""
+    """Count the due times of a grid up to an instant."""
     return max(0, (at - anchor) // period)
 
 

@@ -1,4 +1,4 @@
-"""How strong a stop was, and whether the work is known to be dead.
+"""The strength of a stop, and whether the work is known to be dead.
 
 A run in a process is killed when it does not end within its grace. A coroutine is cancelled at its next `await`. A
 thread cannot be killed: it ends when its code does. So "asked" is no end; only the record of the run tells one.

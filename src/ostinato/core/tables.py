@@ -28,7 +28,7 @@ Row = tuple[Cell, ...]
 
 
 class ColumnType(StrEnum):
-    """What a column holds."""
+    """The type of a column."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -49,7 +49,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the records of a source go. A row is its columns in this order, and then the hash of its unique tuple."""
+    """The target of a source's records. A row has these columns in order, then the hash of its unique tuple."""
 
     source: str
     table: str
@@ -59,7 +59,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What a target finds: whether its table is there, was made by us, and which mapped columns it still lacks."""
+    """The state of a target's table: its existence, its owner, and missing columns."""
 
     exists: bool
     ours: bool

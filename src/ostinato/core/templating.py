@@ -51,7 +51,7 @@ def fill_text(text: str, names: Names, write: Callable[[str], str] = str, only: 
 
 
 def look_up(name: str, names: Names) -> Any:
-    """What a name means."""
+    """Return the value of a name."""
     if not NAME.fullmatch(name):
         raise Flaw(
             f"has {{{{ {name[:60]} }}}}, and between braces stands a name, such as due_at; plain braces are \\{{{{."
@@ -66,7 +66,7 @@ def look_up(name: str, names: Names) -> Any:
 
 
 def holes(value: Any) -> Iterator[str]:
-    """What stands between the braces, anywhere in a JSON value."""
+    """Yield the names between braces, anywhere in a JSON value."""
     match value:
         case str():
             yield from (hole[1].strip() for hole in HOLE.finditer(value) if not hole[0].startswith("\\"))

@@ -21,7 +21,7 @@ class Figures:
 
 
 def beyond(threshold: Threshold, job: Named | None, figures: Figures, now: datetime) -> Notice | None:
-    """Whether a threshold is passed by a job (losses: by all jobs together, and `job` is None)."""
+    """Return a notice if a job exceeds a threshold (losses: all jobs together, and `job` is None)."""
     measured = _measured(threshold, figures)
     if measured is None:
         return None
@@ -55,7 +55,7 @@ def before(topic: str) -> str:
 
 
 def _measured(threshold: Threshold, figures: Figures) -> tuple[float, str] | None:
-    """What a measure is, and the sentence, if it is beyond the limit."""
+    """Return the figure and its sentence, if it is beyond the limit."""
     count = figures.completed + figures.failed
     match threshold.measure:
         case Measure.LOSSES:

@@ -1,4 +1,4 @@
-"""When a job will come round next, as far as is known today."""
+"""Forecast of a job's next due times."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -42,7 +42,7 @@ def host_of(url: str) -> str:
 
 
 def follow(hop: Hop, status: int, location: str | None) -> Hop | None:
-    """Where an answer sends us; None if it does not."""
+    """Return the next hop of a redirect; None without one."""
     if status not in REDIRECTS or not location:
         return None
     url = urldefrag(urljoin(hop.url, quote(location.strip(), safe="!#$%&'()*+,/:;=?@[]~")))[0]

@@ -42,7 +42,7 @@ class Window:
         zone(self.timezone)
 
     def contains(self, at: datetime) -> bool:
-        """Whether the window is open at an instant."""
+        """Return True if the window is open at an instant."""
         wall = wall_at(at, zone(self.timezone))
         clock, today, yesterday = wall.time(), wall.weekday(), (wall.weekday() - 1) % 7
         if self.start < self.end:

@@ -52,12 +52,12 @@ def zone_data_version() -> str:
 
 
 def offset_at(at: datetime, tz: ZoneInfo) -> timedelta:
-    """How far the wall clock is ahead of UTC at an instant."""
+    """Return the offset of the wall clock from UTC at an instant."""
     return _offset(at.astimezone(tz))
 
 
 def wall_at(at: datetime, tz: ZoneInfo) -> datetime:
-    """What the wall clock shows at an instant."""
+    """Return the wall clock's time at an instant."""
     return at.astimezone(tz).replace(tzinfo=None)
 
 

@@ -18,7 +18,7 @@ from ostinato.core.schedule import Cron, Every, is_recurring
 
 
 class FlawKind(StrEnum):
-    """What is wrong, in a word: the label of the metric."""
+    """The kind of a flaw: the label of the metric."""
 
     UNREADABLE = "unreadable"
     OFF_GRID = "off_grid"
@@ -84,7 +84,7 @@ class EndedRun(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What retention removed: counts by result (and `skipped`), up to which due time and which number."""
+    """Rows that retention removed: counts by result (and `skipped`), the latest due time and number."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     until: datetime = FIRST_INSTANT
@@ -101,7 +101,7 @@ class SetBack:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What the rest of the database says about the past of a job."""
+    """The past of a job in the rest of the database."""
 
     events: Sequence[Event] = ()  # of the job
     pruned: Pruned = Pruned()
@@ -149,7 +149,7 @@ class Case:
 
     @property
     def open(self) -> bool:
-        """Whether the schedule may queue anything."""
+        """True if the schedule may queue executions."""
         return self.facts.paused_at is None and self.facts.ended_as is None and not self.gone
 
     @property
@@ -187,7 +187,7 @@ class Case:
 
     @property
     def clock_is_back(self) -> bool:
-        """Whether due times ahead were dealt with by a wrong clock: the job still looks at each of them."""
+        """True if a wrong clock has handled due times ahead: the job still checks each of them."""
         last, facts = self.facts.last_due_at, self.facts
         return last is not None and bool(self.set_back) and last <= self.clock_until and (
             last > self.now + FIRED_AHEAD or (facts.next_due_at is not None and facts.next_due_at <= last)
@@ -196,12 +196,12 @@ class Case:
 
     @property
     def other_zones(self) -> bool:
-        """Whether its due times were computed with zone data that this process does not have."""
+        """True if its due times were computed with zone data that this process does not have."""
         return self._zoned and self.past.zones_since is None
 
     @property
     def has_grid(self) -> bool:
-        """Whether its due times can be recomputed here."""
+        """True if its due times can be recomputed here."""
         return self.recurring and not self.fixed_delay and not self.other_zones
 
     @cached_property

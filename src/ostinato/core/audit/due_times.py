@@ -64,7 +64,7 @@ def left_over(case: Case) -> Found:
 
 
 def _complete(case: Case, records: list[Record], until: datetime) -> bool:
-    """Whether the records are the due times, one after the other. Costs a step for each; says not what is wrong."""
+    """Return True if the records are exactly the due times in order. One step each; it does not find the flaw."""
     due_times = _after(case, case.floor)
     for record in records:
         if record.first <= case.floor:  # counted where it began, perhaps under another schedule
@@ -78,7 +78,7 @@ def _complete(case: Case, records: list[Record], until: datetime) -> bool:
 
 
 def _follows(record: Record, due: list[datetime]) -> bool:
-    """Whether the next due times are those of a record."""
+    """Return True if the next due times are those of a record."""
     return len(due) == record.count and due[0] == record.first and due[-1] == record.last
 
 
@@ -87,7 +87,7 @@ def _after(case: Case, after: datetime) -> Iterator[datetime]:
 
 
 def _counts(case: Case, record: Record) -> bool:
-    """Whether a range begins and ends with a due time and has as many as it says."""
+    """Return True if a range begins and ends with a due time and has its stated number of them."""
     definition, facts, before = case.job.definition, case.facts, record.first - INSTANT
     return (
         timeline.next_due(definition, facts, before) == record.first

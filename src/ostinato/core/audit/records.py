@@ -52,7 +52,7 @@ def numbers(case: Case) -> Found:
 
 
 def _missing(case: Case) -> int:
-    """How many numbers have no row, of those given since retention and events reach back."""
+    """Count the numbers without a row, within the reach of retention and events."""
     past, facts = case.past, case.facts
     old = [
         row.number for row in case.rows if row.queued_at < past.known_since or row.due_at <= past.pruned.until
@@ -68,7 +68,7 @@ def _missing(case: Case) -> int:
 
 
 def _explained(case: Case) -> int:
-    """How many numbers may have no row: withdrawn as a skip, or taken back before their time."""
+    """Count the numbers that may have no row: withdrawn as a skip, or taken back before their time."""
     withdrawn = sum(skip.count for skip in case.skips if skip.reason in WITHDRAWN)
     taken_back = sum(event.kind in TAKES_BACK for event in case.past.events)
     return withdrawn + taken_back + case.past.pruned.counts.get("skipped", 0)
@@ -104,7 +104,7 @@ def times(case: Case) -> Found:
 
 
 def _while_set_back(case: Case, each: EndedRun) -> bool:
-    """Whether the clock may have been set back during the run. A lost run is ended by another process, and late."""
+    """Return True if the clock may have been set back during the run. A lost run is ended later, by another process."""
     if each.result is Result.LOST or each.started_at is None or each.started_at < case.past.known_since:
         return True
     return any(back.at <= each.started_at and each.finished_at <= back.until for back in case.set_back)
@@ -191,7 +191,7 @@ def places(case: Case) -> Found:
 
 
 def workers(case: Case) -> Found:
-    """What runs is held by a worker that is known."""
+    """Find running executions under an unknown worker."""
     for live in case.lives:
         if (
             case.past.workers is not None

@@ -1,8 +1,8 @@
-"""What the built-in tasks take, and what an administrator must allow: their args types, and none of their work.
+"""Arguments of the built-in tasks and the permissions they need; their work is elsewhere.
 
-Each is a module of this room, of the name of its task, that ends in a `BUILT_IN`. It is imported when somebody asks
-for it. The front desk checks args here before anything is kept, the worker once more before it runs them; the work
-itself is in `ostinato.tasks`, under the same name.
+Each is a module of this room, named after its task, that ends in a `BUILT_IN`. It is imported on first use. The front
+desk checks args here before it stores them, the worker once more before it runs them. The work itself is in
+`ostinato.tasks`, under the same name.
 """
 
 from ostinato.core.built_in.described import NOTHING_ALLOWED, BuiltIn, Permits, check, described

@@ -38,7 +38,7 @@ ARGV: Final = Kind({"type": "array", "items": {"type": "string"}, "minItems": 1,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandArgs:
-    """What the task `command` takes."""
+    """The arguments of the task `command`."""
 
     argv: tuple[str, ...] | None = arg(
         ARGV, "The program and its arguments, as a list; no shell reads them.", None

@@ -35,7 +35,7 @@ MISSING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Where a column comes from: a CSS selector or an XPath; the first match, or all of them as a list."""
+    """The rule of a column: a CSS selector or an XPath; the first match, or all as a list."""
 
     css: str = ""
     xpath: str = ""
@@ -87,7 +87,7 @@ NAME: Final = text(255, empty=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlArgs:
-    """What the task `crawl` takes."""
+    """The arguments of the task `crawl`."""
 
     url: str = arg(URL, "Where to begin.")
     source_id: str | None = arg(NAME, "A name of yours for the site.", None)
@@ -143,7 +143,7 @@ def _refuse(args: CrawlArgs, permits: Permits) -> None:
 
 
 def _unreadable(rule: Rule) -> str | None:
-    """What a library that Scrapy brings says about a selector."""
+    """Return the error of a selector, by Scrapy's own library."""
     from lxml import etree  # type: ignore[import-untyped]
     from parsel.csstranslator import HTMLTranslator
 

@@ -19,7 +19,7 @@ USUAL_SECRETS: Final = ("env:SECRET_*", "file:/run/secrets/*")
 
 @dataclass(frozen=True, slots=True)
 class Permits:
-    """What an administrator allows built-in tasks to do: a part of the settings, as a value that travels with a run."""
+    """Permissions of built-in tasks by the administrator: a part of the settings that travels with a run."""
 
     egress: Egress = PUBLIC_ONLY
     commands: bool = False
@@ -44,7 +44,7 @@ def anything_goes(_args: Any, _by: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """What a task is for, what it takes, and what it needs to be allowed.
+    """The description of a built-in task: its help, its arguments and its permissions.
 
     `off` says in a sentence why it is not to be used with these permits; None: it may be. `refuse` raises Invalid for
     args that these permits do not allow. `openable` are the args that `run_args` may name, whole or in part, and

@@ -19,7 +19,7 @@ DEFINITION: Final = Kind({"type": "object"}, _object)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchArgs:
-    """What the task `fetch` takes."""
+    """The arguments of the task `fetch`."""
 
     source: dict[str, Any] = arg(DEFINITION, "The definition of a source: name, url, table, response …")
 

@@ -73,7 +73,7 @@ TEMPLATE_URL: Final = Kind({**URL.schema, "format": "uri-template"}, text(LONGES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpArgs:
-    """What the task `http` takes."""
+    """The arguments of the task `http`."""
 
     url: str = arg(TEMPLATE_URL, "Whom to call; values of templates are percent-encoded.")
     method: str = arg(choice(*METHODS), "How to call.", "GET")

@@ -27,7 +27,7 @@ FUNCTION: Final = Kind({"type": "string", "pattern": r"^[\w.]+:\w+$", "maxLength
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonArgs:
-    """What the task `python` takes."""
+    """The arguments of the task `python`."""
 
     function: str = arg(FUNCTION, "What to call, written module:function.")
     args: Mapping[str, Any] = arg(mapping(anything()), "Its arguments, by name.", {})
@@ -42,7 +42,7 @@ class PythonArgs:
 
 
 def is_below(module: str, prefixes: Collection[str]) -> bool:
-    """Whether a module is one of these, or inside one: `shop` has `shop.reports`, but not `shopping`."""
+    """Return True if a module is one of these, or inside one: `shop` has `shop.reports`, but not `shopping`."""
     return any(f"{module}.".startswith(f"{prefix}.") for prefix in prefixes)
 
 

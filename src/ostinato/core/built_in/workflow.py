@@ -18,7 +18,7 @@ WORKFLOW: Final = Kind({"anyOf": [{"type": "integer"}, {"type": "string"}]}, _re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowArgs:
-    """What the task `workflow` takes."""
+    """The arguments of the task `workflow`."""
 
     workflow: int | str = arg(WORKFLOW, "The id or the name of a workflow.")
     trigger: str | None = arg(text(200), "The trigger to begin with; else the one that matches.", None)

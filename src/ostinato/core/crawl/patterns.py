@@ -6,7 +6,7 @@ others with path and query. Not regular expressions: those of strangers can take
 
 
 def fits(pattern: str, url: str, path: str) -> bool:
-    """Whether a URL (and the part of it after the host) is meant by a pattern."""
+    """Return True if a pattern matches a URL (or the part of it after the host)."""
     return _begins(pattern, url if pattern.startswith(("http:", "https:")) else path)
 
 

@@ -1,4 +1,4 @@
-"""How long a site that does not change is left alone.
+"""Longer pauses between crawls of a site that does not change.
 
 The grid of the schedule stays what it is: a crawl happens at one of its due times, never between, and never more often
 than the grid says. After a crawl that found nothing new the distance to the next doubles, up to a cap; the first change

@@ -1,4 +1,4 @@
-"""Which URLs a crawl visits."""
+"""The scope of a crawl: the URLs it visits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Scope:
         return Scope(self.hosts | {host}, self.start, self.allow, self.deny, self.max_depth)
 
     def wants(self, url: str, depth: int) -> bool:
-        """Whether a canonical URL is to be visited. Where to begin always is."""
+        """Return True if a canonical URL is to be visited. The start URLs always are."""
         if url in self.start:
             return True
         if depth > self.max_depth or host_of(url) not in self.hosts:

@@ -42,7 +42,7 @@ def host_of(url: str) -> str:
 
 
 def path_of(url: str) -> str:
-    """What comes after the host: the path with its query."""
+    """Return the path with its query."""
     return "/" + url.split("/", 3)[3]
 
 

@@ -1,4 +1,4 @@
-"""Which commands a state allows, for those who offer them. The commands themselves look again, under the job's lock."""
+"""Commands that a status allows, for pages and lists. The commands check again, under the job's lock."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ ALLOWED: Final = {  # in the order in which they are offered
 
 
 def allowed(status: Status, *, is_paused: bool = False) -> tuple[str, ...]:
-    """What may be asked of a job that is in this state. A paused job may still be running, or be run by hand."""
+    """List the commands of a job in this status. A paused job may still run, or be run by hand."""
     paused = is_paused and status is not Status.CANCELLED
     by_pause = Status.PAUSED if paused else status
     return tuple(

@@ -1,4 +1,4 @@
-"""How a job comes into the world."""
+"""Creation of a job."""
 
 from datetime import datetime
 from uuid import UUID

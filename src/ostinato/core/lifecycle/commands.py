@@ -1,4 +1,4 @@
-"""What people may ask of a job. A state that does not allow it is a Conflict, and nothing changes."""
+"""Commands of people to a job. A status that does not allow one raises Conflict, and nothing changes."""
 
 import json
 from collections.abc import Sequence
@@ -296,12 +296,12 @@ def _stop_everything(draft: Draft) -> None:
 
 
 def _grid(definition: Definition) -> tuple[object, ...]:
-    """What moves the due times when it changes."""
+    """Return the parts of a definition that determine its due times."""
     return definition.schedule, definition.policies.start_at, definition.policies.fixed_delay
 
 
 def _close_old_schedule(draft: Draft) -> None:
-    """What the old schedule had due by now gets its record; what it had fired ahead is taken back. A first run that
+    """Record the old schedule's due times up to now; withdraw those that were fired ahead. A first run that
     waits is left to the new schedule."""
     if draft.facts.first_run_waits:
         draft.facts.next_due_at = None

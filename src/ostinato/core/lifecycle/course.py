@@ -107,7 +107,7 @@ def end_if_over(draft: Draft) -> None:
 
 
 def _may_still_come(draft: Draft) -> bool:
-    """What has no next time now but may get one: by hand, or by a resume."""
+    """Return True if a job without a next time may get one: by hand, or by a resume."""
     match draft.definition.schedule:
         case Manual():
             return True

@@ -38,7 +38,7 @@ ALL_FACTS = attrgetter(*[field.name for field in fields(Facts)])
 
 
 class Draft:
-    """What becomes of one job."""
+    """The next state of one job, while a rule decides."""
 
     def __init__(self, job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> None:
         self.id: UUID = job.id
@@ -55,7 +55,7 @@ class Draft:
         self._rewritten: list[Skip] = []
 
     def change(self) -> Change:
-        """What was decided."""
+        """Return the decision."""
         return Change(
             Job(self.id, self.definition, self.facts),
             tuple(self._add.values()),
@@ -83,7 +83,7 @@ class Draft:
 
     @property
     def open(self) -> bool:
-        """Whether the schedule may put anything into the queue."""
+        """True if the schedule may queue executions."""
         return self.facts.paused_at is None and self.facts.ended_as is None and not self.gone
 
     @property
@@ -98,18 +98,18 @@ class Draft:
 
     @property
     def goes_on_from(self) -> datetime:
-        """Where to look for the next due time; what a wrong clock has dealt with beyond now may have gaps."""
+        """The instant after which to look for the next due time; times beyond now, by a wrong clock, may have gaps."""
         dealt = self.dealt_until
         return dealt if dealt - self.now <= timeline.FIRED_AHEAD else self.now
 
     @property
     def its_time_has_come(self) -> bool:
-        """Whether the one due time of a run-once job has been dealt with."""
+        """True if the due time of a run-once job has been handled."""
         schedule, last = self.definition.schedule, self.facts.last_due_at
         return isinstance(schedule, Once) and last is not None and last >= schedule.at
 
     def outside_window(self, due: datetime) -> bool:
-        """Whether a due time is one that the window leaves out. A run-once waits for the opening instead."""
+        """Return True if the window excludes a due time. A run-once job waits for the opening instead."""
         window = self.definition.policies.window
         return window is not None and self.recurring and not window.contains(due)
 
@@ -137,7 +137,7 @@ class Draft:
         return [live for live in self.lives.values() if live.step and live.number == run.number]
 
     def waiting(self) -> Live | None:
-        """Who has the waiting place."""
+        """The live row in the waiting place."""
         return next((live for live in self.lives.values() if live.slot == WAITING_PLACE), None)
 
     def free_slot(self) -> int | None:
@@ -333,7 +333,7 @@ class Draft:
     # -- within
 
     def _start_of(self, due_at: datetime) -> datetime:
-        """When the first attempt at a due time may start."""
+        """Return the earliest start of the first attempt at a due time."""
         policies = self.definition.policies
         run_at = due_at
         if policies.jitter:

@@ -104,7 +104,7 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Se
 
 
 def _bring_back(draft: Draft) -> None:
-    """What a wrong clock put into the future counts from now."""
+    """Move values that a wrong clock put into the future back to now."""
     facts, now, period = draft.facts, draft.now, draft.definition.policies.retry_reset_period
     facts.anchor = timeline.anchor_by(draft.definition, facts, now)
     if facts.period_start is not None:
@@ -120,7 +120,7 @@ def _bring_back(draft: Draft) -> None:
 
 
 def _comes_again(draft: Draft, live: Live) -> bool:
-    """Whether the schedule will name its due time once more. A first run that was wanted at once it will not."""
+    """Return True if the schedule will reach its due time again; never for a first run that was wanted at once."""
     if live.attempt or live.asked is not Asked.SCHEDULE or live.due_at - draft.now <= FIRED_AHEAD:
         return False
     return timeline.next_due(draft.definition, draft.facts, live.due_at - INSTANT) == live.due_at
@@ -281,7 +281,7 @@ def _place(draft: Draft, due: datetime) -> None:
 
 
 def _place_beside(draft: Draft, others: Sequence[Live]) -> int | None:
-    """Where a due time goes while another occurrence is live; None: nowhere."""
+    """Return the slot of a due time while another occurrence is live; None: no slot."""
     if _could_exceed_repeats(draft, others):
         return None
     match draft.definition.policies.overlap:

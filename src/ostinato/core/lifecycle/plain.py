@@ -1,4 +1,4 @@
-"""What most firings and most runs come to, said without a draft.
+"""The usual firing and the usual success, decided without a draft.
 
 The plain firing: a job that recurs, untouched, with nothing live; one time is due, and the next one has not come. It is
 queued, and the next time named. The plain success: a run has completed, nobody has touched its job meanwhile, and
@@ -23,7 +23,7 @@ SCHEDULE = Asked.SCHEDULE  # looking up a member of an Enum is a call
 
 
 def fire_plainly(job: Job, now: datetime, luck: Luck) -> Change | None:
-    """What `fire` decides about a job of which nothing is live; None: ask it."""
+    """Decide as `fire` does about a job without live rows; None: ask `fire`."""
     definition, facts, due = job.definition, job.facts, job.facts.next_due_at
     if due is None or due - now > FIRED_AHEAD or now - due > definition.policies.late_after:
         return None
@@ -49,7 +49,7 @@ def _is_touched(facts: Facts) -> bool:
 
 
 def _is_steady(definition: Definition) -> bool:
-    """Whether its due times start when they are due, and wait for nobody."""
+    """Return True if runs start at their due times, without window, jitter, delay or limit."""
     policies = definition.policies
     if policies.window is not None or policies.jitter or policies.fixed_delay or is_limited(policies):
         return False
@@ -57,7 +57,7 @@ def _is_steady(definition: Definition) -> bool:
 
 
 def may_be_plain(finished: Finished) -> bool:
-    """What can be said without a look at the job: its policies let a success change nothing but the counters."""
+    """Return True if a success, by its policies, changes only counters; the job itself is not read."""
     definition = finished.definition
     if definition is None or type(finished.outcome) is not Completed or finished.live.slot is None:
         return False
@@ -74,7 +74,7 @@ def last_time(definition: Definition) -> datetime | None:
 
 
 def is_plain(last: datetime | None, last_due_at: datetime | None, *, names_next: bool) -> bool:
-    """Whether a success is plain of a job that nobody has paused, cancelled, deleted or ended.
+    """Return True if a success of a job that was not paused, cancelled, deleted or ended is plain.
 
     `last` is its `last_time`, `names_next`: it has a next due time. The definition must be the current one, and no
     other row of the job may be live. (`expected` in store/queries/plainly.sql says all of this, to the database.)

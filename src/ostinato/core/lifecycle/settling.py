@@ -60,7 +60,7 @@ def settle(
     by: str = "",
     flow: Flow = NO_FLOW,
 ) -> Change:
-    """What a running execution came to. `lives` are all live rows of the job, this one included.
+    """Settle a running execution with its outcome. `lives` are all live rows of the job, this one included.
 
     `flow` is the workflow it is part of: wanted for what became of a step, and for a run that begins.
     """
@@ -97,7 +97,7 @@ def come_to(draft: Draft, live: Live, outcome: Outcome, flow: Flow = NO_FLOW) ->
 
 
 def _end(draft: Draft, live: Live, outcome: Outcome) -> None:
-    """What an attempt at an occurrence came to; of a workflow, the whole run."""
+    """Settle an attempt at an occurrence; of a workflow, the whole run."""
     match outcome:
         case Interrupted():
             _hand_back(draft, live, live.run_at)

@@ -1,4 +1,4 @@
-"""What a job is doing, derived from its facts and its live rows. The view `job_status` says the same in SQL."""
+"""The status of a job, derived from its facts and live rows. The view `job_status` says the same in SQL."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ def status(job: Job, lives: Sequence[Live]) -> Status:
 
 
 def next_run_at(job: Job, lives: Iterable[Live]) -> datetime | None:
-    """When something of this job starts next, as far as is known."""
+    """Return the next start of this job, as far as known."""
     facts = job.facts
     if facts.paused_at or facts.ended_at or facts.cancelled_at:
         return None

@@ -101,7 +101,7 @@ def _remember(state: RunState, graph: Graph, root: str, value: Any, skip: int = 
 
 
 def came_to(draft: Draft, live: Live, outcome: Outcome, graph: Graph | None) -> Over:
-    """What a step came to; and what its run came to, if that is over with it."""
+    """Settle a step, and its run if it was the last."""
     run = draft.run_of(live)
     state = None if run is None else RunState.read(run.checkpoint)
     match outcome:
@@ -238,7 +238,7 @@ def _consider(draft: Draft, run: Live, graph: Graph, step: Step, state: RunState
 
 
 def _skip(graph: Graph, step: Step, state: RunState) -> None:
-    """What it would have returned is null."""
+    """Skip a step; its value is null."""
     state.states[step.id] = StepState.SKIPPED
     for reference in graph.references.get(step.id, ()):
         state.values[reference.text] = None
@@ -268,7 +268,7 @@ def _cannot_begin(draft: Draft, run: Live, step: Step, state: RunState, attempt:
 
 
 def _end(draft: Draft, run: Live, state: RunState) -> Over:
-    """What the run came to, by its steps."""
+    """End the run by the states of its steps."""
     run = replace(draft.lives[run.id], checkpoint=state.write())
     draft.alter(run)
     failed = [name for name, each in state.states.items() if each is StepState.FAILED]

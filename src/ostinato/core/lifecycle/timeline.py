@@ -18,7 +18,7 @@ LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
 
 def first_anchor(definition: Definition, now: datetime) -> datetime:
-    """Where a new job counts from: `start_at`, past or to come, is on its grid."""
+    """Return the anchor of a new job: `start_at`, past or future, is on its grid."""
     start, schedule = definition.policies.start_at, definition.schedule
     if start is not None and start < now and isinstance(schedule, Every):
         return start + (now - start) // schedule.period * schedule.period
@@ -26,7 +26,7 @@ def first_anchor(definition: Definition, now: datetime) -> datetime:
 
 
 def anchor_from(definition: Definition, now: datetime) -> datetime:
-    """Where a job counts from that goes on from now: due after one period, or at a `start_at` yet to come."""
+    """Return the anchor of a job that continues from now: due after one period, or at a future `start_at`."""
     start, schedule = definition.policies.start_at, definition.schedule
     if start is not None and start >= now and isinstance(schedule, Every):
         return start - schedule.period
@@ -60,7 +60,7 @@ def newest_due(definition: Definition, facts: Facts, at: datetime, floor: dateti
 
 
 def count_due(definition: Definition, facts: Facts, after: datetime, until: datetime) -> int:
-    """How many due times d there are with after < d <= until."""
+    """Count the due times d with after < d <= until."""
     after, until = _bounds(definition, after, until)
     return when.count_between(definition.schedule, facts.anchor, after, until) if until > after else 0
 

@@ -58,7 +58,7 @@ def cells_of(values: list[Any], kind: ColumnType) -> list[Cell]:
 
 
 def less_overlap(greatest: Cell, column: Column, overlap: timedelta | float | None) -> str:
-    """What to ask for, when this is the greatest value that is stored."""
+    """Return the value to ask for after the greatest stored one."""
     if isinstance(greatest, str) and column.type is ColumnType.TIMESTAMP:
         at = _instant(greatest) - (overlap if isinstance(overlap, timedelta) else timedelta(0))
         return at.isoformat().replace("+00:00", "Z")

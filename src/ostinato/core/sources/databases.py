@@ -61,7 +61,7 @@ class ServerDatabase:
 
 
 def is_socket(host: str) -> bool:
-    """Whether libpq takes a host for a Unix socket; no host is one too."""
+    """Return True if libpq takes a host for a Unix socket; so it does without a host."""
     return not host or host.startswith(SOCKET)
 
 

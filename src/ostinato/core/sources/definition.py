@@ -1,4 +1,4 @@
-"""What a source is, once it has been read."""
+"""The definition of a source, after parsing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ ROOT = "."
 
 
 class PagingKind(StrEnum):
-    """How an API hands out its pages."""
+    """The pagination of an API."""
 
     NONE = "none"
     PAGE = "page"  # a page number
@@ -27,7 +27,7 @@ class PagingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """How to ask for the next page. Paths count from the root of the answer."""
+    """The parameters of pagination. Paths start at the root of the answer."""
 
     kind: PagingKind = PagingKind.NONE
     param: str = ""  # of the page, the offset or the cursor
@@ -55,7 +55,7 @@ class WhenMissing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """How to read an answer."""
+    """The reading of an answer."""
 
     data_path: str
     fields: tuple[MappedField, ...]
@@ -74,7 +74,7 @@ class Incremental:
 
 
 class OnLimit(StrEnum):
-    """What becomes of a run that reaches a limit while there is more."""
+    """Handling of a run that reaches a limit while there is more."""
 
     FAIL = "fail"
     STOP = "stop"
@@ -82,7 +82,7 @@ class OnLimit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a run may fetch, and how much of it may be wrong."""
+    """Limits of a run: pages, bytes, and records that may be rejected."""
 
     pages: int = 1000
     bytes: int = 50_000_000
@@ -93,7 +93,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """When a run is given up, and how often it is tried."""
+    """Timeout and retries of a run."""
 
     timeout: timedelta = timedelta(seconds=300)
     max_retries: int = 5
@@ -128,7 +128,7 @@ class Source:
 
     @property
     def active(self) -> bool:
-        """Whether it ever runs."""
+        """True if it runs."""
         return self.status == ACTIVE
 
     @property

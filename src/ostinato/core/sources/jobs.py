@@ -47,7 +47,7 @@ def definition_of(source: Source, app: str = "") -> Definition:
 
 
 def is_source(definition: Definition) -> bool:
-    """Whether a job is the job of a source."""
+    """Return True if a job is the job of a source."""
     return definition.task == TASK and (definition.key or "").startswith(PREFIX)
 
 

@@ -34,7 +34,7 @@ class Rejection:
 
 
 class Mapper:
-    """What turns the records of a source into rows: the mapped cells, and then the hash.
+    """Converter of a source's records to rows: the mapped cells, then the hash.
 
     Records are mapped column by column, which takes half the time of record by record. Should anything be odd about
     one of them, all are looked at one by one, to say which and why.

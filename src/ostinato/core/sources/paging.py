@@ -1,7 +1,7 @@
-"""Which page comes next, and whether there is one.
+"""Pagination: the next page, and the end.
 
-A step says what the next request adds to the URL of the source. It is made from the step before and from what the
-answer said: how many records it had, whether it says that there is more, its next cursor or URL.
+A step is what the next request adds to the URL of the source. It is made from the step before and from the answer: its
+number of records, its next cursor or URL, and whether it says that there is more.
 
 The end of a source that is paged by numbers is what `hasMorePath` says; without one it is a page with fewer records
 than the limit, or with none. A cursor or URL that was there before, or a page that equals the one before it, means
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a run notes with each page: where it goes on (None: nowhere, that was all), and what it has done."""
+    """The note of a run with each page: its next step (None: that was all), and its counters."""
 
     next: Step | None
     source: str  # a fingerprint of the definition that it is good for
@@ -68,7 +68,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an answer said about pages."""
+    """The part of an answer about pages."""
 
     records: int
     more: Any = None  # at hasMorePath
@@ -90,7 +90,7 @@ class Trail:
 
 
 def params_of(paging: Paging, step: Step) -> list[tuple[str, str]]:
-    """What a page's request says beside the parameters of the source."""
+    """Return the parameters of a page's request, beside those of the source."""
     found = []
     match paging.kind:
         case PagingKind.PAGE:
@@ -105,13 +105,13 @@ def params_of(paging: Paging, step: Step) -> list[tuple[str, str]]:
 
 
 def url_of(paging: Paging, step: Step, url: str) -> str:
-    """Where a page is asked for."""
+    """Return the URL of a page."""
     by_url = paging.kind in (PagingKind.LINK_HEADER, PagingKind.NEXT_URL)
     return step.cursor if by_url and step.cursor else url
 
 
 def missing_params(url: str, params: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those that a URL, handed out by the API, does not have yet."""
+    """Return the parameters that a URL from the API lacks."""
     there = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
     return [(name, value) for name, value in params if name not in there]
 

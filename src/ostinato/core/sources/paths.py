@@ -24,7 +24,7 @@ Get = Callable[[Any], Any]
 
 
 def is_dotted(path: str) -> bool:
-    """Whether it only goes down, from member to member."""
+    """Return True if a path only goes from member to member."""
     return not HARD.search(path)
 
 
@@ -66,7 +66,7 @@ def find(path: str, value: Any) -> Any:
 
 @lru_cache(4096)
 def getter(path: str) -> Get:
-    """What follows a path into a value; None where it leads nowhere."""
+    """Return a function that follows a path into a value; it returns None where the path leads nowhere."""
     if not is_dotted(path):
         import jmespath
 
@@ -82,7 +82,7 @@ def getter(path: str) -> Get:
 
 @lru_cache(4096)
 def column_getter(path: str) -> Callable[[list[Any]], list[Any]]:
-    """What follows a path into each of many values: for a plain name, which most have, without a call for each."""
+    """Return a function that follows a path into many values; a plain name needs no call for each."""
     get, parts = getter(path), parts_of(path)
     if not is_dotted(path) or len(parts) != 1 or PLACE.fullmatch(parts[0]):
         return lambda values: [get(value) for value in values]

@@ -47,7 +47,7 @@ class Words:
         return found
 
     def missing(self, name: str, why: str = "") -> Invalid:
-        """What to say where a name is missing: first of all, under which other one it was probably written."""
+        """Return the error about a missing name; it first names a probable misspelling."""
         others = [str(other)[:100] for other in self._given if other not in self._known]
         close = difflib.get_close_matches(name, others, n=1, cutoff=ALIKE)
         slip = f"{self.path(close[0])} is not known; did you mean {name}? " if close else ""

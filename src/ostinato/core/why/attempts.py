@@ -1,4 +1,4 @@
-"""What is told about an occurrence that was queued: when it started, what it waited for, how it ended."""
+"""Sentences about a queued occurrence: its start, its waits, its end."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -28,7 +28,7 @@ def attempt_told(evidence: Evidence, attempt: Execution | Live) -> Iterator[Told
 
 
 def _delays(evidence: Evidence, attempt: Execution | Live, started: datetime) -> Iterator[Told]:
-    """What came between the time that the schedule named, the time it might start, and the start."""
+    """Explain the delays between the due time, the earliest start and the start."""
     if attempt.attempt == 0 and attempt.run_at - attempt.due_at > LATE:
         yield _put_off(evidence, attempt)
     if attempt.attempt == 0 and attempt.queued_at - attempt.due_at > LATE:

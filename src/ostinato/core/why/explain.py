@@ -1,4 +1,4 @@
-"""What became of an occurrence."""
+"""Explanation of an occurrence."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -17,7 +17,7 @@ RAN: Final = (Verdict.ENDED, Verdict.RUNNING, Verdict.QUEUED)
 
 
 def explain(evidence: Evidence) -> Why:
-    """What happened to the occurrence at or before an instant."""
+    """Explain the occurrence at or before an instant."""
     due = unrecorded_due(evidence.job, evidence.at, evidence.now)
     recorded = recorded_due(evidence)
     if recorded is not None and (due is None or due <= recorded):
@@ -201,7 +201,7 @@ def _nothing(evidence: Evidence) -> Why:
 
 
 def _before_the_first(evidence: Evidence) -> bool:
-    """Whether nothing was due between the beginning of this schedule and the instant."""
+    """Return True if nothing was due between the beginning of this schedule and the instant."""
     job, anchor = evidence.job, evidence.job.facts.anchor
     return (
         anchor <= evidence.at and timeline.newest_due(job.definition, job.facts, evidence.at, anchor) is None

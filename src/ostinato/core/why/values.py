@@ -1,4 +1,4 @@
-"""What is asked about, and what is answered."""
+"""Values of `why`: the evidence and the answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ LATE: Final = timedelta(seconds=2)  # a start within this is on time
 
 
 class Verdict(StrEnum):
-    """What became of the occurrence."""
+    """The verdict about an occurrence."""
 
     ENDED = "ended"  # it ran, or was withdrawn: its executions say how
     RUNNING = "running"
@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 
 
 class Because(StrEnum):
-    """What was in the way, or explains it."""
+    """The cause in an explanation."""
 
     NOBODY_RUNNING = "nobody_running"
     WORKERS_BUSY = "workers_busy"
@@ -77,7 +77,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the database remembers around one occurrence."""
+    """The database's records about one occurrence."""
 
     job: Job
     status: Status
@@ -116,7 +116,7 @@ Told = tuple[Cause | None, str]
 def absence(
     present: Sequence[Presence], since: datetime, until: datetime
 ) -> tuple[datetime | None, datetime | None] | None:
-    """When nobody was there, if that covers `since`: from the end of the last before to the begin of the next."""
+    """Return the time without workers that covers `since`: from the last worker's end to the next one's begin."""
     if any(each.at(since) for each in present):
         return None
     before = max((each.until for each in present if each.until < since), default=None)

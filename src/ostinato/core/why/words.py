@@ -12,7 +12,7 @@ def clock(instant: datetime) -> str:
 
 
 def between(since: datetime | None, until: datetime | None) -> str:
-    """When something was so; None: nobody knows since when, or it still is."""
+    """Write a stretch of time in words; None: unknown begin, or no end yet."""
     if since is None:
         return "yet" if until is None else f"before {clock(until)}"
     return f"since {clock(since)}" if until is None else f"between {clock(since)} and {clock(until)}"

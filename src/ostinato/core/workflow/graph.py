@@ -30,7 +30,7 @@ RESERVED: Final = (PAYLOAD, TRIGGER)
 
 
 class TriggerKind(StrEnum):
-    """What may start a workflow."""
+    """The kinds of triggers."""
 
     SCHEDULE = "trigger_schedule"
     MANUAL = "trigger_manual"
@@ -74,7 +74,7 @@ class Graph:
 
     @cached_property
     def references(self) -> Mapping[str, tuple[Reference, ...]]:
-        """What is referred to, by the node that it is of."""
+        """References to each node's values."""
         found: dict[str, dict[str, Reference]] = {}
         for step in self.steps:
             for _, reference in _references(step, ""):
@@ -106,7 +106,7 @@ def read_graph(nodes: object) -> Graph:
 
 
 def place_of(nodes: Sequence[Mapping[str, Any]], step: str) -> str:
-    """Where a node stands, for a sentence about it."""
+    """Return the place of a node, for a sentence about it."""
     return next(f"nodes[{index}]" for index, node in enumerate(nodes) if node.get("id") == step)
 
 

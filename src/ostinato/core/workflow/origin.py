@@ -1,4 +1,4 @@
-"""Where a run of a workflow comes from: the args of a job with the task `workflow`.
+"""The origin of a workflow's run: the args of a job with the task `workflow`.
 
     {"workflow": 3, "trigger": "nightly", "payload": {"region": "eu"}, "event": "schedule"}
 
@@ -22,7 +22,7 @@ LARGEST_ID: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which workflow, by which trigger, with what."""
+    """The workflow, trigger and payload of a run."""
 
     workflow: int | str
     trigger: str | None = None
@@ -83,7 +83,7 @@ def matching_trigger(graph: Graph, name: str, event: str, trigger: str | None = 
 
 
 def answers(trigger: Trigger, event: str) -> bool:
-    """Whether a trigger node waits for this."""
+    """Return True if a trigger node waits for this event."""
     match trigger.kind:
         case TriggerKind.SCHEDULE:
             return event == SCHEDULE

@@ -28,7 +28,7 @@ class Unresolved(Invalid):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a value comes from: a step, the payload or the trigger, and the way from there."""
+    """The source of a value: a step, the payload or the trigger, and the path from there."""
 
     root: str
     path: tuple[str, ...]
@@ -77,7 +77,7 @@ def resolved(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def look_up(value: Any, path: tuple[str, ...]) -> Any:
-    """What stands at the end of the way; Unresolved if the way ends before."""
+    """Return the value at the end of a path; raise Unresolved if the path ends before."""
     for part in path:
         if isinstance(value, dict) and part in value:
             value = value[part]

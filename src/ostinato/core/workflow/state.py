@@ -1,4 +1,4 @@
-"""How far a run of a workflow has come: kept as the checkpoint of its live row, handed on to its next attempt.
+"""Progress of a workflow's run: the checkpoint of its live row, handed on to its next attempt.
 
 Only what other nodes refer to is kept of what the steps returned; the results themselves stand in history.
 """
@@ -13,7 +13,7 @@ from ostinato.core.payload import decode, encode
 
 
 class StepState(StrEnum):
-    """What became of a node. One that is not named yet waits, or is live."""
+    """The state of a node. A node without one waits, or is live."""
 
     COMPLETED = "completed"
     FAILED = "failed"
