@@ -327,3 +327,18 @@ def test_work_that_never_ends_is_told_and_not_waited_for(sim, monkeypatch):
 def test_only_tasks_that_exist_can_be_told_what_to_do(sim):
     with pytest.raises(UnknownTask):
         sim.takes("refresh_price", "1m")
+
+
+def test_the_name_of_a_task_finds_its_scheduled_and_its_enqueued_runs(sim):
+    by_hand = refresh_prices.enqueue()
+    sim.advance("30m")
+    runs = sim.executions("refresh_prices")
+    assert [run.state for run in runs] == ["completed"] * 2
+    assert runs[0].job_id == by_hand.id != runs[1].job_id
+    assert [run.job_id for run in sim.executions(by_hand)] == [by_hand.id]
+
+
+def test_a_task_that_has_never_run_has_no_executions_and_a_name_of_nothing_is_an_error(sim):
+    assert sim.executions("forgetful") == []
+    with pytest.raises(NotFound):
+        sim.executions("nothing")

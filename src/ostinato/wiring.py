@@ -60,14 +60,23 @@ def _reach(settings: Settings) -> Reach:
     return Reach(settings.allow_private_addresses, settings.data_folder, Grants.of(settings.permits))
 
 
+def require_rq() -> None:
+    """Raise InvalidSetting if RQ is not installed."""
+    try:
+        import rq  # noqa: F401  # with redis
+    except ModuleNotFoundError as error:
+        raise InvalidSetting(
+            f"The engine rq needs the package {error.name}: pip install 'ostinato[rq]'."
+        ) from None
+
+
 def _courier(settings: Settings, store: Store, clock: Clock) -> "Courier | None":
     """Who tells RQ's workers of all that changes, if they are the engine."""
     if settings.engine is not EngineKind.RQ:
         return None
-    try:
-        from ostinato.courier.courier import Courier, connect  # with RQ, which nobody else needs
-    except ModuleNotFoundError as error:
-        raise InvalidSetting(f"engine rq needs RQ ({error.name}): pip install ostinato[rq].") from None
+    require_rq()
+    from ostinato.courier.courier import Courier, connect
+
     courier = Courier(store, clock, connect(settings.redis_url.reveal()))
     store.database.on_change = courier.told
     return courier

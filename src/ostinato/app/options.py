@@ -16,6 +16,11 @@ from ostinato.core.window import Window
 
 Duration = str | float | timedelta
 
+MEANT: Final[Mapping[str, str]] = {  # words of other schedulers
+    "interval": "every", "period": "every", "seconds": "every", "minutes": "every", "hours": "every",
+    "crontab": "cron", "schedule": "cron", "max_retries": "retries", "tz": "timezone",
+}  # fmt: skip
+
 
 class Policy(TypedDict, total=False):
     """How a job behaves, whatever its schedule."""
@@ -250,5 +255,7 @@ def _error_name(error: str | type[BaseException]) -> str:
 def _did_you_mean(unknown: str, known: Collection[str]) -> str:
     from difflib import get_close_matches  # only mistakes pay for it
 
-    close = get_close_matches(unknown, sorted(known), n=1)
+    close = (
+        [MEANT[unknown]] if MEANT.get(unknown) in known else get_close_matches(unknown, sorted(known), n=1)
+    )
     return f"; did you mean {close[0]}=?" if close else "."

@@ -45,6 +45,9 @@ def _let_go() -> None:
 
 def _crew(app: Ostinato, where: str | None, chosen: Mapping[str, object]) -> AbstractContextManager[object]:
     """RQ's workers, as many as should work at once."""
+    from ostinato.wiring import require_rq
+
+    require_rq()
     from ostinato.rq.crew import Crew
 
     settings = app.settings

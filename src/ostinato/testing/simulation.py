@@ -198,12 +198,20 @@ class Simulation:
     def executions(
         self, job: str | UUID | Handle | None = None, *, task: str | None = None
     ) -> list[ExecutionView]:
-        """All executions, queued and running ones too, the oldest first; of one job, or of one task."""
-        history, job_id = self._stage.store.history, self._job_id(job)
-        ended = history.page(ALL) if job_id is None else history.of_job(job_id, ALL)
-        rows: list[Execution | Live] = [*ended, *history.live(ALL, job_id=job_id)]
-        views = [ExecutionView.of(row) for row in rows]
-        return sorted((v for v in views if task is None or v.task == task), key=lambda v: v.id)
+        """List the executions, the oldest first, also those that wait or run: all, of one job, or of one task.
+
+        A text may name a job, a task, or both: then runs of that task that were enqueued are found too.
+        """
+        named = job if isinstance(job, str) and job in self.app.registry.names() else None
+        job_id = self._job_id(job, needed=named is None)
+        only = None if named is not None else job_id
+        history = self._stage.store.history
+        ended = history.page(ALL) if only is None else history.of_job(only, ALL)
+        rows: list[Execution | Live] = [*ended, *history.live(ALL, job_id=only)]
+        views = sorted(map(ExecutionView.of, rows), key=lambda view: view.id)
+        if named is not None:
+            views = [view for view in views if view.task == named or view.job_id == job_id]
+        return [view for view in views if task is None or view.task == task]
 
     def skips(self, job: str | UUID | Handle) -> list[Skip]:
         """The due times of a job that were not run, the oldest first."""
@@ -282,8 +290,14 @@ class Simulation:
         process.state = state
         self._gone.append(self._processes.pop(process.name))
 
-    def _job_id(self, job: str | UUID | Handle | None) -> UUID | None:
-        return None if job is None else self._known_id(job)
+    def _job_id(self, job: str | UUID | Handle | None, *, needed: bool = True) -> UUID | None:
+        """Find the id of a job; without `needed` None if there is no such job."""
+        try:
+            return None if job is None else self._known_id(job)
+        except NotFound:
+            if needed:
+                raise
+            return None
 
     def _known_id(self, job: str | UUID | Handle) -> UUID:
         return job.id if isinstance(job, Handle) else self.jobs.resolve(job)
