@@ -14,6 +14,7 @@ from ostinato.core.access import Role
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import Policies
+from ostinato.core.retry import UNNAMED
 from ostinato.core.schedule import Cron, Every, Manual
 from tests.web.conftest import Visitor
 
@@ -101,7 +102,7 @@ def shown(visitor: Visitor, path: str) -> dict[str, str]:
 def test_what_was_left_empty_keeps_its_default(visitor):
     view = make(visitor, schedule="30m")
     assert view.definition.schedule == Every.of("30m")
-    assert view.definition.policies == Policies()
+    assert view.definition.policies == Policies(backoff=UNNAMED)
     assert view.args == {"name": "Ann"}
 
 
@@ -277,6 +278,7 @@ def test_an_edit_is_shown_before_it_is_saved(visitor):
     )
     for name, before, after in [
         ("schedule", "every: 30m", "cron: 0 9 * * *, timezone: UTC"),
+        ("backoff.cap", "30m", "1h"),  # at most the period
         ("max_retries", "3", "5"),
         ("tags", "a", "a, b"),
         ("args.times", "2", "3"),
@@ -284,7 +286,7 @@ def test_an_edit_is_shown_before_it_is_saved(visitor):
         assert re.search(
             rf"<code>{name}</code>.*?<del>{re.escape(before)}</del>.*?<ins>{re.escape(after)}</ins>", page
         )
-    assert page.count("<ins>") == 4
+    assert page.count("<ins>") == 5
     assert visitor.app.jobs.get(view.id).facts.version == view.facts.version
     visitor.send(f"/jobs/{view.id}/edit", on=NEW, **texts, do="save")
     saved = visitor.app.jobs.get(view.id)

@@ -11,7 +11,7 @@ from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import CatchUp, FirstRun, Isolation, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.retry import Backoff, BackoffKind
-from ostinato.core.schedule import Cron, Every, Manual, Schedule
+from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 from ostinato.core.window import Window
 
 Duration = str | float | timedelta
@@ -134,11 +134,14 @@ def define(
     task: str, args: str, schedule: Schedule, options: JobOptions, app: str, default_retries: int
 ) -> Definition:
     """A definition from options; what they do not say has its default."""
+    policies = policies_from(options, default_retries)
+    if not isinstance(schedule, Once) and not options.keys() & {"backoff", "backoff_cap"}:
+        policies = replace(policies, backoff=replace(policies.backoff, within_period=True))
     return Definition(
         task=task,
         schedule=schedule,
         args=args,
-        policies=policies_from(options, default_retries),
+        policies=policies,
         app=app,
         key=None if options.get("key") is None else _text("key", options["key"]),
         name=_text("name", options.get("name", "")),

@@ -53,7 +53,10 @@ def _describing(
     max_retries: Annotated[
         int | None, typer.Option("--retries", metavar="N", help="After the first try.")
     ] = None,
-    backoff: Annotated[Text, _option("--backoff", "PERIOD", "Before the first retry; doubles.")] = None,
+    backoff: Annotated[
+        Text,
+        _option("--backoff", "PERIOD", "Before the first retry; doubles. Unset: 1m, at most the period."),
+    ] = None,
     timeout: Annotated[Text, _option("--timeout", "PERIOD", "The longest that it may run.")] = None,
     overlap: Annotated[
         Text, _option("--overlap", "POLICY", "skip, queue_one, cancel_running, allow.")

@@ -66,8 +66,8 @@ def _plain(value: Any) -> Any:
     match value:
         case Window():
             return value.to_json()
-        case Policies() | Backoff():
-            return {name: _plain(each) for name, each in _fields(value)}
+        case Backoff():
+            return {n: _plain(each) for n, each in _fields(value) if each != getattr(DEFAULTS.backoff, n)}
         case StrEnum():
             return value.value
         case timedelta():

@@ -1,8 +1,9 @@
 """Delays between attempts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 from ostinato.core.errors import Invalid
 
@@ -27,6 +28,7 @@ class Backoff:
     steps: tuple[timedelta, ...] = ()
     spread: float = 0.0
     never_retry: tuple[str, ...] = ()  # names of errors that no further attempt can mend
+    within_period: bool = False  # base and cap are at most the period of the job
 
     def __post_init__(self) -> None:
         if self.base < timedelta(0) or self.cap < timedelta(0) or any(s < timedelta(0) for s in self.steps):
@@ -37,6 +39,17 @@ class Backoff:
             raise Invalid(f"The jitter of a backoff is a share between 0 and 1, not {self.spread}.")
         if self.kind is BackoffKind.STEPS and not self.steps:
             raise Invalid("A backoff by steps needs at least one step.")
+
+
+# The backoff of a recurring job that names none, in our own words. The doors of the seeds keep their figures.
+UNNAMED: Final = Backoff(within_period=True)
+
+
+def within(backoff: Backoff, period: timedelta | None) -> Backoff:
+    """Bound base and cap by the period of a job, unless somebody chose them."""
+    if period is None or not backoff.within_period:
+        return backoff
+    return replace(backoff, base=min(backoff.base, period), cap=min(backoff.cap, period))
 
 
 def delay(backoff: Backoff, failures: int, luck: float) -> timedelta:

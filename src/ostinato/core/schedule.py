@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from functools import lru_cache
+from itertools import pairwise, takewhile
 from typing import Self
 
 from ostinato.core import cron
@@ -18,6 +19,8 @@ from ostinato.core.errors import InvalidSchedule
 from ostinato.core.searching import DueTimes, Expired, no_limit, search
 from ostinato.core.zones import zone
 
+LOOKED_AT = 10  # due times of a cron schedule, for its shortest gap
+REMEMBERED = 4096  # shortest gaps
 LONGEST_PERIOD = 36_525 * DAY  # a hundred years
 
 # Due times exist between these two only, so that no zone can push a wall time off the calendar.
@@ -156,6 +159,23 @@ def preview(schedule: Schedule, anchor: datetime, after: datetime, n: int) -> li
 def due_times(schedule: Schedule, anchor: datetime, after: datetime, n: int, expired: Expired) -> DueTimes:
     """Search for the next `n` due times until the search expires."""
     return search(due_times_after(schedule, anchor, after), n, expired)
+
+
+def shortest_gap(schedule: Schedule, after: datetime) -> timedelta | None:
+    """Return the period, or the shortest gap between the next ten times of a cron schedule."""
+    match schedule:
+        case Every(period):
+            return period
+        case Cron():
+            return _shortest_gap(schedule, after)
+        case _:
+            return None
+
+
+@lru_cache(REMEMBERED)
+def _shortest_gap(schedule: Cron, after: datetime) -> timedelta | None:
+    times = preview(schedule, after, after, LOOKED_AT)
+    return min((later - earlier for earlier, later in pairwise(times)), default=None)
 
 
 def jitter(width: timedelta, seed: str, due: datetime) -> timedelta:

@@ -21,7 +21,7 @@ from ostinato.core.encoding import schedule_text
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import DeclinedJob, Definition, Status
 from ostinato.core.policy import Policies
-from ostinato.core.retry import Backoff
+from ostinato.core.retry import UNNAMED, Backoff
 from ostinato.core.schedule import Cron, Every, Manual, Once
 from ostinato.core.window import Window
 from ostinato.scheduler.jobs import JobDesk, Ref
@@ -32,6 +32,7 @@ from ostinato.store.store import Store
 T = TypeVar("T")
 
 DECLARATION: Final = "declaration"  # who asked, in the events
+UNSAID: Final = Policies(backoff=UNNAMED)  # of a declaration that says nothing about policies
 ENDED: Final = (Status.COMPLETED, Status.FAILED)
 TRIES: Final = 5  # each meets a change that another process or an operator has made meanwhile
 
@@ -158,7 +159,7 @@ def _key(definition: Definition) -> str:
 def fingerprint(definition: Definition) -> str:
     """A hash of what a declaration says. What has its default is left out: a version of Ostinato with more
     policies, or with other defaults, must not take every declaration for a changed one."""
-    said = _said(definition, Definition("", Manual()))
+    said = _said(definition, Definition("", Manual(), policies=UNSAID))
     said.pop("declared", None)
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -173,8 +174,10 @@ def _plain(value: Any) -> Any:
     match value:
         case Every() | Cron() | Once() | Manual():
             return schedule_text(value)
-        case Policies() | Backoff():
-            return _said(value, type(value)())
+        case Policies():
+            return _said(value, UNSAID)
+        case Backoff():
+            return _said(value, Backoff())
         case Window():
             return value.to_json()
         case tuple():

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid, NotFound, OstinatoError
-from ostinato.core.lifecycle import allowed
+from ostinato.core.lifecycle import allowed, backoff_of
 from ostinato.core.policy import Policies
-from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.retry import UNNAMED, Backoff, BackoffKind
 from ostinato.core.schedule import Cron
 from ostinato.scheduler import JobView
 from ostinato.scheduler.allowance import allowance
@@ -45,7 +45,7 @@ def show(visit: Visit) -> Response:
         next_times=visit.desk.jobs.foreseen(job.id, 10, allowance()),
         stats=visit.desk.jobs.stats(job.id),
         why=visit.desk.jobs.why(job.id) if job.facts.last_due_at or job.lives else None,
-        policies=list(_policies(job.definition.policies)),
+        policies=list(_policies(job.definition.policies, backoff_of(job.definition, job.facts))),
         scatter_of=durations(runs, visit.zone),
         page=page,
         history=history,
@@ -69,15 +69,15 @@ def _find(visit: Visit) -> JobView:
         ) from None
 
 
-def _policies(found: Policies) -> "list[tuple[str, str, bool]]":
+def _policies(found: Policies, backoff: Backoff) -> "list[tuple[str, str, bool]]":
     """What a policy is called, what it is, and whether somebody chose it."""
     told: list[tuple[str, str, bool]] = [
         ("While one is live", _overlap(found), found.overlap is not USUAL.overlap),
         ("Missed due times", _catch_up(found), found.catch_up is not USUAL.catch_up),
         (
             "Retries",
-            _retries(found),
-            (found.max_retries, found.backoff) != (USUAL.max_retries, USUAL.backoff),
+            _retries(found.max_retries, backoff),
+            found.max_retries != USUAL.max_retries or found.backoff not in (USUAL.backoff, UNNAMED),
         ),
         ("When they are used up", _exhausted(found), found.when_exhausted is not USUAL.when_exhausted),
         ("When its worker dies", _lost(found), found.on_lost is not USUAL.on_lost),
@@ -137,10 +137,8 @@ def _catch_up(found: Policies) -> str:
     return words[found.catch_up.value]
 
 
-def _retries(found: Policies) -> str:
-    if not found.max_retries:
-        return "none"
-    return f"{found.max_retries}, {_backoff(found.backoff)}"
+def _retries(most: int, backoff: Backoff) -> str:
+    return f"{most}, {_backoff(backoff)}" if most else "none"
 
 
 def _backoff(backoff: Backoff) -> str:

@@ -1,6 +1,7 @@
 """A job that goes out: the union of both vocabularies."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -9,6 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from ostinato.core.duration import format_duration
+from ostinato.core.lifecycle import backoff_of
 from ostinato.core.model import Facts, Live, Result, Status, WaitsFor
 from ostinato.core.payload import decode
 from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
@@ -153,7 +155,7 @@ class JobAnswer(BaseModel):
             queue=definition.queue, priority=definition.priority, tags=list(definition.tags),
             metadata=decode(definition.metadata, "metadata"),
             **_state(view), **_last(view.lives, last), **_source(view.args),
-            schedule_description=view.when, **_schedule(definition.schedule), **_policies(definition.policies),
+            schedule_description=view.when, **_schedule(definition.schedule), **_policies(_in_force(view)),
         )  # fmt: skip
 
 
@@ -219,6 +221,13 @@ def _schedule(schedule: Schedule) -> dict[str, Any]:
         "schedule": to_json(schedule),
         "timezone": None if cron is None else cron.timezone,
     }
+
+
+def _in_force(view: JobView) -> Policies:
+    """Return the policies with the backoff that the job goes by."""
+    policies = view.definition.policies
+    backoff = backoff_of(view.definition, view.facts)
+    return policies if backoff is policies.backoff else replace(policies, backoff=backoff)
 
 
 @lru_cache(REMEMBERED)  # most jobs share a few policies, and writing them out is half of an answer

@@ -12,6 +12,7 @@ from ostinato.core.errors import Stale
 from ostinato.core.model import Definition
 from ostinato.core.payload import decode
 from ostinato.core.policy import Policies
+from ostinato.core.retry import UNNAMED
 from ostinato.core.schedule import Cron, Manual, Once, Schedule, is_recurring
 from ostinato.wire import intervals
 from ostinato.wire.intervals import CRAWL, ONLY_HERE, SOURCE, IntervalWords
@@ -20,6 +21,7 @@ from ostinato.wire.ours import MAY_BE_NONE, BackoffWords, OurWords, changed, sch
 from ostinato.wire.words import Text, WrongField
 
 INTERVAL_WORDS: Final = frozenset({"interval_minutes", "interval_type"})
+OURS: Final = Policies(backoff=UNNAMED)
 RUN_ONCE: Final = Policies(max_retries=0)
 SCHEDULE_WORDS: Final = frozenset(
     {"schedule", "timezone", *INTERVAL_WORDS, "schedule_time", "schedule_enabled"}
@@ -109,7 +111,7 @@ def edit(body: JobEdit, answer: JobAnswer, here: Here) -> Callable[[Definition],
 def _defaults(said: Mapping[str, Any], schedule: Schedule) -> Policies:
     if said.keys() & ONLY_HERE:
         return intervals.DEFAULTS
-    return RUN_ONCE if isinstance(schedule, Once) else Policies()
+    return RUN_ONCE if isinstance(schedule, Once) else OURS
 
 
 def _task(said: Mapping[str, Any]) -> str:

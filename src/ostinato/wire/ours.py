@@ -172,4 +172,6 @@ def _backoff(backoff: Backoff, words: BackoffWords) -> Backoff:
         given[name] = tuple(given[name])
     if "steps" in given and "kind" not in given:
         given = {"kind": BackoffKind.STEPS, "cap": max(given["steps"], default=backoff.cap)} | given
+    if given.keys() & {"kind", "base", "cap", "steps"}:
+        given["within_period"] = False
     return replace(backoff, **given)

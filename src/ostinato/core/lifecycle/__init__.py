@@ -41,12 +41,14 @@ from ostinato.core.lifecycle.following import follow
 from ostinato.core.lifecycle.plain import fire_plainly, is_plain, last_time, may_be_plain
 from ostinato.core.lifecycle.settling import Flow, settle, time_out_run
 from ostinato.core.lifecycle.status import next_run_at, status
+from ostinato.core.lifecycle.timeline import backoff_of
 
 __all__ = [
     "ALLOWED",
     "Dealt",
     "Flow",
     "allowed",
+    "backoff_of",
     "cancel",
     "cancel_execution",
     "create",

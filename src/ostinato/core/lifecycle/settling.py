@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ostinato.core import retry
-from ostinato.core.lifecycle import course, steps
+from ostinato.core.lifecycle import course, steps, timeline
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.model import (
     MAX_LOSSES,
@@ -175,7 +175,7 @@ def _failed(draft: Draft, live: Live, ended: Execution, retry_in: timedelta | No
     if not _stopped(draft, live) and (final or used_up):
         _exhausted(draft, live)
     elif _may_queue(draft, live):
-        wait = retry.delay(draft.definition.policies.backoff, spent, draft.luck.fraction())
+        wait = retry.delay(timeline.backoff_of(draft.definition, draft.facts), spent, draft.luck.fraction())
         run_at = draft.now + (wait if retry_in is None else retry_in)
         draft.queue_again(ended, draft.opening(run_at), live.slot, failures=failures)
     else:
@@ -198,7 +198,7 @@ def _wait_after_loss(draft: Draft, losses: int) -> timedelta:
     """At once the first time; then apart from those it shared a worker with, so that the culprit is alone."""
     if losses <= 1:
         return timedelta(0)
-    wait = retry.delay(draft.definition.policies.backoff, losses - 1, 0.5)
+    wait = retry.delay(timeline.backoff_of(draft.definition, draft.facts), losses - 1, 0.5)
     return retry.spread_out(wait, draft.luck.fraction())
 
 

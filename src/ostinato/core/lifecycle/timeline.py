@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from ostinato.core import schedule as when
 from ostinato.core.model import Definition, Facts
+from ostinato.core.retry import Backoff, within
 from ostinato.core.schedule import Every
 
 INSTANT = timedelta(microseconds=1)
@@ -44,6 +45,14 @@ def anchor_by(definition: Definition, facts: Facts, now: datetime) -> datetime:
     earliest = now if start is None or start < now else start - schedule.period
     ahead = max((facts.anchor - earliest) // schedule.period, 0)
     return facts.anchor - ahead * schedule.period
+
+
+def backoff_of(definition: Definition, facts: Facts) -> Backoff:
+    """Return the backoff that a job goes by; one that names none waits at most a period."""
+    backoff = definition.policies.backoff
+    if not backoff.within_period:
+        return backoff
+    return within(backoff, when.shortest_gap(definition.schedule, facts.anchor))
 
 
 def next_due(definition: Definition, facts: Facts, after: datetime) -> datetime | None:

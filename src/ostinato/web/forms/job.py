@@ -89,8 +89,8 @@ FIELDS: Final = table(
             ("wait_reset", "wait for the reset of its budget"),
         ),
     ),
-    Field("backoff.base", "First delay", OPTIONAL, "Between a failure and the next attempt.", "1m"),
-    Field("backoff.cap", "Longest delay", OPTIONAL, default="1h"),
+    Field("backoff.base", "First delay", OPTIONAL, "Before the next attempt; unset, at most the period.", "1m"),
+    Field("backoff.cap", "Longest delay", OPTIONAL, "Unset, at most the period.", "1h"),
     Field(
         "backoff.kind",
         "Delays grow",
