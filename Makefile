@@ -38,10 +38,8 @@ lock: .venv/bin/uv  ## renew requirements/*.txt from pyproject.toml
 	$(LOCK) --upgrade --all-extras --group dev pyproject.toml -o requirements/dev.txt
 	echo uv | $(LOCK) --upgrade - -o requirements/bootstrap.txt
 
-demo: install  ## start a scheduler with a few example jobs
-	@mkdir -p .demo
-	@$(PY) -m examples.sources.api & api=$$!; trap "kill $$api" EXIT; \
-	OSTINATO_DATABASE_URL=sqlite:///.demo/ostinato.db .venv/bin/ostinato serve --app examples.demo:app
+demo: install  ## start a scheduler with a few example jobs; PORT=8061 and API_PORT=8071 choose other ports
+	@PORT="$(PORT)" API_PORT="$(API_PORT)" $(PY) -m examples
 
 lint: install
 	$(PY) -m ruff format --check .

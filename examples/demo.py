@@ -2,20 +2,35 @@
 
 Every way a job can behave is here once: one that just runs, one that fails and is tried again, one that reports
 how far it is, one that takes longer than its interval, and one that is only there when somebody asks. Three sources
-fetch the bundled example API (examples/sources) into tables.
+fetch the bundled example API (examples/sources) into tables, a crawl visits the pages of its small site, and a workflow
+closes the books every two minutes.
 """
 
 import asyncio
+import os
 import random
 import time
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from ostinato import Context, Ostinato
+
+API = f"http://127.0.0.1:{os.environ.get('DEMO_API_PORT', '8070')}"
 
 app = Ostinato("demo", allow_private_addresses=True)  # the example API is on this host
 
 for definition in sorted((Path(__file__).parent / "sources").glob("*.yaml")):
-    app.source(definition)
+    text = definition.read_text("utf-8").replace("http://127.0.0.1:8070", API)
+    app.source(yaml.safe_load(text))
+
+app.schedule(
+    app.call("crawl", url=f"{API}/site/", delay="0.1s", robots=False, sitemaps=False),
+    key="crawl-the-site",
+    every="10m",
+    first_run="now",
+)
 
 
 @app.task(every="5s", first_run="now")
@@ -58,6 +73,26 @@ def send_receipt(order: int) -> str:
 def take_order(ctx: Context) -> None:
     """Every minute, on the minute, an order comes in; its receipt is a job of its own."""
     send_receipt.using(key=f"receipt-{ctx.occurrence_key}").enqueue(order=ctx.number)
+
+
+@app.task
+def count_orders(since: str) -> dict[str, Any]:
+    """A step of the workflow below."""
+    return {"orders": random.randint(0, 9), "since": since}
+
+
+@app.task
+def write_invoice(orders: int) -> str:
+    """A step that runs only when there is something to write."""
+    return f"{orders} invoices"
+
+
+@app.workflow(every="2m", first_run="now")
+def close_the_books(flow: Any) -> None:
+    """Count, then write, if there was an order."""
+    counted = flow.step(count_orders, since="midnight")
+    orders = counted.result["orders"]
+    flow.using(when=orders > 0).step(write_invoice, orders=orders)
 
 
 @app.on("job:failed")

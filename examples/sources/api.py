@@ -1,19 +1,28 @@
 """A bundled example API, so that the example sources have something to fetch: `python -m examples.sources.api`.
 
 Three small APIs, each paged in another way: exchange rates by numbered pages, earthquakes by cursor, and books by the
-Link header. Its data grow by the hour and are otherwise always the same, so a second fetch brings only what is new.
+Link header; and a site of four pages, to crawl. Its data grow by the hour and are otherwise always the same, so a
+second fetch brings only what is new.
 """
 
 import json
 import sys
 import threading
 import time
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 PORT = 8070
 HOUR = 3600
+MINUTE = timedelta(minutes=1)
+SITE = {
+    "": ("A small shop", "Apples and pears, fresh every morning. See our <a href='apples'>apples</a>."),
+    "apples": ("Apples", "Red, green and yellow ones. The <a href='pears'>pears</a> are new."),
+    "pears": ("Pears", "Sweet and soft. How to <a href='order'>order</a>."),
+    "order": ("How to order", "Call us, or come by. Back to the <a href='/site/'>shop</a>."),
+}
 
 
 def rates() -> list[dict[str, Any]]:
@@ -74,13 +83,19 @@ class Handler(BaseHTTPRequestHandler):
                 first, found = int(query.get("from", 0)), books()
                 link = {"Link": f'</books?from={first + 25}>; rel="next"'} if first + 25 < len(found) else {}
                 self._answer(found[first : first + 25], link)
+            case path if path.startswith("/site/") and path[6:] in SITE:
+                title, text = SITE[path[6:]]
+                page = f"<!doctype html><title>{title}</title><main><h1>{title}</h1><p>{text}</p></main>"
+                self._send(page.encode(), "text/html; charset=utf-8")
             case _:
                 self.send_error(404)
 
     def _answer(self, value: Any, headers: dict[str, str] | None = None) -> None:
-        body = json.dumps(value).encode()
+        self._send(json.dumps(value).encode(), "application/json", headers)
+
+    def _send(self, body: bytes, kind: str, headers: dict[str, str] | None = None) -> None:
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         for name, text in (headers or {}).items():
             self.send_header(name, text)

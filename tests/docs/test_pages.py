@@ -146,7 +146,7 @@ def test_the_demo_declares_what_it_shows():
     from examples.demo import app
 
     assert {job.key for job in app.declared} == {
-        "heartbeat", "fetch_prices", "build_report", "slow_import", "take_order",
+        "heartbeat", "fetch_prices", "build_report", "slow_import", "take_order", "crawl-the-site", "close_the_books",
         "source:books", "source:earthquakes", "source:exchange_rates",
     }  # fmt: skip
 
