@@ -8,7 +8,9 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Final
 
 from ostinato.app import Ostinato
@@ -18,6 +20,7 @@ from ostinato.app.loading import load_app
 from ostinato.app.running import run_to_the_end
 from ostinato.app.signals import Signals
 from ostinato.app.starting import Doorway, begun
+from ostinato.clock import MeasuredClock
 from ostinato.core.errors import OstinatoError, SchemaBehind, StoreError, StoreUnavailable
 from ostinato.isolation.frames import LENGTHS, Frame, Unpacking
 from ostinato.logs import configure_logging
@@ -70,9 +73,10 @@ async def _serve(app: Ostinato, bound: socket.socket, end: socket.socket, *, ins
         if await begun(lambda: _open(app), signals, doorway):
             doorway.open(app, link)
             signals.pass_to(doorway.stop)
-            counting = asyncio.create_task(_count(app, link))
+            duties = _duties(app, link)
             await doorway.start()
-            counting.cancel()
+            for each in duties:
+                each.cancel()
         hearing.cancel()
     await doorway.close()
 
@@ -99,13 +103,24 @@ async def _hear(reader: asyncio.StreamReader, link: EngineLink, signals: Signals
     signals.hear()
 
 
-async def _count(app: Ostinato, link: EngineLink) -> None:
-    """Count ended executions also while `/metrics` is not read: a deleted job takes its counters along."""
-    counters = app.parts.store.statistics.counters
+def _duties(app: Ostinato, link: EngineLink) -> "list[asyncio.Task[None]]":
+    """Start what an engine does in its own process: count ended executions, and measure the clock.
+
+    Executions are counted also while `/metrics` is not read: a deleted job takes its counters along.
+    """
+    clock, settings, counters = app.parts.clock, app.settings, app.parts.store.statistics.counters
+    loops = [_repeat(lambda: link.executions.take_in(counters()), settings.metrics)]
+    if isinstance(clock, MeasuredClock):
+        loops.append(_repeat(clock.remeasure, settings.sweep))
+    return [asyncio.create_task(each) for each in loops]
+
+
+async def _repeat(duty: Callable[[], None], every: timedelta) -> None:
+    """Do a duty again and again, in a thread; the next time makes up for one that failed."""
     while True:
-        with suppress(StoreError):  # the next time counts the same
-            link.executions.take_in(await asyncio.to_thread(counters))
-        await asyncio.sleep(app.settings.metrics.total_seconds())
+        with suppress(StoreError, RuntimeError):  # RuntimeError: no thread can be started
+            await asyncio.to_thread(duty)
+        await asyncio.sleep(every.total_seconds())
 
 
 if __name__ == "__main__":
