@@ -11,7 +11,8 @@ import pytest
 from ostinato import Ostinato, wiring
 from ostinato.app import door
 from ostinato.app.engine_link import STOP
-from ostinato.app.listening import Listening
+from ostinato.app.http_process import HttpProcess
+from ostinato.app.listening import AppReference, Listening
 from ostinato.clock import MeasuredClock
 from ostinato.config import Settings
 from ostinato.isolation.frames import packed
@@ -61,3 +62,17 @@ def test_the_http_process_follows_a_clock_that_was_set_back_though_it_is_idle(
         assert source.passed * SECOND < timedelta(minutes=30)
     finally:
         app.close()
+
+
+def test_a_moment_without_threads_starts_the_http_process_later(monkeypatch):
+    """`asyncio.to_thread` raises RuntimeError then; the engine goes on."""
+
+    async def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> str:
+        with Listening(port=0).bind(Settings()) as bound:
+            monkeypatch.setattr(asyncio, "to_thread", no_thread)
+            return await HttpProcess(bound, AppReference(None, {}), insecure=True)._run_once()
+
+    assert asyncio.run(main()) == "can't start new thread"

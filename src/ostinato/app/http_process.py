@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE: Final = 1.0  # seconds before a process that ended is started again
 LONGEST_PAUSE: Final = 30.0
+LOOK_EVERY: Final = 0.05  # seconds, whether it has ended
 STOPS_WITHIN: Final = 7.0  # seconds: 5 for the answers that are under way, and a little
 
 log = logging.getLogger("ostinato")
@@ -103,15 +104,11 @@ class HttpProcess:
         try:
             with theirs:
                 process = self._process = await asyncio.to_thread(self._start, theirs)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
             ours.close()
             return str(error)
         await self._talk(ours)
-        try:
-            code = await asyncio.to_thread(process.wait, STOPS_WITHIN)
-        except subprocess.TimeoutExpired:  # it has closed its end, and goes on
-            process.kill()
-            code = await asyncio.to_thread(process.wait)
+        code = await _ended(process)
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
     def _start(self, theirs: socket.socket) -> "subprocess.Popen[bytes]":
@@ -153,3 +150,14 @@ class HttpProcess:
     def _kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
+
+
+async def _ended(process: "subprocess.Popen[bytes]") -> int:
+    """Wait without a thread until a process has ended; kill it if it has closed its end and goes on."""
+    now = asyncio.get_running_loop().time
+    until = now() + STOPS_WITHIN
+    while (code := process.poll()) is None:
+        if now() > until:
+            process.kill()
+        await asyncio.sleep(LOOK_EVERY)
+    return code
