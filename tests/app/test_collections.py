@@ -40,10 +40,11 @@ def test_what_was_there_before_is_left_out_of_collections_while_it_runs():
 
 
 def test_what_somebody_has_frozen_stays_frozen():
+    ours = [object()]
     gc.freeze()
     try:
-        before = gc.get_freeze_count()
         run_to_the_end(asyncio.sleep(0))
-        assert gc.get_freeze_count() == before
+        # Not a count: some of the frozen objects end meanwhile.
+        assert not any(each is ours for each in gc.get_objects())
     finally:
         gc.unfreeze()
