@@ -14,7 +14,7 @@ from ostinato.store.settling import Settled
 from ostinato.task import Task
 from tests.engine.at_work import Gate, away, done, idle, unsettled
 from tests.engine.conftest import Rig
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 
 async def test_g10_a_claim_whose_answer_was_lost_is_handed_back(rig: Rig, monkeypatch):
@@ -96,13 +96,15 @@ async def test_g11_what_could_not_be_settled_is_kept_in_order(rig: Rig, monkeypa
 
 async def test_what_the_store_could_not_settle_is_tried_again_later_not_at_once(rig: Rig, monkeypatch):
     (job_id,), worker = await unsettled(rig)
-    monkeypatch.setattr(settler, "LEFT_AGAIN", 0.01)
+    later: dict[float, Any] = {}
     with monkeypatch.context() as patch:
+        patch.setattr(asyncio.get_running_loop(), "call_later", later.__setitem__)
         patch.setattr(rig.store.queue, "settle", lambda batch: Settled(left=tuple(batch)))
         worker.ended.clear()
         assert await worker.flush() == 1
         assert (worker.unsettled, worker.ended.is_set()) == (0, False)
-    await asyncio.wait_for(worker.ended.wait(), PATIENCE)
+    later[settler.LEFT_AGAIN]()
+    assert worker.ended.is_set()
     await worker.flush()
     assert rig.results(job_id) == ["completed"]
 

@@ -104,7 +104,7 @@ async def test_results_are_offered_for_all_of_the_grace_of_a_stop(rig: Rig, monk
         return away() if len(calls) < 8 else settle(batch)
 
     monkeypatch.setattr(rig.store.queue, "settle", back_at_last)
-    async with running(rig, shutdown_grace="1m"):
+    async with running(rig, shutdown_grace="1h"):
         await until(lambda: calls)
     assert rig.results(job_id) == ["completed"]
     assert rig.store.workers.leases() == []
