@@ -2,12 +2,16 @@
 
 import re
 
+import jsonschema_rs
 import pytest
 from starlette.testclient import TestClient
 
 from ostinato import Ostinato
 from ostinato.api.app import create_app
+from tests.api.schema_hooks import FORMATS
 from tests.docs.pages import ROOT
+
+STANDARD = {"date-time", "uuid", "uri", "multiline", "binary", "float"}
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +68,40 @@ def test_the_document_tells_of_credentials_and_repeats(web):
         assert "Idempotency-Key" in [each["name"] for each in operation["parameters"]], operation[
             "operationId"
         ]
+
+
+def test_every_format_of_a_request_is_documented_and_schemathesis_can_make_one(web):
+    page = (ROOT / "docs" / "reference" / "rest.md").read_text()
+    named = set(re.findall(r'"format":"([a-z-]+)"', web.get("/openapi.json").text)) - STANDARD
+    assert named == FORMATS.keys()
+    assert [each for each in named if f"`{each}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "good"),
+    [
+        ({"task": "tick", "schedule": "0 9 * * *", "timezone": "Europe/Paris"}, True),
+        ({"task": "tick", "schedule": {"cron": "0 9 * * *"}, "timezone": "Europe/Paris"}, True),
+        ({"url": "https://example.org/", "interval_minutes": 5, "schedule_time": "0 9 * * *"}, True),
+        ({"task": "tick", "backoff": ["1m", "5m"], "window": {"from": "09:00", "to": "17:00"}}, True),
+        ({"task": None, "schedule": "30m"}, False),
+        ({"task": "tick", "schedule": "30m", "interval_minutes": 5}, False),
+        ({"task": "tick", "schedule": "30m", "timezone": "Europe/Paris"}, False),
+        ({"task": "tick", "interval_minutes": 36_526, "interval_type": "days"}, False),
+        ({"task": "tick", "interval_type": "days"}, False),
+        ({"task": "tick", "fixed_delay": True}, False),
+        ({"task": "tick", "concurrency_key": "shop"}, False),
+        ({"task": "tick", "when_exhausted": "wait_reset"}, False),
+        ({"task": "tick", "backoff": {"kind": "steps"}}, False),
+        ({"task": "tick", "backoff": "1m", "retry_backoff_seconds": 5}, False),
+    ],
+)
+def test_the_document_and_the_api_agree_about_fields_that_belong_together(web, body, good):
+    document = web.get("/openapi.json").json()
+    schema = {"$ref": "#/components/schemas/JobBody", "components": document["components"]}
+    assert jsonschema_rs.is_valid(schema, body) is good
+    answer = web.post("/api/v1/jobs?allow_unknown=true", json=body)
+    assert answer.status_code == (201 if good else 422), answer.text
 
 
 def test_every_route_is_documented_with_its_role_and_no_other(web):

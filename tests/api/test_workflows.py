@@ -81,6 +81,11 @@ def test_a_run_is_a_job_of_its_own(api):
     assert "No matching trigger" in api.refused("POST", "/workflows/good/run", {"trigger": "n"})
 
 
+def test_a_workflow_that_is_not_active_does_not_run(api):
+    api.post("/workflows", {**LITERAL, "active": False}, 201)
+    assert "is not active" in api.told(409, "POST", "/workflows/good/run", json={})["detail"]
+
+
 def test_an_event_starts_what_waits_for_it(api):
     waiting = [
         {"id": "e", "type": "trigger_event", "event": "order"},

@@ -138,6 +138,7 @@ def test_a_database_that_has_no_time_to_note_a_use_keeps_nobody_out(desk, world)
         ("x" * 101, None),
         ("ci", timedelta(0)),
         ("ci", -DAY),
+        ("ci", timedelta(days=36_526)),
         ("ci", timedelta.max),
     ],
 )

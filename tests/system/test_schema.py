@@ -14,6 +14,7 @@ import pytest
 from tests.waiting import eventually
 
 CONFIGURED = Path(__file__).parent.parent / "api" / "schemathesis.toml"
+HOOKS = CONFIGURED.with_name("schema_hooks.py")
 SECRET = "0123456789abcdef0123456789abcdef"
 AN_APP = """
 from ostinato import Ostinato
@@ -22,6 +23,9 @@ app = Ostinato("shop")
 
 @app.task(every="1h")
 def tick() -> None: ...
+
+@app.task
+def anything(**args: object) -> None: ...
 """
 
 
@@ -56,14 +60,17 @@ def _credential(folder: Path, secret: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("examples", [25, pytest.param(200, marks=pytest.mark.soak)])
-def test_the_api_does_what_its_document_says(asking: list[str], tmp_path: Path, examples: int):
+@pytest.mark.parametrize(
+    ("examples", "phases"),
+    [(25, "fuzzing"), pytest.param(200, "examples,coverage,fuzzing", marks=pytest.mark.soak)],
+)
+def test_the_api_does_what_its_document_says(asking: list[str], tmp_path: Path, examples: int, phases: str):
     where, *credential = asking
     done = subprocess.run(
         [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURED), "run", where, *credential,
          "--max-examples", str(examples), "--seed", "1", "--workers", "2", "--continue-on-failure",
-         "--phases", "examples,coverage,fuzzing", "--wait-for-schema", "60",
+         "--phases", phases, "--wait-for-schema", "60",
          "--exclude-path", "/api/v1/access/end"],  # it would end the credential of this very test
-        cwd=tmp_path, capture_output=True, text=True,
+        cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"SCHEMATHESIS_HOOKS": str(HOOKS)},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr

@@ -12,6 +12,7 @@ from ostinato.core.errors import NotFound
 router = APIRouter(include_in_schema=False)
 
 NULL: Final = {"type": "null"}
+NOTHING: Final = {"nullable": True, "enum": [None]}  # null, in version 3.0
 FILES: Final = {
     "swagger-ui.css": "text/css",
     "swagger-ui-bundle.js": "text/javascript",
@@ -78,9 +79,11 @@ def _older(value: Any) -> Any:
     found = {name: _older(each) for name, each in value.items()}
     if "const" in found:
         found["enum"] = [found.pop("const")]
+    if isinstance(found.get("type"), list):
+        found["anyOf"] = [{"type": kind} for kind in found.pop("type")]
     kinds = found.get("anyOf")
-    if isinstance(kinds, list) and NULL in kinds:
-        others = [kind for kind in kinds if kind != NULL]
+    if isinstance(kinds, list) and NOTHING in kinds:
+        others = [kind for kind in kinds if kind != NOTHING]
         del found["anyOf"]
         found |= {"nullable": True} | (others[0] if len(others) == 1 else {"anyOf": others})
-    return found
+    return NOTHING if found == NULL else found

@@ -12,9 +12,11 @@ from ostinato.scheduler import Scheduler
 from ostinato.scheduler.sources import Here, SourceView
 from ostinato.wire.sources import (
     ApplyBody,
+    Changes,
     Definition,
     PlanAnswer,
     RecordList,
+    Replacing,
     SourceAnswer,
     SourceGone,
     SourceList,
@@ -74,7 +76,12 @@ def get_source(name: Name, desk: Desk, by: Viewer) -> SourceAnswer:
 
 @router.put("/sources/{name}")
 def replace_source(
-    name: Name, body: Written, desk: Desk, here: AtThisDoor, by: Admin, response: Response
+    name: Name,
+    body: Annotated[Replacing, Body()],
+    desk: Desk,
+    here: AtThisDoor,
+    by: Admin,
+    response: Response,
 ) -> SourceAnswer:
     """The whole definition anew. A run in progress is not touched."""
     view = desk.sources.replace(name, {"name": name, **body}, here, by=by.name)
@@ -83,7 +90,12 @@ def replace_source(
 
 @router.patch("/sources/{name}")
 def edit_source(
-    name: Name, body: Written, desk: Desk, here: AtThisDoor, by: Admin, response: Response
+    name: Name,
+    body: Annotated[Changes, Body()],
+    desk: Desk,
+    here: AtThisDoor,
+    by: Admin,
+    response: Response,
 ) -> SourceAnswer:
     """Some fields of the definition; null removes one."""
     view = desk.sources.edit(name, body, here, by=by.name)

@@ -20,6 +20,7 @@ from ostinato.core.auth import FIELDS as AUTH_FIELDS
 from ostinato.core.auth import Auth, check_reference, parse_auth
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Invalid, WrongArgument
+from ostinato.core.payload import as_whole
 
 T = TypeVar("T")
 
@@ -144,6 +145,7 @@ def text(longest: int = 10_000, *, empty: bool = True, lines: bool = False) -> K
 
 def whole(least: int, most: int) -> Kind[int]:
     def read(value: Any) -> int:
+        value = as_whole(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise Flaw(f"must be a whole number from {least:,} to {most:,}, not {shown(value)}.")
         return value

@@ -86,6 +86,11 @@ def _is_plain(key: object, value: object) -> bool:
     return type(value) in PLAIN or (type(value) is str and value.isascii() and "\0" not in value)
 
 
+def as_whole(value: object) -> object:
+    """Return 2 for 2.0: JSON has one kind of number. All else is returned as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def decode(text: str, what: str = "args") -> Any:
     """The value of a JSON text."""
     if text == "{}":

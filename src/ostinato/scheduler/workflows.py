@@ -9,7 +9,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.checks import is_storable
-from ostinato.core.errors import Invalid, NotFound, UnknownTask
+from ostinato.core.errors import Conflict, Invalid, NotFound, UnknownTask
 from ostinato.core.model import Definition, Status
 from ostinato.core.payload import decode, encode
 from ostinato.core.policy import Policies
@@ -186,7 +186,7 @@ class WorkflowDesk:
         """Start it now: a job of its own that runs once."""
         row = self._find(ref)
         if not row.active:
-            raise Invalid(f"The workflow {row.name!r} is not active: activate it first.")
+            raise Conflict(f"The workflow {row.name!r} is not active: activate it first.")
         wanted = self.definition(row.id, self._now(), payload=payload, trigger=trigger, event=MANUAL)
         return self._jobs.make(wanted, by=by, allow_unknown=True)[0]
 

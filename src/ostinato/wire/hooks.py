@@ -2,16 +2,17 @@
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field, StrictFloat, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
 from ostinato.core.duration import format_duration
 from ostinato.core.hooks import Kind, Measure, Threshold
-from ostinato.scheduler.hooks import HookView, NewHook
+from ostinato.scheduler.hooks import LATE, LIMITS, WINDOWS, HookView, NewHook
 from ostinato.store.outbox import Delivery
-from ostinato.wire.words import Span, Text, Whole, Words
+from ostinato.wire.shapes import Within, either, given, says
+from ostinato.wire.words import Duration, Text, Whole, Words
 
 State = Literal["pending", "delivered", "given_up"]
 
@@ -19,28 +20,47 @@ State = Literal["pending", "delivered", "given_up"]
 class ThresholdBody(Words):
     """Tell when a measure is beyond its limit over a window, at most once in each window."""
 
+    model_config = ConfigDict(
+        json_schema_extra=either(
+            *(
+                given(measure={"const": measure.value}, limit={"exclusiveMinimum": least, "maximum": most})
+                for measure, (least, most) in LIMITS.items()
+            )
+        )
+    )
+
     measure: Measure
     limit: StrictFloat | StrictInt = Field(
         description="success_rate: percent, below it; duration: times as long as before; losses: so many or more."
     )
-    window: Span = Field(description="1m to 7d.")
+    window: Annotated[Duration, Within(*WINDOWS)]
     least: Whole = Field(10, ge=1, le=1_000_000, description="Fewer executions of a job say nothing.")
 
 
 class HookBody(Words):
     """A hook to be made."""
 
-    url: Text = Field(description="Where notices are posted to.", max_length=2048)
-    kinds: list[Kind] = Field([], description="What to tell of.", max_length=20)
-    job: Text | None = Field(None, description="The id or key of a job; left out: all jobs.", max_length=200)
-    secret: Text | None = Field(
-        None,
-        description="Where the secret is that signs notices: env:SECRET_NAME or file:/run/secrets/NAME.",
-        max_length=1000,
+    model_config = ConfigDict(
+        json_schema_extra=either(
+            given(kinds={"type": "array", "minItems": 1}), given(thresholds={"type": "array", "minItems": 1})
+        )
     )
-    late_after: Span = Field(timedelta(minutes=1), description="How late a start is a late_start.")
+
+    url: Text = Field(
+        description="Where notices are posted to.", max_length=2048, json_schema_extra={"format": "http-url"}
+    )
+    kinds: list[Kind] = Field([], description="What to tell of.", max_length=20)
+    job: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="The id or key of a job; left out: all jobs."
+    )
+    secret: Annotated[Text, Field(max_length=1000), says(format="secret-reference")] | None = Field(
+        None, description="Where the secret is that signs notices: env:SECRET_NAME or file:/run/secrets/NAME."
+    )
+    late_after: Annotated[Duration, Within(*LATE)] = Field(
+        timedelta(minutes=1), description="How late a start is a late_start."
+    )
     thresholds: list[ThresholdBody] = Field([], max_length=10)
-    description: Text = Field("", max_length=500)
+    description: Text = Field("", max_length=500, json_schema_extra={"format": "printable"})
 
     def new_hook(self) -> NewHook:
         return NewHook(

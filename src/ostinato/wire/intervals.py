@@ -14,9 +14,11 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from ostinato.core.duration import DAY, HOUR, MINUTE
 from ostinato.core.policy import Policies, WhenExhausted
-from ostinato.core.schedule import Cron, Every, Schedule, to_json
+from ostinato.core.schedule import LONGEST_PERIOD, Cron, Every, Schedule, to_json
 from ostinato.wire.ours import about
+from ostinato.wire.shapes import CRON, SOMETHING, ZONE, absent, both, either, given, record, says
 from ostinato.wire.words import Switch, Text, Whole, Words, WrongField
 
 CRAWL: Final = "crawl"
@@ -31,19 +33,46 @@ ONE_UNIT: Final = re.compile(r"(\d+)([mhd])", re.ASCII)
 
 AnySchedule = TypeVar("AnySchedule", bound=Schedule | None)
 IntervalType = Literal["minutes", "hours", "days"]
+Name = Annotated[Text, says(format="printable", minLength=1, maxLength=LONGEST_NAME)]
+MOST: Final = {
+    "minutes": LONGEST_PERIOD // MINUTE,
+    "hours": LONGEST_PERIOD // HOUR,
+    "days": LONGEST_PERIOD // DAY,
+}
+FIELDS: Final = r"^(@[a-z]+|\S+(\s+\S+){4})$"  # a cron expression, as opposed to an interval or an instant
+# The ways to say a schedule, for the document: those of seed 003, and ours.
+INTERVALS: Final = tuple(
+    both(
+        given(interval_minutes={"type": "integer", "maximum": most}),
+        {"properties": {"interval_type": {"enum": [kind, None] if kind == "minutes" else [kind]}}},
+        {"properties": {}, "required": [] if kind == "minutes" else ["interval_type"]},
+        absent("schedule", "timezone"),
+    )
+    for kind, most in MOST.items()
+)
+WALL_TIMES: Final = both(given(schedule_time=CRON), absent("schedule", "interval_minutes", "interval_type"))
+ALONE: Final = absent("interval_minutes", "interval_type", "schedule_time", "schedule_enabled")
+OURS: Final = both(given(schedule=SOMETHING), absent("timezone"), ALONE)
+ZONED: Final = both(
+    given(
+        schedule=either({"type": "string", "pattern": FIELDS}, record({"cron": CRON}, "cron")), timezone=ZONE
+    ),
+    ALONE,
+)
+WAYS: Final = (OURS, ZONED, *INTERVALS, WALL_TIMES)
 
 
 class IntervalWords(Words):
     """What seed 003 can say about a job."""
 
-    source_id: Text | None = None
-    source_name: Text | None = None
-    url: Text | None = None
+    source_id: Name | None = None
+    source_name: Name | None = None
+    url: Annotated[Text, says(format="http-url", maxLength=LONGEST_URL)] | None = None
     interval_minutes: Annotated[Whole, Field(ge=1, le=100_000_000)] | None = Field(
         None, description="How many minutes, hours or days (interval_type) lie between two runs."
     )
     interval_type: IntervalType | None = None
-    schedule_time: Text | None = Field(
+    schedule_time: Annotated[Text, says(**CRON)] | None = Field(
         None, description="A cron expression. An interval beside it wins, and keeps it for a rollback."
     )
     schedule_enabled: Switch | None = Field(None, description="false: once, at once.")

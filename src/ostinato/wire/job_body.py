@@ -3,21 +3,34 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import ConfigDict
 
+from ostinato.core.checks import LONGEST
 from ostinato.core.duration import SECOND
 from ostinato.core.errors import Stale
 from ostinato.core.model import Definition
 from ostinato.core.payload import decode
-from ostinato.core.policy import Policies
+from ostinato.core.policy import Policies, WhenExhausted
 from ostinato.core.retry import UNNAMED
 from ostinato.core.schedule import Cron, Manual, Once, Schedule, is_recurring
 from ostinato.wire import intervals
-from ostinato.wire.intervals import CRAWL, ONLY_HERE, SOURCE, IntervalWords
+from ostinato.wire.intervals import CRAWL, ONLY_HERE, SOURCE, WAYS, IntervalWords
 from ostinato.wire.job_answer import JobAnswer
 from ostinato.wire.ours import MAY_BE_NONE, BackoffWords, OurWords, changed, schedule_of, zoned
+from ostinato.wire.shapes import (
+    RECURRING,
+    SOMETHING,
+    Shape,
+    absent,
+    all_hold,
+    both,
+    either,
+    given,
+    never_null,
+    says,
+)
 from ostinato.wire.words import Text, WrongField
 
 INTERVAL_WORDS: Final = frozenset({"interval_minutes", "interval_type"})
@@ -35,18 +48,50 @@ MOVING: Final = frozenset(
 STATE: Final = MOVING | {"status", "next_run_at", "is_paused", "paused_at", "cancelled_at"}
 
 
+TEXT: Final[Shape] = {"type": "string"}
+NOT_OFF: Final[Shape] = {"properties": {"schedule_enabled": {"enum": [True, None]}}}
+# Rules about several fields of a new job, for the document.
+TOGETHER: Final = (
+    either(given(task=TEXT), given(url=TEXT)),
+    either(
+        both(absent(*sorted(SCHEDULE_WORDS)), {"properties": {"schedule_enabled": {"enum": [False, None]}}}),
+        *WAYS,
+    ),
+    either(
+        {"properties": {"fixed_delay": {"enum": [False, None]}}},
+        given(schedule=RECURRING),
+        both(given(interval_minutes=SOMETHING), NOT_OFF),
+        both(given(schedule_time=SOMETHING), NOT_OFF),
+    ),
+    either(absent("concurrency_key"), given(max_concurrency=SOMETHING), given(rate_limit=SOMETHING)),
+    either(absent("retry_backoff_seconds"), absent("backoff")),
+    either(
+        {"properties": {"when_exhausted": {"not": {"const": WhenExhausted.WAIT_RESET.value}}}},
+        given(retry_reset_period=SOMETHING),
+    ),
+)
+
+
 class JobBody(OurWords, IntervalWords):
     """A new job."""
 
-    app: Text | None = None
+    model_config = ConfigDict(json_schema_extra=all_hold(*TOGETHER))
+
+    app: Annotated[Text, says(maxLength=LONGEST["app"])] | None = None
 
     read_only: ClassVar[Collection[str]] = frozenset(JobAnswer.model_fields)
+
+
+# An edit cannot take these away, whatever the job is.
+NEVER_NONE: Final = OurWords.model_fields.keys() - MAY_BE_NONE - SCHEDULE_WORDS | {
+    "schedule", "schedule_enabled", "retry_backoff_seconds", "app",
+}  # fmt: skip
 
 
 class JobEdit(JobBody):
     """What to change about a job. Read-only fields of an answer may be sent back unchanged."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra=never_null(NEVER_NONE))
 
     @classmethod
     def _about(cls, name: str) -> str:

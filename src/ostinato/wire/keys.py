@@ -1,23 +1,28 @@
 """API keys, in and out. The key itself goes out once, in the answer that made it."""
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
 from ostinato.core.access import Role
-from ostinato.scheduler.keys import NewKey
+from ostinato.core.duration import MICROSECOND
+from ostinato.scheduler.keys import LONGEST_LIFE, NewKey
 from ostinato.store.keys import KeyRow
-from ostinato.wire.words import Span, Text, Words
+from ostinato.wire.shapes import Within
+from ostinato.wire.words import Duration, Text, Words
 
 
 class KeyBody(Words):
     """A key to be made."""
 
-    name: Text = Field(description="Whose it is; events say key:NAME~ab12.", min_length=1, max_length=100)
+    name: Text = Field(
+        description="Whose it is; events say key:NAME~ab12.", min_length=1, max_length=100,
+        json_schema_extra={"format": "printable"},
+    )  # fmt: skip
     role: Role = Field(description="What it is good for.")
-    expires_in: Span | None = Field(
+    expires_in: Annotated[Duration, Within(MICROSECOND, LONGEST_LIFE)] | None = Field(
         None, description="For how long it is good; left out: until it is revoked."
     )
 

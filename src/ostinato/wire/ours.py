@@ -3,26 +3,67 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema
 
+from ostinato.core.checks import LONGEST, LONGEST_TAG, LONGEST_WAIT, QUEUE_NAME
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.run_args import LONGEST as LONGEST_ARG
 from ostinato.core.schedule import Cron, Once, Schedule, from_json, parse_schedule
 from ostinato.core.window import Window
-from ostinato.wire.words import Instant, Span, Switch, Text, Whole, Words, WrongField
+from ostinato.wire.shapes import (
+    POSITIVE,
+    SCHEDULE,
+    WINDOW,
+    ZONE,
+    Shape,
+    absent,
+    both,
+    either,
+    given,
+    says,
+    span,
+)
+from ostinato.wire.words import Duration, Instant, Span, Switch, Text, Whole, Words, WrongField, shape
 
 Count = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
 Limit = Annotated[Whole, Field(ge=1, le=100_000_000)]
+Some = Annotated[Duration, POSITIVE]
+Zone = Annotated[Text, says(**ZONE)]
+ArgName = Annotated[Text, says(pattern=r"^[^.]+(\.[\s\S]+)?$", maxLength=LONGEST_ARG)]
+ScheduleWords = Annotated[dict[str, Any] | Text, WithJsonSchema(SCHEDULE)]
+
+
+def _upto(field: str, least: int = 0) -> Any:
+    """Tell how long a text of a job may be."""
+    return says(maxLength=LONGEST[field], **({"minLength": least} if least else {}))
+
+
+OTHERWISE: Final = [kind.value for kind in BackoffKind if kind is not BackoffKind.STEPS]
+
+
+def _has_its_steps(schema: Shape) -> None:
+    """Tell that a backoff by steps has steps; steps without a kind are one too."""
+    schema.update(
+        either(
+            given(steps={"type": "array", "minItems": 1}),
+            given(kind={"enum": OTHERWISE}),
+            both(absent("steps"), {"properties": {"kind": {"enum": [*OTHERWISE, None]}}}),
+        )
+    )
 
 
 class BackoffWords(Words):
     """The delays between attempts."""
+
+    model_config = ConfigDict(json_schema_extra=_has_its_steps)
 
     kind: BackoffKind | None = None
     base: Span | None = None
@@ -44,31 +85,44 @@ def _backoff_object(given: object) -> object:
             return given
 
 
+class _OrShorter:
+    """The short forms of a backoff, for the document."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Shape:
+        delay = span(timedelta(0), LONGEST_WAIT)
+        return either(handler(core), delay, {"type": "array", "items": delay, "minItems": 1})
+
+
 class OurWords(Words):
     """What can be said about a job in our words; null is as good as left out, but where it means "none"."""
 
-    task: Text | None = None
+    task: Annotated[Text, says(format="task", minLength=1, maxLength=LONGEST["task"])] | None = Field(
+        None, description="The name of a task that a worker knows; any name with allow_unknown."
+    )
     args: dict[str, Any] | None = None
-    schedule: dict[str, Any] | Text | None = Field(
+    schedule: ScheduleWords | None = Field(
         None,
         description='{"every": "6h"}, {"cron": "0 9 * * *", "timezone": "Europe/Paris"}, '
         '{"at": "2026-11-16T09:00:00Z"}, {"manual": true}, or text: 30m, @daily, now, manual',
     )
-    timezone: Text | None = None
-    key: Text | None = None
-    name: Text | None = None
-    description: Text | None = None
-    queue: Text | None = None
+    timezone: Zone | None = None
+    key: Annotated[Text, _upto("key", 1)] | None = None
+    name: Annotated[Text, _upto("name")] | None = None
+    description: Annotated[Text, _upto("description")] | None = None
+    queue: Annotated[Text, says(pattern=shape(QUEUE_NAME))] | None = None
     priority: Annotated[Whole, Field(ge=1, le=10)] | None = None
-    tags: Annotated[list[Text], Field(max_length=50)] | None = None
+    tags: (
+        Annotated[list[Annotated[Text, says(minLength=1, maxLength=LONGEST_TAG)]], Field(max_length=50)]
+        | None
+    ) = None
     metadata: dict[str, Any] | None = None
-    owner: Text | None = None
+    owner: Annotated[Text, _upto("owner")] | None = None
     first_run: FirstRun | None = None
     start_at: Instant | None = None
     end_at: Instant | None = None
     fixed_delay: Switch | None = None
     total_repeats: Count | None = None
-    window: dict[str, Any] | None = Field(
+    window: Annotated[dict[str, Any], WithJsonSchema(WINDOW)] | None = Field(
         None, description='{"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "UTC"}'
     )
     jitter: Span | None = None
@@ -79,24 +133,26 @@ class OurWords(Words):
     overlap: Overlap | None = None
     max_overlap: Annotated[Whole, Field(ge=1, le=1000)] | None = None
     max_retries: Count | None = None
-    backoff: Annotated[BackoffWords, BeforeValidator(_backoff_object)] | None = None
-    retry_reset_period: Span | None = None
+    backoff: Annotated[BackoffWords, BeforeValidator(_backoff_object), _OrShorter()] | None = None
+    retry_reset_period: Some | None = None
     when_exhausted: WhenExhausted | None = None
     on_lost: OnLost | None = None
-    timeout: Span | None = None
+    timeout: Some | None = None
     keep_executions: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
     keep_days: Annotated[Whole, Field(ge=0, le=36_500)] | None = None
     max_concurrency: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
-    concurrency_key: Text | None = Field(None, description='Who shares the limits, such as "{args[tenant]}"')
-    rate_limit: Text | None = Field(None, description="10/m, 5/s, 20/30s")
-    after: Annotated[Text, Field(max_length=200)] | None = Field(
+    concurrency_key: Annotated[Text, says(format="concurrency-key")] | None = Field(
+        None, description='The runs that share the limits, such as "{args[tenant]}"'
+    )
+    rate_limit: Annotated[Text, says(format="rate")] | None = Field(None, description="10/m, 5/s, 20/30s")
+    after: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None, description="The id or key of a job: run when that has completed."
     )
-    cpu_limit: Span | None = None
+    cpu_limit: Some | None = None
     memory_limit_mb: Limit | None = None
     open_files_limit: Limit | None = None
     output_limit_mb: Limit | None = None
-    run_args: Annotated[list[Text], Field(max_length=50)] | None = Field(
+    run_args: Annotated[list[ArgName], Field(max_length=50)] | None = Field(
         None, description="The args that an operator may set at a run, such as day or values.day."
     )
 

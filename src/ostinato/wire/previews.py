@@ -1,15 +1,17 @@
 """When a schedule would be due: the question and its answer."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ostinato.core.describe import describe
 from ostinato.core.schedule import Cron, Schedule, due_times, to_json
 from ostinato.core.searching import DueTimes, Expired
-from ostinato.wire.intervals import IntervalType
+from ostinato.wire.intervals import WAYS, IntervalType
 from ostinato.wire.job_body import Here, one_schedule
+from ostinato.wire.ours import ScheduleWords, Zone
+from ostinato.wire.shapes import CRON, all_hold, either, says
 from ostinato.wire.words import Instant, Text, Whole, Words, WrongField
 
 MOST = 1000
@@ -18,11 +20,13 @@ MOST = 1000
 class PreviewBody(Words):
     """A schedule, in our words or those of seed 003, and from when on. An interval is counted from there."""
 
-    schedule: dict[str, Any] | Text | None = None
-    timezone: Text | None = None
+    model_config = ConfigDict(json_schema_extra=all_hold(either(*WAYS)))
+
+    schedule: ScheduleWords | None = None
+    timezone: Zone | None = None
     interval_minutes: Annotated[Whole, Field(ge=1, le=100_000_000)] | None = None
     interval_type: IntervalType | None = None
-    schedule_time: Text | None = None
+    schedule_time: Annotated[Text, says(**CRON)] | None = None
     after: Instant | None = None
     n: Annotated[Whole, Field(ge=1, le=MOST)] = 10
 

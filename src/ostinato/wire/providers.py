@@ -1,25 +1,28 @@
 """Providers, in and out. A key is named by where its secret is; the secret itself goes nowhere."""
 
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from ostinato.core.duration import format_duration
-from ostinato.core.providers import Provider, make_provider, parse_key
+from ostinato.core.providers import PERIODS, Provider, make_provider, parse_key
 from ostinato.store.providers import ProviderRow, key_written
-from ostinato.wire.words import Span, Text, Whole, Words
+from ostinato.wire.shapes import Within, auth
+from ostinato.wire.words import Duration, Text, Whole, Words
 
 # As core/providers.py reads it: any case, and a dot at the end.
-HOST: Final = r"^((?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]+)$"
+HOST: Final = (
+    r"^((?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9_-]{1,63})*|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*[0-9A-Fa-f:])\.*$"
+)
 
 
 class BudgetBody(Words):
     """How often a domain may be asked."""
 
     limit: Whole = Field(description="So many requests, of all workers together.", ge=1, le=100_000)
-    period: Span = Field(description="In any stretch of this length; from 0.1 s to 31 days.")
-    key: dict[str, Any] | None = Field(
+    period: Annotated[Duration, Within(*PERIODS)] = Field(description="In any stretch of this length.")
+    key: Annotated[dict[str, Any], WithJsonSchema(auth("bearer", "header", "query"))] | None = Field(
         None,
         description="What each request to it carries: type (header, query or bearer), name, and as value (or token) "
         "where the secret is, env:SECRET_NAME or file:/run/secrets/NAME.",

@@ -22,6 +22,7 @@ from ostinato.core.schedule import Every, Schedule
 from ostinato.core.workflow import WORKFLOW_TASK
 from ostinato.scheduler.pages import FURTHEST, PAGE
 from ostinato.scheduler.schedules import ScheduleView, Word
+from ostinato.wire.shapes import never_null
 from ostinato.wire.words import LARGEST, Text, Whole, Words, WrongField
 
 MOST_SECONDS: Final = 315_360_000  # ten years
@@ -145,19 +146,10 @@ class ScheduleBody(Words):
         )
 
 
-def _never_null(schema: dict[str, Any]) -> None:
-    """Tell which fields may be left out, but not be null."""
-    for name in NEVER_NULL & schema["properties"].keys():
-        field = schema["properties"][name]
-        kinds = [kind for kind in field.pop("anyOf") if kind != {"type": "null"}]
-        field.update(kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
-        field.pop("default", None)
-
-
 class ScheduleEdit(Words):
     """What to change about a schedule."""
 
-    model_config = ConfigDict(json_schema_extra=_never_null)
+    model_config = ConfigDict(json_schema_extra=never_null(NEVER_NULL))
 
     name: Annotated[Text, Field(min_length=1, max_length=255)] | None = None
     workflow_id: WorkflowId | None = None

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from ostinato.core.account import Account
 from ostinato.core.describe import describe
@@ -13,10 +13,12 @@ from ostinato.core.model import Status
 from ostinato.core.schedule import Manual
 from ostinato.scheduler.sources import Planned, SourceView
 from ostinato.tasks.fetch.trying import Tried
+from ostinato.wire.source_shape import CHANGED, REPLACED, SOURCE
 from ostinato.wire.words import Switch, Words
 
 Definition = Annotated[
     dict[str, Any],
+    WithJsonSchema(SOURCE),
     Field(
         description="name, url, table, response {dataPath, fields, unique}; schedule, execution, params, headers, "
         "auth, pagination, incremental, limits, database, status …",
@@ -34,6 +36,10 @@ Definition = Annotated[
         ],
     ),
 ]
+
+
+Replacing = Annotated[dict[str, Any], WithJsonSchema(REPLACED)]
+Changes = Annotated[dict[str, Any], WithJsonSchema(CHANGED)]
 
 
 class ApplyBody(Words):

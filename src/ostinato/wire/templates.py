@@ -1,28 +1,61 @@
 """Job templates, in and out."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Self
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, WithJsonSchema
 
-from ostinato.core.job_templates import NAME
+from ostinato.core.arguments import schema
+from ostinato.core.job_templates import KINDS, NAME, Parameter
 from ostinato.core.model import Definition
 from ostinato.scheduler.templates import TemplateView
 from ostinato.wire import job_body
 from ostinato.wire.errors import refused
 from ostinato.wire.job_body import Here, JobBody
+from ostinato.wire.shapes import NULL, Shape, either, nullable, record, span
 from ostinato.wire.words import Text, Words, WrongField, did_you_mean, shape
+
+
+def _parameter() -> Shape:
+    """Describe a parameter: its default is of its type, and only a text has choices."""
+    found = schema(Parameter)
+    optional = found["properties"].keys() - set(found["required"])
+    fields = {
+        name: nullable(field) if name in optional else field for name, field in found["properties"].items()
+    }
+    return {**found, "properties": fields, **either(*map(_of_type, KINDS), _of_type("text", {"minItems": 1}))}
+
+
+def _of_type(kind: str, choices: Shape | None = None) -> Shape:
+    default = SPAN if kind == "duration" else dict(KINDS[kind].schema)
+    fields = {
+        "type": {"const": kind} if kind != "text" else {"enum": [kind, None]},
+        "choices": {"maxItems": 0},
+        "default": nullable(default),
+    }
+    needed = [] if kind == "text" else ["type"]
+    return {
+        "properties": fields if choices is None else {**fields, "choices": choices, "default": NULL},
+        "required": needed,
+    }
+
+
+SPAN: Final = span(timedelta(milliseconds=1), timedelta(days=3660))
+PARAMETER: Final = _parameter()
+JOB: Final = record({name: {} for name in JobBody.model_fields})
 
 
 class TemplateEdit(Words):
     """A template; its name stands in the address."""
 
     description: Text = Field("", max_length=2000)
-    parameters: list[dict[str, Any]] = Field(
+    parameters: list[Annotated[dict[str, Any], WithJsonSchema(PARAMETER)]] = Field(
         [], max_length=50, description='[{"name": "url", "type": "url", "description": "…", "default": …}]'
     )
-    job: dict[str, Any] = Field(description="The body of a job, with holes: {{ params.url }}.")
+    job: Annotated[dict[str, Any], WithJsonSchema(JOB)] = Field(
+        description="The body of a job, with holes: {{ params.url }}."
+    )
 
     def given(self, name: str) -> dict[str, Any]:
         """What it says; names of the job's fields are checked here, where they are known."""
@@ -40,7 +73,9 @@ class UseBody(Words):
     """What fills a template, and what else is to be said about this job."""
 
     params: dict[str, Any] = Field({}, description="The parameters, by name.")
-    job: dict[str, Any] = Field({}, description="Fields of the job that this one has otherwise: key, queue …")
+    job: Annotated[dict[str, Any], WithJsonSchema(JOB)] = Field(
+        {}, description="Fields of the job that this one has otherwise: key, queue …"
+    )
 
 
 class TemplateAnswer(BaseModel):

@@ -22,6 +22,8 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from ostinato.core.checks import EARLIEST
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Conflict, Invalid
+from ostinato.core.payload import as_whole
+from ostinato.wire.shapes import INSTANT, Within
 
 UNKNOWN: Final = "unknown_fields"
 LARGEST: Final = 2**53 - 1  # the largest whole number that every reader of JSON keeps
@@ -57,7 +59,7 @@ class Words(BaseModel):
             raise PydanticCustomError(
                 UNKNOWN, "{sentence}", {"sentence": " ".join(unknown.values()), "of": unknown}
             )
-        return {name: _whole(value) for name, value in given.items()}
+        return {name: as_whole(value) for name, value in given.items()}
 
     @classmethod
     def _about(cls, name: str) -> str:
@@ -120,19 +122,6 @@ def _span(value: object) -> timedelta:
     raise ValueError("A duration is text like 30s, 5m or 1h30m, or a number of seconds.")
 
 
-def _whole(value: object) -> object:
-    """JSON knows one kind of number: 2.0 is as whole as 2."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-# The shapes of instants and durations, for the document. The validators above decide, and say what is wrong.
-SINCE_1900: Final = r"^(19|[2-9][0-9])[0-9]{2}-"
-LONG: Final = r"[0-9]{1,5}(\.[0-9]{1,6})? ?(w|weeks?|d|days?|h|hours?) ?"
-SHORT: Final = r"[0-9]{1,9}(\.[0-9]{1,6})? ?(m|minutes?|s|seconds?|ms|milliseconds?|us|microseconds?) ?"
-SPAN: Final = rf"^([0-9]{{1,11}}(\.[0-9]{{1,6}})?|({LONG}|{SHORT}){{1,5}})$"
-LONGEST_SPAN: Final = 300_000_000_000  # seconds: within the calendar
-
-
 def shape(rule: re.Pattern[str]) -> str:
     """A rule for whole texts as the document says it."""
     return f"^({rule.pattern})$"
@@ -141,25 +130,9 @@ def shape(rule: re.Pattern[str]) -> str:
 Text = StrictStr
 Whole = StrictInt
 Switch = StrictBool
-Instant = Annotated[
-    datetime,
-    BeforeValidator(_instant),
-    WithJsonSchema({"type": "string", "format": "date-time", "pattern": SINCE_1900}, mode="validation"),
-]
-Span = Annotated[
-    timedelta,
-    BeforeValidator(_span),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "pattern": SPAN},
-                {"type": "number", "minimum": 0, "maximum": LONGEST_SPAN},
-            ],
-            "description": "30s, 5m, 1h30m, or seconds",
-        },
-        mode="validation",
-    ),
-]
+Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(INSTANT, mode="validation")]
+Duration = Annotated[timedelta, BeforeValidator(_span)]  # with Within: the document says its bounds
+Span = Annotated[Duration, Within(timedelta(0))]
 
 
 def span_or_none(value: timedelta | None) -> str | None:

@@ -1,18 +1,75 @@
 """Workflows, in and out."""
 
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
+from ostinato.core.checks import LONGEST, LONGEST_WAIT
+from ostinato.core.duration import MICROSECOND
+from ostinato.core.workflow.condition import LONGEST as LONGEST_CONDITION
+from ostinato.core.workflow.graph import LONGEST_EVENT, MOST_NODES, MOST_RETRIES, TRIGGER_FIELDS, TriggerKind
+from ostinato.core.workflow.references import NAME
 from ostinato.scheduler import JobView
 from ostinato.scheduler.runs import RunView, StepView
 from ostinato.scheduler.workflows import WorkflowView
 from ostinato.wire.executions import ExecutionAnswer
-from ostinato.wire.words import Switch, Text, Words
+from ostinato.wire.shapes import Shape, either, nullable, record, span
+from ostinato.wire.words import Switch, Text, Words, shape
 
+WAIT: Final = nullable(span(MICROSECOND, LONGEST_WAIT))
+ID: Final[Shape] = {"type": "string", "format": "node-id", "pattern": shape(NAME)}
+TRIGGER: Final = record(
+    {
+        "id": ID,
+        "type": {"enum": [TriggerKind.SCHEDULE.value, TriggerKind.MANUAL.value]},
+        "event": {"const": ""},
+    },
+    "id",
+    "type",
+)
+EVENT: Final = record(
+    {
+        "id": ID,
+        "type": {"const": TriggerKind.EVENT.value},
+        "event": {
+            "type": "string",
+            "pattern": r"[^\s\x1c-\x1f\x85]",
+            "maxLength": LONGEST_EVENT,
+            "not": {"enum": ["schedule", "manual"]},
+        },
+    },
+    *TRIGGER_FIELDS,
+)
+STEP: Final = record(
+    {
+        "id": ID,
+        "type": {"const": "task"},
+        "task": {"type": "string", "format": "task", "minLength": 1, "maxLength": LONGEST["task"]},
+        "args": {"type": "object"},
+        "after": either(ID, {"type": "array", "items": ID}),
+        "retries": {"type": "integer", "minimum": 0, "maximum": MOST_RETRIES},
+        "retry_delay": WAIT,
+        "timeout": WAIT,
+        "when": nullable({"type": "string", "format": "condition", "maxLength": LONGEST_CONDITION}),
+    },
+    "id",
+    "task",
+)
+NODES: Final[Shape] = {
+    "type": "array",
+    "items": either(TRIGGER, EVENT, STEP),
+    "contains": {"required": ["task"]},
+    "minItems": 1,
+    "maxItems": MOST_NODES,
+}
+
+NAMED: Final = Field(
+    min_length=1, max_length=200, json_schema_extra={"format": "printable", "pattern": "[^0-9]"}
+)  # a number would be an id
 Nodes = list[dict[str, Any]]
+NewNodes = Annotated[Nodes, WithJsonSchema(NODES)]
 STEP_STATES: Final[list[JsonValue]] = [
     "waiting",
     "queued",
@@ -27,8 +84,8 @@ STEP_STATES: Final[list[JsonValue]] = [
 class WorkflowBody(Words):
     """A workflow to be made. Its nodes are checked as a whole, each place by its name."""
 
-    name: Text = Field(description="Unique among all workflows.", max_length=200)
-    nodes: Nodes = Field(description="Triggers and tasks: docs/guides/workflows.md.")
+    name: Annotated[Text, NAMED] = Field(description="Unique among all workflows.")
+    nodes: NewNodes = Field(description="Triggers and tasks: docs/guides/workflows.md.")
     description: Text = Field("", max_length=10_000)
     active: Switch = Field(True, description="Whether anything may start it.")
 
@@ -38,8 +95,8 @@ class WorkflowEdit(Words):
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
-    name: Text | None = Field(None, max_length=200)
-    nodes: Nodes | None = Field(None, description="All of them: another version.")
+    name: Annotated[Text, NAMED] | None = None
+    nodes: NewNodes | None = Field(None, description="All of them: another version.")
     description: Text | None = Field(None, max_length=10_000)
     active: Switch | None = None
 

@@ -103,6 +103,10 @@ def response(**changes):
     [
         (without("name"), "name is missing"),
         (a_source(name="a/b"), "name must be letters"),
+        (a_source(name=True), "name must be text, not True"),
+        (a_source(name=1.5), "name must be text, not 1.5"),
+        (a_source(timezone="Mars/Base"), "schedule: There is no time zone 'Mars/Base'"),
+        (a_source(limits={"maxBytes": 1.5}), "limits.maxBytes must be a size"),
         (without("url"), "url is missing"),
         (a_source(url="ftp://example.org/x"), "url must be an http or https URL"),
         (a_source(url="file:///etc/passwd"), "url must be an http or https URL"),

@@ -29,6 +29,7 @@ from ostinato.core.sources.definition import (
 from ostinato.core.sources.paths import check_path
 from ostinato.core.sources.words import Words, span_of, text_of
 from ostinato.core.tables import Column, ColumnType, check_column_name, check_table_name
+from ostinato.core.zones import zone as known_zone
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 WORDS: Final = {"hourly": HOUR, "daily": 24 * HOUR, "weekly": 7 * 24 * HOUR}
@@ -45,7 +46,8 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
     words = Words(given)
     name = _name(words)  # what is missing is named in the order in which people write
     url = check_url(words.needed_text("url"), "url", egress)
-    table = check_table_name(words.needed_text("table"))
+    words.needed("table")
+    table = check_table_name(words.name("table"))
     if not words.has("response"):
         raise words.missing("response", "say where the records are, and which values go to which columns")
     response = _response(words.inner("response"))
@@ -76,7 +78,8 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
 
 
 def _name(words: Words) -> str:
-    name = words.needed_text("name")
+    words.needed("name")
+    name = words.name("name")
     if not NAME.fullmatch(name):
         raise Invalid(f"name must be letters, digits and . _ -, at most 100, not {name[:80]!r}.")
     return name
@@ -85,6 +88,7 @@ def _name(words: Words) -> str:
 def _schedule(words: Words, timezone: str) -> Schedule:
     written, zone = words.any("schedule"), words.text("timezone", timezone)
     try:
+        known_zone(zone)
         if written is None:
             return Every(WORDS["daily"])
         if isinstance(written, Mapping):
@@ -170,7 +174,7 @@ def _response(words: Words) -> Response:
 def _field(words: Words) -> MappedField:
     source = check_path(words.needed_text("source", 500), words.path("source"))
     kind = ColumnType(words.choice("type", list(ColumnType), ColumnType.TEXT))
-    target = words.text("target") or source
+    target = words.name("target") or source
     name = check_column_name(target, words.path("target" if words.has("target") else "source"))
     words.no_more()
     return MappedField(source, Column(name, kind))
@@ -296,7 +300,7 @@ def _execution(words: Words) -> Execution:
 
 
 def _queue(words: Words) -> str:
-    queue = words.text("queue", "default", 100)
+    queue = words.name("queue", "default")
     try:
         check_queue_name(queue)
     except Invalid as error:

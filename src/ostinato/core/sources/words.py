@@ -10,11 +10,14 @@ from typing import Any, Final
 from ostinato.core.checks import is_storable
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
+from ostinato.core.payload import as_whole
 
 SIZE: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?i?b?)\s*", re.IGNORECASE)
 UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 ALIKE: Final = 0.65  # of 1: a name for which another was meant
 LONGEST_TEXT: Final = 10_000
+LONGEST_NAME: Final = 500
+LARGEST: Final = 2**53 - 1
 
 
 class Words:
@@ -63,8 +66,17 @@ class Words:
             raise Invalid(f"{self.path(name)} is empty.")
         return found
 
+    def name(self, name: str, default: str = "") -> str:
+        """A name: text, or a whole number, as which YAML reads 2026."""
+        found = as_whole(self._take(name))
+        if found is None:
+            return default
+        if not isinstance(found, str) and (type(found) is not int or not 0 <= found <= LARGEST):
+            raise Invalid(f"{self.path(name)} must be text, not {shown(found)}.")
+        return text_of(found, self.path(name), LONGEST_NAME)
+
     def whole(self, name: str, default: int, least: int, most: int) -> int:
-        found = self._take(name)
+        found = as_whole(self._take(name))
         if found is None:
             return default
         if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
@@ -103,7 +115,8 @@ class Words:
         found = self._take(name)
         if found is None:
             return default
-        match = SIZE.fullmatch(str(found)) if not isinstance(found, bool) else None
+        found = as_whole(found)
+        match = SIZE.fullmatch(str(found)) if type(found) in (str, int) else None
         if match is None:
             raise Invalid(f"{self.path(name)} must be a size such as 500KB or 50MB, not {shown(found)}.")
         unit = match[2].lower()

@@ -19,7 +19,7 @@ from ostinato.core.checks import LONGEST as LONGEST_NAMES
 from ostinato.core.checks import LONGEST_WAIT, is_storable
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
-from ostinato.core.payload import check_json, encode
+from ostinato.core.payload import as_whole, check_json, encode
 from ostinato.core.workflow.condition import Condition, read_condition, references_of
 from ostinato.core.workflow.references import NAME, PAYLOAD, RESULT, TRIGGER, Reference, references_in
 
@@ -182,6 +182,7 @@ def _step(node: Mapping[str, Any], place: str) -> Step:
 
 
 def _retries(value: object, place: str) -> int:
+    value = as_whole(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_RETRIES:
         raise Invalid(f"{place}.retries: a number from 0 to {MOST_RETRIES:,}.")
     return value
