@@ -65,9 +65,10 @@ NODES: Final[Shape] = {
     "maxItems": MOST_NODES,
 }
 
+# A name of digits alone would be an id.
 NAMED: Final = Field(
     min_length=1, max_length=200, json_schema_extra={"format": "printable", "pattern": "[^0-9]"}
-)  # a number would be an id
+)
 Nodes = list[dict[str, Any]]
 NewNodes = Annotated[Nodes, WithJsonSchema(NODES)]
 STEP_STATES: Final[list[JsonValue]] = [
