@@ -69,6 +69,7 @@ def test_exit_codes(error, code):
         ("broken_syntax:app", "cannot be imported: invalid syntax"),
         ("broken_value:app", "cannot be imported: ZeroDivisionError: division by zero"),
         ("broken_option:app", "There is no option evry=; did you mean every=?"),
+        ("broken_setting:app", "InvalidSetting: concurrency cannot be 0 (argument)."),
     ],
 )
 @pytest.mark.parametrize("command", ["worker", "serve"])
@@ -77,11 +78,24 @@ def test_an_app_that_cannot_be_found_is_one_sentence(ostinato, tmp_path, command
     (tmp_path / "broken_import.py").write_text("import not_there")
     (tmp_path / "broken_syntax.py").write_text("def")
     (tmp_path / "broken_value.py").write_text("\n\n1 / 0")
+    (tmp_path / "broken_setting.py").write_text(A_MODULE + "Ostinato(concurrency=0)")
     (tmp_path / "broken_option.py").write_text(A_MODULE + "shop.task(evry='1m')(print)")
     answer = ostinato(command, "--app", where)
     assert (answer.code, answer.out) == (2, "")
     assert sentence in answer.err
     assert len(answer.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["worker", "serve"])
+def test_a_wrong_setting_is_told_as_it_is_and_no_module_is_blamed(ostinato, tmp_path, monkeypatch, command):
+    (tmp_path / "shop_settings.py").write_text(A_MODULE)
+    monkeypatch.setenv("OSTINATO_POLL_INTERVAL", "3000")
+    answer = ostinato(command, "--app", "shop_settings:shop")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == (
+        "poll_interval cannot be '3000' (OSTINATO_POLL_INTERVAL). That would be 50m. "
+        "Allowed is a duration from 10ms to 10m, in seconds or written like 5s.\n"
+    )
 
 
 def test_the_line_of_theirs_that_is_wrong_is_named(ostinato, tmp_path):

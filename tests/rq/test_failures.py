@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from rq.serializers import JSONSerializer
 
 import ostinato.rq
 from ostinato import GiveUp, RunFailed
+from ostinato.core.errors import InvalidSetting
 from ostinato.rq.functions import the_office
 from tests.rq.conftest import BriefWorker
 
@@ -156,6 +158,16 @@ def test_a_message_takes_the_execution_of_its_id_first(app, clock, redis):
         entry = Entry.fetch(message, connection=redis, serializer=JSONSerializer)
         taken, _, _ = the_office()._take(job_id, entry)
         assert taken.claimed.live.number == number
+
+
+def test_a_wrong_setting_is_told_to_rq_as_it_is(tmp_path, monkeypatch):
+    (tmp_path / "rq_settings.py").write_text("from ostinato import Ostinato\napp = Ostinato()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    monkeypatch.setenv("OSTINATO_APP", "rq_settings:app")
+    monkeypatch.setenv("OSTINATO_LEASE_SECONDS", "3000")
+    with pytest.raises(InvalidSetting, match=r"^lease cannot be '3000' \(OSTINATO_LEASE_SECONDS\)"):
+        the_office()
 
 
 def test_our_worker_tells_exception_handlers_of_a_failed_run_and_logs_it_once(app, redis, caplog):

@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from ostinato.app import Ostinato
-from ostinato.core.errors import Invalid
+from ostinato.config import Settings
+from ostinato.core.errors import Invalid, InvalidSetting
 
 
 def load_app(where: str | None) -> Ostinato:
@@ -48,13 +49,18 @@ def _module(name: str) -> ModuleType:
 
 
 def _broken(name: str, error: Exception) -> Invalid:
-    """What went wrong, and in which line of theirs."""
+    """Say what went wrong, and in which line of the module; a setting of the operator is no fault of the module."""
+    if isinstance(error, InvalidSetting):
+        try:
+            Settings.load()
+        except InvalidSetting as setting:
+            return setting
     if isinstance(error, SyntaxError):
         where = f"{error.filename}, line {error.lineno}"
         return Invalid(f"The module {name} cannot be imported: {error.msg} ({where}).")
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
     ours = os.path.dirname(os.path.dirname(__file__))
-    theirs = [f for f in frames if not f.filename.startswith(ours + os.sep)]
+    theirs = [f for f in frames if not f.filename.startswith((ours + os.sep, "<"))]
     where = f" ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs else ""
     return Invalid(f"The module {name} cannot be imported: {type(error).__name__}: {error}{where}")
 

@@ -11,6 +11,7 @@ from ostinato.config.secret import Secret
 from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.auth import KERNEL, OURS, is_of_kernel
 from ostinato.core.duration import format_duration, parse_duration
+from ostinato.core.errors import Invalid
 from ostinato.core.policy import Isolation
 from ostinato.core.zones import zone
 
@@ -78,13 +79,19 @@ def text(allowed: str, pattern: str) -> Kind[str]:
 
 def duration(least: str, most: str = "1d") -> Kind[timedelta]:
     shortest, longest = parse_duration(least), parse_duration(most)
+    allowed = f"a duration from {least} to {most}, in seconds or written like 5s"
 
     def parse(value: object) -> timedelta:
-        if isinstance(value, str | int | float | timedelta) and shortest <= parse_duration(value) <= longest:
-            return parse_duration(value)
-        raise ValueError
+        if not isinstance(value, str | int | float | timedelta):
+            raise ValueError
+        found = parse_duration(value)
+        if found > longest and re.fullmatch(r"[\d.]+", str(value)):  # meant as milliseconds, most often
+            raise Invalid(f"That would be {format_duration(found)}. Allowed is {allowed}.")
+        if not shortest <= found <= longest:
+            raise ValueError
+        return found
 
-    return Kind(f"a duration from {least} to {most}, in seconds or written like 5s", parse)
+    return Kind(allowed, parse)
 
 
 def number(least: int, most: int) -> Kind[int]:

@@ -86,7 +86,7 @@ class Settings:
     poll_interval: timedelta = setting(
         5 * SECOND,
         "OSTINATO_POLL_INTERVAL",
-        duration("10ms"),
+        duration("10ms", "10m"),
         "How often to look for work though no doorbell rang.",
     )
     concurrency: int = setting(
@@ -102,24 +102,27 @@ class Settings:
         Secret(), "OSTINATO_REDIS_URL", REDIS_URL, "Where the Redis of RQ's workers is."
     )
     lease: timedelta = setting(
-        30 * SECOND, "OSTINATO_LEASE_SECONDS", duration("1s"), "How long a silent worker keeps what it runs."
+        30 * SECOND,
+        "OSTINATO_LEASE_SECONDS",
+        duration("1s", "30m"),
+        "How long a silent worker keeps what it runs.",
     )
     renew: timedelta = setting(
         10 * SECOND,
         "OSTINATO_RENEW_SECONDS",
-        duration("10ms"),
+        duration("10ms", "10m"),
         "How often a worker renews its lease: less than half of it; unset, at most a third.",
     )
     sweep: timedelta = setting(
         10 * SECOND,
         "OSTINATO_SWEEP_SECONDS",
-        duration("10ms"),
+        duration("10ms", "10m"),
         "How often to look for lost work and old history.",
     )
     metrics: timedelta = setting(
         30 * SECOND,
         "OSTINATO_METRICS_SECONDS",
-        duration("10ms"),
+        duration("10ms", "10m"),
         "How often to count what only the database knows.",
     )
     shutdown_grace: timedelta = setting(
@@ -137,7 +140,7 @@ class Settings:
     stop_grace: timedelta = setting(
         5 * SECOND,
         "OSTINATO_STOP_GRACE",
-        duration("0s"),
+        duration("0s", "10m"),
         "How long a process that is told to stop (SIGTERM) has before it is killed.",
     )
     recycle_runs: int = setting(

@@ -85,12 +85,14 @@ def test_what_is_no_fault_of_a_row_blames_no_row(code):
     assert not isinstance(pg.translated(psycopg.errors.lookup(code)("so")), RowRefused)
 
 
-def test_a_role_without_rights_is_told_so(postgres_url):
+@pytest.mark.parametrize("may", ["see the schema", "do nothing"])
+def test_a_role_without_rights_is_told_so(postgres_url, may):
     """And not that the tables are not ours."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS ostinato_poor")
         connection.execute("CREATE ROLE ostinato_poor LOGIN")
-        connection.execute("GRANT USAGE ON SCHEMA ostinato TO ostinato_poor")
+        if may == "see the schema":
+            connection.execute("GRANT USAGE ON SCHEMA ostinato TO ostinato_poor")
     try:
         pg = open_database(make_conninfo_url(postgres_url, "ostinato_poor"))
         with pytest.raises(RightsMissing, match="lacks a right"):
