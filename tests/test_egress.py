@@ -171,6 +171,7 @@ def test_a_unix_socket_needs_on(url, own):
         "postgresql://h/x?host",
         "postgresql://h/x?sslmode=maybe",
         "postgresql://h/x?connect_timeout=0",
+        "postgresql://h/x?connect_timeout=11",
         "postgresql://h/x?connect_timeout=9999999",
         "postgresql://h:99999/x",
         "postgresql://h:0/x",

@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from ostinato.api.app import create_app
 from ostinato.core.access import Admission, Caller, Role
+from ostinato.scheduler import foreign
 from tests.played_api import PlayedApi, a_source_of
 from tests.sources import a_source
 
@@ -124,7 +125,7 @@ def test_there_are_no_records_before_the_first_run(api):
     assert api.delete(f"{SOURCES}/us_gdp?with_data=true").json()["rows_deleted"] == 0
 
 
-def test_a_viewer_reads_records_of_no_address_that_is_not_allowed(settings_api, monkeypatch):
+def test_a_viewer_reads_records_of_no_address_that_is_not_allowed(settings_api, monkeypatch, caplog):
     with socket.create_server(("127.0.0.1", 0)) as trap:
         trap.settimeout(0)
         monkeypatch.setenv("SECRET_DATABASE", f"postgresql://ann:hunter2@127.0.0.1:{trap.getsockname()[1]}/x")
@@ -134,8 +135,35 @@ def test_a_viewer_reads_records_of_no_address_that_is_not_allowed(settings_api, 
         with pytest.raises(BlockingIOError):
             trap.accept()
     assert refused.status_code == 422
-    assert "private network" in refused.json()["detail"]
-    assert "hunter2" not in refused.text
+    assert "cannot be used; the log of the server says why" in refused.json()["detail"]
+    assert "must not lead into a private network" in caplog.text
+    assert not any(part in refused.text for part in ("hunter2", "127.0.0.1"))  # the reference hides its URL
+
+
+@pytest.mark.parametrize("hidden", ["postgresql://inner.example/x?service=tok3n", "mysql://tok3n@h/x"])
+def test_a_url_behind_a_reference_is_not_told_in_parts(settings_api, monkeypatch, hidden):
+    monkeypatch.setenv("SECRET_DATABASE", hidden)
+    api = settings_api()
+    assert api.post(SOURCES, json=a_source(database="env:SECRET_DATABASE")).status_code == 201
+    refused = api.get(f"{SOURCES}/us_gdp/records")
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == (
+        "database: the database of the source 'us_gdp' cannot be used; the log of the server says why."
+    )
+    monkeypatch.delenv("SECRET_DATABASE")
+    assert "There is no secret at env:SECRET_DATABASE" in api.get(f"{SOURCES}/us_gdp/records").text
+
+
+def test_databases_that_do_not_answer_hold_few_threads_and_not_for_long(settings_api, monkeypatch):
+    monkeypatch.setattr(foreign, "ANSWER_WITHIN", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://ann@127.0.0.1:{silent.getsockname()[1]}/x"
+        api = settings_api(allow_private_addresses="127.0.0.0/8")
+        assert api.post(SOURCES, json=a_source(database=url)).status_code == 201  # the first call
+        answers = [api.get(f"{SOURCES}/us_gdp/records") for _ in range(foreign.AT_ONCE)]
+    assert [answer.status_code for answer in answers] == [503] * foreign.AT_ONCE
+    assert "does not answer" in answers[0].json()["detail"]
+    assert answers[-1].json()["detail"] == "3 calls to databases of sources are at work; try again."
 
 
 def test_a_database_that_fails_is_told_in_a_sentence_without_the_words_of_its_driver(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
+from anyio.to_thread import current_default_thread_limiter
 from httpx2 import ASGITransport, AsyncClient
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
 from ostinato.access.credentials import recogniser
@@ -16,7 +19,7 @@ from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, Admission, Role
 from ostinato.wiring import build_api
 from tests.api.conftest import NoEngine
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 class Held:
@@ -100,6 +103,26 @@ def test_pages_and_the_api_share_the_places(app):
             for each in waiting:
                 (await each).give_back()
             assert (await client.get("/jobs")).status_code == 200
+
+    asyncio.run(main())
+
+
+def test_slow_requests_leave_threads_for_credentials_and_readiness(new_app):
+    """As many requests as there are threads wait for something that does not answer."""
+    app = new_app(auth_required=True)
+    api, let_go = build_api(app.parts, app.scheduler, NoEngine()), threading.Event()
+
+    async def main() -> None:
+        slow = [asyncio.create_task(run_in_threadpool(let_go.wait, PATIENCE)) for _ in range(40)]
+        await until(lambda: current_default_thread_limiter().available_tokens == 0)
+        async with AsyncClient(transport=ASGITransport(api), base_url="http://127.0.0.1:8060") as client:
+            try:
+                async with asyncio.timeout(PATIENCE / 2):
+                    assert (await client.get("/readyz")).status_code == 200
+                    assert (await client.get("/api/v1/jobs")).status_code == 401
+            finally:
+                let_go.set()
+                await asyncio.gather(*slow)
 
     asyncio.run(main())
 

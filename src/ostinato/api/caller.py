@@ -8,10 +8,10 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ostinato.access.checking import run_check
 from ostinato.access.credentials import Recognise
 from ostinato.access.refusals import REFUSED, Refusal
 from ostinato.api.failures import refusal
@@ -43,7 +43,7 @@ class Doorkeeper:
             check = partial(self._by_session if reads else self._recognise, headers)
             state = scope.setdefault("state", {})
             try:
-                state["admission"] = await run_in_threadpool(check)
+                state["admission"] = await run_check(check)
             except OstinatoError as error:
                 if isinstance(error, Unauthorized | TooManyRequests):
                     state[REFUSED] = Refusal.of(headers, str(error))

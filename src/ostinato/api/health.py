@@ -6,8 +6,8 @@ from typing import Final
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 
+from ostinato.access.checking import run_check
 from ostinato.api.routers import api_router
 from ostinato.core.errors import StoreError
 
@@ -38,7 +38,7 @@ class Readiness:
 
     async def reasons(self) -> list[str]:
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(run_in_threadpool(self._ask))
+            self._asking = asyncio.create_task(run_check(self._ask))
         try:
             return await asyncio.wait_for(asyncio.shield(self._asking), ANSWER_WITHIN)
         except TimeoutError:

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ostinato.access.checking import run_check
 from ostinato.core.errors import OstinatoError, StoreError, StoreUnavailable, TooManyRequests
 from ostinato.scheduler import Scheduler
 from ostinato.store.feed import MOST, Feed, Item, is_wanted
@@ -110,7 +111,7 @@ class Subscriber:
     async def still_good(self) -> bool:
         """Check the credential; StoreError when the database does not answer."""
         try:
-            await run_in_threadpool(self.check)
+            await run_check(self.check)
         except StoreError:
             raise
         except OstinatoError:

@@ -21,9 +21,7 @@ one is an Invalid that names the field.
 
 import asyncio
 import json
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -31,13 +29,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ostinato.clock import Clock
 from ostinato.core.auth import REFERENCE
 from ostinato.core.built_in.described import NOTHING_ALLOWED, Permits
-from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreError, StoreUnavailable
+from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreUnavailable
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
 from ostinato.core.schedule import next_after
 from ostinato.core.sources import Source, definition_of, key_of, read_source, source_of
 from ostinato.core.sources.jobs import TASK, is_source, written_of
-from ostinato.core.tables import Target
+from ostinato.scheduler.foreign import ForeignDatabases, told_plainly
 from ostinato.scheduler.jobs import JobDesk
 from ostinato.scheduler.views import JobView
 from ostinato.store.rows import LastRun
@@ -46,8 +44,6 @@ from ostinato.store.store import Store
 
 if TYPE_CHECKING:
     from ostinato.tasks.fetch.trying import Tried
-
-log = logging.getLogger("ostinato.scheduler")
 
 PAGE: Final = 250
 MOST_RECORDS: Final = 1000
@@ -114,6 +110,7 @@ class SourceDesk:
 
     def __init__(self, store: Store, clock: Clock, jobs: JobDesk, app: str) -> None:
         self._store, self._clock, self._jobs, self._app = store, clock, jobs, app
+        self._foreign = ForeignDatabases(store.records)
 
     # -- questions
 
@@ -143,8 +140,7 @@ class SourceDesk:
         if not 1 <= limit <= MOST_RECORDS:
             raise Invalid(f"limit must be from 1 to {MOST_RECORDS}, not {limit}.")
         target = _readable(self.get(name)).target
-        with _told_plainly(target):
-            return self._store.records.newest(target, limit)
+        return self._foreign.ask(target, lambda: self._store.records.newest(target, limit))
 
     def test(self, definition: object, here: Here) -> "Tried":
         """Fetch and map one page of a definition; nothing is stored. Invalid for all that `create` or a run refuses."""
@@ -249,9 +245,10 @@ class SourceDesk:
             self._jobs.delete(view.job.id, by=by)
             return 0
         target, records = _readable(view).target, self._store.records
-        with _told_plainly(target):
-            records.newest(target, 1)  # a database that cannot be used is refused before anything is deleted
-            self._jobs.delete(view.job.id, by=by)
+        # A database that cannot be used is refused before anything is deleted.
+        self._foreign.ask(target, lambda: records.newest(target, 1))
+        self._jobs.delete(view.job.id, by=by)
+        with told_plainly(target):
             return records.delete_rows(target)
 
     # -- within
@@ -307,8 +304,7 @@ class SourceDesk:
         A reference may lead nowhere here, and to a database on the worker.
         """
         try:
-            with _told_plainly(source.target):
-                self._store.records.look(source.target)
+            self._foreign.ask(source.target, lambda: self._store.records.look(source.target))
         except StoreUnavailable:
             if not source.database:
                 raise
@@ -343,24 +339,6 @@ def _named(definition: object, here: Here) -> Source:
     except Invalid as error:
         name = definition.get("name") if isinstance(definition, Mapping) else None
         raise Invalid(f"{name}: {error}" if isinstance(name, str) else str(error)) from None
-
-
-@contextmanager
-def _told_plainly(target: Target) -> Iterator[None]:
-    """Say in a sentence that the database of a source failed; the words of its driver go to the log."""
-    try:
-        yield
-    except StoreError as error:
-        if not target.database:
-            raise
-        log.warning("The database of the source %s failed: %s", target.source, error)
-        if isinstance(error, StoreUnavailable):
-            raise StoreUnavailable(
-                f"The database of the source {target.source!r} does not answer; the log of the server says why."
-            ) from None
-        raise Invalid(
-            f"database: the database of the source {target.source!r} cannot be used; the log of the server says why."
-        ) from None
 
 
 def _readable(view: SourceView) -> Source:

@@ -250,6 +250,11 @@ class Records:
         """Return True if the file of another database does not exist yet: only a run creates it."""
         return bool(target.database) and not self._is_postgres(target) and not exists(self._of(target).name)
 
+    def check_reference(self, target: Target) -> None:
+        """Raise Invalid if the database of a target is named by a reference that this host cannot read."""
+        if target.database:
+            self._reach.url(target.database)
+
     def _of(self, target: Target) -> Database:
         """The database of a target: ours, or another one, which is opened when it is first asked for."""
         if not target.database:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ostinato.access.bodies import ClientGone
+from ostinato.access.checking import run_check
 from ostinato.access.methods import allow_of
 from ostinato.access.sessions import Visitor, Visitors
 from ostinato.access.workload import Workload
@@ -139,7 +141,7 @@ class Site:
         async def endpoint(request: Request) -> Response:
             try:
                 form = await read_form(request) if route.method == "POST" else FormData()
-                visitor = await run_in_threadpool(self.visitors.of, request.headers)
+                visitor = await run_check(partial(self.visitors.of, request.headers))
                 place = await self._workload.place(visitor.credential)
             except OstinatoError as error:
                 return await run_in_threadpool(self._refuse, request, error)

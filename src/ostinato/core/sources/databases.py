@@ -24,7 +24,7 @@ HOST: Final = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 SOCKET: Final = ("/", "@")  # the first character of a host that is a Unix socket
 PORT: Final = "5432"
 SSLMODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-LONGEST_CONNECT: Final = 60  # seconds
+LONGEST_CONNECT: Final = 10  # seconds
 FORMS: Final = "sqlite:///file.db or postgresql://user@host:port/database"
 
 
