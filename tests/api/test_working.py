@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 
 from ostinato.access.credentials import recogniser
 from ostinato.access.sessions import Visitors
-from ostinato.access.workload import AT_WORK, WAITING, WAITING_WITHOUT_AUTH, Workload
+from ostinato.access.workload import AT_WORK, WAITING, WAITING_UNNAMED, Workload
 from ostinato.api.working import Working
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, Admission, Role
@@ -80,9 +80,27 @@ def test_a_request_that_is_given_up_gives_its_place_back():
     asyncio.run(main())
 
 
-def test_the_limits_are_for_each_credential_or_without_auth_for_all_together():
-    assert Workload.of(Settings(auth_required=True))._waiting == WAITING == 64
-    assert Workload.of(Settings())._waiting == WAITING_WITHOUT_AUTH == 992
+def test_a_stranger_cannot_lock_out_the_log_in(new_app):
+    app = new_app(auth_required=True)
+    api, key = build_api(app.parts, app.scheduler, NoEngine()), app.scheduler.keys.create("ann", Role.VIEWER)
+
+    async def main() -> None:
+        async with AsyncClient(transport=ASGITransport(api), base_url="http://127.0.0.1:8060") as client:
+            answers = await asyncio.gather(*(client.get("/login") for _ in range(120)))
+            assert {answer.status_code for answer in answers} == {200}
+            places = [await api.state.workload.place(f"key:{key.row.id}") for _ in range(AT_WORK)]
+            waiting = [
+                asyncio.create_task(api.state.workload.place(f"key:{key.row.id}")) for _ in range(WAITING)
+            ]
+            await asyncio.sleep(0)
+            limited = await client.get("/api/v1/jobs", headers={"X-API-Key": key.text})
+            assert (limited.status_code, WAITING) == (429, 64)
+            for place in places:
+                place.give_back()
+            for each in waiting:
+                (await each).give_back()
+
+    asyncio.run(main())
 
 
 def test_pages_and_the_api_share_the_places(app):
@@ -91,7 +109,7 @@ def test_pages_and_the_api_share_the_places(app):
     async def main() -> None:
         workload: Workload = api.state.workload
         places = [await workload.place("") for _ in range(AT_WORK)]
-        waiting = [asyncio.create_task(workload.place("")) for _ in range(WAITING_WITHOUT_AUTH)]
+        waiting = [asyncio.create_task(workload.place("")) for _ in range(WAITING_UNNAMED)]
         await asyncio.sleep(0)
         async with AsyncClient(transport=ASGITransport(api), base_url="http://127.0.0.1:8060") as client:
             page, answer = await client.get("/jobs"), await client.get("/api/v1/jobs")

@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from ostinato.config import Settings
 from ostinato.core.errors import TooManyRequests
 
 AT_WORK: Final = 8
 WAITING: Final = 64  # of one credential
-WAITING_WITHOUT_AUTH: Final = 992  # of all together: with those at work 1,000
+WAITING_UNNAMED: Final = 992  # of all without a credential together: with those at work 1,000
 
 
 @dataclass(slots=True)
 class RequestQueue:
-    """Requests of one credential: `free` lets them to work in their order."""
+    """Requests of one credential; `places` admits them to work in their order."""
 
-    free: asyncio.Semaphore
+    places: asyncio.Semaphore
     requests: int = 0
 
 
@@ -32,28 +31,27 @@ class Workload:
         self._waiting, self._at_work = waiting, at_work
         self._queues: dict[str, RequestQueue] = {}
 
-    @classmethod
-    def of(cls, settings: Settings) -> "Workload":
-        """Choose the limits for the settings: without auth all requests share one queue."""
-        return cls(WAITING if settings.auth_configured else WAITING_WITHOUT_AUTH)
-
     async def place(self, credential: str) -> "WorkPlace":
-        """Wait for a place at work; TooManyRequests if too many wait already."""
+        """Wait for a place at work; TooManyRequests if too many wait already.
+
+        All requests without a credential share one long queue, so that a stranger cannot lock out the log-in.
+        """
+        waiting = self._waiting if credential else WAITING_UNNAMED
         queue = self._queues.setdefault(credential, RequestQueue(asyncio.Semaphore(self._at_work)))
-        if queue.requests >= self._at_work + self._waiting:
+        if queue.requests >= self._at_work + waiting:
             raise TooManyRequests(
-                f"{self._at_work} requests are at work and {self._waiting} wait: send fewer at once."
+                f"{self._at_work} requests are at work and {waiting} wait: send fewer at once."
             )
         queue.requests += 1
         try:
-            await queue.free.acquire()
+            await queue.places.acquire()
         except BaseException:
             self._leave(credential, queue)
             raise
         return WorkPlace(partial(self._end, credential, queue))
 
     def _end(self, credential: str, queue: RequestQueue) -> None:
-        queue.free.release()
+        queue.places.release()
         self._leave(credential, queue)
 
     def _leave(self, credential: str, queue: RequestQueue) -> None:

@@ -83,7 +83,7 @@ def create_app(
         app.router.routes.extend(router.routes)
     answer_errors(app)
     app.add_middleware(Repeating, repeats=desk.repeats)
-    app.state.workload = Workload.of(settings)
+    app.state.workload = Workload()
     app.add_middleware(Working, workload=app.state.workload)
     app.add_middleware(Reading)
     app.add_middleware(ByMethod, routes=app.router.routes)

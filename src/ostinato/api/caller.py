@@ -16,7 +16,7 @@ from ostinato.access.credentials import Recognise
 from ostinato.access.refusals import REFUSED, Refusal
 from ostinato.api.failures import refusal
 from ostinato.core.access import Caller, Role
-from ostinato.core.errors import Forbidden, OstinatoError, TooManyRequests, Unauthorized
+from ostinato.core.errors import Forbidden, OstinatoError, Unauthorized
 
 
 class Doorkeeper:
@@ -45,7 +45,7 @@ class Doorkeeper:
             try:
                 state["admission"] = await run_check(check)
             except OstinatoError as error:
-                if isinstance(error, Unauthorized | TooManyRequests):
+                if isinstance(error, Unauthorized):
                     state[REFUSED] = Refusal.of(headers, str(error))
                 await refusal(error)(scope, receive, send)
                 return

@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,7 +13,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.access import OF_A_KEY, Admission, Caller, Role
-from ostinato.core.errors import Invalid, StoreError, TooManyRequests, Unauthorized
+from ostinato.core.errors import Invalid, StoreError, Unauthorized
 from ostinato.core.model import Luck
 from ostinato.store.keys import KeyRow
 from ostinato.store.store import Store
@@ -27,9 +26,6 @@ LONGEST_NAME: Final = 100
 LONGEST_LIFE: Final = timedelta(days=36_525)
 NOT_GOOD: Final = "The API key is not good."  # whether it is unknown, or has another secret, is not told
 PAGE: Final = 250
-MOST_MISSES: Final = 20  # look-ups of keys that are not good, within
-A_WHILE: Final = 1.0  # seconds
-TRUSTED_FOR: Final = 60.0  # seconds that the prefix of a good key is looked up however many misses there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +37,12 @@ class NewKey:
 
 
 class KeyDesk:
-    """Makes, lists and revokes keys, and knows who comes with one."""
+    """Commands and questions about API keys."""
 
     def __init__(self, store: Store, clock: Clock, luck: Luck) -> None:
         self._store, self._clock, self._luck = store, clock, luck
         self._noted: dict[UUID, datetime] = {}
         self._lock = Lock()
-        self._misses: deque[float] = deque(maxlen=MOST_MISSES)
-        self._good: dict[str, float] = {}  # when a key of this prefix was good
 
     def create(
         self,
@@ -59,7 +53,10 @@ class KeyDesk:
         by: str = "",
         check: Callable[[], object] = lambda: None,
     ) -> NewKey:
-        """Make a key; None: it does not expire. `check` raises when the access of its maker was ended meanwhile."""
+        """Create a key; without `expires_in` it does not expire.
+
+        `check` raises Unauthorized if the access of the caller has ended meanwhile: then the key is revoked.
+        """
         if not (name.strip() and len(name) <= LONGEST_NAME and name.isprintable()):
             raise Invalid(f"A key needs a name of at most {LONGEST_NAME} printable characters.")
         if expires_in is not None and expires_in <= timedelta(0):
@@ -86,38 +83,21 @@ class KeyDesk:
         return self._store.keys.page(min(limit, PAGE), before)
 
     def revoke(self, key_id: UUID, *, by: str = "") -> KeyRow:
-        """The key is not good any more, at once."""
+        """Revoke a key; it stops working at once."""
         return self._store.keys.revoke(key_id, self._clock.now(), by)
 
-    def recognise(self, text: str) -> Caller:
-        """Who comes with this key; Unauthorized if it is not good now."""
-        return caller_of(self.find(text))
-
     def find(self, text: str) -> KeyRow:
-        """The key of this text; Unauthorized if it is not good now."""
+        """Find the key of a text; Unauthorized if it is not good now.
+
+        Wrong keys have no limit: a secret of 256 bits cannot be guessed, and a limit would lock out good keys.
+        """
         given = KEY.fullmatch(text)
         if given is None:
             raise Unauthorized(NOT_GOOD)
-        prefix, now = given["prefix"], self._clock.now()
-        self._require_turn(prefix)
-        row = self._store.keys.find(prefix)
-        try:
-            row = _require_good(row, text, now)
-        except Unauthorized:
-            self._misses.append(self._clock.monotonic())
-            raise
-        self._good[prefix] = self._clock.monotonic()
+        now = self._clock.now()
+        row = _require_good(self._store.keys.find(given["prefix"]), text, now)
         self._note_used(row, now)
         return row
-
-    def _require_turn(self, prefix: str) -> None:
-        """Raise TooManyRequests after many misses; keys that were good a minute ago still pass."""
-        now = self._clock.monotonic()
-        if now - self._good.get(prefix, float("-inf")) < TRUSTED_FOR:
-            return
-        misses = [at for at in tuple(self._misses) if now - at < A_WHILE]
-        if len(misses) >= MOST_MISSES:
-            raise TooManyRequests("There were too many wrong API keys in the last second: try again.")
 
     def _note_used(self, row: KeyRow, now: datetime) -> None:
         """Once a minute for each key; if the database has no time for it, not at all."""
@@ -132,13 +112,10 @@ class KeyDesk:
             return
 
 
-def caller_of(row: KeyRow) -> Caller:
-    """Return the caller of a key: two keys of one name have two names."""
-    return Caller(f"{OF_A_KEY}{row.name}~{row.prefix.removeprefix(PREFIX)[:4]}", row.role)
-
-
 def admission_of(row: KeyRow) -> Admission:
-    return Admission(caller_of(row), f"{OF_A_KEY}{row.id}", row.expires_at)
+    """Return the admission of a key. Callers of two keys with one name have different names."""
+    caller = Caller(f"{OF_A_KEY}{row.name}~{row.prefix.removeprefix(PREFIX)[:4]}", row.role)
+    return Admission(caller, f"{OF_A_KEY}{row.id}", row.expires_at)
 
 
 def _require_good(row: KeyRow | None, text: str, now: datetime) -> KeyRow:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from ostinato.access.refusals import Refusal
-from ostinato.core.errors import TooManyRequests, Unauthorized
+from ostinato.core.errors import Unauthorized
 from ostinato.web.routes import get, post
 from ostinato.web.visit import Trouble, Visit
 
@@ -33,7 +33,7 @@ def log_in(visit: Visit) -> Response:
     credential = str(visit.form.get("credential", "")).strip()
     try:
         session = visit.site.visitors.begin(credential)
-    except (Unauthorized, TooManyRequests) as error:
+    except Unauthorized as error:
         visit.request.state.refused = Refusal.of_text(credential, str(error))
         return _form(visit.troubled("credential", error), onward)
     return visit.remember(visit.see(onward), session)
