@@ -15,6 +15,7 @@ from ostinato.isolation.frames import packed
 from ostinato.measures import RunTimes, StoreTimes
 from ostinato.telemetry import Counts
 from tests.build import NOW
+from tests.waiting import PATIENCE, until
 
 
 class AnEngine:
@@ -41,6 +42,7 @@ class Pair:
 
     def __init__(self, patience: float) -> None:
         self.patience, self.asked, self.now = patience, 0, 0.0
+        self.is_late = patience < 1
 
     async def __aenter__(self) -> Pair:
         here, there = socket.socketpair()
@@ -55,8 +57,11 @@ class Pair:
 
     def _count(self, frame: object) -> None:
         self.asked += 1
-        if self.patience > 1:
-            self._answers.write(packed({}, REPORT.to_json()))
+        if not self.is_late:
+            self.answer()
+
+    def answer(self) -> None:
+        self._answers.write(packed({}, REPORT.to_json()))
 
     async def __aexit__(self, *_: object) -> None:
         for writer in (self._writer, self._answers):
@@ -92,3 +97,20 @@ async def _no_answer():
         assert await asyncio.to_thread(pair.link.troubles) == [SILENT]
         with pytest.raises(StoreUnavailable, match="does not answer"):
             await asyncio.to_thread(pair.link.measurement)
+
+
+@pytest.mark.parametrize(("second_at", "questions"), [(1.5, 1), (60.0, 2)])
+def test_a_late_answer_is_for_all_who_wait(second_at, questions):
+    async def story():
+        async with Pair(patience=60.0) as pair:
+            pair.is_late = True
+            first = asyncio.create_task(asyncio.to_thread(pair.link.troubles))
+            await until(lambda: pair.asked == 1)
+            pair.now = second_at
+            second = asyncio.create_task(asyncio.to_thread(pair.link.troubles))
+            await until(lambda: pair.asked == questions)
+            pair.answer()
+            async with asyncio.timeout(PATIENCE):
+                assert await asyncio.gather(first, second) == [REPORT.troubles] * 2
+
+    asyncio.run(story())

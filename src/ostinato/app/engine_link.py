@@ -93,8 +93,10 @@ class EngineLink:
 
     def _ask(self) -> EngineReport:
         with self._lock:
-            if self._now() - self._asked_at >= EVERY:
-                self._asked_at, self._report = self._now(), Future()
+            if self._now() - self._asked_at >= (EVERY if self._report.done() else self._patience):
+                if self._report.done():  # callers still wait for a report that is not
+                    self._report = Future()
+                self._asked_at = self._now()
                 self._loop.call_soon_threadsafe(self._writer.write, packed({"do": ASK}))
             report = self._report
         try:

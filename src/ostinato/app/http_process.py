@@ -102,8 +102,9 @@ class HttpProcess:
         """Start a process and answer it until it has ended; return how it ended."""
         ours, theirs = socket.socketpair()
         try:
-            with theirs:
-                process = self._process = await asyncio.to_thread(self._start, theirs)
+            # A stop may close the socket while the process is started: it is started with a copy.
+            with theirs, self._bound.dup() as bound:
+                process = self._process = await asyncio.to_thread(self._start, bound, theirs)
         except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
             ours.close()
             return str(error)
@@ -111,8 +112,8 @@ class HttpProcess:
         code = await _ended(process)
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
-    def _start(self, theirs: socket.socket) -> "subprocess.Popen[bytes]":
-        given = (self._bound.fileno(), theirs.fileno())
+    def _start(self, bound: socket.socket, theirs: socket.socket) -> "subprocess.Popen[bytes]":
+        given = (bound.fileno(), theirs.fileno())
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "ostinato.app.door", *map(str, given)],
             pass_fds=given,
