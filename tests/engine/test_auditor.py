@@ -7,7 +7,8 @@ import pytest
 from ostinato.core.audit import FlawKind
 from ostinato.engine import auditor as auditing
 from ostinato.engine.auditor import Auditor
-from ostinato.scheduler.checkup import State, judge
+from ostinato.scheduler.checkup import State, judge, still_flawed
+from ostinato.store import audit
 from ostinato.store.checkup import Checkup
 from tests.build import DAY, HOUR, MINUTE
 from tests.engine.conftest import Rig
@@ -60,9 +61,10 @@ def test_a_flaw_is_told_once_a_day_whichever_worker_finds_it(rig: Rig, flawed):
     assert len(rig.events("audit.flaw")) == 1
     assert rig.telemetry.counts.snapshot()["flaw", "counter"] == 3  # each process has found it
     rig.clock.advance(DAY)
-    late = an_auditor(rig)
-    late.step(), late.step()
-    assert len(rig.events("audit.flaw")) == 2
+    for auditor in auditors:
+        auditor.step()
+    assert len(rig.events("audit.flaw")) == 2, "it is still there"
+    assert rig.telemetry.counts.snapshot()["flaw", "counter"] == 3
 
 
 def test_a_flaw_that_was_mended_and_comes_back_is_counted_again(rig: Rig, flawed):
@@ -82,8 +84,8 @@ def test_slices_go_round_and_come_to_every_job(rig: Rig, monkeypatch):
     auditor, looked = an_auditor(rig), []
     page = auditor._store.audit.page
 
-    def slow(after, now, limit):
-        looked.append(page(after, now, limit))
+    def slow(after, now, limit, most):
+        looked.append(page(after, now, limit, most))
         rig.clock.advance(MINUTE)  # far more than a slice
         return looked[-1]
 
@@ -97,10 +99,42 @@ def test_slices_go_round_and_come_to_every_job(rig: Rig, monkeypatch):
     assert looked[-1].last == looked[0].last, "and again from the beginning"
 
 
+def test_a_slice_ends_after_so_many_executions(rig: Rig, monkeypatch):
+    """Time is looked at between two pages: a page is bounded by rows, not only by jobs."""
+    monkeypatch.setattr(auditing, "ROWS", 3)
+    ids = sorted(rig.add(4, every=HOUR))
+    rig.sql("UPDATE {jobs} SET completed = 2")
+    read = rig.store.audit._database.read
+    auditor, reads = an_auditor(rig), []
+
+    def slow():
+        reads.append(True)
+        rig.clock.advance(MINUTE)  # far more than a slice
+        return read()
+
+    monkeypatch.setattr(rig.store.audit._database, "read", slow)
+    auditor._slice()
+    assert (len(reads), auditor._after) == (1, ids[0])
+    rig.sql("DELETE FROM {jobs}")
+
+
+def test_the_dashboard_shows_what_was_told_and_audits_nothing(rig: Rig, flawed, monkeypatch):
+    auditor = an_auditor(rig)
+    auditor.step(), auditor.step()
+    rig.clock.advance(DAY)
+    monkeypatch.setattr(audit, "_audited", None)
+    (flaw,) = Checkup(rig.store.database).condition(rig.clock.now(), MINUTE, DAY).flaws
+    assert (flaw.job_id, flaw.kind) == (flawed, FlawKind.COUNTER)
+    assert "it counts 1 completed" in flaw.told
+    rig.clock.advance(DAY)
+    assert Checkup(rig.store.database).condition(rig.clock.now(), MINUTE, DAY).flaws == ()
+
+
 def test_the_doctor_shows_a_flaw_as_long_as_it_is_there(rig: Rig, flawed):
     def audited():
-        condition = Checkup(rig.store.database).condition(rig.clock.now(), MINUTE, DAY)
-        return next(each for each in judge(condition, rig.clock.now()) if each.subject == "audit")
+        now = rig.clock.now()
+        condition = still_flawed(rig.store, Checkup(rig.store.database).condition(now, MINUTE, DAY), now)
+        return next(each for each in judge(condition, now) if each.subject == "audit")
 
     assert audited().state is State.OK
     auditor = an_auditor(rig)

@@ -412,15 +412,14 @@ def test_due_times_of_older_zone_data_are_not_recomputed(world):
     assert [each for each in world.store.history.problems(world.now) if "due times" in each] == []
 
 
-def test_pages_are_bounded_by_rows_and_come_to_every_job(world, monkeypatch):
-    monkeypatch.setattr(audit, "ROWS", 3)
+def test_pages_are_bounded_by_rows_and_come_to_every_job(world):
     worker, ids = world.worker(), sorted(world.add(5, every=HOUR))
     for hour in (1, 2):
         world.now = NOW + hour * HOUR
         world.run_all(worker)
     after, seen = FIRST_ID, []
     while after is not None:
-        page = world.store.audit.page(after, world.now, jobs=2)
+        page = world.store.audit.page(after, world.now, jobs=2, most=3)
         seen.append(page.jobs)
         after = page.last
     assert sum(seen) == len(ids)

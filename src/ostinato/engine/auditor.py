@@ -21,6 +21,7 @@ from ostinato.telemetry import Telemetry
 
 SLICE: Final = 0.02  # seconds of work in a sweep
 JOBS: Final = 10  # in one snapshot
+ROWS: Final = 1000  # executions in one snapshot, unless a single job has more: about 9 ms of work
 AGAIN: Final = timedelta(days=1)  # a flaw that is still there is told once more
 MOST_SUSPECTS: Final = 100  # jobs that are looked at a second time in one sweep
 
@@ -55,9 +56,13 @@ class Auditor:
 
     def _step(self) -> list[AuditFlaw]:
         confirmed = self._second_look()
+        new = [flaw for flaw in confirmed if _seen(flaw) not in self._known]
+        self._known |= {_seen(flaw) for flaw in confirmed}
         self._suspects = {_seen(flaw): flaw for flaw in self._slice()}
+        for flaw in new:
+            self._telemetry.flaw_found(flaw)
         self._tell(confirmed)
-        return confirmed
+        return new
 
     def _second_look(self) -> list[AuditFlaw]:
         suspects = [job_id for job_id, _ in self._suspects if job_id is not None]
@@ -65,15 +70,13 @@ class Auditor:
         still = {_seen(flaw): flaw for flaw in self._store.audit.of(ids, self._clock.now())}
         there = still.keys() & self._suspects.keys()
         self._this_round |= there
-        new = [still[seen] for seen in still if seen in there and seen not in self._known]
-        self._known |= there
-        return new
+        return [still[seen] for seen in still if seen in there]
 
     def _slice(self) -> Iterable[AuditFlaw]:
         """Audit until the time is used up, or all jobs have had their turn."""
         begun, found, whole_round = self._clock.monotonic(), list[AuditFlaw](), False
         while not whole_round and self._clock.monotonic() - begun < SLICE:
-            page = self._store.audit.page(self._after, self._clock.now(), JOBS)
+            page = self._store.audit.page(self._after, self._clock.now(), JOBS, ROWS)
             found += page.flaws
             whole_round = page.last is None
             self._after = page.last or FIRST_ID
@@ -83,12 +86,11 @@ class Auditor:
         return found
 
     def _tell(self, flaws: list[AuditFlaw]) -> None:
+        """Write an event for each flaw without one of the last day."""
         if not flaws:
             return
         now = self._clock.now()
         told = self._store.audit.told_since(now - AGAIN, [flaw.job_id for flaw in flaws if flaw.job_id])
-        for flaw in flaws:
-            self._telemetry.flaw_found(flaw)
         events = [
             Event(self._luck.id(now), now, "audit.flaw", flaw.job_id, data=_data(flaw))
             for flaw in flaws

@@ -4,7 +4,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -61,7 +61,7 @@ def check_up(store: Store, grants: Grants) -> list[Finding]:
     """Everything that can be told from here."""
     database = store.database
     now = database.now()
-    condition = Checkup(database).condition(now, PATIENCE, LATELY)
+    condition = still_flawed(store, Checkup(database).condition(now, PATIENCE, LATELY), now)
     return [
         Finding(
             "database", State.OK, f"{DATABASES[database.dialect.kind]} {condition.version}, {database.name}"
@@ -164,8 +164,14 @@ def judge(condition: Condition, now: datetime) -> Iterator[Finding]:
     yield from _unsaved(condition)
 
 
+def still_flawed(store: Store, condition: Condition, now: datetime) -> Condition:
+    """Audit the jobs whose flaws were told, and keep the flaws that are still there."""
+    ids = dict.fromkeys(flaw.job_id for flaw in condition.flaws if flaw.job_id is not None)
+    return replace(condition, flaws=tuple(store.audit.of(list(ids), now)))
+
+
 def _audit(condition: Condition) -> Finding:
-    """What the auditor has told in the last days, and what is still there."""
+    """Judge the flaws that the auditor has told in the last days."""
     flaws = condition.flaws
     if not flaws:
         return Finding("audit", State.OK, "no flaws known")

@@ -23,7 +23,7 @@ from ostinato.store.queue import FIRST_ID
 JOBS: Final = 100  # in one snapshot, at the most
 ROWS: Final = 20_000  # executions in one snapshot, unless a single job has more
 MOST: Final = 1000  # rows of one kind that belong to no job
-SHOWN: Final = 20  # flaws told lately that doctor and dashboard look at again
+SHOWN: Final = 100  # events of flaws that doctor and dashboard read
 EVENTS_SINCE: Final = "events_since"  # retention has removed older ones
 ZONE_DATA: Final = "zone_data"
 ZONES_SINCE: Final = "zone_data_since"
@@ -81,11 +81,11 @@ class Audit:
             yield from page.flaws
             after = page.last
 
-    def page(self, after: UUID, now: datetime, jobs: int = JOBS) -> Audited:
-        """Audit the next jobs after an id."""
+    def page(self, after: UUID, now: datetime, jobs: int = JOBS, most: int = ROWS) -> Audited:
+        """Audit the next jobs after an id: as many as have at most so many executions together, at least one."""
         with self._database.read() as tx:
             there = tx.rows("jobs_to_audit", after=after, limit=jobs)
-            found = _up_to(ROWS, there)
+            found = _up_to(most, there)
             flaws = _audited(tx, found, now)
         at_the_end = len(there) < jobs and len(found) == len(there)
         return Audited(flaws, len(found), None if at_the_end else to_uuid(found[-1][0]))
@@ -95,11 +95,12 @@ class Audit:
         with self._database.read() as tx:
             return _audited(tx, tx.rows("pruned_of", ids=list(ids)), now) if ids else []
 
-    def told_since(self, since: datetime, ids: Sequence[UUID]) -> set[tuple[UUID, FlawKind]]:
+    def told_since(self, since: datetime, ids: Sequence[UUID]) -> set[tuple[UUID | None, FlawKind]]:
         """List the flaws of these jobs that events have reported since an instant."""
         with self._database.read() as tx:
             found = tx.rows("flaws_told", ids=list(ids), since=since)
-        return {(to_uuid(job_id), kind) for job_id, data in found if (kind := _told_kind(data))}
+        told = [_told(to_uuid(job_id), data) for job_id, data in found]
+        return {(flaw.job_id, flaw.kind) for flaw in told if flaw is not None}
 
     def _strays(self) -> Iterator[AuditFlaw]:
         with self._database.read() as tx:
@@ -113,12 +114,16 @@ class Audit:
                 )
 
 
-def told_lately(tx: Tx, since: datetime, now: datetime) -> list[AuditFlaw]:
-    """The flaws that are still there, of jobs of which an event has told one since an instant."""
-    ids = list(
-        dict.fromkeys(to_uuid(job_id) for (job_id,) in tx.rows("flawed_jobs", since=since, limit=SHOWN))
-    )
-    return _audited(tx, tx.rows("pruned_of", ids=ids), now) if ids else []
+def told_lately(tx: Tx, since: datetime) -> list[AuditFlaw]:
+    """List the flaws that events have told since an instant, the newest first."""
+    found = [
+        _told(to_uuid(job_id), data) for job_id, data in tx.rows("told_lately", since=since, limit=SHOWN)
+    ]
+    newest: dict[tuple[UUID | None, FlawKind], AuditFlaw] = {}
+    for flaw in found:
+        if flaw is not None:
+            newest.setdefault((flaw.job_id, flaw.kind), flaw)
+    return list(newest.values())
 
 
 def sentence(flaw: AuditFlaw) -> str:
@@ -205,10 +210,11 @@ def _known_workers(tx: Tx, lives: Mapping[bytes, Sequence[rows.Row]]) -> frozens
 HOLDER: Final = rows.LIVE.columns.index("worker_id")
 
 
-def _told_kind(data: str) -> FlawKind | None:
-    """Read an event `audit.flaw`; None if it cannot be read, or if only a newer version knows this kind."""
+def _told(job_id: UUID, data: str) -> AuditFlaw | None:
+    """Read an event `audit.flaw`; None if it cannot be read, or if only a newer version knows its kind."""
     try:
-        return FlawKind(json.loads(data)["flaw"])
+        event = json.loads(data)
+        return AuditFlaw(FlawKind(event["flaw"]), job_id, event["told"])
     except NOT_READABLE:
         return None
 

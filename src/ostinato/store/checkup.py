@@ -15,7 +15,7 @@ from ostinato.store.database import Database
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.workers import WENT_BACK
 
-REMEMBERED: Final = 7 * DAY  # a flaw that the auditor has told
+REMEMBERED: Final = 2 * DAY  # a flaw that the auditor has told: one that stays is told every day
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Condition:
     workers: tuple[WorkerRow, ...]
     queues: tuple[QueueRow, ...]
     went_back_at: datetime | None = None  # when a worker found that the database had lost commits, if lately
-    flaws: tuple[AuditFlaw, ...] = ()  # that the auditor has told, and that are still there
+    flaws: tuple[AuditFlaw, ...] = ()  # that the auditor has told
 
 
 class Checkup:
@@ -84,5 +84,5 @@ class Checkup:
                 workers=tuple(map(rows.WORKER.of, tx.rows("list_workers", since=now - lately, limit=1000))),
                 queues=tuple(map(rows.QUEUE.of, tx.rows("list_queues"))),
                 went_back_at=went_back if went_back >= now - lately else None,
-                flaws=tuple(told_lately(tx, now - REMEMBERED, now)),
+                flaws=tuple(told_lately(tx, now - REMEMBERED)),
             )

@@ -52,6 +52,9 @@ SELECT id FROM {workers} WHERE id {in: ids uuid}
 -- Flaws of jobs that an event has told.
 SELECT job_id, data FROM {events} WHERE job_id {in: ids uuid} AND kind = 'audit.flaw' AND at > :since
 
--- name: flawed_jobs
--- Jobs of which an event has told a flaw, the newest first.
-SELECT job_id FROM {events} WHERE kind = 'audit.flaw' AND job_id IS NOT NULL AND at > :since ORDER BY id DESC LIMIT :limit
+-- name: told_lately
+-- Flaws of jobs that events have told, the newest first.
+SELECT e.job_id, e.data FROM {events} AS e
+WHERE e.kind = 'audit.flaw' AND e.at > :since
+    AND EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.id = e.job_id AND j.deleted_at IS NULL)
+ORDER BY e.id DESC LIMIT :limit
