@@ -16,11 +16,10 @@ from functools import partial
 from threading import Lock
 from typing import Final, NamedTuple, Protocol
 
-from ostinato.core.duration import parse_duration
+from ostinato.core.duration import CLOCKS_AGREE, parse_duration
 from ostinato.core.errors import Invalid
 
 SAMPLES = 3
-WORTH_TELLING = timedelta(seconds=1)
 PROMPT = 0.1
 FRESH_FOR: Final = timedelta(milliseconds=250)  # until the host's clock is compared with the line again
 HOLDS_FOR: Final = 60.0  # seconds until a line that is more than a second off is believed
@@ -98,7 +97,7 @@ class MeasuredClock:
     def _counted(self) -> datetime:
         with self._lock:
             counted = self._zero + timedelta(seconds=self._monotonic())
-            if not timedelta(0) < self._latest - counted <= WORTH_TELLING:
+            if not timedelta(0) < self._latest - counted <= CLOCKS_AGREE:
                 self._latest = counted
             return self._latest
 
@@ -110,11 +109,6 @@ class MeasuredClock:
         """The line: what the trusted clock showed when the monotonic one stood at zero."""
         return self._zero
 
-    @property
-    def in_doubt(self) -> bool:
-        """Whether the last measurement was off the line, and has to hold."""
-        return self._other is not None
-
     def remeasure(self) -> None:
         """Ask the server again. If it does not answer, its error is raised and the old offset stays."""
         zero = self._measured_zero()  # not under the lock: no thread waits for a round trip to learn the time
@@ -123,9 +117,9 @@ class MeasuredClock:
 
     def _follow(self, zero: datetime, at: float) -> None:
         """Follow a measurement that is close to the line, or that has held for long enough."""
-        if -WORTH_TELLING <= zero - self._zero <= WORTH_TELLING:
+        if -CLOCKS_AGREE <= zero - self._zero <= CLOCKS_AGREE:
             self._zero, self._other = zero, None
-        elif self._other is None or abs(zero - self._other) > WORTH_TELLING:
+        elif self._other is None or abs(zero - self._other) > CLOCKS_AGREE:
             self._other, self._since = zero, at
         elif at - self._since >= HOLDS_FOR:
             self._zero, self._other = zero, None
@@ -195,7 +189,7 @@ def jump_between(first: Reading, second: Reading) -> timedelta | None:
     """How far the wall clock was moved between two readings, if it is worth telling; negative is back."""
     passed = timedelta(seconds=second.monotonic - first.monotonic)
     moved = (second.now - first.now) - passed
-    return moved if abs(moved) > WORTH_TELLING else None
+    return moved if abs(moved) > CLOCKS_AGREE else None
 
 
 class JumpDetector:

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core import lifecycle
-from ostinato.core.lifecycle import Dealt, is_plain, last_time, may_be_plain, timeline
+from ostinato.core.lifecycle import Dealt, last_time, may_be_plain, timeline
 from ostinato.core.model import (
     WAITING_PLACE,
     Asked,
@@ -72,6 +72,16 @@ class Stretch:
     def count(self, after: datetime, until: datetime) -> int:
         after, until = max(after, self.since), until if self.until is None else min(until, self.until)
         return timeline.count_due(self.definition, self.facts, after, until) if until > after else 0
+
+
+def is_plain(last: datetime | None, last_due_at: datetime | None, *, names_next: bool) -> bool:
+    """Say what `expected` in store/queries/plainly.sql asks of a job that no person has touched.
+
+    `last` is its `last_time`, `names_next`: it has a next due time.
+    """
+    if last is None:
+        return names_next
+    return not names_next and last_due_at is not None and last_due_at >= last
 
 
 def plainly(job: Job, rows: Sequence[Live], live: Live, outcome: Outcome, now: datetime) -> Facts | None:

@@ -9,13 +9,13 @@ from datetime import time
 
 import pytest
 
-from ostinato.core.lifecycle import fire_plainly, is_plain, last_time, may_be_plain
+from ostinato.core.lifecycle import fire_plainly, last_time, may_be_plain
 from ostinato.core.model import Finished
 from ostinato.core.outcome import Lost
 from ostinato.core.policy import CatchUp, Overlap
 from ostinato.core.window import Window
 from tests.build import HOUR, MINUTE, NOW, SECOND, Chance, a_definition, a_live
-from tests.core.life import FAILURE, SUCCESS, Life, plainly
+from tests.core.life import FAILURE, SUCCESS, Life, is_plain, plainly
 
 
 def due(by=HOUR, **given):

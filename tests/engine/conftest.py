@@ -120,7 +120,7 @@ class Rig:
 def rig(database_url: str) -> Iterator[Rig]:
     rig = Rig(database_url)
     yield rig
-    assert rig.store.history.problems() == []
+    assert rig.store.audit.problems() == []
     rig.store.close()
 
 

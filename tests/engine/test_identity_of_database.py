@@ -11,7 +11,6 @@ from ostinato.core.errors import DatabaseReplaced, StoreUnavailable
 from ostinato.engine.lease import Lease
 from ostinato.scheduler.checkup import State, judge
 from ostinato.store.checkup import Checkup
-from ostinato.store.workers import WentBack
 from tests.build import DAY, HOUR, MINUTE, SECOND
 from tests.engine.at_work import NOTHING, at_a_gate, idle
 from tests.engine.conftest import Rig
@@ -136,5 +135,6 @@ def test_a_closed_worker_is_told_so_and_not_that_the_database_went_back(rig: Rig
 def test_how_far_it_went_back_is_told(rig: Rig):
     lease = joined(rig)
     go_back(rig)
-    found = rig.store.workers.renew(lease.worker_id, rig.clock.now(), 30 * SECOND, 0, lease.at_least)
-    assert found == WentBack(BACK.total_seconds())
+    assert rig.store.workers.renew(lease.worker_id, rig.clock.now(), 30 * SECOND, 0, lease.at_least) is None
+    (event,) = rig.events("database.went_back")
+    assert json.loads(event.data)["seconds"] == BACK.total_seconds()

@@ -116,7 +116,7 @@ async def test_without_its_history_a_settle_is_a_problem(rig: Rig, monkeypatch):
     (job_id,), worker = await unsettled(rig)
     await worker.flush()
     rig.sql("DELETE FROM {executions} WHERE job_id = :id", id=job_id)
-    assert len(rig.store.history.problems()) == 2  # its counter, its number
+    assert len(rig.store.audit.problems()) == 2  # its counter, its number
     rig.sql("DELETE FROM {jobs} WHERE id = :id", id=job_id)
 
 

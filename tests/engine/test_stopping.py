@@ -22,7 +22,7 @@ def rig(sqlite_url: str, monkeypatch):
     rig = Rig(sqlite_url)
     rig.clock = SystemClock()
     yield rig
-    assert rig.store.history.problems() == []
+    assert rig.store.audit.problems() == []
     rig.store.close()
 
 

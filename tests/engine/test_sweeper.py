@@ -227,7 +227,7 @@ async def test_without_its_record_a_skip_is_a_problem(rig: Rig, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(locking, "_save_skips", lambda *_: None)
         rig.dispatcher().step()
-    assert len(rig.store.history.problems()) == 2  # its counter, its due times
+    assert len(rig.store.audit.problems()) == 2  # its counter, its due times
     rig.sql("DELETE FROM {live} WHERE job_id = :id", id=job_id)
     rig.sql("DELETE FROM {jobs} WHERE id = :id", id=job_id)
 

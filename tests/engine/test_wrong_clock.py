@@ -107,7 +107,7 @@ async def test_a_clock_that_is_wrong_for_five_minutes_loses_no_history_and_doubl
     assert len(host.skips(job_id)) <= 4, "each gap is one skip"
     assert ran[-1] <= host.wall() or glitch > timedelta(0)
     assert set(ten_seconds(59, 80)) <= set(ran), "the schedule goes on as soon as the clock is believed"
-    assert host.rig.store.history.problems() == []
+    assert host.rig.store.audit.problems() == []
 
 
 async def test_history_is_deleted_by_number_though_the_clock_has_just_jumped(host: Host, monkeypatch):

@@ -33,7 +33,7 @@ ALL = 1_000_000
 
 def broken(world: World, *, at_the_end: bool) -> list[str]:
     """Every guarantee that does not hold."""
-    found = [f"audit: {problem}" for problem in world.store.history.problems(world.clock.now())]
+    found = [f"audit: {problem}" for problem in world.store.audit.problems(world.clock.now())]
     found += [
         f"audit: told {event.data}" for event in world.store.history.events(ALL) if event.kind == "audit.flaw"
     ]

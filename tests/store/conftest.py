@@ -146,7 +146,7 @@ class World:
 
     def check(self) -> None:
         """Everything adds up, and the view says what the rule says."""
-        assert self.store.history.problems() == []
+        assert self.store.audit.problems() == []
         for row in self.jobs():
             assert lifecycle.status(row.job, row.lives) == self.status(row.job.id)
 

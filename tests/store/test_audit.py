@@ -367,7 +367,7 @@ def test_pruned_history_shows_no_flaw(world):
             world.run_all(worker)
         world.store.history.prune(FIRST_ID, world.now, Keep(executions=2, days=0))
         world.store.history.prune_events(world.now, Keep(days=0), world.luck.id(world.now))
-        assert world.store.history.problems(world.now) == []
+        assert world.store.audit.problems(world.now) == []
 
 
 def test_history_that_an_older_version_pruned_is_not_recomputed(world):
@@ -380,11 +380,11 @@ def test_history_that_an_older_version_pruned_is_not_recomputed(world):
     world.sql(
         "UPDATE {jobs} SET pruned = :noted WHERE id = :job RETURNING 1", job=job_id, noted='{"completed": 2}'
     )
-    assert world.store.history.problems(world.now) == []
+    assert world.store.audit.problems(world.now) == []
     world.store.history.prune(FIRST_ID, world.now, Keep(executions=2, days=0))
-    assert world.store.history.problems(world.now) == []
+    assert world.store.audit.problems(world.now) == []
     world.sql("DELETE FROM {executions} WHERE job_id = :job AND number = 4 RETURNING 1", job=job_id)
-    assert len(world.store.history.problems(world.now)) == 1  # the counter
+    assert len(world.store.audit.problems(world.now)) == 1  # the counter
 
 
 def test_a_clock_that_was_ahead_shows_no_flaw(world):
@@ -393,11 +393,11 @@ def test_a_clock_that_was_ahead_shows_no_flaw(world):
     world.run_all(worker)
     world.now = NOW + 3 * HOUR
     world.store.queue.rewind(world.now)
-    assert world.store.history.problems(world.now) == []
+    assert world.store.audit.problems(world.now) == []
     for hour in range(4, 14):
         world.now = NOW + hour * HOUR
         world.run_all(worker)
-        assert world.store.history.problems(world.now) == []
+        assert world.store.audit.problems(world.now) == []
     assert len(world.due_times(job_id)) > 5
 
 
@@ -407,9 +407,9 @@ def test_due_times_of_older_zone_data_are_not_recomputed(world):
     world.now = NOW + 2 * DAY
     world.run_all(worker)
     world.sql("UPDATE {executions} SET due_at = due_at + 3600000000 RETURNING 1")
-    assert world.store.history.problems(world.now) != []
+    assert world.store.audit.problems(world.now) != []
     world.store.remember(audit.ZONES_SINCE, (world.now + DAY).isoformat())
-    assert [each for each in world.store.history.problems(world.now) if "due times" in each] == []
+    assert [each for each in world.store.audit.problems(world.now) if "due times" in each] == []
 
 
 def test_pages_are_bounded_by_rows_and_come_to_every_job(world):

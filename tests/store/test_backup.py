@@ -77,7 +77,7 @@ def test_a_backup_has_every_row(busy, tmp_path):
     backup(busy.store.database, file, silent)
     with opened(f"sqlite:///{file}") as copy:
         assert everything(copy) == everything(busy.store)
-        assert copy.history.problems() == []
+        assert copy.audit.problems() == []
 
 
 def test_a_backup_is_one_private_file(busy, tmp_path):
@@ -106,7 +106,7 @@ def test_a_backup_of_either_comes_back_into_sqlite(busy, tmp_path):
     with opened(f"sqlite:///{tmp_path}/target.db") as store:
         restore(file, store.database, silent)
         assert everything(store) == restored(before, store)
-        assert store.history.problems() == []
+        assert store.audit.problems() == []
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_backup_of_either_comes_back_into_postgresql(busy, tmp_path, empty_pos
     before = everything(busy.store)
     restore(tmp_path / "copy.db", empty_postgres.database, silent)
     assert everything(empty_postgres) == restored(before, empty_postgres)
-    assert empty_postgres.history.problems() == []
+    assert empty_postgres.audit.problems() == []
 
 
 def test_it_shows_one_moment_though_others_write(world, tmp_path, monkeypatch):
@@ -143,7 +143,7 @@ def test_it_shows_one_moment_though_others_write(world, tmp_path, monkeypatch):
     with opened(f"sqlite:///{tmp_path}/copy.db") as copy:
         assert len(everything(copy)["jobs"]) == 50
         assert len(everything(copy)["live"]) == 50
-        assert copy.history.problems() == []
+        assert copy.audit.problems() == []
 
 
 def test_nobody_waits_for_a_backup(world, tmp_path):

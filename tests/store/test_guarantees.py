@@ -256,14 +256,14 @@ def test_a_settle_in_two_transactions_would_be_noticed_after_a_crash(world, monk
 
     with broken(monkeypatch, locking, "_save_the_rest", crash), pytest.raises(KeyboardInterrupt):
         world.settle(claimed)
-    assert world.store.history.problems() == []  # in one transaction: nothing happened
+    assert world.store.audit.problems() == []  # in one transaction: nothing happened
 
     def only_counters(tx, changes):
         return None
 
     with broken(monkeypatch, locking, "_save_the_rest", only_counters):
         world.settle(claimed)
-    assert len(world.store.history.problems()) == 3
+    assert len(world.store.audit.problems()) == 3
 
 
 def test_a_skip_that_is_not_recorded_would_be_noticed(world, monkeypatch):
@@ -271,7 +271,7 @@ def test_a_skip_that_is_not_recorded_would_be_noticed(world, monkeypatch):
         world.add_one(every=MINUTE)
         world.advance(HOUR)
         world.fire()
-    counted, recomputed = world.store.history.problems()
+    counted, recomputed = world.store.audit.problems()
     assert "skipped" in counted
     assert "no record" in recomputed
 

@@ -320,11 +320,11 @@ def test_old_events_and_workers_go_and_young_ones_stay(world, monkeypatch):
 
 
 def test_a_store_that_was_only_used_has_no_problems(world):
-    assert world.store.history.problems() == []
+    assert world.store.audit.problems() == []
     world.enqueue(5)
     world.add(3)
     world.run_all(world.worker())
-    assert world.store.history.problems() == []
+    assert world.store.audit.problems() == []
 
 
 def planted_orphans():
@@ -341,7 +341,7 @@ def planted_orphans():
 @pytest.mark.parametrize("table", ["live", "executions", "skips"])
 def test_an_orphan_is_found(world, table):
     world.store.jobs.add([planted_orphans()[table]])
-    (problem,) = world.store.history.problems()
+    (problem,) = world.store.audit.problems()
     assert table in problem
 
 
@@ -350,7 +350,7 @@ def test_a_counter_that_differs_from_history_is_found(world, counter):
     world.add(2)
     job_id = with_history(world, 10)
     world.sql(f"UPDATE {{jobs}} SET {counter} = {counter} + 1 WHERE id = :id", id=job_id)
-    (problem,) = world.store.history.problems()
+    (problem,) = world.store.audit.problems()
     assert str(job_id) in problem
     assert counter in problem
 
@@ -358,7 +358,7 @@ def test_a_counter_that_differs_from_history_is_found(world, counter):
 def test_an_attempt_that_is_live_and_ended_at_once_is_found(world):
     job = a_job(failed=1)
     world.store.jobs.add([Change(job, add=(live := a_live(job),), ended=(an_execution(job),))])
-    assert any(str(live.id) in problem and "live" in problem for problem in world.store.history.problems())
+    assert any(str(live.id) in problem and "live" in problem for problem in world.store.audit.problems())
 
 
 def test_one_that_waits_for_a_turn_that_nobody_gives_is_found(world):
@@ -367,6 +367,6 @@ def test_one_that_waits_for_a_turn_that_nobody_gives_is_found(world):
     world.fire()
     (running,) = world.claim(worker)
     world.command(job_id, "run", None)
-    assert world.store.history.problems() == []
+    assert world.store.audit.problems() == []
     world.sql("DELETE FROM {live} WHERE id = :id RETURNING id", id=running.live.id)
-    assert any("turn" in problem for problem in world.store.history.problems())
+    assert any("turn" in problem for problem in world.store.audit.problems())

@@ -159,6 +159,6 @@ def test_a_log_that_has_lost_its_execution_is_found_and_taken_away(world):
 def test_lines_of_unknown_size_are_a_problem(world):
     execution_id = an_execution_of(world)
     append(world, execution_id, "something")
-    assert world.store.history.problems() == []
+    assert world.store.audit.problems() == []
     world.sql("DELETE FROM {log_sizes} WHERE lines = 1 RETURNING lines")
-    assert world.store.history.problems() == [f"The log of {execution_id} is of unknown size."]
+    assert world.store.audit.problems() == [f"The log of {execution_id} is of unknown size."]

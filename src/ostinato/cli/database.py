@@ -104,7 +104,7 @@ def _problems(database: Database) -> list[str]:
         return [flaw]
     store = Store(database, RandomLuck())
     store.require_current()
-    return store.history.problems()
+    return store.audit.problems()
 
 
 def _open(url: str | None, patience: float = 30.0) -> Database:

@@ -12,6 +12,7 @@ MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 WEEK = timedelta(weeks=1)
+CLOCKS_AGREE = SECOND  # two clocks that differ by at most this show the same time
 
 CALENDAR = date.max - date.min
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from ostinato.clock import HOLDS_FOR, WORTH_TELLING, Clock, JumpDetector, MeasuredClock
-from ostinato.core.duration import DAY
+from ostinato.clock import HOLDS_FOR, Clock, JumpDetector, MeasuredClock
+from ostinato.core.duration import CLOCKS_AGREE, DAY
 from ostinato.core.model import Event, Luck
 from ostinato.core.zones import zone_data_version
 from ostinato.store.audit import ZONE_DATA, ZONES_SINCE
@@ -54,7 +54,7 @@ class Dispatcher:
         """
         now = self._clock.now()
         seen = self._store.clock_record.last_seen(self._made, now)
-        behind = seen is not None and seen.renewed_at > now + WORTH_TELLING
+        behind = seen is not None and seen.renewed_at > now + CLOCKS_AGREE
         self._waits = behind and self._clock.monotonic() - self._made_at < HOLDS_FOR
         if self._waits:
             return

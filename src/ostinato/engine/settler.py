@@ -19,6 +19,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.clock import Clock
+from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import StoreError
 from ostinato.core.model import Claimed, Event, Finished, Json, Live, Luck
 from ostinato.core.outcome import Deferred, Interrupted, Outcome
@@ -36,7 +37,6 @@ MOST_UNSETTLED: Final = 5000  # so many, and
 LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
 LEFT_AGAIN: Final = 60.0  # seconds until a result that the store left is offered again
 MOST_LEFT: Final = 500  # results that are set aside; then the worker claims no more
-CLOCKS_DIFFER: Final = timedelta(seconds=1)
 RELEASES: Final = frozenset({Interrupted, Deferred})
 
 
@@ -182,4 +182,4 @@ def _not_before_its_start(live: Live, now: datetime) -> datetime:
     A start that is further ahead was written before the clock was set back.
     """
     started = live.started_at
-    return started if started is not None and timedelta(0) < started - now <= CLOCKS_DIFFER else now
+    return started if started is not None and timedelta(0) < started - now <= CLOCKS_AGREE else now

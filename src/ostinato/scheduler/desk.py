@@ -175,4 +175,4 @@ class Scheduler:
 
     def problems(self) -> list[str]:
         """What does not add up in the database."""
-        return self._store.history.problems()
+        return self._store.audit.problems()

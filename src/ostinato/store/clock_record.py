@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import NOT_READABLE
 from ostinato.store.cells import EPOCH, from_micros, to_micros
 from ostinato.store.database import Database, Tx
@@ -17,7 +18,6 @@ from ostinato.store.database import Database, Tx
 LINE: Final = "clock"
 JUMPED: Final = "clock_jumped"
 SETTLED_AFTER: Final = timedelta(days=1)  # since the last jump
-CLOCKS_AGREE: Final = timedelta(seconds=1)
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 

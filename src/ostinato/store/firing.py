@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import RowRefused, StoreError
 from ostinato.core.lifecycle import Dealt, fire, fire_plainly, rewind
 from ostinato.core.model import Change, Facts, Job, Live, Skip
@@ -21,7 +22,6 @@ from ostinato.store.locking import Duty, Lives
 log = logging.getLogger("ostinato.store")
 
 SET_ASIDE: Final = timedelta(minutes=1)
-CLOCKS_AGREE: Final = timedelta(seconds=1)  # closer than this no two clocks are measured
 REWOUND: Final = 200  # jobs whose next time one transaction computes anew
 FIRST_ID: Final = UUID(int=0)
 

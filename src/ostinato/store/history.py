@@ -1,4 +1,4 @@
-"""History: executions, skips and events; retention, and the check that they agree."""
+"""History: executions, skips and events; retention."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from ostinato.core.encoding import policies_of
 from ostinato.core.errors import NOT_READABLE
 from ostinato.core.model import Event, Execution, Live, Luck, Skip
 from ostinato.store import rows
-from ostinato.store.audit import Audit, note_events_gone, noted
+from ostinato.store.audit import note_events_gone, noted
 from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.crawls import delete_pages_of
 from ostinato.store.database import Database, Tx
@@ -229,12 +229,6 @@ class History:
                 tx.run("delete_dependencies_of", ids=list(ids))
                 tx.run("delete_events_of", ids=list(ids))
                 return tx.run("delete_jobs", ids=list(ids))
-
-    # -- db check
-
-    def problems(self, now: datetime | None = None) -> list[str]:
-        """List every flaw that the auditor finds, as a sentence."""
-        return Audit(self._database).problems(now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,13 +48,6 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True)
-class WentBack:
-    """The answer of a database that has lost a renewal it had acknowledged: it was restored to an earlier state."""
-
-    seconds: float | None  # how far it went back; None if it has lost the worker too
-
-
-@dataclass(frozen=True, slots=True)
 class LeaseSeen:
     """A lease as a sweeper saw it."""
 
@@ -93,14 +86,15 @@ class Workers:
 
     def renew(
         self, worker_id: UUID, now: datetime, lease: timedelta, running: int, at_least: datetime = EPOCH
-    ) -> Renewal | WentBack | None:
+    ) -> Renewal | None:
         """Keep the lease; None when the row is closed. `at_least`: the renewal that the database must have."""
         with self._database.write() as tx:
             row = tx.row(
                 "renew", id=worker_id, now=now, lease_until=now + lease, running=running, at_least=at_least
             )
             if row is None:
-                return self._not_renewed(tx, worker_id, now, at_least)
+                self._not_renewed(tx, worker_id, now, at_least)
+                return None
             self._require_same(row[1:])
         return Renewal(drain=row[0] is not None)
 
@@ -130,17 +124,16 @@ class Workers:
             tx.row("lock_worker", id=worker_id)  # that claim may still be under way
             return self._settle_held(tx, worker_id, Interrupted(), now, except_for=known)
 
-    def _not_renewed(self, tx: Tx, worker_id: UUID, now: datetime, at_least: datetime) -> WentBack | None:
+    def _not_renewed(self, tx: Tx, worker_id: UUID, now: datetime, at_least: datetime) -> None:
         """Find out why; a database that went back says so with an event."""
         self._require_same(tx.rows("identity")[0])
         row = tx.row("lock_worker", id=worker_id)
         if at_least == EPOCH or (row is not None and row[3] is not None):
-            return None
+            return
         lost = None if row is None else (at_least - from_micros(row[1])).total_seconds()
         self._tell(tx, now, "database.went_back", worker_id, seconds=lost)
         tx.run("remember", key=WENT_BACK, value=str(to_micros(now)))
         log.warning("The database was restored to an earlier state: worker_id=%s seconds=%s", worker_id, lost)
-        return WentBack(lost)
 
     def _require_same(self, identity: Row) -> None:
         """Raise DatabaseReplaced if this is not the database of the first call."""

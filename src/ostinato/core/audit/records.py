@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from heapq import heappop, heappush
 from itertools import pairwise
 
 from ostinato.core.audit.case import Case, EndedRun, FlawKind, Found
+from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import Invalid
 from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, Live, Result, SkipReason, WaitsFor
 from ostinato.core.payload import decode
 from ostinato.core.policy import WhenExhausted
 
-CLOCKS_DIFFER = timedelta(seconds=1)  # between two machines, and what a clock may be corrected by at once
 FAILURES = (Result.FAILED, Result.TIMED_OUT)
 # The reasons of skips that a queued row becomes when it is withdrawn.
 WITHDRAWN = (SkipReason.PAUSED, SkipReason.OVERLAP, SkipReason.FAILED)
@@ -95,7 +95,7 @@ def times(case: Case) -> Found:
             yield FlawKind.STARTED_EARLY, f"{_name(each)} started at {start}, before {each.run_at}"
             break
     for each, start in started:
-        if each.finished_at < start - CLOCKS_DIFFER and not _while_set_back(case, each):
+        if each.finished_at < start - CLOCKS_AGREE and not _while_set_back(case, each):
             yield (
                 FlawKind.ENDED_EARLY,
                 f"{_name(each)} ended at {each.finished_at}, before its start at {start}",
@@ -168,8 +168,8 @@ def _placed_since(case: Case, since: datetime) -> set[int]:
 def _spans(runs: Iterable[EndedRun]) -> Iterator[tuple[datetime, datetime, EndedRun]]:
     """From when to when each surely ran: clocks of two machines differ."""
     for run in runs:
-        if run.started_at is not None and run.finished_at - CLOCKS_DIFFER * 2 > run.started_at:
-            yield run.started_at, run.finished_at - CLOCKS_DIFFER * 2, run
+        if run.started_at is not None and run.finished_at - CLOCKS_AGREE * 2 > run.started_at:
+            yield run.started_at, run.finished_at - CLOCKS_AGREE * 2, run
 
 
 def places(case: Case) -> Found:

@@ -38,7 +38,7 @@ from ostinato.core.lifecycle.commands import (
 )
 from ostinato.core.lifecycle.firing import Dealt, fire, rewind
 from ostinato.core.lifecycle.following import follow
-from ostinato.core.lifecycle.plain import fire_plainly, is_plain, last_time, may_be_plain
+from ostinato.core.lifecycle.plain import fire_plainly, last_time, may_be_plain
 from ostinato.core.lifecycle.settling import Flow, settle, time_out_run
 from ostinato.core.lifecycle.status import next_run_at, status
 from ostinato.core.lifecycle.timeline import backoff_of
@@ -57,7 +57,6 @@ __all__ = [
     "fire",
     "fire_plainly",
     "follow",
-    "is_plain",
     "last_time",
     "may_be_plain",
     "next_run_at",

@@ -71,14 +71,3 @@ def last_time(definition: Definition) -> datetime | None:
     """The due time with whose success a job ends; None for one that goes on."""
     schedule = definition.schedule
     return schedule.at if type(schedule) is Once else None
-
-
-def is_plain(last: datetime | None, last_due_at: datetime | None, *, names_next: bool) -> bool:
-    """Return True if a success of a job that was not paused, cancelled, deleted or ended is plain.
-
-    `last` is its `last_time`, `names_next`: it has a next due time. The definition must be the current one, and no
-    other row of the job may be live. (`expected` in store/queries/plainly.sql says all of this, to the database.)
-    """
-    if last is None:
-        return names_next
-    return not names_next and last_due_at is not None and last_due_at >= last

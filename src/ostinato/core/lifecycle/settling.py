@@ -34,8 +34,6 @@ from ostinato.core.outcome import (
 from ostinato.core.policy import OnLost, WhenExhausted
 from ostinato.core.workflow import Graph, Origin, RunState
 
-LEAST_DEFERRAL = timedelta(seconds=1)
-
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -102,7 +100,7 @@ def _end(draft: Draft, live: Live, outcome: Outcome) -> None:
         case Interrupted():
             _hand_back(draft, live, live.run_at)
         case Deferred(until):
-            _hand_back(draft, live, max(until, draft.now + LEAST_DEFERRAL))
+            _hand_back(draft, live, max(until, draft.now + steps.LEAST_DEFERRAL))
         case Completed(result):
             draft.end(live, Result.COMPLETED, value=result)
             _succeeded(draft, live)
