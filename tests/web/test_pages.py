@@ -277,6 +277,16 @@ def test_what_is_due_and_not_begun_is_due_now(busy):
         assert not any("ago" in each for each in times), path
 
 
+def test_a_job_that_is_cancelled_says_that_its_run_still_runs(busy):
+    visitor, path = busy.visitor, f"/jobs/{busy.job.id}"
+    told = visitor.follow(visitor.send(f"{path}/cancel", on=path))
+    assert "The job is cancelled. The run is asked to stop and still running." in told
+    other = busy.add(name="other", key=None)
+    busy.run(other)
+    done = visitor.send("/jobs/bulk/sure", on="/jobs", action="delete", job=str(other.id))
+    assert "1 job deleted. 1 of them: The run is asked to stop" in visitor.follow(done)
+
+
 def test_a_running_one_is_asked_to_stop_and_one_that_ended_is_run_again(busy):
     visitor = busy.visitor
     path = f"/executions/{busy.running.id}"

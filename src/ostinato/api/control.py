@@ -13,6 +13,7 @@ from ostinato.api.routers import api_router
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Forbidden, OstinatoError
 from ostinato.core.model import Status
+from ostinato.core.stops import Stop
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.pages import PAGE
 from ostinato.wire.bulk import MOST, BulkAnswer, BulkBody, BulkResult
@@ -40,7 +41,7 @@ def steer_many(body: BulkBody, desk: Desk, by: Operator) -> BulkAnswer:
     _check_role(body, by)
     refs, remaining = _found(body, desk)
     results = [
-        _result(str(ref), error) for ref, error in desk.jobs.bulk(body.action, refs, by=by.name).items()
+        _result(str(ref), answer) for ref, answer in desk.jobs.bulk(body.action, refs, by=by.name).items()
     ]
     done = sum(result.ok for result in results)
     return BulkAnswer(
@@ -118,7 +119,7 @@ def _found(body: BulkBody, desk: Scheduler) -> tuple[list[UUID | str], int]:
     return found, max(total - len(found), 0)
 
 
-def _result(ref: str, error: OstinatoError | None) -> BulkResult:
-    if error is None:
-        return BulkResult(id=ref, ok=True, status_code=200, detail=None)
-    return BulkResult(id=ref, ok=False, status_code=status_of(error), detail=str(error))
+def _result(ref: str, answer: OstinatoError | Stop | None) -> BulkResult:
+    if isinstance(answer, OstinatoError):
+        return BulkResult(id=ref, ok=False, status_code=status_of(answer), detail=str(answer))
+    return BulkResult(id=ref, ok=True, status_code=200, detail=None if answer is None else answer.sentence)

@@ -11,6 +11,7 @@ from ostinato.cli.run_shown import execution_facts, execution_list, step_list
 from ostinato.cli.show import Sentences, note, plain, print_json
 from ostinato.cli.times import instant
 from ostinato.cli.verbs import Desk, verb
+from ostinato.core.stops import RELEASED
 
 execution = typer.Typer(help="Look at executions, and stop them.", rich_markup_mode=None)
 
@@ -72,7 +73,7 @@ def cancel(
 def release(desk: Desk, execution: ExecutionArgument) -> None:
     """Take it from its worker and queue it again; a late result is refused."""
     answer = desk.post(path("executions", execution, "release"))
-    desk.tell(answer, lambda told: Sentences([f"Execution {told['id']} is {told['status']} now."]))
+    desk.tell(answer, lambda told: Sentences([f"Execution {told['id']} is {told['status']} now. {RELEASED}"]))
 
 
 @execution.command("log")

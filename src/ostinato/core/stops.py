@@ -30,6 +30,7 @@ UNSEEN: Final = Stop(
     "The record was ended, but the end of the run was not seen: it may still run. Its result is rejected.",
     dead=False,
 )
+RELEASED: Final = "Its first worker was asked to stop it, and may still run it; a late result is rejected."
 ENDED: Final = {
     Stopped.COOPERATIVE: Stop("The run was asked to stop, and its thread ended by itself.", dead=True),
     Stopped.ASYNC: Stop("The coroutine of the run was cancelled, and ended.", dead=True),

@@ -274,21 +274,22 @@ class JobDesk(JobQuestions):
             ref, lambda job, lives, _: lifecycle.restart(job, lives, self._clock.now(), self._luck, by)
         )
 
-    def bulk(self, action: str, refs: Iterable[Ref], *, by: str = "") -> dict[Ref, OstinatoError | None]:
-        """One action for many jobs, each in a transaction of its own: what went wrong for which."""
+    def bulk(
+        self, action: str, refs: Iterable[Ref], *, by: str = ""
+    ) -> dict[Ref, OstinatoError | Stop | None]:
+        """Do one action for many jobs, each in a transaction of its own; return errors, and stops of runs."""
         command = self._actions().get(action)
         if command is None:
             raise Invalid(f"There is no action {action!r}; there are {', '.join(self._actions())}.")
-        answers: dict[Ref, OstinatoError | None] = {}
+        answers: dict[Ref, OstinatoError | Stop | None] = {}
         for ref in refs:
             try:
-                command(ref, by=by)
-                answers[ref] = None
+                answers[ref] = command(ref, by=by).stop
             except OstinatoError as error:
                 answers[ref] = error
         return answers
 
-    def _actions(self) -> dict[str, Callable[..., object]]:
+    def _actions(self) -> dict[str, Callable[..., JobView | Deleted]]:
         return {
             "pause": self.pause, "resume": self.resume, "cancel": self.cancel, "delete": self.delete,
             "retry": self.retry, "run": self.run, "restart": self.restart,

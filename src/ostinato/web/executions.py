@@ -9,6 +9,7 @@ from starlette.responses import Response
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.core.payload import decode
+from ostinato.core.stops import RELEASED
 from ostinato.core.workflow import WORKFLOW_TASK
 from ostinato.scheduler import ExecutionView
 from ostinato.scheduler.board import Attempt
@@ -154,7 +155,7 @@ def release(visit: Visit) -> Response:
         visit.desk.executions.release(execution_id, by=visit.by)
     except OstinatoError as error:
         return _troubled(visit, execution_id, error)
-    return visit.see(f"/executions/{execution_id}", "It is taken from its worker, and queued again.")
+    return visit.see(f"/executions/{execution_id}", f"The run is queued again. {RELEASED}")
 
 
 def run_again(visit: Visit) -> Response:

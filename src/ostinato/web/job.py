@@ -173,13 +173,13 @@ def _doing(name: str) -> Callable[[Visit], Response]:
     def act(visit: Visit) -> Response:
         job_id = asked.id_in_path(visit)
         answer = visit.desk.jobs.bulk(name, [job_id], by=visit.by)[job_id]
-        if answer is not None:
+        if isinstance(answer, OstinatoError):
             return (
                 show(visit.troubled("actions", answer))
                 if not isinstance(answer, NotFound)
                 else _raise(answer)
             )
-        return _done(visit, name, job_id)
+        return _done(visit, name, job_id, "" if answer is None else f" {answer.sentence}")
 
     return act
 
@@ -188,18 +188,15 @@ def _raise(error: OstinatoError) -> Response:
     raise error
 
 
-def _done(visit: Visit, name: str, job_id: UUID) -> Response:
+def _done(visit: Visit, name: str, job_id: UUID, stop: str) -> Response:
     if name == "delete":
-        return visit.see("/jobs", "The job is deleted.")
+        return visit.see("/jobs", f"The job is deleted.{stop}")
     told = {
         "run": "A run is queued.",
         "retry": "The failed occurrence is tried again.",
         "restart": "It begins as new.",
     }
-    words = told.get(name) or f"The job is {ACTIONS[name].done}."
-    if name == "cancel" and (stop := visit.desk.jobs.get(job_id).stop):
-        words += f" {stop.sentence}"
-    return visit.see(f"/jobs/{job_id}", words)
+    return visit.see(f"/jobs/{job_id}", (told.get(name) or f"The job is {ACTIONS[name].done}.") + stop)
 
 
 COMMANDS: Final = ("run", "retry", "restart", "pause", "resume", "cancel")

@@ -7,9 +7,10 @@ from uuid import UUID
 from starlette.responses import Response
 
 from ostinato.core.access import Role
-from ostinato.core.errors import Forbidden, Invalid
+from ostinato.core.errors import Forbidden, Invalid, OstinatoError
 from ostinato.core.lifecycle import allowed
 from ostinato.core.model import Status
+from ostinato.core.stops import STILL_RUNNING, Stop
 from ostinato.scheduler import JobFilter, JobView
 from ostinato.web import asked
 from ostinato.web.marks import spark_dots
@@ -140,8 +141,11 @@ def act(visit: Visit) -> Response:
     action = _action(visit)
     ids = [_id(str(text)) for text in visit.form.getlist("job")][:MOST_AT_ONCE]
     answers = visit.desk.jobs.bulk(action.name, ids, by=visit.by)
-    wrong = [error for error in answers.values() if error is not None]
+    wrong = [answer for answer in answers.values() if isinstance(answer, OstinatoError)]
+    stops = sum(isinstance(answer, Stop) for answer in answers.values())
     told = f"{many(len(answers) - len(wrong), 'job')} {action.done}."
+    if stops:
+        told += f" {stops} of them: {STILL_RUNNING.sentence}"
     if wrong:
         told += f" {len(wrong)} not: {wrong[0]}"
     return visit.see(_back(visit), told)
