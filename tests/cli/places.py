@@ -31,6 +31,9 @@ def fine(n: int = 1, who: str = "") -> int:
     return n + 1
 
 @app.task
+def cron_line(command: str, shell: bool, stdin: str = "", env: dict[str, str] | None = None) -> None: ...
+
+@app.task
 def fails() -> None:
     raise ValueError("out of \\x1b[31mcheese")
 

@@ -78,10 +78,10 @@ def test_keep_cron_keeps_them(at, crontab):
 
 def test_another_task_queue_and_zone(at, crontab):
     (job, *_) = jobs_of(
-        at, imported(at, crontab, "--task", "fine", "--queue", "cron", "--timezone", "Asia/Tokyo")
+        at, imported(at, crontab, "--task", "cron_line", "--queue", "cron", "--timezone", "Asia/Tokyo")
     )
     assert (job["task"], job["queue"], job["metadata"]["crontab"]["timezone"]) == (
-        "fine",
+        "cron_line",
         "cron",
         "Asia/Tokyo",
     )
