@@ -126,19 +126,11 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(folder):
     assert "Traceback" not in serve.said
 
 
-@pytest.mark.parametrize("verb", ["worker", "serve"])
+@pytest.mark.parametrize("verb", [["worker"], ["serve", "--port", "0"]])
 def test_the_engine_rq_without_its_extra_is_told_in_a_sentence(folder, verb):
     (folder / "rq.py").write_text("raise ModuleNotFoundError('No module named rq', name='rq')")
-    with command(
-        folder,
-        verb,
-        "--app",
-        "shop:app",
-        "--engine",
-        "rq",
-        PYTHONPATH=str(folder),
-        OSTINATO_REDIS_URL="redis://x",
-    ) as process:
+    flags = ("--app", "shop:app", "--engine", "rq")
+    with command(folder, *verb, *flags, PYTHONPATH=str(folder), OSTINATO_REDIS_URL="redis://x") as process:
         assert process.end() == 2
         assert process.said.strip() == "The engine rq needs the package rq: pip install 'ostinato[rq]'."
 
