@@ -199,3 +199,38 @@ def test_a_worker_that_stops_hands_back_what_it_has_ended(isolated: Isolated, si
     (live,) = isolated.live()
     assert (live.job_id, live.worker_id, live.attempt, live.losses) == (job.id, None, 0, 0)
     seconds_to_end(pids)
+
+
+UNGUARDED = """
+import sys
+from ostinato import Ostinato
+
+app = Ostinato("isolated", database_url=sys.argv[1], poll_interval="1s")
+
+@app.task(isolation="process")
+def work() -> int:
+    return 1
+
+app.run()
+"""
+
+
+def test_a_program_without_the_main_guard_is_told_and_starts_one_scheduler_only(tmp_path, database_url):
+    """A process for tasks runs the program again, to find its tasks."""
+    (tmp_path / "program.py").write_text(UNGUARDED)
+    app = Ostinato("isolated", database_url=database_url)
+    app.open(upgrade=True)
+    (handle,) = app.enqueue([app.call("work")], allow_unknown=True)
+    with (tmp_path / "log").open("wb") as log:
+        command = [sys.executable, "program.py", database_url]
+        worker = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        ended = handle.wait(60)
+    finally:
+        worker.terminate()
+        worker.wait(60)
+    assert ended.outcome == "failed"
+    assert 'put app.run() under if __name__ == "__main__":' in str(ended.error)
+    assert "__main__" in (tmp_path / "log").read_text()
+    assert len(app.scheduler.workers()) == 1
+    app.close()

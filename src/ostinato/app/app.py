@@ -309,6 +309,9 @@ class Ostinato:
         """Work inside a program that has its own loop: `async with app.running(): …`."""
         import asyncio
 
+        from ostinato.isolation.preparing import refuse_to_start
+
+        refuse_to_start("app.running()")
         await self.in_thread(self.apply_declarations)
         engine = self.engine()
         working = asyncio.create_task(engine.run())
@@ -327,7 +330,9 @@ class Ostinato:
         """
         from ostinato.app.running import run_to_the_end
         from ostinato.engine.capture import captured
+        from ostinato.isolation.preparing import refuse_to_start
 
+        refuse_to_start("app.run()")
         configure_logging(self.settings)
         for warning in self.settings.warnings:
             LOGGER.warning(warning)

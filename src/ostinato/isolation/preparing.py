@@ -12,13 +12,24 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from types import ModuleType
-from typing import Self
+from typing import Final, Self
 
+from ostinato.core.errors import Conflict
 from ostinato.core.outcome import Error
 from ostinato.task.outcomes import described
 
 MAIN = "__main__"
 MAIN_AGAIN = "__mp_main__"
+_LOADING: Final = list[str]()  # the modules that this process imports now, to run tasks
+
+
+def refuse_to_start(what: str) -> None:
+    """Raise Conflict in a process for tasks that only imports the program to find its tasks."""
+    if _LOADING:
+        raise Conflict(
+            f"This process imports the program to run a task, and would start a second scheduler: "
+            f'put {what} under if __name__ == "__main__":'
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +85,15 @@ class Surroundings:
         return broken
 
     def load(self, name: str) -> None:
-        if name != MAIN:
-            importlib.import_module(name)
-        elif MAIN_AGAIN not in sys.modules:
-            self._run_main_again()
+        """Import a module of the user's, which may not start an app meanwhile."""
+        _LOADING.append(name)
+        try:
+            if name != MAIN:
+                importlib.import_module(name)
+            elif MAIN_AGAIN not in sys.modules:
+                self._run_main_again()
+        finally:
+            _LOADING.pop()
 
     def _run_main_again(self) -> None:
         if self.main_module is not None:
