@@ -72,7 +72,7 @@ RAN = {
     "queued, then nothing was running": (
         {"attempts": (an_attempt(4 * MINUTE + SECOND),), "present": GONE},
         [Because.NOBODY_RUNNING],
-        "Nothing was running between 2026-11-16 12:55:00 UTC and 2026-11-16 13:04:00 UTC.",
+        "No worker was running between 2026-11-16 12:55:00 UTC and 2026-11-16 13:04:00 UTC.",
     ),
     "no worker knew the task": (
         {"attempts": (an_attempt(MINUTE),), "present": [*OTHERS, replace(ALWAYS, since=DUE + MINUTE)]},
@@ -187,7 +187,7 @@ WAITING = {
     "anybody": (
         {"attempts": (live(),), "present": GONE[:1]},
         Because.NOBODY_RUNNING,
-        "Nothing was running since 2026-11-16 12:55:00 UTC.",
+        "No worker was running since 2026-11-16 12:55:00 UTC.",
     ),
     "the first worker ever": ({"attempts": (live(),), "present": ()}, Because.NOBODY_RUNNING, "was running yet"),
     "its queue": (

@@ -17,7 +17,7 @@ def reasons(desk):
 def test_a_queued_run_says_that_nothing_is_running(desk, world):
     world.enqueue()
     world.advance(10 * SECOND)
-    assert reasons(desk) == "Nothing was running yet."
+    assert reasons(desk) == "No worker was running yet."
 
 
 def test_a_queued_run_says_that_its_queue_is_paused(desk, world):

@@ -46,7 +46,7 @@ class Handle:
         return self.job.status
 
     def wait(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
-        """Wait until it has ended, whatever it came to; TimeoutError when it takes longer.
+        """Wait until it has ended, whatever it came to; TimeoutError, with the reason, when it takes longer.
 
         One that was cancelled before its time has nothing to return: Conflict.
         """
@@ -54,10 +54,15 @@ class Handle:
         pause = 0.005
         while (ended := self._ended()) is None:
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"The job {self.id} is still {self.status} after {timeout}.")
+                raise TimeoutError(self._unfinished(timeout))
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_LOOK)
         return ended
+
+    def _unfinished(self, timeout: object) -> str:
+        """Say that the job has not ended, and why."""
+        told = " ".join(self._scheduler().jobs.why(self.id).sentences)
+        return f"The job {self.id} is still {self.status} after {timeout}. {told}"
 
     async def await_(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
         """`wait` for async code."""

@@ -72,7 +72,7 @@ def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime
         return _queue_paused(evidence.queue_paused, evidence.queue_resumed_at, attempt.queue)
     gap = absence(evidence.present, since, until)
     if gap is not None:
-        return Cause(Because.NOBODY_RUNNING, *gap), f"Nothing was running {between(*gap)}."
+        return Cause(Because.NOBODY_RUNNING, *gap), f"No worker was running {between(*gap)}."
     there = [each for each in evidence.present if each.since <= until and each.until >= since]
     serving = [each for each in there if not each.queues or attempt.queue in each.queues]
     gap = absence(serving, since, until)
