@@ -1,8 +1,6 @@
-"""What happened, told once: as a log line, to the hooks of this process, and as a count.
+"""Reports of committed changes: as a log line, to the hooks of this process, and as a count.
 
-The engine calls `Telemetry` after a commit, with the values that were committed; what there is to tell is read
-from those. Nothing here can fail a run: a hook has a thread of its own, and what it raises is a log line.
-The library logs to "ostinato" and leaves it to its user where that goes (see logs.py).
+Nothing here can fail a run: hooks have a thread of their own, and their errors are log lines (see logs.py).
 """
 
 import inspect
@@ -10,6 +8,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
@@ -107,8 +106,10 @@ class Hooks:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
-                self._thread = Thread(target=self._work, name="ostinato-hooks", daemon=True)
-                self._thread.start()
+                thread = Thread(target=self._work, name="ostinato-hooks", daemon=True)
+                with suppress(RuntimeError):  # no thread now: the next event tries again
+                    thread.start()
+                    self._thread = thread
 
     def _work(self) -> None:
         while True:

@@ -20,6 +20,8 @@ from ostinato.core.policy import Policies
 from ostinato.core.schedule import Schedule
 
 Json = str  # carried as text: Ostinato never looks inside
+# An execution and its fence: one that was released by hand may come back to a worker before its old run has ended.
+FencedId = tuple[UUID, int]
 
 RUN_SLOT = 0
 WAITING_PLACE = -1  # the one place beside the slots: taken by queue_one, cancel_running and a run by hand

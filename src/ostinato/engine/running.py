@@ -285,7 +285,7 @@ class OnProcess(Running):
         super().__init__(runner, task, context)
         self._report: Report | None = None
         self._told = Told(context, runner.loop)
-        self._run = 0
+        self._run = 0  # none yet
 
     def _begin(self) -> None:
         context, runner = self.context, self._runner
@@ -322,7 +322,7 @@ class OnProcess(Running):
         self._finish(self._later() if report.outcome is NOT_STARTED else report.outcome)
 
     def end_if_missing(self) -> None:
-        if not self._runner.pool.knows(self._run):
+        if self._run and not self._runner.pool.knows(self._run):
             self.ended(Report(SUPERVISOR_LOST))
 
     def progressed(self, progress: Json) -> None:

@@ -16,21 +16,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, Final
-from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import StoreError
-from ostinato.core.model import Claimed, Event, Finished, Json, Live, Luck
+from ostinato.core.model import Claimed, Event, FencedId, Finished, Json, Live, Luck
 from ostinato.core.outcome import Deferred, Interrupted, Outcome
 from ostinato.core.payload import encode
 from ostinato.engine.logbook import LogBook
 from ostinato.store.settling import Settled
 from ostinato.store.store import Store
 from ostinato.telemetry import Telemetry
-
-# An execution and its fence: one that was released by hand may come back here before its old run has ended.
-Hold = tuple[UUID, int]
 
 MOST_AT_ONCE: Final = 500  # settled in one transaction
 MOST_UNSETTLED: Final = 5000  # so many, and
@@ -58,7 +54,8 @@ class Settler:
         self.ended = asyncio.Event()  # something to settle
         self._finished: list[Finished] = []  # to be offered by the next flush
         self._offered: list[Finished] = []  # by the flush that waits for its answer
-        self._left: dict[Hold, Finished] = {}  # the store could not settle these
+        self._left: dict[FencedId, Finished] = {}  # the store could not settle these
+        self._again: asyncio.TimerHandle | None = None  # when they are offered again
 
     @property
     def unsettled(self) -> int:
@@ -66,12 +63,17 @@ class Settler:
         return len(self._finished)
 
     @property
-    def held(self) -> set[Hold]:
+    def held(self) -> set[FencedId]:
         """Claimed executions whose end the store has neither taken nor refused."""
-        return {_hold(each) for each in self._running.values()} | self.finished
+        return self.running | self.finished
 
     @property
-    def finished(self) -> set[Hold]:
+    def running(self) -> set[FencedId]:
+        """Executions that were started here and have not ended."""
+        return {_hold(each) for each in self._running.values()}
+
+    @property
+    def finished(self) -> set[FencedId]:
         """Held executions whose body has run."""
         return {_hold(each) for each in chain(self._finished, self._offered)} | self._left.keys()
 
@@ -98,7 +100,10 @@ class Settler:
 
     def offer_left(self) -> None:
         """Offer again, with the next flush, what the store left."""
-        waiting = {_hold(each) for each in self._finished}
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        waiting = {_hold(each) for each in chain(self._finished, self._offered)}
         self._finished += [each for hold, each in self._left.items() if hold not in waiting]
         if self._finished:
             self.ended.set()
@@ -117,22 +122,24 @@ class Settler:
         except BaseException:
             self._finished, self._offered = batch + self._finished, []
             raise
+        new = self._set_aside(batch, settled.left) if self._left or settled.left else []
         self._offered = []
-        if self._left:
-            self._let_go_left(batch, settled)
-        self._tell(batch, settled)
-        if settled.left:
-            await self._set_aside(settled.left)
         if self._finished:
             self.ended.set()
+        self._tell(batch, settled)
+        if new:
+            await self._tell_of_left(new)
         return len(batch)
 
-    def _let_go_left(self, batch: Sequence[Finished], settled: Settled) -> None:
-        """Hold no longer what was set aside once, and the store has now taken or refused."""
-        still = {_hold(each) for each in settled.left}
+    def _set_aside(self, batch: Sequence[Finished], left: Sequence[Finished]) -> list[Finished]:
+        """Keep what the store left, to be offered again; let go of the rest. Return what was not left before."""
+        new = [each for each in left if _hold(each) not in self._left]
         for hold in map(_hold, batch):
-            if hold not in still:
-                self._left.pop(hold, None)
+            self._left.pop(hold, None)
+        self._left |= {_hold(each): each for each in left}
+        if self._left and self._again is None:
+            self._again = asyncio.get_running_loop().call_later(LEFT_AGAIN, self.offer_left)
+        return new
 
     def _tell(self, batch: Sequence[Finished], settled: Settled) -> None:
         self._telemetry.completed(settled.plain)
@@ -146,17 +153,12 @@ class Settler:
                 if each.live.id in queued:
                     self._telemetry.released(each.live, type(each.outcome).__name__.lower())
 
-    async def _set_aside(self, left: Sequence[Finished]) -> None:
-        new = [each for each in left if _hold(each) not in self._left]
-        was_overfull = self.overfull
-        self._left |= {_hold(each): each for each in left}
-        asyncio.get_running_loop().call_later(LEFT_AGAIN, self.offer_left)
+    async def _tell_of_left(self, new: Sequence[Finished]) -> None:
         self._telemetry.held([each.live for each in new])
-        if self.overfull and not was_overfull:
+        if len(self._left) >= MOST_LEFT > len(self._left) - len(new):
             self._telemetry.overfull(len(self._left))
-        if new:
-            with suppress(StoreError):  # the log has told it
-                await self._in_store(self._store.history.tell, [self._event(each) for each in new])
+        with suppress(StoreError):  # the log has told it
+            await self._in_store(self._store.history.tell, [self._event(each) for each in new])
 
     def _event(self, each: Finished) -> Event:
         now, live = self._clock.now(), each.live
@@ -164,7 +166,7 @@ class Settler:
         return Event(self._luck.id(now), now, "result.held", live.job_id, live.id, live.worker_id, data=data)
 
 
-def _hold(each: Claimed | Finished) -> Hold:
+def _hold(each: Claimed | Finished) -> FencedId:
     return each.live.id, each.live.fence
 
 

@@ -64,7 +64,12 @@ class SingleRun:
         """Run it and settle it; `sent`: when the claim was sent, on the monotonic clock."""
         worker = self._worker
         worker.lease.adopt(worker_id, sent)
-        renewing = Renewing(worker.lease, self._settings.renew, lambda: worker.running, _nothing, _nothing)
+        loop = asyncio.get_running_loop()
+
+        def give_up(_: Exception) -> None:
+            loop.call_soon_threadsafe(worker.abandon)  # the flush meets the same error, and raises it
+
+        renewing = Renewing(worker.lease, self._settings.renew, lambda: worker.running, _nothing, give_up)
         duties = [asyncio.create_task(duty()) for duty in (self._watch, self._write_logs)]
         try:
             worker.take_up([claimed])
@@ -117,5 +122,5 @@ class SingleRun:
             wait = min(2 * wait, LAST_RETRY)
 
 
-def _nothing(*_: object) -> None:
+def _nothing() -> None:
     pass

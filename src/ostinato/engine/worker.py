@@ -18,7 +18,7 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core import built_in
 from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
-from ostinato.core.model import Claimed, Definition, Json, Live, Luck
+from ostinato.core.model import Claimed, Definition, FencedId, Json, Live, Luck
 from ostinato.core.outcome import Cancelled, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
 from ostinato.engine.crawling import REFUSED, CrawlDesk
@@ -31,7 +31,7 @@ from ostinato.engine.lookout import Order
 from ostinato.engine.overlong import Overlong, long_runs
 from ostinato.engine.runner import Runner
 from ostinato.engine.running import Running
-from ostinato.engine.settler import MOST_AT_ONCE, Hold, Settler
+from ostinato.engine.settler import MOST_AT_ONCE, Settler
 from ostinato.engine.tables import TableDesk
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import Written
@@ -42,6 +42,7 @@ from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 from ostinato.task import Context, Registry
 from ostinato.task.describing import describe
+from ostinato.task.outcomes import described
 from ostinato.telemetry import Telemetry
 
 P = ParamSpec("P")
@@ -93,7 +94,7 @@ class Worker:
             Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions
         )
         self._full = False  # the last claim brought as much as there was room for, and it had just come due
-        self._progress: dict[Hold, Json] = {}
+        self._progress: dict[FencedId, Json] = {}
         self._overlong = Overlong(store, clock, luck, telemetry)
         self._reported_stuck: set[Running] = set()
         self.doubtful = False  # a claim's answer was lost: something may be held that nobody runs
@@ -157,18 +158,17 @@ class Worker:
 
     async def step(self) -> Step:
         """Claim and start what there is room for."""
+        if self.doubtful and self.lease.worker_id is not None:
+            await self._resolve_doubt(self.lease.worker_id)
         order = self.order()
         if order is None:
             self._full, self.cramped = False, True
             return NOTHING
-        if self.doubtful:
-            await self._resolve_doubt(order.worker)
         try:
-            claim = await self.in_store(order.make)
+            return self.took(await self.in_store(order.make), order)
         except Exception:  # also a bug
             self.doubt()
             raise
-        return self.took(claim, order)
 
     def order(self) -> Order | None:
         """A claim that any thread may make, if there is room; who has been in doubt makes it himself, by `step`."""
@@ -185,7 +185,7 @@ class Worker:
         return Order(worker_id, room, make)
 
     def doubt(self) -> None:
-        """A claim failed. It may be committed, and nobody would run what it took."""
+        """Note that a claim failed: it may be committed, and its executions must be handed back."""
         self.doubtful, self._full = True, False
 
     def took(self, claim: Claim, order: Order) -> Step:
@@ -207,22 +207,25 @@ class Worker:
         self.doubtful = False
 
     def take_up(self, claimed: Sequence[Claimed]) -> None:
-        """Start what was claimed."""
+        """Start what was claimed. An execution that cannot start has failed, and the others go on."""
         self._telemetry.started(claimed)
         me, trusted = str(self.lease.worker_id), self.lease.trusted
         for each in claimed:
             if not trusted:
                 self._end(each, Interrupted())  # the claim took so long that the lease is in doubt
                 continue
-            task = self._registry.get(each.live.task)
-            definition = task.limited(each.definition) if task.limits else each.definition
             try:
-                context = self._context(each, definition, me)
+                self._running[self._start(each, me)] = each
             except Invalid as error:
                 self._end(each, Failed(Error("Invalid", str(error)), final=True))
-                continue
-            running = self._runner.start(task, context, definition.policies.timeout)
-            self._running[running] = each
+            except Exception as error:  # noqa: BLE001  a row that was written by hand, or a bug
+                self._end(each, Failed(described(error), final=True))
+
+    def _start(self, claimed: Claimed, me: str) -> Running:
+        task = self._registry.get(claimed.live.task)
+        definition = task.limited(claimed.definition) if task.limits else claimed.definition
+        context = self._context(claimed, definition, me)
+        return self._runner.start(task, context, definition.policies.timeout)
 
     def _context(self, claimed: Claimed, definition: Definition, me: str) -> Context:
         args: dict[str, Any] = decode(claimed.args)
@@ -345,13 +348,11 @@ class Worker:
         while self._settler.unsettled:
             await self.flush()
         await self.logs.flush()
-        worker_id, unsaved = self.lease.worker_id, self._settler.finished
+        worker_id, begun, unsaved = self.lease.worker_id, self._settler.running, self._settler.finished
         if worker_id is None or self.lease.closed:
             return
-        if self.doubtful:
-            await self._resolve_doubt(worker_id)
         leave = self._store.workers.leave
-        self._telemetry.changed(await self.in_store(leave, worker_id, self._clock.now(), unsaved))
+        self._telemetry.changed(await self.in_store(leave, worker_id, self._clock.now(), begun, unsaved))
         if unsaved:
             self._telemetry.stopping(
                 "with results that cannot be saved: they will be found lost", results=len(unsaved)

@@ -107,7 +107,7 @@ class Pool:
         for run in self._runs:
             self.stop(run, 0)
         until = asyncio.get_running_loop().time() + seconds
-        while self._runs and asyncio.get_running_loop().time() < until:
+        while (self._runs or self._ending) and asyncio.get_running_loop().time() < until:
             await asyncio.sleep(LOOK_EVERY)
 
     def close(self) -> None:

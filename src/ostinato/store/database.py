@@ -249,7 +249,10 @@ class Watchdog:
     def _wake(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ostinato-watchdog", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # no thread now: the next session tries again
+                self.close()
         self._changed.notify()
 
     def _run(self) -> None:

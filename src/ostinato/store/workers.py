@@ -2,13 +2,13 @@
 
 import json
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from ostinato.core.errors import DatabaseReplaced, NotFound, RowRefused
-from ostinato.core.model import Change, Event, Finished, Luck
+from ostinato.core.model import Change, Event, FencedId, Finished, Luck
 from ostinato.core.outcome import Interrupted, Lost
 from ostinato.core.task_schema import TaskSchema
 from ostinato.store import rows
@@ -99,30 +99,39 @@ class Workers:
         return Renewal(drain=row[0] is not None)
 
     def leave(
-        self, worker_id: UUID, now: datetime, unsaved: Collection[tuple[UUID, int]] = ()
+        self,
+        worker_id: UUID,
+        now: datetime,
+        begun: Collection[FencedId] = (),
+        unsaved: Collection[FencedId] = (),
     ) -> list[Change]:
-        """Stop working: hand back what still runs under this worker.
+        """Stop working: hand back what still runs under this worker. What it never began (a claim whose answer was
+        lost) is released.
 
         With results that cannot be saved its row stays open: the lease lapses, and the sweeper settles them as lost.
         """
+
+        def end(hold: FencedId) -> Interrupted | None:
+            return None if hold in unsaved else Interrupted(started=hold in begun)
+
         if not unsaved:
-            return self._close(worker_id, now, "stopped", Interrupted(started=True), None)
+            return self._close(worker_id, now, "stopped", end, None)
         with self._database.write() as tx:
             tx.row("lock_worker", id=worker_id)
-            return self._settle_held(tx, worker_id, Interrupted(started=True), now, except_for=unsaved)
+            return list(self._queue.settle_in(tx, self._held(tx, worker_id, now, end)).changes)
 
     def leave_quietly(self, worker_id: UUID, now: datetime) -> None:
         """The same for a worker that came for one run, which has ended: its coming and going is no event."""
         with self._database.write() as tx:
             tx.run("close_worker", id=worker_id, now=now, closed_as="stopped")
 
-    def hand_back_unknown(
-        self, worker_id: UUID, known: Collection[tuple[UUID, int]], now: datetime
-    ) -> list[Change]:
-        """After a claim whose answer was lost: release what is held and not known (execution and fence) to run."""
+    def hand_back_unknown(self, worker_id: UUID, known: Collection[FencedId], now: datetime) -> list[Change]:
+        """Release executions under this worker that it does not know: the answer to their claim was lost."""
         with self._database.write() as tx:
             tx.row("lock_worker", id=worker_id)  # that claim may still be under way
-            return self._settle_held(tx, worker_id, Interrupted(), now, except_for=known)
+            unknown = self._held(tx, worker_id, now, lambda hold: None if hold in known else Interrupted())
+        # Not in the same transaction: there, one row that is refused would keep all the others.
+        return list(self._queue.settle(unknown).changes) if unknown else []
 
     def _not_renewed(self, tx: Tx, worker_id: UUID, now: datetime, at_least: datetime) -> None:
         """Find out why; a database that went back says so with an event."""
@@ -156,7 +165,7 @@ class Workers:
 
     def close_lost(self, seen: LeaseSeen, now: datetime) -> list[Change]:
         """Close the row of a worker that has gone, and settle as lost all that runs under it, together."""
-        return self._close(seen.worker_id, now, "lost", Lost(), seen.renewed_at)
+        return self._close(seen.worker_id, now, "lost", lambda _: Lost(), seen.renewed_at)
 
     def settle_leftovers(self, now: datetime) -> list[Change]:
         """Settle as lost what stands under a worker that is closed: what its closing could not settle."""
@@ -178,7 +187,7 @@ class Workers:
         worker_id: UUID,
         now: datetime,
         closed_as: str,
-        outcome: Lost | Interrupted,
+        end: Callable[[FencedId], Lost | Interrupted | None],
         if_seen: datetime | None,
     ) -> list[Change]:
         """One transaction; should a row of its work refuse, the worker is closed all the same and the row left."""
@@ -186,7 +195,7 @@ class Workers:
             with self._database.write() as tx:
                 if not self._close_row(tx, worker_id, now, closed_as, if_seen):
                     return []
-                return self._settle_held(tx, worker_id, outcome, now)
+                return list(self._queue.settle_in(tx, self._held(tx, worker_id, now, end)).changes)
         except RowRefused as error:
             log.error("The work of a worker cannot be settled now: worker_id=%s error=%s", worker_id, error)
             with self._database.write() as tx:
@@ -206,17 +215,16 @@ class Workers:
         self._tell(tx, now, f"worker.{closed_as}", worker_id, last_seen=str(renewed_at))
         return True
 
-    def _settle_held(
-        self,
-        tx: Tx,
-        worker_id: UUID,
-        outcome: Lost | Interrupted,
-        now: datetime,
-        except_for: Collection[tuple[UUID, int]] = (),
-    ) -> list[Change]:
+    def _held(
+        self, tx: Tx, worker_id: UUID, now: datetime, end: Callable[[FencedId], Lost | Interrupted | None]
+    ) -> list[Finished]:
+        """End all executions under a worker, but for those without an outcome."""
         held = [rows.LIVE.of(row) for row in tx.rows("held_by", worker=worker_id)]
-        finished = [Finished(live, outcome, now) for live in held if (live.id, live.fence) not in except_for]
-        return list(self._queue.settle_in(tx, finished).changes) if finished else []
+        return [
+            Finished(live, outcome, now)
+            for live in held
+            if (outcome := end((live.id, live.fence))) is not None
+        ]
 
     # -- for people
 
