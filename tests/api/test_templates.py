@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ostinato.core.access import Role
+from tests.api.test_workflows import LITERALS
 from tests.api.conftest import Client
 
 MINE = {
@@ -110,3 +111,11 @@ def test_only_an_admin_makes_them_and_everybody_may_look(api: Client, as_role):
     assert viewer.get("/templates")["total"] == 3
     operator.refused("PUT", "/templates/mine", MINE, 403)
     operator.refused("POST", "/templates/ping-a-url/jobs", {"params": {"url": "https://example.org"}}, 403)
+
+
+@pytest.mark.parametrize(("args", "field"), LITERALS)
+def test_a_template_holds_no_credential(api: Client, args, field):
+    body = {**MINE, "job": {"task": "http", "args": {"url": "https://a.org", **args}}, "parameters": []}
+    refused = api.refused("PUT", "/templates/leak", body, 422)
+    assert f"job.args.{field}" in refused
+    assert "literal-1" not in refused

@@ -124,3 +124,29 @@ def test_a_retry_may_begin_from_the_start(api):
     assert "only a job that is failed" in api.refused(
         "POST", f"/jobs/{job['id']}/retry?from_start=true", None, 409
     )
+
+
+LITERALS = [
+    ({"headers": {"Authorization": "Bearer literal-1"}}, "headers.Authorization"),
+    ({"headers": {"Transfer-Encoding": "chunked"}}, "headers.Transfer-Encoding"),
+    ({"auth": {"type": "bearer", "token": "literal-1"}}, "auth.token"),
+    ({"auth": {"type": "basic", "username": "x", "password": "env:OSTINATO_AUTH_SECRET"}}, "auth.password"),
+    ({"auth": {"type": "oauth2_client_credentials", "clientSecret": "literal-1"}}, "auth.clientSecret"),
+    ({"secrets": {"P": "literal-1"}}, "secrets.P"),
+    ({"source": {"auth": {"type": "header", "name": "X", "value": "literal-1"}}}, "source.auth.value"),
+]
+
+
+@pytest.mark.parametrize(("args", "field"), LITERALS)
+def test_a_built_in_step_holds_no_credential(api, args, field):
+    node = {"id": "a", "task": "http", "args": {"url": {"$ref": "t.payload.url"}, **args}, "after": ["t"]}
+    refused = api.refused("POST", "/workflows", {"name": "leak", "nodes": [NODES[0], node]}, 422)
+    assert f"nodes[1].args.{field}" in refused
+    assert "literal-1" not in refused
+
+
+def test_a_built_in_step_may_name_a_secret_or_leave_it_open(api):
+    for number, token in enumerate(("env:SECRET_TOKEN", {"$ref": "t.payload.token"})):
+        args = {"url": "https://a.org", "auth": {"type": "bearer", "token": token}, "headers": {"X-Mine": "1"}}
+        nodes = [NODES[0], {"id": "a", "task": "http", "args": args, "after": ["t"]}]
+        api.post("/workflows", {"name": f"fine {number}", "nodes": nodes}, 201)

@@ -8,11 +8,12 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from ostinato.core.addresses import check_url
-from ostinato.core.errors import Invalid
+from ostinato.core.errors import Invalid, WrongArgument
 
 REFERENCE: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0-\x1f]+")
 OURS: Final = "env:OSTINATO_"  # the database's password, the key of tokens: nobody else's business
 KERNEL: Final = ("/proc", "/sys", "/dev")  # files of processes (their variables too) and of devices
+OPEN: Final = re.compile(r"\{\{[^{}]*\}\}")  # a value that a template leaves open
 SECRET_FIELDS: Final = frozenset({"token", "password", "value", "clientSecret", "client_secret"})
 SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 # What says where a request ends, and what happens to its connection. Two answers to that are one request too many.
@@ -142,6 +143,32 @@ def references(args: Any) -> Iterator[str]:
     found += named.values() if isinstance(named, Mapping) else ()
     found.append(args.get("database"))
     yield from (each for each in found if isinstance(each, str) and REFERENCE.fullmatch(each))
+
+
+def check_no_credentials(args: Any, where: str = "args") -> None:
+    """Raise WrongArgument if args of a built-in task hold a credential, before all of their values are known.
+
+    Steps of workflows and templates of jobs leave values open (`$ref`, `{{ params.x }}`); these are checked later.
+    """
+    if not isinstance(args, Mapping):
+        return
+    check_no_credentials(args.get("source"), f"{where}.source")
+    for name in _mapping(args.get("headers")):
+        if (flaw := header_flaw(str(name))) is not None:
+            raise WrongArgument(f"{where}.headers.{name}", f"{where}.headers.{name} {flaw}")
+    auth, named = _mapping(args.get("auth")), _mapping(args.get("secrets"))
+    written = {f"{where}.auth.{name}": auth[name] for name in SECRET_FIELDS & auth.keys()}
+    written |= {f"{where}.secrets.{name}": value for name, value in named.items()}
+    for place, value in written.items():
+        if isinstance(value, str) and not OPEN.fullmatch(value):
+            try:
+                check_reference(value, place)
+            except Invalid as error:
+                raise WrongArgument(place, str(error)) from None
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
 
 
 def secrets_of(auth: Auth) -> tuple[str, ...]:

@@ -7,11 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from ostinato.clock import Clock
+from ostinato.core.auth import check_no_credentials
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.job_templates import Template, parameters_json, read_template, shipped
 from ostinato.core.payload import decode, encode
 from ostinato.store.store import Store
 from ostinato.store.templates import TemplateRow
+from ostinato.tasks import BUILT_IN
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class TemplateDesk:
         """Make a template, or change the one of that name; `new`: Conflict if there is one."""
         template = read_template(dict(given))
         self._refuse_ours(template.name)
+        if template.job.get("task") in BUILT_IN:
+            check_no_credentials(template.job.get("args"), "job.args")
         now = self._clock.now()
         parameters = encode(parameters_json(template), "parameters")
         row = TemplateRow(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.clock import Clock
+from ostinato.core.auth import check_no_credentials
 from ostinato.core.checks import is_storable
 from ostinato.core.errors import Conflict, Invalid, NotFound, UnknownTask
 from ostinato.core.model import Definition, Status
@@ -282,10 +283,15 @@ class WorkflowDesk:
                 raise UnknownTask(f"{place_of(nodes, step.id)}.task: {error}") from None
 
     def _check_args(self, nodes: Any) -> None:
-        """Refuse args that do not fit the user's tasks; the value behind a reference is not known yet."""
+        """Refuse args that do not fit the user's tasks, and credentials in args of built-in ones.
+
+        The value behind a reference is not known yet.
+        """
         steps = read_graph(nodes).steps
         described = self._known.described({step.task for step in steps})
         for step in steps:
+            if self._known.is_built_in(step.task):
+                check_no_credentials(step.args, f"{place_of(nodes, step.id)}.args")
             schema = self._known.schema(step.task, described)
             if schema is not None and REF not in step.args:
                 unsettled = [name for name, value in step.args.items() if any(references_in(value, ""))]
