@@ -232,6 +232,7 @@ def test_the_name_of_a_database_is_no_second_url(own, trap):
         "own.db-wal",
         "own.db-journal",
         "own.db.lock",
+        "own.db-bells/x.db",
         "hard.db",
         "missing/x.db",
         "a" * 5000,
@@ -260,3 +261,5 @@ def test_a_file_is_found_in_the_data_folder(tmp_path, own):
         database = Reach(folder=str(tmp_path / "data")).open(url, own)
         assert database.name == str(tmp_path / "data" / "x.db")
     assert Reach().open("sqlite:///x.db", own).name == str(tmp_path / "x.db")
+    beside = f"{own.name}_of_others.db"  # begins as the name of our own file does
+    assert Reach().open(f"sqlite:///{beside}", own).name == beside

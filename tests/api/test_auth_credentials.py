@@ -8,7 +8,6 @@ from starlette.datastructures import Headers
 from ostinato import Ostinato
 from ostinato.access.credentials import (
     anybody,
-    from_this_host,
     on_loopback,
     recogniser,
     require_safe_binding,
@@ -116,7 +115,7 @@ def test_keys_alone_are_a_way_too(desk, token, key):
 
 def test_insecure_opens_nothing_that_has_auth(desk):
     assert recogniser(Settings(), desk, insecure=True) is anybody
-    assert recogniser(Settings(), desk) is from_this_host
+    assert recogniser(Settings(), desk) is on_loopback
     closed = recogniser(Settings(auth_secret=SECRET), desk, insecure=True)
     with pytest.raises(Unauthorized):
         closed(headers(("Host", "127.0.0.1")))
@@ -139,8 +138,8 @@ def test_insecure_opens_nothing_that_has_auth(desk):
     ],
 )
 def test_without_auth_this_host_is_answered(host):
-    assert on_loopback(headers(("Host", host))) == ANYBODY
-    assert on_loopback(headers(("Host", host), ("Origin", f"http://{host}"))) == ANYBODY
+    assert on_loopback(headers(("Host", host))).caller == ANYBODY
+    assert on_loopback(headers(("Host", host), ("Origin", f"http://{host}"))).caller == ANYBODY
 
 
 @pytest.mark.parametrize(
@@ -212,6 +211,8 @@ LINK = (("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"))
         [("Sec-Fetch-Site", "cross-site"), *LINK, ("Origin", "null")],
         [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "iframe")],
         [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "document")],
+        [("Sec-Fetch-Site", "cross-site"), *LINK, ("Content-Type", "text/plain"), ("Content-Length", "2")],
+        [("Sec-Fetch-Site", "cross-site"), *LINK, ("Content-Length", "0")],
         [OURS, OURS],
         [("Origin", "https://localhost:8060"), ("X-Forwarded-Proto", "http")],
     ],
@@ -232,7 +233,7 @@ def test_without_auth_a_browser_that_says_it_comes_from_elsewhere_is_refused(pai
     ],
 )
 def test_without_auth_pages_of_ours_and_links_are_answered(pairs):
-    assert on_loopback(headers(("Host", "localhost:8060"), *pairs)) == ANYBODY
+    assert on_loopback(headers(("Host", "localhost:8060"), *pairs)).caller == ANYBODY
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ostinato.core.access import Role
-from tests.api.test_workflows import LITERALS
 from tests.api.conftest import Client
+from tests.api.test_workflows import LITERALS
 
 MINE = {
     "description": "Mine.",

@@ -147,6 +147,10 @@ def test_a_built_in_step_holds_no_credential(api, args, field):
 
 def test_a_built_in_step_may_name_a_secret_or_leave_it_open(api):
     for number, token in enumerate(("env:SECRET_TOKEN", {"$ref": "t.payload.token"})):
-        args = {"url": "https://a.org", "auth": {"type": "bearer", "token": token}, "headers": {"X-Mine": "1"}}
+        args = {
+            "url": "https://a.org",
+            "auth": {"type": "bearer", "token": token},
+            "headers": {"X-Mine": "1"},
+        }
         nodes = [NODES[0], {"id": "a", "task": "http", "args": args, "after": ["t"]}]
         api.post("/workflows", {"name": f"fine {number}", "nodes": nodes}, 201)

@@ -242,5 +242,18 @@ def test_the_doctor_and_the_start_line_list_what_is_not_granted(app, capsys):
     capsys.readouterr()
     announce(app, app.apply_declarations(), worker=True)
     out = capsys.readouterr().out
-    assert "env:OF_A_STEP (workflow flow) is not granted on this host. Add it to OSTINATO_SECRETS" in out
+    assert "env:OF_A_JOB (job job-0) is not granted on this host. Add it to OSTINATO_SECRETS" in out
+    assert "and 2 more" in out  # of five
     assert "SECRET_TOKEN" not in out
+
+
+def test_a_warning_names_three_secrets_and_counts_the_others(app):
+    named = [f"env:TOKEN_{number}" for number in range(700)]
+    told = app.scheduler.warnings(named)
+    assert [*told[:3], told[3]] == told
+    assert told[3] == "and 697 more"
+    secrets = {name[4:]: name for name in named[:99]} | {"LONG": f"file:/{'é' * 3000}"}
+    args = {"argv": ["true"], "secrets": secrets}
+    made = api_of(app).post("/api/v1/jobs", json={"task": "command", "args": args, "schedule": "manual"})
+    assert made.status_code == 201, made.text
+    assert len(made.headers["warning"]) < 5_000

@@ -203,6 +203,16 @@ def test_metadata_that_is_not_there_when_it_runs(app, server):
     assert "{{ job.metadata.nope }}" in str(ended.error)
 
 
+@pytest.mark.parametrize(
+    ("path", "it"), [("/files/{{ X }}/list", ".."), ("/files/{{ X }}", "."), ("/a/.{{ X }}/", ".")]
+)
+def test_a_value_cannot_lead_to_another_folder(app, server, path, it):
+    url = server.url + path.replace("X", "job.metadata.it")
+    ended = run(app, {"url": url}, metadata={"it": it}, retries=3)
+    assert (ended.state, server.asked) == ("failed", [])
+    assert "would lead to another folder" in str(ended.error)
+
+
 def test_a_value_cannot_become_a_second_header(app, server):
     args = {"url": server.url, "headers": {"X-It": "{{ job.metadata.it }}"}}
     ended = run(app, args, metadata={"it": "a\r\nX-More: b"}, retries=3)

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 
 from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
-from ostinato.core.access import ANYBODY, BEARER, Admission, Caller, is_key
+from ostinato.core.access import ANYBODY, BEARER, Admission, is_key
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
 from ostinato.scheduler import Scheduler
 from ostinato.scheduler.keys import admission_of
@@ -26,7 +26,7 @@ from ostinato.scheduler.keys import admission_of
 Recognise = Callable[[Headers], Admission]
 
 AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?", re.IGNORECASE)
-OWN_SITES: Final = ("same-origin", "none")  # as a browser says in `Sec-Fetch-Site`
+OWN_SITES: Final = ("same-origin", "none")  # values of `Sec-Fetch-Site`: a page of this server, or no page
 WANTED: Final = "This needs a credential: Authorization: Bearer TOKEN, with a token or an API key."
 
 
@@ -35,16 +35,11 @@ def anybody(_: Headers) -> Admission:
     return Admission(ANYBODY)
 
 
-def from_this_host(headers: Headers) -> Admission:
-    """Admit requests from this host: no credential is required."""
-    return Admission(on_loopback(headers))
-
-
 def recogniser(settings: Settings, desk: Scheduler, *, insecure: bool = False) -> Recognise:
     """As the settings say: by credentials, or without; `insecure` asks nobody anything."""
     if settings.auth_configured:
         return ByCredential(Tokens.of(settings), desk)
-    return anybody if insecure else from_this_host
+    return anybody if insecure else on_loopback
 
 
 def require_safe_binding(host: str, settings: Settings, *, insecure: bool) -> None:
@@ -81,14 +76,14 @@ class ByCredential:
         return self._desk.sessions.recognise(cookie, self.signer)
 
 
-def on_loopback(headers: Headers) -> Caller:
-    """Anybody on this host, and nobody who was only sent here by a page from elsewhere."""
+def on_loopback(headers: Headers) -> Admission:
+    """Admit requests to this host without a credential, unless a page from elsewhere has sent them."""
     hosts = headers.getlist("host")
     if len(hosts) != 1 or not _names_loopback(hosts[0]):
         raise Forbidden("Without auth only requests to 127.0.0.1, ::1 or localhost are answered.")
     if not _is_from_here(headers, hosts[0]):
         raise Forbidden("Without auth pages from elsewhere are not answered.")
-    return ANYBODY
+    return Admission(ANYBODY)
 
 
 def _is_from_here(headers: Headers, host: str) -> bool:
@@ -107,6 +102,9 @@ def _is_from_here(headers: Headers, host: str) -> bool:
 
 
 def _is_followed_link(headers: Headers) -> bool:
+    """Return whether a browser shows a new page and sends no body: a form would send one."""
+    if "content-type" in headers or "content-length" in headers:
+        return False
     return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 

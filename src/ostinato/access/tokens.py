@@ -73,10 +73,6 @@ class Tokens:
             return _fingerprint(self.key.encode())
         return _fingerprint(self.key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
-    def read(self, token: str, now: datetime) -> Caller:
-        """Who comes with this token; Unauthorized if it is not good now."""
-        return self.admit(token, now).caller
-
     def admit(self, token: str, now: datetime) -> Admission:
         """Check a token; Unauthorized if it is not good now."""
         if len(token) > LONGEST_TOKEN:

@@ -1,12 +1,14 @@
 """What endpoints are handed: the front desk, and where and when a request came in."""
 
 from collections.abc import Collection, Iterable
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request, Response
 
 from ostinato.scheduler import Scheduler
 from ostinato.wire.job_body import Here
+
+LONGEST_WARNING: Final = 4_000  # characters; many proxies refuse headers over 8 KiB
 
 
 async def front_desk(request: Request) -> Scheduler:
@@ -29,5 +31,5 @@ AtThisDesk = Annotated[Here, Depends(here)]
 def warn(response: Response, desk: Scheduler, named: Iterable[str], tasks: Collection[str] = ()) -> None:
     """Say in a header which of these secrets are not granted on this host, and which tasks are not described."""
     if told := desk.warnings(named, tasks):
-        text = " ".join(told).encode("ascii", "backslashreplace").decode()
+        text = " ".join(told).encode("ascii", "backslashreplace").decode()[:LONGEST_WARNING]
         response.headers["Warning"] = f'199 ostinato "{text}"'

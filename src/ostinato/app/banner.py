@@ -16,7 +16,7 @@ from ostinato.core.schedule import Cron
 from ostinato.core.zones import wall_at, zone
 from ostinato.scheduler import JobView
 from ostinato.scheduler.declarations import Applied
-from ostinato.scheduler.granted import Ungranted
+from ostinato.scheduler.granted import Ungranted, few
 from ostinato.wiring import our_version
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def announce(
     if applied.declined:
         fields["declined"] = ", ".join(applied.declined)
     if missing:
-        fields["secrets_not_granted"] = ", ".join(each.reference for each in missing)
+        fields["secrets_not_granted"] = ", ".join(few([each.reference for each in missing]))
     LOGGER.info(Line("Starting scheduler", {"database": app.parts.store.database.name} | fields))
 
 
@@ -102,8 +102,8 @@ def _declared_jobs(app: "Ostinato") -> Iterator[JobView]:
 
 
 def _secrets(missing: Sequence[Ungranted]) -> Iterator[str]:
-    for each in missing:
-        yield f"  {each.reference} ({each.user}) is not granted on this host. {each.advice}"
+    lines = [f"{each.reference} ({each.user}) is not granted on this host. {each.advice}" for each in missing]
+    yield from (f"  {line}" for line in few(lines))
 
 
 def _url(bound: "socket") -> str:

@@ -90,7 +90,7 @@ def _open(app: Ostinato) -> None:
 
 
 async def _hear(reader: asyncio.StreamReader, link: EngineLink, signals: Signals, doorway: Doorway) -> None:
-    """Take answers and the order to stop. When the process of the engine has ended, end at once."""
+    """Take answers and the order to stop. When the process of the engine has ended, end within seconds."""
 
     def take(frame: Frame) -> None:
         if frame.head.get("do") == STOP:

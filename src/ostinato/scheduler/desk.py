@@ -17,7 +17,7 @@ from ostinato.scheduler.checkup import Finding, check_up
 from ostinato.scheduler.crawled import PageDesk
 from ostinato.scheduler.declarations import Declarations
 from ostinato.scheduler.executions import ExecutionDesk
-from ostinato.scheduler.granted import Ungranted, ungranted
+from ostinato.scheduler.granted import Ungranted, few, ungranted
 from ostinato.scheduler.hooks import HookDesk
 from ostinato.scheduler.jobs import JobDesk, Ref
 from ostinato.scheduler.keys import KeyDesk
@@ -171,7 +171,7 @@ class Scheduler:
             f"No worker has described the task {name!r}: its args are not checked."
             for name in self._known.undescribed(tasks)
         ]
-        return refused + unchecked
+        return few(refused) + few(unchecked)
 
     def problems(self) -> list[str]:
         """What does not add up in the database."""

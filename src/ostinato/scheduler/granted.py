@@ -1,6 +1,6 @@
 """References to secrets that stand in the database, and are not granted on this host."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from ostinato.store.store import Store
 
 MOST: Final = 10_000  # jobs that are looked at
 PAGE: Final = 250
+FEW: Final = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,6 +30,12 @@ class Ungranted:
         if self.is_ours:
             return "It is one of Ostinato's settings: name another secret."
         return "Add it to OSTINATO_SECRETS where its worker runs."
+
+
+def few(told: Sequence[str]) -> list[str]:
+    """Return the first three, and how many more there are: headers and log lines must stay short."""
+    more = len(told) - FEW
+    return [*told[:FEW], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def ungranted(store: Store, grants: Grants) -> list[Ungranted]:

@@ -22,6 +22,14 @@ from ostinato.store.dialect import Kind
 
 CONNECTIONS: Final = 5
 MOST_ADDRESSES: Final = 8  # of all hosts together
+BESIDE: Final = (
+    "",
+    "-wal",
+    "-shm",
+    "-journal",
+    "-bells",
+    ".lock",
+)  # the scheduler's own file, and those with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class Reach:
                 "database: the file must lie in the data folder of the scheduler. Set OSTINATO_DATA_FOLDER to another"
                 " folder, or move the file."
             )
-        if ours and (file.startswith(ours) or _is_same(file, ours)):
+        if ours and any(_is_of(file, ours + end) for end in BESIDE):
             raise Invalid("database: this file belongs to the scheduler; leave `database` out to use it.")
         if not os.path.isdir(os.path.dirname(file)):
             raise Invalid("database: the folder of the file does not exist: make it first.")
@@ -89,6 +97,8 @@ def _addresses(host: str, port: str, egress: Egress) -> Iterator[tuple[str, str,
         yield host, address, port
 
 
-def _is_same(file: str, ours: str) -> bool:
-    """Return True if two paths are one file, by a hard link."""
+def _is_of(file: str, ours: str) -> bool:
+    """Return True if a path is our file or folder, lies in that folder, or is our file by a hard link."""
+    if Path(file).is_relative_to(ours):
+        return True
     return os.path.exists(file) and os.path.exists(ours) and os.path.samefile(file, ours)

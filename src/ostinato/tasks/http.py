@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from ostinato.core import templating
 from ostinato.core.arguments import Flaw, read
@@ -97,8 +97,16 @@ def _request(args: HttpArgs, ctx: Context) -> tuple[str, dict[str, str], bytes]:
         body, kind = _body(args, names)
     except Flaw as flaw:
         raise GiveUp(f"A template of the job {flaw.rest}") from None
+    if _dot_segments(url) != _dot_segments(args.sample_url()):
+        raise GiveUp(
+            "A value in the url of the job is . or .., which would lead to another folder: use another."
+        )
     usual = {} if kind is None or "content-type" in map(str.lower, headers) else {"content-type": kind}
     return url, usual | headers | _ours(ctx, args), body
+
+
+def _dot_segments(url: str) -> list[str]:
+    return [part for part in urlsplit(url).path.split("/") if unquote(part) in (".", "..")]
 
 
 def _body(args: HttpArgs, names: Mapping[str, Any]) -> tuple[bytes, str | None]:
