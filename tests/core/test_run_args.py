@@ -61,6 +61,9 @@ def wants(run_args, **given_at_run):
 )
 def test_an_operator_sets_what_run_args_name(run_args, given_at_run):
     wants(run_args, **given_at_run)
+    if run_args:  # and nothing else allows it
+        with pytest.raises(Forbidden):
+            wants((), **given_at_run)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +153,8 @@ def test_a_name_that_is_none_is_refused(names):
 )
 def test_a_built_in_task_opens_values_that_decide_nothing(task, args, names):
     described(task).check_open(args, names)
+    with pytest.raises(WrongArgument, match="run_args cannot name other"):
+        described(task).check_open(args, [*names, "other"])
 
 
 @pytest.mark.parametrize(

@@ -21,3 +21,8 @@ def allow_of(routes: Sequence[BaseRoute], scope: Scope) -> str | None:
 def _own(routes: Sequence[BaseRoute], scope: Scope) -> Sequence[BaseRoute]:
     """The routes whose path is this very address, if there are some: /jobs/bulk is no job with the key bulk."""
     return [route for route in routes if getattr(route, "path", None) == scope["path"]] or routes
+
+
+def wrong_method(scope: Scope, allow: str) -> str:
+    """Say which methods an address has."""
+    return f"This address cannot be asked with {scope['method'][:20]}: it has {allow}."

@@ -6,7 +6,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ostinato.access.methods import allow_of
+from ostinato.access.methods import allow_of, wrong_method
 from ostinato.api.failures import NO_SNIFF, refuse
 
 
@@ -21,8 +21,7 @@ class ByMethod:
         if allow is None:
             await self._app(scope, receive, send)
             return
-        sentence = f"This address cannot be asked with {scope['method'][:20]}: it has {allow}."
-        await refuse(405, sentence, {"Allow": allow})(scope, receive, send)
+        await refuse(405, wrong_method(scope, allow), {"Allow": allow})(scope, receive, send)
 
 
 class NoSniff:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from ostinato.clock import Clock, SystemClock
 from ostinato.config import Grants
 from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
+from ostinato.core.auth import FRAMING_HEADERS
 from ostinato.core.errors import Invalid, NotAllowed, TooMuch, Unreachable
 from ostinato.core.urls import Hop, follow, host_of, with_params
 from ostinato.outgoing.credentials import Credentials, Shown
@@ -26,7 +27,7 @@ LONGEST_URL: Final = 16_384  # cursors can be long
 SAFE: Final = frozenset({"GET", "HEAD"})  # may be sent again over another connection
 UNAUTHORIZED: Final = 401
 HEADER_VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[ \t!-~\x80-\xff]*[!-~\x80-\xff])?)?")
-FRAMING: Final = frozenset({"host", "content-length", "transfer-encoding", "te", "trailer"})
+FRAMING: Final = FRAMING_HEADERS - {"connection"}  # Ostinato itself closes some connections
 HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 ANYBODY: Final = Credentials()
 WAITS_FOR_A_BUDGET: Final = 2.0  # seconds; longer, and the run is better deferred

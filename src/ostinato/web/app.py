@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ostinato.access.bodies import ClientGone
 from ostinato.access.checking import run_check
-from ostinato.access.methods import allow_of
+from ostinato.access.methods import allow_of, wrong_method
 from ostinato.access.sessions import Visitor, Visitors
 from ostinato.access.workload import Workload
 from ostinato.config import Settings
@@ -186,8 +186,7 @@ class Site:
         if allow is None:
             await self._router(scope, receive, send)
             return
-        sentence = f"This address cannot be asked with {scope['method'][:20]}: it has {allow}."
-        answer = self._trouble(Request(scope), Trouble(sentence, 405))
+        answer = self._trouble(Request(scope), Trouble(wrong_method(scope, allow), 405))
         answer.headers["Allow"] = allow
         await answer(scope, receive, send)
 
