@@ -1,4 +1,4 @@
-"""What the dashboard asks: each question is one page's, and reads little however long history is."""
+"""Queries of the dashboard: one for each page; each reads little, however long history is."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,7 +132,7 @@ class BoardDesk:
         )
 
     def some(self, ids: Iterable[UUID]) -> dict[UUID, JobView]:
-        """Those of these jobs that are there."""
+        """Return the jobs among these that exist."""
         wanted = list(dict.fromkeys(ids))
         return {key: JobView.of(row) for key, row in self._store.jobs.get(wanted).items()} if wanted else {}
 
@@ -143,7 +143,7 @@ class BoardDesk:
     # -- who works
 
     def team(self) -> Sequence[Team]:
-        """Who works or did lately, with what each runs."""
+        """List live and recent workers, with the executions each runs."""
         running, _ = self._store.board.running(RUNNING)
         return self._team(self._store.workers.seen(self._clock.now(), LATELY), map(ExecutionView.of, running))
 
@@ -217,7 +217,7 @@ class BoardDesk:
         ]
 
     def queued_within(self, begin: datetime, end: datetime) -> list[ExecutionView]:
-        """What was queued in a stretch of the past, the newest first."""
+        """List executions that were queued in a stretch of the past, the newest first."""
         found = self._store.board.queued_between(begin, end, MOST_IN_AN_HOUR)
         return [ExecutionView.of(row) for row in found]
 

@@ -40,7 +40,7 @@ DATABASES: Final = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
 
 
 class State(StrEnum):
-    """How something is."""
+    """The state of a finding."""
 
     OK = "ok"
     LOOK = "look"  # somebody should look at it
@@ -49,7 +49,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, how it is, and what to do."""
+    """A finding: its subject, its state, and advice."""
 
     subject: str
     state: State
@@ -102,7 +102,7 @@ def _jumped(at: datetime | None, now: datetime) -> Iterator[Finding]:
 
 
 def clock_offset(ahead: timedelta) -> Finding:
-    """How far this host's clock is ahead of the database's, by which everybody goes."""
+    """Judge the difference between this host's clock and the database's, which all workers use."""
     where = "ahead of" if ahead > timedelta() else "behind"
     told = f"this host is {abs(ahead).total_seconds():.1f} s {where} the database"
     if abs(ahead) < SECOND:
@@ -111,7 +111,7 @@ def clock_offset(ahead: timedelta) -> Finding:
 
 
 def zone_data(version: str, now: datetime) -> Finding:
-    """Whether the rules of time zones are of our days."""
+    """Judge the age of the time zone data."""
     if int(version[:4]) >= now.year - 1:
         return Finding("zone data", State.OK, f"tzdata {version}")
     advice = "Governments change their clocks: pip install --upgrade tzdata."
@@ -152,7 +152,7 @@ def failures(found: Sequence[Failing]) -> Iterator[Finding]:
 
 
 def judge(condition: Condition, now: datetime) -> Iterator[Finding]:
-    """What a snapshot says."""
+    """Judge a snapshot of the database."""
     at_work = [each for each in condition.workers if each.closed_at is None and each.lease_until > now]
     yield from _went_back(condition, now)
     yield _audit(condition)

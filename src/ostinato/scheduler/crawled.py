@@ -25,7 +25,7 @@ class FoundPages:
 
 
 class PageDesk:
-    """What crawls found."""
+    """Queries of pages that crawls found."""
 
     def __init__(self, store: Store, jobs: JobQuestions) -> None:
         self._store, self._jobs = store, jobs

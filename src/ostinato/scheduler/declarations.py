@@ -47,7 +47,7 @@ def settled(apply: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What applying the declarations of an app came to."""
+    """The result of applying an app's declarations."""
 
     created: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()

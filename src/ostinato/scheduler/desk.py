@@ -85,7 +85,7 @@ class Scheduler:
         return ["The schema of the database is not the one of this program: upgrade the older of the two."]
 
     def status_counts(self, app: str | None = None) -> dict[Status, int]:
-        """How many jobs are doing what, each status named; of all apps, unless one is given."""
+        """Count jobs by status, every status named; of all apps, unless one is given."""
         return {**dict.fromkeys(Status, 0), **self._store.search.count_by_status(app)}
 
     def metrics(self) -> Metrics:
@@ -100,19 +100,19 @@ class Scheduler:
         )
 
     def gauges(self) -> Gauges:
-        """What a monitor watches."""
+        """Return the figures for a monitor."""
         figures = self._store.statistics
         return Gauges(
             self.status_counts(), self.queues(), figures.at_work(self._clock.now()), figures.counters()
         )
 
     def feed(self, job: Ref | None = None) -> Feed:
-        """What happens from now on, or since a cursor, of one job or of all: for one listener, or many who share it."""
+        """Return the feed of one job or of all, from now on or since a cursor; several listeners may share it."""
         job_id = None if job is None else self.jobs.get(job).id
         return Feed(self._store.database, self._clock, job_id)
 
     def events(self, job: Ref | None, kinds: Collection[str], limit: int) -> list[Event]:
-        """What people and Ostinato did, the newest first; of these kinds, and `job.*` is all that begin so."""
+        """List events of these kinds, the newest first; `job.*` matches every kind with that prefix."""
         job_id = None if job is None else self.jobs.get(job).id
         found, before = list[Event](), None
         for _ in range(LOOKED_THROUGH // PAGE):
@@ -124,7 +124,7 @@ class Scheduler:
         return found[:limit]
 
     def workers(self, since: timedelta = timedelta(days=1)) -> list[WorkerRow]:
-        """Who works, or did lately."""
+        """List live and recent workers."""
         return self._store.workers.seen(self._clock.now(), since)
 
     def drain(self, worker_id: UUID, *, by: str = "") -> None:
@@ -174,5 +174,5 @@ class Scheduler:
         return few(refused) + few(unchecked)
 
     def problems(self) -> list[str]:
-        """What does not add up in the database."""
+        """List the flaws of the database."""
         return self._store.audit.problems()

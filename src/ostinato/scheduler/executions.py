@@ -67,7 +67,7 @@ class ExecutionDesk:
     def log(
         self, execution_id: UUID, *, after: int = 0, level: str | None = None, limit: int = 1000
     ) -> LogPage:
-        """What it wrote, also while it runs: lines after a number that are at least so grave, the first first."""
+        """Read an execution's log, also while it runs: lines after a number, of at least a level, oldest first."""
         if after < 0:
             raise Invalid(f"Lines are numbered from 1: after= cannot be {after}.")
         if not 1 <= limit <= MOST_LINES:

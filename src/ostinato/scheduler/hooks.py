@@ -28,7 +28,7 @@ PAGE: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class NewHook:
-    """What somebody asks for."""
+    """The wanted hook."""
 
     url: str
     kinds: Sequence[Kind] = ()
@@ -91,7 +91,7 @@ class HookDesk:
     def deliveries(
         self, hook_id: UUID, limit: int = 50, before: UUID | None = None, state: str = ""
     ) -> Sequence[Delivery]:
-        """What a hook was told or is to be told, the newest first."""
+        """List the deliveries of a hook, the newest first."""
         self.get(hook_id)
         return self._store.outbox.deliveries(hook_id, min(limit, PAGE), before, state)
 

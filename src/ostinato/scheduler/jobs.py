@@ -98,7 +98,7 @@ class JobDesk(JobQuestions):
         return JobView.after(change, ()) if new else self.get(job_id), new
 
     def _followers(self, changes: Sequence[Change]) -> dict[UUID, UUID]:
-        """Which of these new jobs follow which jobs; one may follow another that is made with it."""
+        """Return the new jobs that follow another, by id; the other may be made in the same call."""
         following = [change.job for change in changes if change.job.policies.after is not None]
         together = {change.job.definition.key: change.job.id for change in changes} if following else {}
         found: dict[UUID, UUID] = {}

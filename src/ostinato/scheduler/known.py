@@ -1,4 +1,4 @@
-"""Which tasks there are: here, or in any worker of the last 30 days; and what they take."""
+"""Known tasks: of this process, or of any worker of the last 30 days; and their arguments."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class KnownTasks:
         return frozenset({*self._here(), *BUILT_IN, *self._elsewhere})
 
     def is_built_in(self, name: str) -> bool:
-        """Whether this name means what we brought."""
+        """Return True if this name is a built-in task."""
         return name in BUILT_IN and self.own(name) is None
 
     def described(self, names: Collection[str]) -> Mapping[str, TaskSchema]:

@@ -75,7 +75,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """What a monitor watches, as the database knows it: the same from whichever process it is asked."""
+    """Figures for a monitor, from the database: every process gives the same."""
 
     jobs: Mapping[Status, int]
     queues: Sequence[QueueRow]
@@ -90,7 +90,7 @@ def metrics(
     last_seen: datetime | None,
     now: datetime,
 ) -> Metrics:
-    """What the gathered figures come to."""
+    """Compute the metrics from the gathered figures."""
     by_task: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_task[run.task].append(run)
@@ -105,7 +105,7 @@ def metrics(
 
 
 def percentiles(values: Iterable[Amount]) -> dict[int, Amount]:
-    """What so many per cent of the values do not exceed; of no values, nothing."""
+    """Return the percentiles of values; of no values, nothing."""
     ordered = sorted(values)
     most = len(ordered) - 1
     return {p: ordered[min(len(ordered) * p // 100, most)] for p in PERCENTILES} if ordered else {}
@@ -116,5 +116,5 @@ def average(values: Sequence[timedelta]) -> timedelta | None:
 
 
 def share(good: int, bad: int) -> float | None:
-    """How much of all is good; None when there is nothing to judge."""
+    """Return the share of good ones; None without any."""
     return good / (good + bad) if good + bad else None

@@ -72,7 +72,7 @@ def job_cursor(sort: Sort, last: JobKey | None) -> str | None:
 
 
 def job_key(cursor: str | None, sort: Sort) -> JobKey | None:
-    """Where a page of jobs goes on."""
+    """Read the cursor of a page of jobs."""
     match None if cursor is None else _values(cursor):
         case None:
             return None
@@ -88,7 +88,7 @@ def execution_cursor(last: ExecutionKey | None) -> str | None:
 
 
 def execution_key(cursor: str | None) -> ExecutionKey | None:
-    """Where a page of executions goes on."""
+    """Read the cursor of a page of executions."""
     match None if cursor is None else _values(cursor):
         case None:
             return None

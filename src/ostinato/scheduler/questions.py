@@ -27,7 +27,7 @@ WAITING = (Status.PENDING, Status.QUEUED)
 
 
 class JobQuestions:
-    """What can be asked about the jobs of one app, by id or by key."""
+    """Queries about the jobs of one app, by id or by key."""
 
     def __init__(self, store: Store, clock: Clock, luck: Luck, app: str) -> None:
         self._store, self._clock, self._luck, self._app = store, clock, luck, app
@@ -75,7 +75,7 @@ class JobQuestions:
         return Page(items, found.total, job_cursor(by, found.last))
 
     def last_runs(self, views: Iterable[JobView]) -> dict[UUID, LastRun]:
-        """How the newest run of each of these ended, for those that have one."""
+        """Return the newest ended run of each of these jobs, if there is one."""
         return self._store.history.last_runs([view.id for view in views])
 
     def with_reasons(self, views: Sequence[JobView]) -> Sequence[JobView]:
@@ -122,7 +122,7 @@ class JobQuestions:
         return self._store.history.skips(self.get(ref).id, limit)
 
     def why(self, ref: Ref, at: datetime | None = None) -> Why:
-        """What happened to the occurrence at or before an instant (now, unless given), as data and as sentences."""
+        """Explain the occurrence at or before an instant (now, unless given), as data and as sentences."""
         if at is not None and at.tzinfo is None:
             raise Invalid(
                 "The instant is in no time zone; say which one is meant, for example 2026-11-16T09:00:00Z."
@@ -131,7 +131,7 @@ class JobQuestions:
         return Inquiry(self._store, self._luck).why(self.get(ref), at or now, now)
 
     def events(self, ref: Ref | None = None, limit: int = 50) -> Sequence[Event]:
-        """What people and Ostinato did, the newest first."""
+        """List events, the newest first."""
         return self._store.history.events(limit, None if ref is None else self.resolve(ref))
 
     def resolve(self, ref: Ref) -> UUID:

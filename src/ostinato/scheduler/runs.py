@@ -1,4 +1,4 @@
-"""How far a run of a workflow is: its nodes, each with what became of it."""
+"""Progress of a workflow's run: its nodes and their states."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ FAILURES = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 
 
 class Word(StrEnum):
-    """What a schedule is doing."""
+    """The status of a schedule."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -75,7 +75,7 @@ class ScheduleView:
 
 
 class ScheduleDesk:
-    """What can be asked about schedules; they are steered as the jobs that they are."""
+    """Queries about schedules; commands go to their jobs."""
 
     def __init__(self, store: Store, jobs: JobDesk) -> None:
         self._store, self._jobs = store, jobs

@@ -72,13 +72,13 @@ class SourceView:
 
     @property
     def in_period(self) -> bool:
-        """Whether failures are being counted: a period has begun, and is not over."""
+        """True if failures are being counted: a period has begun, and is not over."""
         begun, period = self.job.facts.period_start, self.job.definition.policies.retry_reset_period
         return begun is not None and period is not None and self.now < begun + period
 
     @property
     def period_start(self) -> datetime | None:
-        """When the current retry period started."""
+        """The start of the current retry period."""
         return self.job.facts.period_start if self.in_period else None
 
     @property
@@ -88,7 +88,7 @@ class SourceView:
 
     @property
     def next_retry_at(self) -> datetime | None:
-        """When it is tried again: after a backoff, or when the budget comes back. None: it is in no backoff."""
+        """The time of the next retry: after a backoff, or when the budget comes back. None: no backoff."""
         waiting = [
             live.run_at for live in self.job.lives if live.waits_for is WaitsFor.TIME and live.failures
         ]
@@ -97,7 +97,7 @@ class SourceView:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What becomes of one source: created, changed, unchanged, deleted or kept (gone from the files, not pruned)."""
+    """The plan for one source: created, changed, unchanged, deleted or kept (gone from the files, not pruned)."""
 
     name: str
     change: str
@@ -195,7 +195,7 @@ class SourceDesk:
         return self._change(name, merged, here, by)
 
     def plan(self, definitions: Sequence[object], here: Here, *, prune: bool = False) -> Sequence[Planned]:
-        """What `apply` would do. All definitions are read before anything is said about one."""
+        """Plan what `apply` would do. All definitions are read first."""
         wanted = self._wanted(definitions, here)
         known = {view.name: view for view in self.list()}
         planned = [self._planned(source, known.get(source.name)) for source in wanted.values()]
@@ -348,7 +348,7 @@ def _readable(view: SourceView) -> Source:
 
 
 def _merged(old: Definition, made: Definition) -> Definition:
-    """What a definition says replaces the job's; what only a job can say (how long history is kept …) stays."""
+    """Merge a source's definition into its job's; settings that only a job has (retention …) stay."""
     theirs = made.policies
     policies = replace(
         old.policies, first_run=theirs.first_run, max_retries=theirs.max_retries, timeout=theirs.timeout,

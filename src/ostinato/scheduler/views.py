@@ -1,4 +1,4 @@
-"""What the front desk answers with."""
+"""Answers of the front desk."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

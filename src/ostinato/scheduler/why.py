@@ -39,7 +39,7 @@ class Inquiry:
         self._store, self._traces, self._luck = store, store.traces, luck
 
     def why(self, view: JobView, at: datetime, now: datetime) -> Why:
-        """What happened to the occurrence at or before an instant; one to come is answered as of now."""
+        """Explain the occurrence at or before an instant; a future one as of now."""
         return explain(self._evidence(view, min(at, now), now))
 
     def obstacles(self, found: Sequence[tuple[Job, Live]], now: datetime) -> dict[UUID, str]:
@@ -123,7 +123,7 @@ class Inquiry:
         return self._store.providers.deferred_by(last.id, last.run_at)
 
     def _queue_pause(self, evidence: Evidence) -> tuple[Event | None, datetime | None]:
-        """That the queue was paused while the last attempt waited, and until when."""
+        """Find a pause of the queue while the last attempt waited, and its end."""
         if not evidence.attempts:
             return None, None
         last = evidence.attempts[-1]

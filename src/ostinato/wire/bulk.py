@@ -44,7 +44,7 @@ class BulkBody(Words):
 
 
 class BulkResult(BaseModel):
-    """What came of one job."""
+    """The result for one job."""
 
     id: str
     ok: bool
@@ -53,7 +53,7 @@ class BulkResult(BaseModel):
 
 
 class BulkAnswer(BaseModel):
-    """What came of all. `remaining`: how many the filter found beyond these; ask again for them."""
+    """The results for all jobs. `remaining`: further jobs that match the filter; ask again for them."""
 
     action: Action
     succeeded: int

@@ -12,7 +12,7 @@ from ostinato.wire.words import Text, Words
 
 
 class PageQuery(Words):
-    """Which pages."""
+    """A filter of pages."""
 
     q: Annotated[Text | None, Field(description='Words, "phrases", -without.')] = None
     job: Annotated[Text | None, Field(description="Only what this job found: its id, or its key.")] = None

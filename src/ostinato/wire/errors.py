@@ -48,7 +48,7 @@ class FieldError(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """What went wrong."""
+    """An error."""
 
     detail: str
     errors: list[FieldError] | None = None
@@ -69,7 +69,7 @@ def answer_of(error: OstinatoError) -> ErrorAnswer:
 
 
 def refused(flaws: Sequence[Mapping[str, Any]]) -> ErrorAnswer:
-    """What pydantic found wrong, in sentences."""
+    """Write the errors of pydantic as sentences."""
     errors = [line for flaw in flaws for line in _lines(flaw)][:MOST]
     told = [
         line.message if line.field in line.message else f"{line.field}: {line.message}" for line in errors

@@ -63,7 +63,7 @@ WAYS: Final = (OURS, ZONED, *INTERVALS, WALL_TIMES)
 
 
 class IntervalWords(Words):
-    """What seed 003 can say about a job."""
+    """Fields of a job in the words of the intervals API."""
 
     source_id: Name | None = None
     source_name: Name | None = None

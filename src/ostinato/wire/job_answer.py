@@ -46,7 +46,7 @@ class BackoffAnswer(BaseModel):
 
 
 class Counters(BaseModel):
-    """What has become of a job, in numbers; they go on though history is pruned."""
+    """Counters of a job; they go on though history is pruned."""
 
     occurrences: int
     executions: int

@@ -89,7 +89,7 @@ NEVER_NONE: Final = OurWords.model_fields.keys() - MAY_BE_NONE - SCHEDULE_WORDS 
 
 
 class JobEdit(JobBody):
-    """What to change about a job. Read-only fields of an answer may be sent back unchanged."""
+    """Changes to a job. Read-only fields of an answer may be sent back unchanged."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra=never_null(NEVER_NONE))
 
@@ -108,7 +108,7 @@ def _no_run_args(_task: str) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What a body does not say: where and when it came in."""
+    """The context of a request body: its time and time zone."""
 
     now: datetime
     timezone: str
@@ -131,7 +131,7 @@ def new_definition(body: JobBody, here: Here) -> Definition:
 
 
 def edit(body: JobEdit, answer: JobAnswer, here: Here) -> Callable[[Definition], Definition]:
-    """What a body changes about a job that answers like this: only what it says differently."""
+    """Return the edit of a job by a body: only the values that differ from its answer."""
     current = answer.model_dump(mode="json")
     before = JobBody.model_validate({name: current[name] for name in JobBody.model_fields})
     _refuse_read_only(body, current)
@@ -263,7 +263,7 @@ def _other_schedule(
 
 
 def _ends_interval(new: Mapping[str, Any]) -> bool:
-    """Whether an edit takes the interval away: the rollback of seed 003."""
+    """Return True if an edit removes the interval: the rollback of the intervals API."""
     return "interval_minutes" in new and new["interval_minutes"] is None
 
 

@@ -1,4 +1,4 @@
-"""What an execution wrote, going out: as JSON, as lines for people, and as they come."""
+"""Logs of executions as JSON, as text lines, and as a stream."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
@@ -19,7 +19,7 @@ def _small(given: object) -> object:
 
 
 class LogQuery(Words):
-    """Which lines of a log."""
+    """A filter of log lines."""
 
     after: Annotated[int, Field(ge=0, le=LAST, description="Only lines after this number.")] = 0
     level: Annotated[LevelWord | None, BeforeValidator(_small)] = Field(

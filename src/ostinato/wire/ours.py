@@ -94,7 +94,7 @@ class _OrShorter:
 
 
 class OurWords(Words):
-    """What can be said about a job in our words; null is as good as left out, but where it means "none"."""
+    """Fields of a job in our words; null means left out, except where it means "none"."""
 
     task: Annotated[Text, says(format="task", minLength=1, maxLength=LONGEST["task"])] | None = Field(
         None, description="The name of a task that a worker knows; any name with allow_unknown."
@@ -198,7 +198,7 @@ def zoned(schedule: Schedule, timezone: str) -> Schedule:
 
 @contextmanager
 def about(field: str) -> Iterator[None]:
-    """Whatever is wrong inside is wrong about this field."""
+    """Attribute errors inside to this field."""
     try:
         yield
     except WrongField:

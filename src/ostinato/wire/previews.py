@@ -1,4 +1,4 @@
-"""When a schedule would be due: the question and its answer."""
+"""Preview of a schedule's due times: the request and its answer."""
 
 from datetime import datetime
 from typing import Annotated

@@ -18,7 +18,7 @@ HOST: Final = (
 
 
 class BudgetBody(Words):
-    """How often a domain may be asked."""
+    """The budget of a domain."""
 
     limit: Whole = Field(description="So many requests, of all workers together.", ge=1, le=100_000)
     period: Annotated[Duration, Within(*PERIODS)] = Field(description="In any stretch of this length.")

@@ -1,4 +1,4 @@
-"""What is asked in the address: filters, pages. A misspelt filter is refused, for it would find everything."""
+"""Query parameters: filters and pages. A misspelt filter is refused, since it would match everything."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ State = Annotated[str, WithJsonSchema({"type": "string", "enum": [*STATES]})]
 
 
 class PageQuery(Words):
-    """Which part of a list."""
+    """A page of a list."""
 
     limit: Annotated[int, Field(ge=1, le=PAGE)] = 50
     offset: Annotated[int, Field(ge=0, le=FURTHEST)] = 0
@@ -33,7 +33,7 @@ class PageQuery(Words):
 
 
 class Chosen(Words):
-    """Which jobs: those for which all that is given is true."""
+    """A filter of jobs: all given conditions hold."""
 
     status: Annotated[list[Status], BeforeValidator(_several)] = Field([])
     task: str | None = None
@@ -75,7 +75,7 @@ class AllExecutionsQuery(ExecutionQuery):
 
 
 class MakeQuery(Words):
-    """How to make a job."""
+    """Options for creating a job."""
 
     allow_unknown: bool = Field(
         False, description="Also a task that no worker is known to have; it waits for one."
@@ -83,13 +83,13 @@ class MakeQuery(Words):
 
 
 class NextQuery(Words):
-    """How many times."""
+    """The number of times."""
 
     n: Annotated[int, Field(ge=1, le=MOST)] = 10
 
 
 class SkipQuery(Words):
-    """How many skips."""
+    """The number of skips."""
 
     limit: Annotated[int, Field(ge=1, le=PAGE)] = 50
 
@@ -101,7 +101,7 @@ class WhyQuery(Words):
 
 
 class CancelQuery(Words):
-    """How to stop an execution."""
+    """Options for stopping an execution."""
 
     force: bool = Field(
         False, description="End the record of one that does not stop; its late result is refused."

@@ -31,7 +31,7 @@ class CauseAnswer(BaseModel):
 
 
 class WhyAnswer(BaseModel):
-    """What became of the occurrence at or before an instant, as data and as sentences."""
+    """Explanation of the occurrence at or before an instant, as data and as sentences."""
 
     at: datetime
     verdict: Verdict

@@ -135,7 +135,7 @@ class ScheduleBody(Words):
 
     @property
     def policies(self) -> Policies:
-        """Those of the seed."""
+        """Return the policies of the schedules API."""
         return Policies(
             total_repeats=self.total_repeats,
             max_retries=self.max_retries,
@@ -147,7 +147,7 @@ class ScheduleBody(Words):
 
 
 class ScheduleEdit(Words):
-    """What to change about a schedule."""
+    """Changes to a schedule."""
 
     model_config = ConfigDict(json_schema_extra=never_null(NEVER_NULL))
 
@@ -164,7 +164,7 @@ class ScheduleEdit(Words):
     read_only: ClassVar = frozenset(ScheduleAnswer.model_fields)
 
     def given(self) -> dict[str, Any]:
-        """What was said; null only where it means "none"."""
+        """Return the given fields; null only where it means "none"."""
         said = {name: getattr(self, name) for name in self.model_fields_set}
         for name in NEVER_NULL & said.keys():
             if said[name] is None:
@@ -173,7 +173,7 @@ class ScheduleEdit(Words):
 
 
 class ScheduleQuery(Words):
-    """Which schedules."""
+    """A filter of schedules."""
 
     status: Word | None = None
     workflow_id: str | None = Field(None, description="The id of a workflow, or its name.", max_length=200)
@@ -182,7 +182,7 @@ class ScheduleQuery(Words):
 
 
 class BatchBody(Words):
-    """Which schedules to delete, at most 1,000 at once."""
+    """Schedules to delete, at most 1,000 at once."""
 
     schedule_ids: Annotated[list[UUID], Field(max_length=MOST_BATCH)]
 

@@ -51,7 +51,7 @@ class ApplyBody(Words):
 
 
 class LastRunAnswer(BaseModel):
-    """How the newest run of a source ended."""
+    """The newest ended run of a source."""
 
     at: datetime
     outcome: str
@@ -114,7 +114,7 @@ class SourceList(BaseModel):
 
 
 class PlannedAnswer(BaseModel):
-    """What becomes of one source."""
+    """The plan for one source."""
 
     name: str
     change: str = Field(json_schema_extra={"enum": ["created", "changed", "unchanged", "deleted", "kept"]})
@@ -132,7 +132,7 @@ class PlannedAnswer(BaseModel):
 
 
 class PlanAnswer(BaseModel):
-    """What was done, or would be."""
+    """The plan, applied or not."""
 
     plan: list[PlannedAnswer]
     dry_run: bool
@@ -187,7 +187,7 @@ class RecordList(BaseModel):
 
 
 class SourceGone(BaseModel):
-    """What was deleted."""
+    """The answer to a deletion."""
 
     message: str
     rows_deleted: int

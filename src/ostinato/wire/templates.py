@@ -58,7 +58,7 @@ class TemplateEdit(Words):
     )
 
     def given(self, name: str) -> dict[str, Any]:
-        """What it says; names of the job's fields are checked here, where they are known."""
+        """Return the template's fields; names of the job's fields are checked here, where they are known."""
         check_fields(self.job)
         return {"name": name, "description": self.description, "parameters": self.parameters, "job": self.job}
 
@@ -70,7 +70,7 @@ class TemplateBody(TemplateEdit):
 
 
 class UseBody(Words):
-    """What fills a template, and what else is to be said about this job."""
+    """Parameters of a template, and further fields of the job."""
 
     params: dict[str, Any] = Field({}, description="The parameters, by name.")
     job: Annotated[dict[str, Any], WithJsonSchema(JOB)] = Field(
@@ -110,7 +110,7 @@ class TemplateList(BaseModel):
 
 
 class TemplateGone(BaseModel):
-    """What was deleted."""
+    """The answer to a deletion."""
 
     message: str
 

@@ -1,4 +1,4 @@
-"""What every shape has in common: unknown names are refused with the nearest known one, numbers are numbers."""
+"""Base of all shapes: unknown names are refused with the nearest known one, numbers are numbers."""
 
 import difflib
 import re
@@ -85,7 +85,7 @@ class Words(BaseModel):
         return schema
 
     def said(self) -> dict[str, Any]:
-        """What was given, by name; null is as good as left out."""
+        """Return the given fields by name; null means left out."""
         values = ((name, getattr(self, name)) for name in self.model_fields_set)
         return {name: value for name, value in values if value is not None}
 

@@ -42,7 +42,7 @@ class WorkerAnswer(BaseModel):
 
 
 class WorkerList(BaseModel):
-    """Who works, or did within the last day."""
+    """Live workers, and those of the last day."""
 
     workers: list[WorkerAnswer]
     total: int

@@ -92,7 +92,7 @@ class WorkflowBody(Words):
 
 
 class WorkflowEdit(Words):
-    """What is to be another in a workflow; the rest stays."""
+    """Changes to a workflow; the rest stays."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
@@ -137,13 +137,13 @@ class WorkflowList(BaseModel):
 
 
 class WorkflowGone(BaseModel):
-    """What was deleted."""
+    """The answer to a deletion."""
 
     message: str
 
 
 class RunBody(Words):
-    """How to start a workflow."""
+    """Options for starting a workflow."""
 
     payload: dict[str, Any] = Field({}, description="What the trigger brings; steps refer to it.")
     trigger: Text | None = Field(None, description="The id of a trigger node, of several.", max_length=100)
@@ -165,7 +165,7 @@ class Started(BaseModel):
 
 
 class EventAnswer(BaseModel):
-    """What an event has set off."""
+    """The workflows that an event has started."""
 
     kind: str
     started: list[Started]
