@@ -19,6 +19,7 @@ from ostinato.core import templating
 from ostinato.core.built_in import NAMES
 from ostinato.core.cron import ALIASES
 from ostinato.core.job_templates import PARAMS
+from ostinato.core.payload import as_whole
 from ostinato.core.window import DAYS
 from ostinato.core.zones import zone_names
 
@@ -132,7 +133,7 @@ def _replaced(body: dict[str, Any]) -> None:
 
 
 def _sources(body: dict[str, Any]) -> None:
-    body["sources"] = _once(body["sources"], lambda each: str(each["name"]))
+    body["sources"] = _once(body["sources"], lambda each: str(as_whole(each["name"])))
     for each in body["sources"]:
         _source(each)
 

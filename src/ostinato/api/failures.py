@@ -34,6 +34,10 @@ ABOUT: Final = {
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     code: {"model": ErrorAnswer, "description": about} for code, about in ABOUT.items()
 }
+RESPONSES[431] = {
+    "description": "The head is larger than 32 KiB, or has more than 100 headers",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
+}
 
 
 def refusal(error: OstinatoError) -> Response:
