@@ -9,6 +9,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Final, Generic, NamedTuple, TypeVar
 
+# In seconds.
 DURATIONS: Final = (
     0.01,
     0.05,
@@ -24,7 +25,7 @@ DURATIONS: Final = (
     900.0,
     3600.0,
     14400.0,
-)  # seconds
+)
 LATENESS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
 STORE: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
 MOST_TASKS: Final = 500  # that are told apart; the others are one

@@ -56,9 +56,8 @@ PREFIX = "OSTINATO_"
 HANDED_TO_COMMANDS = frozenset(
     {"OSTINATO_RUN_JOB", "OSTINATO_RUN_KEY", "OSTINATO_RUN_ATTEMPT", "OSTINATO_RUN_DUE_AT"}
 )
-OF_THE_COMMAND_LINE = frozenset(
-    {"OSTINATO_APP", "OSTINATO_SERVER", "OSTINATO_TOKEN"}
-)  # read by its flags of these names
+# Read by flags of the command line with these names.
+OF_THE_COMMAND_LINE = frozenset({"OSTINATO_APP", "OSTINATO_SERVER", "OSTINATO_TOKEN"})
 FOR_TESTS = frozenset({"OSTINATO_WITNESS"})  # see task/witness.py
 DEFAULT = "default"
 ARGUMENT = "argument"

@@ -255,9 +255,8 @@ def _auth(value: Any) -> Auth:
         raise Flaw(rest, where.removeprefix("auth").lstrip(".")) from None
 
 
-SECRET: Final = Kind(
-    {"type": "string", "format": "secret-reference"}, _reference
-)  # where it is: env:SECRET_NAME, file:/run/secrets/NAME
+# The place of a secret: env:SECRET_NAME, file:/run/secrets/NAME.
+SECRET: Final = Kind({"type": "string", "format": "secret-reference"}, _reference)
 AUTH: Final = Kind(
     {
         "type": "object",

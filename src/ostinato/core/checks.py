@@ -19,9 +19,8 @@ MOST_TAGS: Final = 50
 LONGEST_TAG: Final = 100
 LONGEST_WAIT: Final = timedelta(days=3660)
 MOST_OF_ANYTHING: Final = 100_000_000  # that a run may be allowed: a hundred terabytes, in megabytes
-EARLIEST: Final = datetime(
-    1900, 1, 1, tzinfo=UTC
-)  # what is earlier would push some wall time off the calendar
+# An earlier time could push a wall time off the calendar.
+EARLIEST: Final = datetime(1900, 1, 1, tzinfo=UTC)
 
 
 def check_definition(definition: Definition) -> None:

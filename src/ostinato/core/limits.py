@@ -26,9 +26,8 @@ STEP: Final = re.compile(r"\[([^\[\]{}]+)\]")
 MOST_IN_A_WHILE: Final = 1000  # each is remembered
 LONGEST_WHILE: Final = timedelta(days=1)
 LONGEST_KEY: Final = 200
-START: Final = timedelta(
-    milliseconds=100
-)  # between two that were let through and their starts the gap may shrink so much
+# Between their admission and their starts, the gap of two runs may shrink by this much.
+START: Final = timedelta(milliseconds=100)
 
 
 @dataclass(frozen=True, slots=True)

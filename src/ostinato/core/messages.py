@@ -69,9 +69,8 @@ class Deed(Enum):
     PUT = "put"  # it is not there, or no longer of any use
 
 
-STARTING: Final = timedelta(
-    seconds=15
-)  # from its delivery to the claim, which is the first thing that it does
+# From the delivery of a message to the claim, which is the first action of its run.
+STARTING: Final = timedelta(seconds=15)
 
 
 class Seen(NamedTuple):

@@ -104,7 +104,6 @@ def _soft(which: int, value: int) -> Callable[[], None]:
 
 
 def _out_of_time(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(
-        signal.SIGXCPU, signal.SIG_IGN
-    )  # once: it would come every second, also while the task cleans up
+    # Once: it would come every second, also while the task cleans up.
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
     raise CpuLimit

@@ -66,9 +66,8 @@ class Metrics:
     jobs: Mapping[Status, int]
     executions: Figures
     tasks: Mapping[str, Figures]
-    last_check_at: (
-        datetime | None
-    )  # when a process that serves the schedule was seen last, to ten seconds or so
+    # The last time any worker was seen, to about ten seconds.
+    last_check_at: datetime | None
     last_metrics_update: datetime
     stale_locks_cleared: int  # executions whose worker had died, and that were taken from it
 

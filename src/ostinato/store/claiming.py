@@ -22,12 +22,10 @@ from ostinato.store.locking import Duty
 
 ROUNDS: Final = 20  # how often a claim looks again
 STRANGERS: Final = 50  # rows of unknown tasks that one claim sets apart: a few milliseconds' worth
-UNREADABLE: Final = timedelta(
-    minutes=1
-)  # an execution whose definition cannot be read here is put off by this
-UNPARKING: Final = timedelta(
-    seconds=1
-)  # a worker that is never idle looks this often for what others set apart
+# An execution whose definition cannot be read here is deferred by this.
+UNREADABLE: Final = timedelta(minutes=1)
+# A worker that is never idle looks this often for rows that others have parked.
+UNPARKING: Final = timedelta(seconds=1)
 
 
 COLUMNS: Final = [

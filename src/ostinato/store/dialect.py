@@ -61,9 +61,8 @@ ROW_LOCK: Final = re.compile(
 )
 U: Final = "{u}"  # where the one row would stand
 CELL: Final = re.compile(r"\bu\.([a-z_][a-z0-9_]*)")
-ONLY_CELLS: Final = re.compile(
-    r"SELECT ((?:\?\d+|NULL|''|,\s+)+)\s+WHERE true"
-)  # VALUES takes 4 µs less for a wide row
+# VALUES takes 4 µs less for a wide row.
+ONLY_CELLS: Final = re.compile(r"SELECT ((?:\?\d+|NULL|''|,\s+)+)\s+WHERE true")
 FILLFACTOR: Final = re.compile(r"fillfactor (?P<percent>\d+)")
 
 

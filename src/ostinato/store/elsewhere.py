@@ -22,14 +22,8 @@ from ostinato.store.dialect import Kind
 
 CONNECTIONS: Final = 5
 MOST_ADDRESSES: Final = 8  # of all hosts together
-BESIDE: Final = (
-    "",
-    "-wal",
-    "-shm",
-    "-journal",
-    "-bells",
-    ".lock",
-)  # the scheduler's own file, and those with it
+# The scheduler's own file, and the files with it.
+BESIDE: Final = ("", "-wal", "-shm", "-journal", "-bells", ".lock")
 
 
 @dataclass(frozen=True, slots=True)

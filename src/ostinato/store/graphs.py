@@ -22,9 +22,8 @@ from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.database import Tx
 
 KNOWN: Final = 1000  # parsed graphs
-MOMENT: Final = timedelta(
-    milliseconds=1
-)  # the shortest timeout: of a step that begins when its run is out of time
+# The shortest timeout: of a step that begins when its run is out of time.
+MOMENT: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)

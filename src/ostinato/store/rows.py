@@ -87,13 +87,8 @@ USUAL: Final = (
 USUAL_FACTS: Final = attrgetter(*USUAL)
 OTHER_FACTS: Final = attrgetter(*[name for name in FACTS.columns if name not in USUAL])
 NO_TAGS: Final = "[]"
-IDENTITY: Final = (
-    "job_id",
-    "number",
-    "step",
-    "attempt",
-    "execution_number",
-)  # never changes while a row is live
+# Columns that never change while a row is live.
+IDENTITY: Final = ("job_id", "number", "step", "attempt", "execution_number")
 UPDATED_LIVE: Final = attrgetter(*[name for name in LIVE.columns if name not in IDENTITY])
 
 KINDS: Final[dict[type[Schedule], str]] = {Every: "every", Cron: "cron", Once: "once", Manual: "manual"}

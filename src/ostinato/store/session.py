@@ -76,7 +76,6 @@ def _cursor(connection: Connection) -> Cursor:
     for values, dumper in DUMPERS.values():
         cursor.adapters.register_dumper(values, dumper)
     cursor.adapters.register_dumper(int, Int8BinaryDumper)  # one size, for the same reason
-    cursor.adapters.register_loader(
-        "uuid", ByteaBinaryLoader
-    )  # what SQLite gives too, and cheaper to compare
+    # SQLite returns bytes, too, and they are cheaper to compare.
+    cursor.adapters.register_loader("uuid", ByteaBinaryLoader)
     return cursor

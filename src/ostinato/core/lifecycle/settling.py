@@ -208,9 +208,8 @@ def _spend(draft: Draft, failures: int) -> tuple[int, bool]:
     if facts.period_start is None or draft.now >= facts.period_start + policies.retry_reset_period:
         facts.period_start, facts.period_failures = draft.now, 0
     facts.period_failures += 1
-    count = max(
-        facts.period_failures, failures
-    )  # an occurrence that outlives its period gets no more of them
+    # An occurrence that outlives its period gets no new budget.
+    count = max(facts.period_failures, failures)
     if policies.when_exhausted is WhenExhausted.WAIT_RESET:
         return facts.period_failures, count >= policies.max_retries
     return facts.period_failures, count > policies.max_retries

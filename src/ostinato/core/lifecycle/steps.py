@@ -66,9 +66,8 @@ def begin(draft: Draft, run: Live, graph: Graph, state: RunState, origin: Origin
     state.states, state.errors, state.timed_out = dict.fromkeys(done, StepState.COMPLETED), {}, False
     for each in graph.triggers:
         state.states[each.id] = StepState.COMPLETED if each.id == trigger else StepState.SKIPPED
-    waiting = replace(
-        run, worker_id=None, waits_for=WaitsFor.STEPS, checkpoint=state.write(), progress=None
-    )  # its fence stays: who comes with it holds nothing any more
+    # The fence stays: its holder, without worker_id, can write nothing.
+    waiting = replace(run, worker_id=None, waits_for=WaitsFor.STEPS, checkpoint=state.write(), progress=None)
     draft.alter(waiting)
     return _go_on(draft, waiting, graph, state)
 
