@@ -86,10 +86,12 @@ def leftovers(life):
         if not stretch.has_grid:
             continue
         waits = stretch is life.stretches[-1] and life.facts.first_run_waits
+        # A first run that an edit has moved is the new schedule's, also if the old one ended at that instant.
+        moved = [each.since for each in life.stretches if each is not stretch and each.due_at_once]
         due = stretch.count(stretch.since, stretch.until or dealt) + stretch.due_at_once - waits
         has = 0
         for first, last, count in records:
-            if not _within(stretch, first):
+            if not _within(stretch, first) or first in moved:
                 continue
             has += count
             if first != stretch.since and count != stretch.count(first - INSTANT, last):

@@ -11,7 +11,7 @@ from ostinato.core.policy import CatchUp, FirstRun
 from ostinato.core.schedule import Cron, Every, Manual, Once
 from ostinato.core.window import Window
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_definition
-from tests.core.faults import faults
+from tests.core.faults import INSTANT, faults
 from tests.core.life import Life
 
 NINE_TO_ONE = Window(start=time(9), end=time(13))
@@ -199,3 +199,13 @@ def test_a_first_run_that_waits_is_kept_when_the_clock_is_set_back():
 def test_a_first_run_outside_the_window_is_a_skip_in_a_bounded_queue_too():
     life = held(window=NIGHT)
     assert (life.rows, life.skipped) == ([], [("window", NOW, NOW, 1)])
+
+
+def test_a_first_run_that_an_edit_moved_is_one_skip_of_the_new_schedule_when_the_job_is_paused():
+    life = Life(every=SECOND, bounded=True, **AT_ONCE)
+    life.advance(INSTANT)
+    life.edit(schedule=Every(7 * SECOND))
+    life.advance(INSTANT)
+    life.pause()
+    assert life.skipped == [("paused", NOW + INSTANT, NOW + INSTANT, 1)]
+    assert faults(life) == []
