@@ -106,7 +106,7 @@ class Batch:
         self._answered_at: datetime | None = None
 
     def is_good(self, at: float, within: float) -> bool:
-        """Whether a request that may take so long can still be sent with one of these."""
+        """Return True if a request of this duration can still use one of these permits."""
         return self._left > 0 and at <= self._good_until and at + within <= self.held_until
 
     def one(self) -> Leave:
@@ -120,7 +120,7 @@ class Batch:
             self._say_so()
 
     def close(self) -> None:
-        """What is left is not used any more."""
+        """Give up the remaining permits."""
         if self._left:
             self._left = 0
             self._say_so()
@@ -179,7 +179,7 @@ class Budget:
         await self._tell()
 
     def _closed(self) -> datetime | None:
-        """When the window opens, if it is known to be closed."""
+        """Return the opening of the window, if it is known to be closed."""
         if self._closed_until is not None and self._closed_until <= self.now():
             self._closed_until = None
         return self._closed_until
@@ -221,7 +221,7 @@ class Budget:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def _tell(self) -> None:
-        """What is not told counts a while longer: no harm is done."""
+        """Report the used permits; unreported ones only count for longer."""
         while self._over:
             over, self._over = self._over, []
             with suppress(StoreError):

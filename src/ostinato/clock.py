@@ -125,7 +125,7 @@ class MeasuredClock:
             self._zero, self._other = zero, None
 
     def _measured_zero(self) -> datetime:
-        """What the server's clock showed when the local monotonic one stood at zero."""
+        """Return the server's time at zero of the local monotonic clock."""
         return min(self._sample() for _ in range(SAMPLES)).zero
 
     def _sample(self) -> "_Sample":
@@ -186,7 +186,7 @@ def read(clock: Clock) -> Reading:
 
 
 def jump_between(first: Reading, second: Reading) -> timedelta | None:
-    """How far the wall clock was moved between two readings, if it is worth telling; negative is back."""
+    """Return the jump of the wall clock between two readings, if it is large enough; negative is back."""
     passed = timedelta(seconds=second.monotonic - first.monotonic)
     moved = (second.now - first.now) - passed
     return moved if abs(moved) > CLOCKS_AGREE else None
@@ -200,7 +200,7 @@ class JumpDetector:
         self._last = read(clock)
 
     def jump(self) -> timedelta | None:
-        """How far the wall clock was moved since the last call; None if it only ran."""
+        """Return the jump of the wall clock since the last call; None without one."""
         last, self._last = self._last, read(self._clock)
         return jump_between(last, self._last)
 

@@ -1,4 +1,4 @@
-"""What log lines look like. Only commands and `app.run` configure logging; a library leaves that to its user."""
+"""Format of log lines. Only commands and `app.run` configure logging; a library leaves that to its user."""
 
 import json
 import logging

@@ -36,7 +36,7 @@ Run = tuple[str, datetime | None, datetime, datetime]  # task, started, might ha
 
 
 class Histogram:
-    """How many values were up to each bound. Not for several threads at once."""
+    """A histogram: counts of values up to each bound. Not thread-safe."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
@@ -68,7 +68,7 @@ class Snapshot(NamedTuple):
 
 
 class StoreTimes:
-    """How long calls to the store took."""
+    """Durations of calls to the store."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -84,7 +84,7 @@ class StoreTimes:
 
 
 class RunTimes:
-    """How long runs took and how late they began, by task."""
+    """Durations and lateness of runs, by task."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -35,7 +35,7 @@ _LOGGER = logging.getLogger("ostinato")
 
 
 class Counts:
-    """How often what happened in this process, by (what, which)."""
+    """Counts of events in this process, by (event, label)."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -78,7 +78,7 @@ class Hooks:
         return add
 
     def wanted(self, kind: str) -> bool:
-        """Whether anybody listens."""
+        """Return True if a hook listens to this kind."""
         return bool(self._hooks[kind])
 
     def emit(self, kind: str, payload: Mapping[str, Any]) -> None:

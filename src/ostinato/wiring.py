@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What everything else is made from."""
+    """The parts of a process: settings, store, clock, registry and the rest."""
 
     settings: Settings
     store: Store
@@ -71,7 +71,7 @@ def require_rq() -> None:
 
 
 def _courier(settings: Settings, store: Store, clock: Clock) -> "Courier | None":
-    """Who tells RQ's workers of all that changes, if they are the engine."""
+    """Build the messenger to RQ's workers, if they are the engine."""
     if settings.engine is not EngineKind.RQ:
         return None
     require_rq()

@@ -1,9 +1,9 @@
-"""Who comes in: by a token, by an API key, or, where neither is asked for, from this host alone.
+"""Recognition of callers: by a token, by an API key, or, without auth, from this host alone.
 
 A credential is `Authorization: Bearer …` (a token or a key) or `X-API-Key: …`. One, and only one: a request that
 brings two could be read in two ways.
 
-Without auth whoever reaches the port may do everything. So the port is on loopback, and a request must say so: a
+Without auth, any caller at the port may do everything. So the port is on loopback, and a request must say so: a
 browser that was lured to `http://evil.example` and then told that this name is 127.0.0.1 says `Host: evil.example`,
 and a page from elsewhere that calls us says where it is from (`Origin`, `Sec-Fetch-Site`). Another port of this host
 is elsewhere too.
@@ -87,7 +87,7 @@ def on_loopback(headers: Headers) -> Admission:
 
 
 def _is_from_here(headers: Headers, host: str) -> bool:
-    """Whether no page, or a page of this scheme, host and port has sent a request.
+    """Return True if no page, or a page of this scheme, host and port, has sent a request.
 
     A link on another page may be followed: it reads, and its page sees no answer. A form always names its `Origin`.
     """
@@ -109,7 +109,7 @@ def _is_followed_link(headers: Headers) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address, or the name of one, is this host's own."""
+    """Return True if an address or name is this host's own."""
     if host.lower().rstrip(".") == "localhost":
         return True
     try:

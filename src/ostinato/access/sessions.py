@@ -26,7 +26,7 @@ COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who looks at a page, and what the forms of that page are bound to."""
+    """The visitor of a page, and the token of its forms."""
 
     caller: Caller | None  # None: nobody yet, who may log in
     cookie: str
@@ -35,7 +35,7 @@ class Visitor:
 
     @property
     def form_token(self) -> str:
-        """What each form of this visitor carries: nobody else can know it."""
+        """The secret token in each form of this visitor."""
         return hmac.new(self.cookie.encode(), b"form", hashlib.sha256).hexdigest()
 
     def wrote(self, form_token: str) -> bool:
@@ -50,11 +50,11 @@ class Visitors:
 
     @property
     def log_in(self) -> bool:
-        """Whether people log in here."""
+        """True if visitors log in here."""
         return isinstance(self._recognise, ByCredential)
 
     def of(self, headers: Headers) -> Visitor:
-        """Who comes; Forbidden where even the first page is not for them."""
+        """Recognise a visitor; raise Forbidden where even the first page is not allowed."""
         given = cookie_of(headers)
         cookie = given or secrets.token_urlsafe(32)
         if not self.log_in:
@@ -106,7 +106,7 @@ def cookie_name(headers: Headers) -> str:
 
 
 def cookie_of(headers: Headers) -> str | None:
-    """What the browser brings; None if that is nothing of ours."""
+    """Read our cookie; None without one."""
     try:
         jar = SimpleCookie(headers.get("cookie", ""))
     except CookieError:

@@ -1,7 +1,7 @@
-"""Who calls, and whether that is enough.
+"""The caller of a request, and its role.
 
-The doorkeeper recognises whoever comes before anything of the request is read; an endpoint names the role that it
-needs: `by: Annotated[Caller, needs(Role.OPERATOR)]`.
+The doorkeeper recognises the caller before the request is read; an endpoint names the role that it needs:
+`by: Annotated[Caller, needs(Role.OPERATOR)]`.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""What endpoints are handed: the front desk, and where and when a request came in."""
+"""Dependencies of endpoints: the front desk, and the time and place of a request."""
 
 from collections.abc import Collection, Iterable
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""What becomes of errors: JSON with a sentence, never a stack trace."""
+"""Error answers: JSON with a sentence, never a stack trace."""
 
 import logging
 from typing import Any, Final

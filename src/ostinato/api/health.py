@@ -23,7 +23,7 @@ class Alive(BaseModel):
 
 
 class Ready(BaseModel):
-    """Whether this process can do its work; if not, why."""
+    """Readiness of this process; if it is not ready, the reasons."""
 
     ready: bool
     reasons: list[str]

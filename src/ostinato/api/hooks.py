@@ -25,7 +25,7 @@ Id = Annotated[UUID, Path(alias="id")]
 
 
 class HookGone(BaseModel):
-    """What was deleted."""
+    """The answer to a deletion."""
 
     message: str
 
@@ -73,6 +73,6 @@ def list_deliveries(
     limit: Annotated[int, Query(ge=1, le=250)] = 50,
     before: Annotated[UUID | None, Query(description="Go on after this delivery.")] = None,
 ) -> DeliveryList:
-    """What it was told, or is to be told, the newest first."""
+    """List its deliveries, the newest first."""
     found = desk.hooks.deliveries(hook_id, limit, before, state or "")
     return DeliveryList(deliveries=[DeliveryAnswer.of(each) for each in found])

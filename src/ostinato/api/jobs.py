@@ -31,7 +31,7 @@ EXISTING = {"model": JobAnswer, "description": "There already: the job that hold
 
 
 class Gone(BaseModel):
-    """What was deleted."""
+    """The answer to a deletion."""
 
     message: str
 
@@ -71,7 +71,7 @@ def list_jobs(asked: Annotated[JobQuery, Query()], desk: Desk, by: Viewer) -> Jo
 
 @router.get("/jobs/status-counts")
 def count_jobs(desk: Desk, by: Viewer) -> dict[Status, int]:
-    """How many jobs are doing what."""
+    """Count jobs by status."""
     return desk.status_counts()
 
 
@@ -122,7 +122,7 @@ def delete_job(ref: Ref, desk: Desk, by: Admin) -> Gone:
 
 @router.get("/jobs/{id}/next")
 def next_times(ref: Ref, asked: Annotated[NextQuery, Query()], desk: Desk, by: Viewer) -> TimesAnswer:
-    """When the schedule of a job comes round next; never while it is paused or has ended.
+    """List the next due times of a job; none while it is paused or has ended.
 
     The search uses 250 ms of CPU time at most; `complete` is false when that was too little.
     """
@@ -142,7 +142,7 @@ def list_skips(ref: Ref, asked: Annotated[SkipQuery, Query()], desk: Desk, by: V
 
 @router.get("/jobs/{id}/why")
 def why(ref: Ref, asked: Annotated[WhyQuery, Query()], desk: Desk, by: Viewer) -> WhyAnswer:
-    """What became of the occurrence at or before an instant, as data and as sentences."""
+    """Explain the occurrence at or before an instant, as data and as sentences."""
     return WhyAnswer.of(desk.jobs.why(ref, asked.at))
 
 

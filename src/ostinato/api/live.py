@@ -39,7 +39,7 @@ async def list_events(
     limit: Annotated[int, Query(ge=1, le=250, description="Without a cursor: how many.")] = 50,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=4000)] = None,
 ) -> Any:
-    """What happened: the newest first, or with a cursor what has happened since, the oldest first.
+    """List events, the newest first; with a cursor, those since, the oldest first.
 
     With `Accept: text/event-stream` it is told as it happens; `Last-Event-ID` (or `cursor`) goes on without a gap.
     """

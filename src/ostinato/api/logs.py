@@ -1,4 +1,4 @@
-"""What an execution wrote: a page as JSON, all of it as text, or as it comes."""
+"""Logs of executions: a page as JSON, all as text, or a stream."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ async def get_log(
     by: Viewer,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=20)] = None,
 ) -> Any:
-    """What an execution wrote, also while it runs: log lines, stdout and stderr.
+    """Read the log, stdout and stderr of an execution, also while it runs.
 
     With `Accept: text/event-stream` lines come as they are written, and progress as `progress`; when the execution has
     ended, `cut` (if the log was full) and `end`. `Last-Event-ID` (or `after`) goes on without a gap.
@@ -84,7 +84,7 @@ def _as_text(desk: Scheduler, execution_id: UUID, asked: LogQuery) -> Response:
 
 
 def _number(last_event_id: str | None, after: int) -> int:
-    """Where a listener that comes again goes on."""
+    """Return the line after which a returning listener continues."""
     known = last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit()
     return min(int(last_event_id or 0), LAST) if known else after
 

@@ -21,7 +21,7 @@ Domain = Annotated[
 
 
 class ProviderGone(BaseModel):
-    """What was deleted."""
+    """The answer to a deletion."""
 
     message: str
 

@@ -1,4 +1,4 @@
-"""What comes in is read once, before anything else looks at it: not too much, and JSON as everybody understands it."""
+"""Reading of request bodies, once and first: bounded in size, and standard JSON."""
 
 from typing import Final
 
@@ -69,7 +69,7 @@ async def _read(scope: Scope, receive: Receive, seconds: float) -> tuple[Respons
 
 
 def _is_json(content_type: str, *, may_be_silent: bool) -> bool:
-    """Whether a body is said to be JSON. A program may leave that out, as the seed's example of a PUT.
+    """Return True if a body is declared as JSON. A program may leave the type out, as the seed's example of a PUT.
 
     A page may not: any other page can send a body without a type, and only a page of ours one that is said to be JSON.
     """

@@ -101,7 +101,7 @@ class _Held:
             await self._send(message)
 
     def answered(self) -> Answered | None:
-        """What is to be kept, if anything."""
+        """The answer to keep, if any."""
         if not self._messages:
             return None
         start, *parts = self._messages

@@ -14,7 +14,7 @@ API: Final = "/api/v1"
 
 
 def api_router(tag: str, prefix: str = API) -> APIRouter:
-    """What is said of every endpoint: its prefix, its tag, its refusals."""
+    """Return a router with the prefix, tag and refusals of all endpoints."""
     return APIRouter(
         prefix=prefix,
         tags=[tag],

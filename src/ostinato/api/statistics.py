@@ -25,7 +25,7 @@ def scheduler_metrics(desk: Desk, by: Viewer) -> MetricsAnswer:
 
 @router.post("/preview")
 def preview_schedule(body: PreviewBody, here: AtThisDesk, by: Viewer) -> TimesAnswer:
-    """When a schedule would be due, and what it says in words. Nothing is made.
+    """Preview a schedule: its next due times, and its description. Nothing is stored.
 
     The search uses 250 ms of CPU time at most; `complete` is false when that was too little.
     """

@@ -235,7 +235,7 @@ async def _gone(receive: Receive) -> None:
 async def _told(
     own: Feed, since: str | None, first: Reading, readings: Readings, kinds: Collection[str]
 ) -> AsyncIterator[str]:
-    """What a listener is told, as text."""
+    """Yield the stream of a listener, as text."""
     yield f"retry: {RETRY}\n\n"
     (items, cursor), before, told = first, since, set[str]()
     while True:  # what was missed; if that is much, in parts

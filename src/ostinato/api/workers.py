@@ -25,7 +25,7 @@ QueueName = Annotated[
 
 
 class QueueEdit(Words):
-    """What a queue can be told."""
+    """Changes to a queue."""
 
     max_queued: Annotated[Whole, Field(ge=1, le=LARGEST)] | None = Field(
         description="The schedule fires into it only while fewer may start; null: without bound."
@@ -34,7 +34,7 @@ class QueueEdit(Words):
 
 @router.get("/workers")
 def list_workers(desk: Desk, by: Viewer) -> WorkerList:
-    """Who works, or did within the last day."""
+    """List live workers, and those of the last day."""
     now = desk.now()
     found = [WorkerAnswer.of(row, now) for row in desk.workers()]
     return WorkerList(workers=found, total=len(found))
@@ -64,7 +64,7 @@ def pause_queue(queue: QueueName, desk: Desk, by: Operator) -> QueueAnswer:
 
 @router.post("/queues/{name}/resume")
 def resume_queue(queue: QueueName, desk: Desk, by: Operator) -> QueueAnswer:
-    """What waits in the queue may start again."""
+    """Resume a queue: its executions may start again."""
     desk.resume_queue(queue, by=by.name)
     return _queue(desk, queue)
 

@@ -1,4 +1,4 @@
-"""What a user holds: `Ostinato` registers tasks, declares jobs, enqueues and runs."""
+"""The Python API: `Ostinato` registers tasks, declares jobs, enqueues and runs."""
 
 from ostinato.app.app import Ostinato
 from ostinato.app.handle import Handle, RunFailed

@@ -296,7 +296,7 @@ class Ostinato:
     # -- running
 
     def engine(self, *, worker: bool = True) -> Engine:
-        """What works in this process. To be made inside a running loop."""
+        """Build the engine of this process. Call it inside a running loop."""
         from ostinato.wiring import build_engine
 
         parts = self.parts

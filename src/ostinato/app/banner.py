@@ -1,4 +1,4 @@
-"""What a process says when it starts to work: where everything is kept, and what will happen next."""
+"""Start lines of a process: its database, its jobs and their next times."""
 
 import logging
 import sys

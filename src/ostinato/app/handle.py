@@ -1,4 +1,4 @@
-"""What `enqueue` returns: a job to wait for."""
+"""The handle that `enqueue` returns: a job to wait for."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Handle:
         return await asyncio.to_thread(self.wait, timeout)
 
     def result(self, timeout: str | float | timedelta = "30s") -> Any:
-        """What the task returned; RunFailed if it did not complete."""
+        """Return the task's result; raise RunFailed if it did not complete."""
         ended = self.wait(timeout)
         if ended.state != "completed":
             raise RunFailed(ended)

@@ -23,7 +23,7 @@ MEANT: Final[Mapping[str, str]] = {  # words of other schedulers
 
 
 class Policy(TypedDict, total=False):
-    """How a job behaves, whatever its schedule."""
+    """Policies of a job, whatever its schedule."""
 
     retries: int
     backoff: Duration | Sequence[Duration] | Backoff
@@ -53,7 +53,7 @@ class Policy(TypedDict, total=False):
 
 
 class Timing(TypedDict, total=False):
-    """When a job runs."""
+    """The timing of a job."""
 
     every: Duration
     cron: str
@@ -81,7 +81,7 @@ class JobOptions(Policy, Timing, total=False):
 
 
 class TaskOptions(JobOptions, total=False):
-    """What can be said about a task: where it runs, and what its jobs are like."""
+    """Options of a task: its isolation, and the policies of its jobs."""
 
     isolation: Literal["async", "thread", "process"]
 
@@ -193,7 +193,7 @@ def instant(value: datetime, what: str = "The time") -> datetime:
 
 
 def isolation_from(options: TaskOptions) -> Isolation | None:
-    """Where a task asked to run; None when it leaves that to its kind and to the worker."""
+    """Return the isolation of a task; None if it leaves that to its kind and to the worker."""
     return None if ISOLATION not in options else _one_of(Isolation, ISOLATION, options["isolation"])
 
 

@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 class Using(Policy, TypedDict, total=False):
-    """What `using` may say beside policies."""
+    """Options of `using` beside policies."""
 
     key: str
     connection: Any
@@ -50,7 +50,7 @@ class Using(Policy, TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How to enqueue: policies, and whose transaction."""
+    """Options of an enqueue: policies, and the caller's transaction."""
 
     options: JobOptions
     connection: object | None = None
@@ -151,6 +151,6 @@ class AppTask(Task[P, R]):
 
 
 def without_schedule(options: JobOptions) -> JobOptions:
-    """What a declared schedule's options mean for a plain enqueue: the policies, not the timing or the key."""
+    """Return the options of a declared schedule that apply to an enqueue: policies, not timing or key."""
     policies = {name: value for name, value in options.items() if name in POLICY_OPTIONS}
     return cast(JobOptions, policies)

@@ -30,7 +30,7 @@ Node = dict[str, Any]
 
 
 class Reference:
-    """What a step returns, or a trigger brings, before it is there: to be handed to steps, or compared."""
+    """A future value of a step or trigger: pass it to steps, or compare it."""
 
     __slots__ = ("_text",)
 
@@ -82,7 +82,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What `using(when=…)` takes: `rows.result["count"] > 0`; joined by & and |."""
+    """A condition for `using(when=…)`: `rows.result["count"] > 0`; joined by & and |."""
 
     text: str
 
@@ -107,12 +107,12 @@ class StepOf:
 
     @property
     def result(self) -> Reference:
-        """What it returns."""
+        """The future result of the step."""
         return Reference(f"{self.id}.result")
 
 
 class StepOptions(TypedDict, total=False):
-    """What `using` may say about a step."""
+    """Options of a step."""
 
     id: str
     after: StepOf | list[StepOf]
@@ -130,16 +130,16 @@ class Flow:
 
     @property
     def payload(self) -> Reference:
-        """What the trigger brings."""
+        """The payload of the trigger."""
         return Reference("payload")
 
     @property
     def trigger(self) -> Reference:
-        """What there is to say about the trigger: `flow.trigger["timestamp"]`."""
+        """Fields of the trigger: `flow.trigger["timestamp"]`."""
         return Reference("trigger")
 
     def using(self, **options: Unpack[StepOptions]) -> "Flow":
-        """How the next step is done: `flow.using(retries=2, timeout="5m").step(extract)`."""
+        """Set options of the next step: `flow.using(retries=2, timeout="5m").step(extract)`."""
         for name in options:
             if name not in StepOptions.__annotations__:
                 raise Invalid(

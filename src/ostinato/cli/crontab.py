@@ -31,7 +31,7 @@ SHELL_TOO: Final = "Lines of a crontab are scripts: OSTINATO_ALLOW_SHELL=on is n
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was asked for."""
+    """The options of an import."""
 
     file: str
     task: str
@@ -136,7 +136,7 @@ def _with_job(desk: Desk, line: Line) -> Line:
 
 
 def _wanted(desk: Desk, wish: Wish, lines: Sequence[Line]) -> bool:
-    """Whether to write: asked of whoever sits at the terminal, unless they have said so."""
+    """Ask at the terminal whether to write, unless an option has answered."""
     new = [line for line in lines if line.job is None]
     if not new or wish.yes:
         return bool(new)
@@ -178,7 +178,7 @@ def _body(line: Line, wish: Wish, name: str) -> dict[str, Any]:
 
 
 def _args(entry: Entry, task: str) -> dict[str, Any]:
-    """What the task `command` takes: a line for the shell, what it reads, and its variables."""
+    """Return the args of the task `command`: a line for the shell, its input, and its variables."""
     line = "script" if task == COMMAND else "command"
     args: dict[str, Any] = {line: entry.command, "shell": True}
     if entry.stdin is not None:

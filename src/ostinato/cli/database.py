@@ -91,7 +91,7 @@ def opened(url: str | None, patience: float = 30.0) -> Database:
 
 
 def behind(database: Database) -> str | None:
-    """What is to be done about its schema, if it is not the one we need; nothing is done about it here."""
+    """Return advice if the schema is older than ours; change nothing."""
     version, latest = migrate.schema_version(database), migrate.latest_version()
     if version >= latest:
         return None

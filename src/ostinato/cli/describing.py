@@ -82,7 +82,7 @@ PLAIN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the flags say about a job; what was not said is not in it."""
+    """The fields of a job that flags have set."""
 
     fields: Mapping[str, Any]
     args: Mapping[str, Any] | None  # all of them
@@ -102,7 +102,7 @@ class Said:
 
 
 def said(words: Mapping[str, Any]) -> Said:
-    """What these flags say."""
+    """Read the fields of a job from flags."""
     fields = {name: words[name] for name in PLAIN if words[name] is not None}
     if (schedule := _schedule(words)) is not None:
         fields["schedule"] = schedule
@@ -126,7 +126,7 @@ def _schedule(words: Mapping[str, Any]) -> dict[str, str] | str | None:
 
 
 def arguments(text: str | None, pairs: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """What `--args` and `--arg` say: all arguments, and some of them."""
+    """Read `--args` (all arguments) and `--arg` (some of them)."""
     return None if text is None else _object("--args", text), dict(_assigned("--arg", pair) for pair in pairs)
 
 

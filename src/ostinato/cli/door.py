@@ -1,4 +1,4 @@
-"""How a command reaches the front desk: by the REST API, over HTTP or inside this process.
+"""Access of a command to the REST API, over HTTP or inside this process.
 
 A verb is written once, as requests. With `--server` they go to a server; without, the same requests go to the same
 application in this process, over the database of the settings, in the name of whoever is at the terminal. So both
@@ -56,7 +56,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back."""
+    """The reply to a request."""
 
     status: int
     content: bytes
@@ -106,7 +106,7 @@ def _decoded(reply: Reply) -> Any:
 
 
 def _sentence(reply: Reply) -> str:
-    """What the API said, with what is wrong about which field."""
+    """Return the error of the API as a sentence, with the fields."""
     try:
         answer = json.loads(reply.content)
     except (ValueError, RecursionError):

@@ -91,7 +91,7 @@ def log(
         ),
     ] = None,
 ) -> None:
-    """What it wrote: its log, stdout and stderr."""
+    """Show its log, stdout and stderr."""
     where = path("executions", execution)
     if desk.as_json and not follow:
         print_json(desk.get(f"{where}/log", level=level))

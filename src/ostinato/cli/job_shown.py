@@ -143,7 +143,7 @@ def megabytes(found: Answer) -> str:
 
 
 def due_times(answer: Answer, now: datetime) -> Shown:
-    """When something is due next."""
+    """Show the next due times."""
     words = answer["description"]
     times = [at_length(each, now) for each in answer["times"]]
     if not answer.get("complete", True):
@@ -152,5 +152,5 @@ def due_times(answer: Answer, now: datetime) -> Shown:
 
 
 def reasons(why: Answer, now: datetime) -> Shown:
-    """What became of an occurrence, in sentences."""
+    """Show the explanation of an occurrence."""
     return Sentences(why["sentences"])

@@ -248,7 +248,7 @@ def next_(
     job: JobArgument,
     count: Annotated[int, typer.Option("-n", metavar="N", help="How many times to show.")] = 10,
 ) -> None:
-    """When it is due next."""
+    """Show its next due times."""
     desk.tell(desk.get(desk.job(job, "next"), n=count), lambda found: due_times(found, desk.now()))
 
 
@@ -261,7 +261,7 @@ def why(
         str | None, typer.Option("--at", metavar="INSTANT", help="Such as 2026-11-16T09:00:00Z; else now.")
     ] = None,
 ) -> None:
-    """What happened to its due time at or before an instant."""
+    """Explain its due time at or before an instant."""
     desk.tell(desk.get(desk.job(job, "why"), at=at), lambda told: reasons(told, desk.now()))
 
 

@@ -175,7 +175,7 @@ def preview(
     count: Annotated[int, typer.Option("-n", metavar="N", help="How many times to show.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Only the instants, in UTC.")] = False,
 ) -> None:
-    """When would this schedule be due?"""
+    """Show the next due times of a schedule."""
     from ostinato.cli.preview import preview
 
     preview(schedule, timezone, after, count, as_json)

@@ -59,7 +59,7 @@ def export(
 
 
 def body_of(job: Answer) -> dict[str, Any]:
-    """What makes this job again. An interval goes on where it is: its next time is the new one's first."""
+    """Return the body that creates this job again. An interval continues: its next time is the new one's first."""
     body = {name: job[name] for name in _written() if job.get(name) not in (None, "", [], {})}
     if "every" in job["schedule"] and job["start_at"] is None and job["status"] == "scheduled":
         body["start_at"] = job["next_run_at"]
@@ -69,7 +69,7 @@ def body_of(job: Answer) -> dict[str, Any]:
 
 
 def _written() -> list[str]:
-    """What people write about a job, in our words; a schedule names its zone itself."""
+    """List the fields of a job in our words; a schedule names its zone itself."""
     from ostinato.wire.ours import OurWords
 
     return [name for name in OurWords.model_fields if name != "timezone"]

@@ -26,7 +26,7 @@ def workers(
         str | None, typer.Option("--drain", metavar="WORKER", help="Ask this worker to claim no more.")
     ] = None,
 ) -> None:
-    """Who works, or did within the last day."""
+    """List live workers, and those of the last day."""
     if drain is not None:
         desk.tell(
             desk.post(path("workers", drain, "drain")),
@@ -85,7 +85,7 @@ def stats(desk: Desk) -> None:
 
 @verb
 def top(desk: Desk) -> None:
-    """What is going on, live."""
+    """Show workers, queues and executions, live."""
 
     def ask() -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""What a cron expression becomes, shown before anything is written and compared afterwards."""
+"""Plan of a conversion from cron, shown before anything is written and compared afterwards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

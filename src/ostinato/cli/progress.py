@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on stderr, where somebody looks."""
+"""Progress bar of long work, on stderr of a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator

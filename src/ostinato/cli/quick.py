@@ -1,4 +1,4 @@
-"""What people ask all day, answered without the HTTP application.
+"""Everyday questions, answered without the HTTP application.
 
 Importing FastAPI and making its routes takes longer than all the rest of a verb, twice over. So the questions and the
 plain controls below are answered from the same parts as their endpoints, wire and front desk, in a line or two each.

@@ -116,7 +116,7 @@ def _error(run: Answer) -> str | None:
 
 
 def worker_list(answer: Answer, now: datetime) -> Shown:
-    """Who works."""
+    """Show workers."""
     columns = (
         Column("Worker", lambda worker: worker["id"]),
         Column("Status", lambda worker: worker["status"]),

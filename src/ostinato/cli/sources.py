@@ -196,7 +196,7 @@ def _whole(answer: Any, desk: Desk) -> Shown:
 
 
 def _counted(last: dict[str, Any]) -> str | None:
-    """What the last run brought."""
+    """Show the records of the last run."""
     seen = last.get("items_crawled")
     return None if seen is None else f"{seen}, {last['items_indexed']} new"
 

@@ -33,7 +33,7 @@ def list_tasks(desk: Desk) -> None:
 def show_task(
     desk: Desk, task: Annotated[str, typer.Argument(metavar="TASK", help="The name of a task.")]
 ) -> None:
-    """What a task takes, and whether it may be used."""
+    """Show a task's arguments, and whether it may be used."""
     desk.tell(desk.get(path("tasks", task)), shown_task)
 
 

@@ -55,7 +55,7 @@ def at_length(text: str | None, now: datetime) -> str:
 
 
 def took(milliseconds: float | None) -> str:
-    """How long something took."""
+    """Write a duration."""
     if milliseconds is None:
         return NOTHING
     if milliseconds < 1000:

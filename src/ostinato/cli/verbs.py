@@ -42,7 +42,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="The answer of the API,
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """How to reach the front desk, and how to answer."""
+    """Options of all commands: the server, and the form of the answer."""
 
     server: str | None
     token: str | None

@@ -1,6 +1,6 @@
-"""What an operator may choose: settings, the kinds of values they take, and secrets.
+"""Settings: their values, kinds and secrets.
 
-Nothing here opens, asks or starts anything; a secret by reference is read by whoever needs it.
+Nothing here opens, asks or starts anything; a secret by reference is read where it is needed.
 """
 
 from ostinato.config.kinds import EngineKind, LogFormat, LogLevel, masked, written

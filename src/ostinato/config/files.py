@@ -1,4 +1,4 @@
-"""Where settings may stand in a file: `ostinato.toml`, or `[tool.ostinato]` in `pyproject.toml`."""
+"""Settings in a file: `ostinato.toml`, or `[tool.ostinato]` in `pyproject.toml`."""
 
 from collections.abc import Mapping
 from pathlib import Path

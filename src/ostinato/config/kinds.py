@@ -1,4 +1,4 @@
-"""What a setting may be: kinds of values, how they are read, and how they are written."""
+"""Kinds of settings: reading and writing of their values."""
 
 import re
 from collections.abc import Callable
@@ -24,14 +24,14 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class LogFormat(StrEnum):
-    """How a log line is written."""
+    """The format of log lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class EngineKind(StrEnum):
-    """Who runs what is due."""
+    """The engine that runs due jobs."""
 
     LOCAL = "local"  # the workers of our own processes
     RQ = "rq"
@@ -57,7 +57,7 @@ class DefaultRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """What a setting may be, in words, and how it is read.
+    """The kind of a setting: its values in words, and its reader.
 
     `parse` takes text, a value of TOML or the finished value. It raises Invalid where it knows what is wrong,
     any other ValueError where `allowed` says it all.

@@ -67,7 +67,7 @@ NAME = text("a text of at most 255 characters", r"[^\0-\x1f\x7f]{0,255}")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
-    """What an operator chose. However it is made, it is right, or InvalidSetting is raised."""
+    """The settings of a process. They are always valid: a wrong value raises InvalidSetting."""
 
     database_url: str = setting(
         "sqlite:///ostinato.db", "OSTINATO_DATABASE_URL", DATABASE_URL, "Where everything is kept."
@@ -279,12 +279,12 @@ class Settings:
 
     @property
     def auth_configured(self) -> bool:
-        """Whether a request needs a credential."""
+        """True if a request needs a credential."""
         return bool(self.auth_secret or self.auth_public_key) or self.auth_required
 
     @property
     def permits(self) -> Permits:
-        """What built-in tasks may do."""
+        """Permissions of built-in tasks."""
         return Permits(
             egress=self.allow_private_addresses,
             commands=self.allow_commands,

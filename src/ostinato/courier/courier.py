@@ -149,7 +149,7 @@ class Courier:
         ]
 
     def _in_line(self, ids: dict[str, str]) -> set[str]:
-        """Those of these messages that stand in the line of their queue, or that a worker has just taken from it."""
+        """Return the messages that are in their queue, or that a worker has just taken."""
         if len(ids) > FEW:
             queues = [self._queue(name) for name in set(ids.values())]
             return {
@@ -164,8 +164,8 @@ class Courier:
         return {message_id for message_id, is_there in zip(ids, there, strict=True) if is_there}
 
     def _begun(self, ids: Sequence[str]) -> dict[str, Seen]:
-        """Those that were in no line because they have begun since they were looked at. Put again, the second of two
-        deliveries would take away what a command to stop the first one needs."""
+        """Return the messages that have begun since the first look, and so were in no queue. A second delivery would
+        remove the data that a stop of the first needs."""
         pipe = self.connection.pipeline(transaction=False)
         for message_id in ids:
             pipe.hmget(Entry.key_for(message_id), "status", "started_at")

@@ -35,7 +35,7 @@ WAITS_FOR_A_BUDGET: Final = 2.0  # seconds; longer, and the run is better deferr
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; the body no longer than was asked for."""
+    """The answer to a request; its body is at most as long as asked for."""
 
     status: int
     body: bytes = b""

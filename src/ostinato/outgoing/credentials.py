@@ -1,4 +1,4 @@
-"""Who we are, said to others: secrets are read when a request goes out, and stay in it.
+"""Credentials of requests: secrets are read when a request is sent, and stay in it.
 
 A `Credentials` is made for a run, and keeps the token that it asked for (OAuth 2) for as long as it is good.
 """
@@ -26,7 +26,7 @@ FORM: Final = {"content-type": "application/x-www-form-urlencoded", "accept": "a
 
 @dataclass(slots=True)
 class Shown:
-    """What a request carries to say who we are, and which parts of it nobody else may see."""
+    """The credentials in a request, and the parts to mask."""
 
     headers: dict[str, str] = field(default_factory=dict)
     params: list[tuple[str, str]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Shown:
 
 
 class Credentials:
-    """What a run says about itself with each of its requests."""
+    """Credentials of a run's requests."""
 
     def __init__(self, auth: Auth | None = None) -> None:
         self._auth = auth

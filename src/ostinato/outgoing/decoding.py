@@ -14,7 +14,7 @@ Unpack = Callable[[bytes], Iterator[bytes]]
 
 
 def unpacker(encoding: str) -> Unpack:
-    """How to unpack the parts of a body with this Content-Encoding; an empty part says that it is over."""
+    """Return the decoder of a Content-Encoding; an empty part ends it."""
     match encoding.strip().lower():
         case "" | "identity":
             return _as_it_is
@@ -70,7 +70,7 @@ class Inflating:
 
 
 class Brotli:
-    """Where the library is installed. Nobody is asked for it, and some send it all the same."""
+    """Brotli, if the library is installed. We never ask for it, but some servers send it."""
 
     def __init__(self) -> None:
         brotli: Any = import_module("brotli")

@@ -10,7 +10,7 @@ class Admission(Protocol):
 
     @property
     def key(self) -> Key | None:
-        """What the provider wants to see with each request."""
+        """The provider's key for each request."""
 
     def over(self) -> None:
         """It has arrived (its answer has begun) or never will: from now on it only grows old."""
@@ -30,7 +30,7 @@ class Gate(Protocol):
 
 
 class OpenGate:
-    """Nobody counts."""
+    """A gate without budgets."""
 
     async def admit(self, host: str, patience: float, within: float) -> Admission | None:
         return None

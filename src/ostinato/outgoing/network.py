@@ -66,7 +66,7 @@ def _trust(verify: ssl.SSLContext | bool) -> ssl.SSLContext:
 
 
 async def addresses(host: str, port: int, egress: Egress) -> list[str]:
-    """What a name means now; refused if any of it may not be called."""
+    """Resolve a host now; raise an error if any of its addresses must not be called."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a request may cost. Time is what we wait for them, not what we do between two parts."""
+    """Limits of a request. Time counts while we wait for the server, not between two parts."""
 
     begin: float = 30.0  # seconds until the answer of a hop begins, connecting included
     silence: float = 30.0  # seconds between two parts
@@ -88,7 +88,7 @@ class Reply:
 
     @property
     def asked(self) -> Asked:
-        """What it asks for: to wait so long; and how many requests are left."""
+        """The wait that it asks for, and the number of requests left."""
         return asked_of(self.status, self.headers, self._now)
 
     def parts(self) -> AsyncIterator[bytes]:

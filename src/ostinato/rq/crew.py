@@ -88,7 +88,7 @@ class Crew:
 
 
 def join(order: Mapping[str, Any]) -> None:
-    """What a member does: work as RQ's worker for the app of the order, until told to stop."""
+    """Work as an RQ worker for the app of the order, until told to stop."""
     from ostinato.app import Ostinato
     from ostinato.app.loading import load_app
     from ostinato.courier.courier import connect

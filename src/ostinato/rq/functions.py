@@ -1,4 +1,4 @@
-"""What RQ calls, and what a program may call: the functions of seed 001, under their names."""
+"""Functions for RQ and for programs, under the names of seed 001."""
 
 import os
 import threading
@@ -31,7 +31,7 @@ def use(app: Ostinato, connection: Redis | None = None) -> None:
 
 
 def execute_scheduled_job(job_id: str) -> None:
-    """What RQ's workers are called for: fire what is due of a job, claim it, run it, enqueue the next."""
+    """Fire the due times of a job, claim one, run it, and enqueue the next: RQ's workers call this."""
     mine = get_current_job()
     _at_work(None if mine is None else mine.connection).execute(UUID(job_id), mine)
 
@@ -54,12 +54,12 @@ def dispatch_event(kind: str, data: Any = None, user: object = None) -> Sequence
 
 
 def stopped(entry: Entry, _: object) -> None:
-    """What RQ's worker calls after it has killed a run that it was told to stop."""
+    """End a run that RQ's worker has killed because it was told to stop it."""
     _at_work(entry.connection).end_stopped(entry)
 
 
 def the_office(connection: Redis | None = None) -> Office:
-    """Where this process works, opened on first use."""
+    """Return the office of this process, opened on first use."""
     return _at_work(connection)
 
 

@@ -148,7 +148,7 @@ class Office:
         return self.courier.recover()
 
     def _my_turn(self) -> bool:
-        """Whether nobody has recovered for a while: one of all workers does."""
+        """Return True if no worker has recovered messages for a while: one of all does."""
         name = hashlib.sha256(self.app.parts.store.database.name.encode()).hexdigest()[:12]
         every = max(self.app.settings.sweep, timedelta(seconds=1))
         return bool(

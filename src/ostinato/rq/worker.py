@@ -89,7 +89,7 @@ class Worker(rq.Worker):
             self.scheduler.start()  # type: ignore[no-untyped-call]
 
     def _is_shown(self, record: logging.LogRecord) -> bool:
-        """Whether RQ's log record is neither about a Redis that is away nor about a failed run: ours tell those."""
+        """Return False for RQ's records about an absent Redis or a failed run: ours report those."""
         said = record.args if isinstance(record.args, tuple) else ()
         raised = record.exc_info[1] if record.exc_info else None
         missed = next((each for each in (raised, *said) if isinstance(each, RedisError)), None)

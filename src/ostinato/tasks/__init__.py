@@ -27,7 +27,7 @@ NEEDS: Final = {"crawl": "scrapy"}  # what an extra brings
 
 
 def runnable() -> dict[str, Callable[[], Task[..., Any]]]:
-    """Those that can run here: what a worker has no library for it leaves to others."""
+    """Return the built-in tasks whose libraries are installed; a worker leaves the others to other workers."""
     return {
         name: task
         for name, task in BUILT_IN.items()

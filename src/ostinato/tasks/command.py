@@ -61,7 +61,7 @@ def _run(args: CommandArgs, environment: Mapping[str, str]) -> int:
 
 
 def _environment(ctx: Context, args: CommandArgs) -> dict[str, str]:
-    """What the administrator lets through, what the job says, and who it is."""
+    """Return the environment: variables that the administrator allows, those of the job, and the run's ids."""
     inherited = {name: os.environ[name] for name in ctx.permits.environment if name in os.environ}
     grants = Grants.of(ctx.permits)
     secrets = {name: grants.reveal(where) for name, where in args.secrets.items()}

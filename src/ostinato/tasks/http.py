@@ -72,7 +72,7 @@ async def _called(ctx: Context, args: HttpArgs, seconds: float) -> dict[str, Any
 
 
 class _Told:
-    """How much of an answer has come."""
+    """Progress of an answer."""
 
     def __init__(self, ctx: Context, reply: Reply, host: str) -> None:
         self._ctx, self._reply, self._message = ctx, reply, f"{reply.status} from {host}"
@@ -128,7 +128,7 @@ def _ours(ctx: Context, args: HttpArgs) -> dict[str, str]:
 
 
 def _names(ctx: Context, args: HttpArgs) -> dict[str, Any]:
-    """What templates may say: names of `core.built_in.http.OF_THE_RUN`, and the user's own values."""
+    """Return the names for templates: those of `core.built_in.http.OF_THE_RUN`, and the user's own values."""
     due, definition = ctx.due_at, ctx.definition
     return {
         "due_at": due.isoformat().replace("+00:00", "Z"),

@@ -9,7 +9,7 @@ from ostinato.task.signals import Begin
 async def workflow(
     workflow: int | str, trigger: str | None = None, payload: Any = None, event: str = "schedule"
 ) -> None:
-    """Which graph it is, and whether a trigger of it matches, is looked up by whoever settles this."""
+    """Begin a workflow. The settle looks up its graph and trigger."""
     raise Begin
 
 

@@ -35,7 +35,7 @@ class State(StrEnum):
 
 
 class Making(Protocol):
-    """What a process is made from."""
+    """The parts of a process."""
 
     @property
     def store(self) -> Store: ...
@@ -83,12 +83,12 @@ class Process:
 
     @property
     def running(self) -> int:
-        """How many executions it runs now."""
+        """The number of executions it runs now."""
         return self.worker.running
 
     @property
     def until_timer(self) -> timedelta | None:
-        """How far away the next timer of what it runs is."""
+        """The time until the next timer of its runs."""
         return self.loop.until_timer
 
     def do(self, duty: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -40,7 +40,7 @@ Duration = str | float | timedelta
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What the processes of a simulation are made from."""
+    """The parts that all processes of a simulation share."""
 
     settings: Settings
     store: Store
@@ -152,7 +152,7 @@ class Simulation:
 
     @property
     def workers(self) -> list[Process]:
-        """Those that have neither crashed nor stopped."""
+        """Processes that have neither crashed nor stopped."""
         return list(self._processes.values())
 
     def crash(self, worker: Process | str) -> None:
@@ -218,7 +218,7 @@ class Simulation:
         return self._stage.store.history.skips(self._known_id(job), ALL)[::-1]
 
     def events(self, job: str | UUID | Handle | None = None) -> list[Event]:
-        """What people and Ostinato did, the oldest first."""
+        """List events, the oldest first."""
         return self._stage.store.history.events(ALL, self._job_id(job))[::-1]
 
     def worker_rows(self) -> list[WorkerRow]:
@@ -226,7 +226,7 @@ class Simulation:
         return self.scheduler.workers(since=timedelta(days=36_500))
 
     def problems(self) -> list[str]:
-        """What does not add up in the database: nothing, or there is a bug in Ostinato."""
+        """List the flaws of the database; any flaw is a bug in Ostinato."""
         return self.scheduler.problems()
 
     def close(self) -> None:
@@ -262,7 +262,7 @@ class Simulation:
             working[0].sweeper.tidy()
 
     def _until_something_happens(self) -> timedelta:
-        """How long nobody has anything to do."""
+        """Return the time until a process has work."""
         working = self._working()
         times = [at - self.now for process in working for at in process.wake_at]
         times += [process.until_timer for process in working if process.until_timer is not None]
@@ -271,7 +271,7 @@ class Simulation:
         return min((time for time in times if time > timedelta(0)), default=timedelta.max)
 
     def _somebody_is_silent(self) -> bool:
-        """Whether a worker that the database believes in no longer works."""
+        """Return True if a worker with an open row no longer works."""
         ids = {process.id for process in self._working()}
         return any(lease.worker_id not in ids for lease in self._stage.store.workers.leases())
 

@@ -10,7 +10,7 @@ from ostinato.task import Context, Registry, Task
 
 
 class Script:
-    """What a test has said about tasks; what it has not said is as the app has it."""
+    """Replacements of tasks by a test; other tasks are the app's own."""
 
     def __init__(self) -> None:
         self.takes: dict[str, timedelta] = {}

@@ -132,7 +132,7 @@ class Site:
         )
 
     def has(self, scope: Scope) -> bool:
-        """Whether an address is one of ours."""
+        """Return True if an address belongs to the dashboard."""
         return any(route.matches(scope)[0] is not Match.NONE for route in self.routes)
 
     # -- what stands before every page

@@ -1,4 +1,4 @@
-"""What the address of a page asks for: filters, where a list goes on, and the same again with something changed."""
+"""Query parameters of pages: filters, cursors, and links with one of them changed."""
 
 from collections.abc import Container
 from urllib.parse import urlencode

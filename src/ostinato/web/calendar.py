@@ -1,4 +1,4 @@
-"""How much is to come in the next days, and how much there was: by the hour, by the viewer's clock."""
+"""The calendar: executions by the hour, past and to come, in the viewer's time zone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -166,7 +166,7 @@ def _cell(
 
 
 def _starts(day: date, hour: int, name: str) -> tuple[datetime, ...]:
-    """When the clock begins to show an hour: once, twice or never."""
+    """Return the instants at which a wall hour begins: one, two or none."""
     return passes(datetime.combine(day, time(hour)), zone(name))
 
 

@@ -174,7 +174,7 @@ def phases(given: Sequence[Phase]) -> Markup:
 
 
 def meter(share: float, label: str, kind: str = "busy") -> Markup:
-    """How much of something is taken."""
+    """Draw a meter of a share."""
     return Markup(
         '<svg class="meter {}" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="{}">'
         '<rect class="ground" width="100" height="6"/><rect class="taken" width="{:.1f}" height="6"/></svg>'

@@ -56,7 +56,7 @@ def show(visit: Visit) -> Response:
 
 
 def _offset(visit: Visit) -> int:
-    """Where the list goes on; what is no such number is its beginning."""
+    """Read the offset of the list; anything but a number is 0."""
     text = asked.word(visit, "offset")
     return min(int(text), FURTHEST) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 

@@ -1,4 +1,4 @@
-"""Who did what, and what happened by itself."""
+"""The page of events."""
 
 from typing import Final
 

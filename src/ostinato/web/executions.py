@@ -118,7 +118,7 @@ def _log(visit: Visit, execution_id: UUID, level: str) -> LogPage:
 
 
 def _phases(found: Attempt, now: datetime) -> list[Phase]:
-    """Where the time between the due time and the end went. Clocks differ: none is shorter than nothing."""
+    """Split the time from the due time to the end into phases. Clocks differ: no phase is negative."""
     run, queued_at = found.view, found.row.queued_at
     ready = max(run.run_at, queued_at)
     started = run.started_at or run.finished_at or now

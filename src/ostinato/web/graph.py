@@ -17,7 +17,7 @@ KNOWN: Final = {"ready": "queued", "waiting": "pending", "succeeded": "completed
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is drawn: `under` is the second line, `state` one of words.SHAPES, `href` where it leads."""
+    """A node to draw: `under` is the second line, `state` one of words.SHAPES, `href` its link."""
 
     id: str
     under: str
@@ -72,7 +72,7 @@ def drawn(nodes: Sequence[Node], label: str = "The steps of this workflow") -> M
 
 
 def place(nodes: Sequence[Node]) -> dict[str, Placed]:
-    """Where each stands. A node that comes after itself, or after nobody we know, is drawn all the same."""
+    """Place the nodes. A node after itself, or after an unknown one, is drawn all the same."""
     known = {node.id: node for node in nodes}
     columns: dict[int, list[Node]] = {}
     depth = _depths(known)
@@ -92,7 +92,7 @@ def place(nodes: Sequence[Node]) -> dict[str, Placed]:
 
 
 def _depths(known: Mapping[str, Node]) -> dict[str, int]:
-    """How many steps lie before each at most; going round in circles ends after as many turns as there are nodes."""
+    """Return the longest path to each node; cycles end after as many rounds as there are nodes."""
     depth = dict.fromkeys(known, 0)
     for _ in known:
         deeper = {

@@ -1,4 +1,4 @@
-"""What the browser is told to refuse, whatever a page might hold."""
+"""Security headers of all pages."""
 
 from typing import Final
 

@@ -70,7 +70,7 @@ def _find(visit: Visit) -> JobView:
 
 
 def _policies(found: Policies, backoff: Backoff) -> "list[tuple[str, str, bool]]":
-    """What a policy is called, what it is, and whether somebody chose it."""
+    """List policies: label, value, and whether it differs from the default."""
     told: list[tuple[str, str, bool]] = [
         ("While one is live", _overlap(found), found.overlap is not USUAL.overlap),
         ("Missed due times", _catch_up(found), found.catch_up is not USUAL.catch_up),

@@ -33,7 +33,7 @@ SORTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What may be asked of many jobs at once."""
+    """An action on many jobs."""
 
     name: str
     role: Role
@@ -119,7 +119,7 @@ def _chosen(visit: Visit) -> JobFilter:
 
 
 def ask(visit: Visit) -> Response:
-    """What will happen to which: nothing is done before somebody has read it."""
+    """Show the confirmation page of an action on many jobs."""
     action = _action(visit)
     views = _wanted(visit)
     if not views:

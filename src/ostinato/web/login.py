@@ -12,7 +12,7 @@ from ostinato.web.visit import Trouble, Visit
 
 
 def ask(visit: Visit) -> Response:
-    """Whoever is not known yet is asked who it is, and comes back to what they wanted to see."""
+    """Show the log-in page; after it the visitor returns to the wanted page."""
     if visit.request.method == "POST":
         told = Trouble("Your session is over: log in, then do it again. Nothing was changed.", 401)
         return _form(visit.troubled("login", told), "/")

@@ -31,7 +31,7 @@ def spark_dots(view: JobView, runs: Sequence[Ran]) -> list[Dot]:
 
 
 def durations(runs: Sequence[Ran], visit_zone: str) -> Scatter:
-    """How long runs took. One stands out from three times the distance of the upper quartile from the middle on."""
+    """Chart the durations of runs. An outlier is three times the distance of the upper quartile from the median."""
     took_long = sorted(
         ran.duration for ran in runs if ran.result is Result.COMPLETED and ran.duration is not None
     )

@@ -1,4 +1,4 @@
-"""What someone on call opens first."""
+"""The overview."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ SPANS: Final = {"24h": timedelta(hours=24), "7d": timedelta(days=7)}
 
 
 def show(visit: Visit) -> Response:
-    """How it goes, at a glance."""
+    """Show the overview."""
     span = asked.one_of(visit, "span", SPANS, "24h")
     found = visit.desk.board.overview(SPANS[span], allowance())
     return visit.page(

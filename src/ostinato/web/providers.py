@@ -98,7 +98,7 @@ def _said(form: Form) -> dict[str, Any]:
 
 
 def _in_its_field(error: OstinatoError | ValidationError) -> OstinatoError | ValidationError:
-    """What begins with the name of a field stands beside that."""
+    """Attach an error that begins with a field's name to that field."""
     if isinstance(error, Conflict):
         return WrongField("domain", str(error))
     if not isinstance(error, Invalid) or isinstance(error, WrongField | ValidationError):

@@ -1,4 +1,4 @@
-"""Where the pages stand, and who may come there."""
+"""Addresses of pages, and their roles."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -151,7 +151,7 @@ def _form(
 
 
 def _in_its_field(view: SourceView | None, error: OstinatoError) -> OstinatoError:
-    """What begins with the name of a field stands beside that."""
+    """Attach an error that begins with a field's name to that field."""
     if isinstance(error, Conflict) and view is None:
         return WrongField("name", str(error))
     if not isinstance(error, Invalid) or isinstance(error, WrongField):

@@ -27,7 +27,7 @@ LONGEST_TOLD: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What went wrong, to be shown beside what caused it."""
+    """An error to be shown beside its cause."""
 
     sentence: str
     status: int
@@ -44,7 +44,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What a page is handed."""
+    """The request of a page, with its visitor."""
 
     site: "Site"
     request: Request
@@ -64,7 +64,7 @@ class Visit:
 
     @property
     def by(self) -> str:
-        """Who is named in the events."""
+        """The name of the caller in events."""
         return self.caller.name
 
     @property
@@ -86,7 +86,7 @@ class Visit:
         return told if told in zone_names() else self.site.settings.timezone
 
     def may(self, role: str) -> bool:
-        """Whether the one who looks may do what needs this role: what they may not do has no button."""
+        """Return True if the visitor has this role; actions without it have no button."""
         return self.visitor.caller is not None and self.visitor.caller.role.allows(Role(role))
 
     def troubled(self, where: str, trouble: OstinatoError | Trouble) -> "Visit":

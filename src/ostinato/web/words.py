@@ -1,4 +1,4 @@
-"""How values read on a page: times, durations, states. Everything that makes markup escapes what it is given."""
+"""Values on pages: times, durations, states. Every function that makes markup escapes its input."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ def at(context: Context, instant: datetime | None, of_job: str | None = None) ->
 
 @pass_context
 def ago(context: Context, instant: datetime | None, of_job: str | None = None) -> str:
-    """How far away an instant is: `in 5 min`, `3 h ago`."""
+    """Write the distance of an instant: `in 5 min`, `3 h ago`."""
     if instant is None:
         return NOTHING
     return _time(context, instant, of_job, lambda visit: distance(instant - visit.now), "ago")
@@ -47,7 +47,7 @@ def ago(context: Context, instant: datetime | None, of_job: str | None = None) -
 
 @pass_context
 def soon(context: Context, instant: datetime | None, of_job: str | None = None) -> str:
-    """How far away something is that is to come; what is due is due now, also while nobody has begun it."""
+    """Write the distance of a future instant; a past one is "now", also before its run has started."""
     if instant is None:
         return NOTHING
     return _time(
@@ -167,7 +167,7 @@ def number(value: float | None) -> str:
 
 
 def progress(told: Mapping[str, Any] | None) -> str:
-    """How far a run is: `30 of 120 · orders`; what it says about it, where it cannot say how much there is."""
+    """Write the progress of a run: `30 of 120 · orders`; without a total, its message."""
     done, of, message = ((told or {}).get(name) for name in ("done", "of", "message"))
     if not of and message:
         return str(message)
@@ -176,7 +176,7 @@ def progress(told: Mapping[str, Any] | None) -> str:
 
 
 def counters(counted: Mapping[str, float] | None) -> str:
-    """What it has counted, in one line: `requests 3 · bytes received 1,204`."""
+    """Write counters in one line: `requests 3 · bytes received 1,204`."""
     return " · ".join(f"{name.replace('_', ' ')} {number(each)}" for name, each in (counted or {}).items())
 
 
@@ -211,7 +211,7 @@ def indented(text: str) -> str:
 
 
 def called(job: JobView | None) -> str:
-    """What a job is called: the best name that it has; without one a built-in task is known by what it is about."""
+    """Return the best name of a job; a built-in task without one is named after its subject."""
     if job is None:
         return NOTHING
     return job.definition.name or job.key or _about(job) or job.task

@@ -1,4 +1,4 @@
-"""Who works, what each runs, and the queues that they serve."""
+"""The page of workers, their executions and queues."""
 
 import json
 from typing import Final

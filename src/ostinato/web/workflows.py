@@ -186,7 +186,7 @@ def _form(
 
 
 def _in_its_field(error: OstinatoError | ValidationError) -> OstinatoError | ValidationError:
-    """What the desk says about a place of the nodes stands at the nodes; "name: …" at the name."""
+    """Attach an error about nodes to the nodes, and "name: …" to the name."""
     name = str(error).partition(":")[0]
     if isinstance(error, Invalid) and not isinstance(error, WrongField | ValidationError):
         field = "nodes" if name.startswith("nodes") else name
@@ -195,7 +195,7 @@ def _in_its_field(error: OstinatoError | ValidationError) -> OstinatoError | Val
 
 
 def _checked(visit: Visit, texts: Mapping[str, str]) -> OstinatoError | ValidationError | None:
-    """What saving it would say."""
+    """Return the error that saving would raise."""
     try:
         body = WorkflowBody.model_validate(_said(texts))
         visit.desk.workflows.check(body.name, body.nodes, body.description, allow_unknown=_allowed(visit))

@@ -1,4 +1,4 @@
-"""How a page is fetched: Scrapy asks for it, and the one safe way out over HTTP (`outgoing`) gets it.
+"""Downloads of pages: Scrapy asks, and our safe HTTP client (`outgoing`) fetches.
 
 So names are looked up once and their addresses checked, no proxy of the environment is asked, sizes are bounded as they
 come and unpacked, and each request passes the budgets of providers. A redirect is an answer: where it leads is looked
@@ -44,6 +44,6 @@ class Downloads(BaseDownloadHandler):
 
 
 def is_read(content_type: str, kind: str) -> bool:
-    """Whether something is text, and so is worth reading."""
+    """Return True if a content type is text."""
     named = content_type.lower().strip()
     return not named or named.startswith(READ) or (kind == "sitemap" and named.startswith(PACKED))

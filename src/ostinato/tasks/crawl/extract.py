@@ -1,4 +1,4 @@
-"""What is kept of a page: its title, description, text, language and links, and the columns that the job asks for."""
+"""Extraction from a page: title, description, text, language, links, and the columns of the job."""
 
 import json
 import re
@@ -57,11 +57,11 @@ def rules_hash(rules: Mapping[str, Rule]) -> str:
 
 
 class Unreadable(Exception):
-    """What a page says can be made nothing of."""
+    """The page cannot be read."""
 
 
 def read(response: Response, rules: Mapping[str, Rule]) -> Read:
-    """What there is to keep; Unreadable for what nobody can read (a charset that is none, for example)."""
+    """Read a page; raise Unreadable if that is impossible (an unknown charset, for example)."""
     try:
         return _read(response, rules)
     except (ValueError, LookupError, etree.LxmlError) as error:
@@ -107,7 +107,7 @@ def _html(response: HtmlResponse, rules: Mapping[str, Rule], said: str) -> Read:
 
 
 def _base(url: str, named: str) -> str:
-    """What links are relative to; a page that says rubbish about it has said nothing."""
+    """Return the base of relative links; an unreadable one is ignored."""
     try:
         return urljoin(url, named)
     except ValueError:
@@ -127,12 +127,12 @@ def _links(page: Selector, base: str) -> tuple[list[str], list[str]]:
 
 
 def is_page(url: str) -> bool:
-    """Whether a URL may be a page, as far as its name says."""
+    """Return True if a URL may be a page, by its name."""
     return not path_of(url).partition("?")[0].lower().endswith(IGNORED)
 
 
 def _text(page: Selector) -> str:
-    """What is to be read, with an end of line before and after each block."""
+    """Return the text of a page, with a line end before and after each block."""
     root, parts = page.root, list[str]()
     etree.strip_elements(root, *NOT_TEXT, etree.Comment, etree.ProcessingInstruction, with_tail=False)
     for event, element in etree.iterwalk(root, events=("start", "end")):

@@ -1,4 +1,4 @@
-"""What is to be visited, and what was.
+"""The URLs of a crawl: to visit, and visited.
 
 The worker keeps the ledger in the database; here is only what is in hand: some URLs to visit next, and the pages since
 the last turn. So the memory of a crawl does not grow with the site, and after a crash another process goes on from what
@@ -83,7 +83,7 @@ class Ledger:
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing has been found yet."""
+        """True if nothing has been found yet."""
         return self._seen == 0
 
     async def turn(self) -> None:
@@ -133,7 +133,7 @@ class Ledger:
         return await asyncio.to_thread(asked)
 
     def _so_far(self) -> dict[str, Any]:
-        """What happened since the last turn; from here on it is the worker's."""
+        """Return the work since the last turn, and hand it over to the worker."""
         found = [self._found.pop(url) for url in list(self._found)[:MOST_FOUND]]
         room = self._hand + AT_ONCE
         turn = {
@@ -184,7 +184,7 @@ class Ledger:
 
     @property
     def _room(self) -> int:
-        """How many may be under way: no more than could still be counted."""
+        """Return the number of visits that may be under way, within the limit of pages."""
         return min(self._hand, self._max_pages - self.counters["crawled"])
 
     @property

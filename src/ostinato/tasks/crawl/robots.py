@@ -1,4 +1,4 @@
-"""What hosts ask of crawlers: robots.txt, as RFC 9309 has it."""
+"""Rules of robots.txt, by RFC 9309."""
 
 import asyncio
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ BOUNDS: Final = Bounds(begin=20.0, silence=20.0, total=60.0)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one host says; without `parsed`, everything or nothing is allowed."""
+    """The rules of one host; without `parsed`, everything or nothing is allowed."""
 
     parsed: Protego | None = None
     trouble: str = ""  # why nothing is known, and therefore nothing is allowed

@@ -104,7 +104,7 @@ class Pages(Spider):
         return headers
 
     def _pace(self, host: str, asked: float) -> None:
-        """How often a host is called; what it asks for counts if it is less often than what the job says."""
+        """Set the pace of a host: the slower of its own wish and the job's."""
         known = self.crawler.engine.downloader.per_slot_settings
         if host not in known:
             delay = max(self.args.delay.total_seconds(), asked)
@@ -206,7 +206,7 @@ class Pages(Spider):
             await self.ledger.touch(visit, status, f"It answered {status}.")
 
     async def _hopeless(self, visit: Visit, why: str) -> bool:
-        """Whether the crawl cannot even begin: then nothing is noted, and another try begins there."""
+        """Return True if the crawl cannot begin: then nothing is saved, and a retry begins anew."""
         if not _is_start(visit) or self.ledger.counters["crawled"]:
             return False
         await self.ledger.fail(CrawlFailed(f"{visit.url} cannot be crawled: {why}"))
@@ -291,5 +291,5 @@ def _header(response: Response, name: str) -> str:
 
 
 def _is_start(visit: Visit) -> bool:
-    """Whether the crawl begins with it, or with what led to it."""
+    """Return True if a visit is a start of the crawl, or a redirect of one."""
     return visit.depth == 0 and visit.kind == "page"

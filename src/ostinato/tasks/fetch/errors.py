@@ -1,4 +1,4 @@
-"""How a fetch fails. Both kinds are failures that are tried again; the kind tells people where to look.
+"""Failures of a fetch. Both kinds are retried; the kind tells people where to look.
 
 A message says what was wrong and where: the page, the status and the first bytes of the answer, the field.
 """
@@ -15,7 +15,7 @@ class TransientFailure(Exception):
 
 
 class PermanentFailure(Exception):
-    """What the API answers, or the table refuses, will be the same next time, unless somebody changes something."""
+    """A failure that a retry does not mend: the API's answer or the table must change."""
 
 
 class AskedToWait(RetryLater):
@@ -23,7 +23,7 @@ class AskedToWait(RetryLater):
 
 
 def failure(error: OstinatoError, page: int, wait: timedelta | None = None) -> Exception:
-    """What went wrong with a page, as its run fails with it."""
+    """Return the error of a run that failed at a page."""
     transient = isinstance(error, StoreUnavailable) or (isinstance(error, Unreachable) and error.transient)
     sentence = f"Page {page}: {error}"
     if transient and wait:

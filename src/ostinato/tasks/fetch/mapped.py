@@ -25,7 +25,7 @@ Pack = Callable[[list[Row]], Sequence[Row]]  # what makes rows ready for their d
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What a run has done so far."""
+    """Counters of a run."""
 
     pages: int = 0
     requests: int = 0
@@ -52,7 +52,7 @@ class Mapped:
     files: ExitStack = field(default_factory=ExitStack)  # where large ones are
 
     def stored(self, before: Counters, new: int) -> Counters:
-        """What the run has done when so many of the rows were new."""
+        """Return the counters after a page with this number of new rows."""
         return replace(
             self.so_far,
             items_indexed=before.items_indexed + new,

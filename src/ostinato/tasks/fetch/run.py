@@ -70,7 +70,7 @@ class Run:
         return self.result()
 
     def result(self) -> dict[str, Any]:
-        """What the run came to."""
+        """The result of the run."""
         found: dict[str, Any] = {"table": self.source.table, **asdict(self.count)}
         if self._pages.rejections:
             found["rejections"] = [asdict(each) for each in self._pages.rejections]

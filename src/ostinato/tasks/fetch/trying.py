@@ -17,7 +17,7 @@ SHOWN = 100  # rows and rejections
 
 @dataclass(slots=True)
 class Tried:
-    """What the first page of a source came to."""
+    """The result of trying the first page of a source."""
 
     columns: tuple[str, ...]
     rows: list[Row] = field(default_factory=list)  # the first of them, without their hash

@@ -30,7 +30,7 @@ LONGEST_DEFAULT: Final = 60
 
 
 def _json_or_text(text: str) -> Any:
-    """What can be read as JSON is that; anything else is a text."""
+    """Read a text as JSON; anything else stays text."""
     try:
         return read_json(text)
     except Invalid:
@@ -51,7 +51,7 @@ ANYTHING: Final = Kind("line", _json_or_text)
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What is known here of the args of a task."""
+    """The known args of a task."""
 
     fields: Mapping[str, Field] = field(default_factory=dict)
     is_known: bool = False
@@ -103,7 +103,7 @@ class Arguments:
         return {**rest, **own}
 
     def flaws(self, args: Mapping[str, Any]) -> dict[str, str]:
-        """What is wrong with args, by field."""
+        """Return the errors of args, by field."""
         if not self.is_known or (self.is_open and not self.fields):
             return {}
         named = {name.removeprefix(PREFIX): one for name, one in self.fields.items()}
@@ -145,7 +145,7 @@ def _short(default: Any) -> str:
 
 
 def _kind(said: Mapping[str, Any]) -> tuple[Kind, str, tuple[tuple[str, str], ...]]:
-    """How a property is typed, what to say about that, and what there is to choose from."""
+    """Return the widget of a property, its hint and its choices."""
     options = [each for each in said.get("anyOf", ()) if each.get("type") != "null"]
     if said.get("format") == "duration":
         return LINE, "Like 30s, 5m or 1h30m.", ()
@@ -185,7 +185,7 @@ def _text(one: Field, value: Any) -> str:
 
 
 def _reads_back(one: Field, text: str, value: Any) -> bool:
-    """Whether a field with this text would give back just this value."""
+    """Return True if a field with this text gives back this value."""
     if text == "" or (one.kind is CHOICE and text not in dict(one.choices)):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What an edit would change: before and after, line by line."""
+"""Difference of an edit: before and after, line by line."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ class Line:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Line]:
-    """What differs between two answers of ours, down to the fields inside."""
+    """List the differences between two answers, down to nested fields."""
     return [line for name in after for line in _lines(name, before.get(name), after[name])]
 
 

@@ -26,7 +26,7 @@ def answer_of(visit: Visit, view: JobView) -> JobAnswer:
 
 
 def texts_of(visit: Visit, answer: JobAnswer) -> dict[str, str]:
-    """What the form shows for a job that is there."""
+    """Return the texts of the form for an existing job."""
     arguments = Arguments.of(visit.desk, answer.task)
     return {**job.texts_of(answer.model_dump(mode="json")), **arguments.texts_of(answer.args)}
 
@@ -44,7 +44,7 @@ def args_of(
 
 @dataclass(frozen=True, slots=True)
 class JobEditing:
-    """What somebody wants of a job, and what that changes."""
+    """A wanted edit of a job, and its changes."""
 
     visit: Visit
     view: JobView
@@ -80,6 +80,6 @@ class JobEditing:
 
 
 def _words(answer: JobAnswer) -> dict[str, Any]:
-    """What can be said about a job in our words."""
+    """Return the fields of a job in our words."""
     shown = answer.model_dump(mode="json", include=set(OurWords.model_fields))
     return {name: value for name, value in shown.items() if name != "timezone"}  # the schedule has it

@@ -58,7 +58,7 @@ def written(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How something is typed."""
+    """The widget and reader of a field."""
 
     widget: str  # which macro of forms.html
     read: Callable[[str], Any] = _as_it_is
@@ -106,7 +106,7 @@ class Form:
         return [name for name in self.fields if name.startswith("arg:")]
 
     def touched(self, names: Iterable[str], initial: Mapping[str, str]) -> bool:
-        """Whether any of these says something of its own, or is wrong: then they are not folded away."""
+        """Return True if any of these fields was changed or is wrong: then they are not folded."""
         return any(
             name in self.errors
             or self.text(name) not in ("", initial.get(name, ""), self.fields[name].default)
@@ -118,7 +118,7 @@ class Form:
         return replace(self, errors={**self.errors, **placed(errors, self.fields)})
 
     def unplaced(self, errors: Mapping[str, str]) -> list[str]:
-        """What no field of ours has caused."""
+        """Return the errors that belong to no field."""
         known = placed(errors, self.fields).values()
         return [sentence for sentence in errors.values() if sentence not in known]
 
@@ -128,12 +128,12 @@ def table(*fields: Field) -> dict[str, Field]:
 
 
 def typed(form: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
-    """What was sent for these fields."""
+    """Return the sent texts of these fields."""
     return {name: str(form[name]) for name in names if name in form}
 
 
 def value_of(one: Field, text: str) -> Any:
-    """What a text says; WrongField if it cannot even be read."""
+    """Read a text; raise WrongField if that is impossible."""
     try:
         return one.kind.read(text)
     except Invalid as error:

@@ -28,7 +28,7 @@ NO_YES: Final = (("false", "no"), ("true", "yes"))
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What stands together; `more` is folded as long as it says nothing."""
+    """A group of fields; `more` is folded while it is empty."""
 
     title: str
     fields: Sequence[str]
@@ -199,7 +199,7 @@ BEGINNING: Final[Mapping[str, str]] = {
 
 
 def texts_of(answer: Mapping[str, Any]) -> dict[str, str]:
-    """What the form shows for a job that is there."""
+    """Return the texts of the form for an existing job."""
     texts = flat(answer, (one for one in FIELDS.values() if one.name not in ("schedule", "args")))
     schedule = answer["schedule"]
     texts["schedule"] = next((str(schedule[word]) for word in SCHEDULE_WORDS if word in schedule), "manual")
@@ -207,7 +207,7 @@ def texts_of(answer: Mapping[str, Any]) -> dict[str, str]:
 
 
 def zone_counts(texts: Mapping[str, str]) -> bool:
-    """Whether the schedule is one that has a zone: intervals count real time, whatever the field still says."""
+    """Return True if the schedule has a time zone; intervals have none."""
     try:
         return isinstance(parse_schedule(texts.get("schedule", ""), "UTC"), Cron)
     except Invalid:
@@ -215,7 +215,7 @@ def zone_counts(texts: Mapping[str, str]) -> bool:
 
 
 def new_body(texts: Mapping[str, str]) -> dict[str, Any]:
-    """What somebody says about a new job, but for its args: nothing about what was left empty."""
+    """Return the body of a new job without its args; empty fields are left out."""
     said = {
         name: value_of(one, texts[name])
         for name, one in FIELDS.items()
@@ -225,7 +225,7 @@ def new_body(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def changed_body(texts: Mapping[str, str], before: Mapping[str, str]) -> dict[str, Any]:
-    """What somebody says differently from what the form showed, but for args. A window is said as a whole."""
+    """Return the changed fields of an edit without args. A window is sent whole."""
     said = {
         name: value_of(one, texts[name]) if texts[name].strip() else _emptied(one)
         for name, one in FIELDS.items()

@@ -139,7 +139,7 @@ def _form(
 
 
 def _foreseen(visit: Visit, texts: dict[str, str]) -> dict[str, Any]:
-    """What the schedule means: a sentence and the next times, or what is wrong."""
+    """Describe the schedule: a sentence and the next times, or the error."""
     schedule = texts.get("schedule", "").strip()
     zone = texts.get("timezone", "").strip() if job.zone_counts(texts) else ""
     if schedule.lower() in AT_ONCE:

@@ -134,7 +134,7 @@ BEGINNING: Final[Mapping[str, str]] = {"status": "active", "schedule": "daily"}
 
 
 def texts_of(definition: Mapping[str, Any]) -> dict[str, str]:
-    """What the form shows for a source that is there."""
+    """Return the texts of the form for an existing source."""
     return {name: _shown(name, _inside(definition, name)) for name in FIELDS}
 
 
@@ -167,7 +167,7 @@ def _inside(definition: Mapping[str, Any], name: str) -> Any:
 
 
 def definition_of(texts: Mapping[str, str], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What was typed as a definition: what differs from what the form showed for `before`, and the rest as it was."""
+    """Return the definition from the typed texts: changed fields, and the rest as in `before`."""
     definition = copy.deepcopy(dict(before or {}))
     shown = texts_of(definition)
     for name, one in FIELDS.items():

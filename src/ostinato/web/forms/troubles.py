@@ -1,4 +1,4 @@
-"""What is wrong with a form: beside the fields that caused it, and the rest above them."""
+"""Errors of a form: beside their fields, and the rest above."""
 
 from collections.abc import Mapping
 from dataclasses import replace
