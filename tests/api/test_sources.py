@@ -134,7 +134,7 @@ def test_a_viewer_reads_records_of_no_address_that_is_not_allowed(settings_api, 
         refused = api.get(f"{SOURCES}/us_gdp/records")
         with pytest.raises(BlockingIOError):
             trap.accept()
-    assert refused.status_code == 422
+    assert refused.status_code == 409
     assert "cannot be used; the log of the server says why" in refused.json()["detail"]
     assert "must not lead into a private network" in caplog.text
     assert not any(part in refused.text for part in ("hunter2", "127.0.0.1"))  # the reference hides its URL
@@ -146,7 +146,7 @@ def test_a_url_behind_a_reference_is_not_told_in_parts(settings_api, monkeypatch
     api = settings_api()
     assert api.post(SOURCES, json=a_source(database="env:SECRET_DATABASE")).status_code == 201
     refused = api.get(f"{SOURCES}/us_gdp/records")
-    assert refused.status_code == 422
+    assert refused.status_code == 409
     assert refused.json()["detail"] == (
         "database: the database of the source 'us_gdp' cannot be used; the log of the server says why."
     )
@@ -183,7 +183,7 @@ def test_a_database_that_fails_is_told_in_a_sentence_without_the_words_of_its_dr
     (tmp_path / "text.db").write_text("This is not a database. " * 100)
     monkeypatch.setenv("SECRET_DATABASE", f"sqlite:///{tmp_path}/text.db")
     no_database = api.get(f"{SOURCES}/us_gdp/records")
-    assert no_database.status_code == 422
+    assert no_database.status_code == 409
     assert "cannot be used" in no_database.json()["detail"]
-    assert api.request("DELETE", f"{SOURCES}/us_gdp", params={"with_data": True}).status_code == 422
+    assert api.request("DELETE", f"{SOURCES}/us_gdp", params={"with_data": True}).status_code == 409
     assert api.get(f"{SOURCES}/us_gdp").status_code == 200

@@ -119,3 +119,8 @@ def test_a_template_holds_no_credential(api: Client, args, field):
     refused = api.refused("PUT", "/templates/leak", body, 422)
     assert f"job.args.{field}" in refused
     assert "literal-1" not in refused
+
+
+def test_a_task_that_is_no_name_is_refused_when_the_template_is_used(api: Client):
+    api.put("/templates/odd", {**MINE, "job": {"task": ["http"]}, "parameters": []})
+    assert "task" in api.refused("POST", "/templates/odd/jobs", {"params": {}}, 422)

@@ -263,7 +263,7 @@ def test_clients_that_are_waited_for_do_not_keep_others_out(serve, sent):
     served = serve(connections=3)
     for _ in range(3):
         served.connect(sent, receive_buffer=4096)
-    waiting = served.server.config.http_protocol_class.args[1]
+    waiting = eventually(lambda: getattr(served.server.config, "http_protocol_class", None)).args[1]
     for _ in range(5):
         eventually(lambda: len(waiting) == 3)
         answer = whole(served.connect(GET + b"Connection: close\r\n\r\n"))

@@ -256,7 +256,7 @@ def test_every_event_is_documented():
         )
     )
     told |= {"worker.stopped", "worker.lost"} if 'f"worker.{closed_as}"' in source else set()
-    assert documented == told
+    assert documented == told - {"job.args"}  # which is a place in a template
 
 
 def test_every_log_line_that_is_documented_exists():

@@ -277,6 +277,7 @@ async def test_a_bug_in_the_auditor_is_one_log_line_a_sweep_and_the_engine_goes_
     await ended(rig, job_id, "completed")
     engine.stop()
     await work
+    monkeypatch.undo()  # the rig audits at its end
 
 
 async def test_a_lease_that_cannot_be_renewed_ends_the_engine(rig: Rig, monkeypatch):

@@ -21,7 +21,8 @@ one is an Invalid that names the field.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -140,7 +141,8 @@ class SourceDesk:
         if not 1 <= limit <= MOST_RECORDS:
             raise Invalid(f"limit must be from 1 to {MOST_RECORDS}, not {limit}.")
         target = _readable(self.get(name)).target
-        return self._foreign.ask(target, lambda: self._store.records.newest(target, limit))
+        with _as_it_stands():
+            return self._foreign.ask(target, lambda: self._store.records.newest(target, limit))
 
     def test(self, definition: object, here: Here) -> "Tried":
         """Fetch and map one page of a definition; nothing is stored. Invalid for all that `create` or a run refuses."""
@@ -246,7 +248,8 @@ class SourceDesk:
             return 0
         target, records = _readable(view).target, self._store.records
         # A database that cannot be used is refused before anything is deleted.
-        self._foreign.ask(target, lambda: records.newest(target, 1))
+        with _as_it_stands():
+            self._foreign.ask(target, lambda: records.newest(target, 1))
         self._jobs.delete(view.job.id, by=by)
         with told_plainly(target):
             return records.delete_rows(target)
@@ -345,6 +348,15 @@ def _readable(view: SourceView) -> Source:
     if view.source is None:
         raise Conflict(f"The definition of {view.name!r} cannot be read: {view.flaw}")
     return view.source
+
+
+@contextmanager
+def _as_it_stands() -> Iterator[None]:
+    """Raise Conflict where a stored definition cannot be used now: the request itself is right."""
+    try:
+        yield
+    except Invalid as error:
+        raise Conflict(str(error)) from None
 
 
 def _merged(old: Definition, made: Definition) -> Definition:
