@@ -18,7 +18,7 @@ def _several(given: object) -> object:
         given = [given]
     if not isinstance(given, list | tuple):
         return given
-    return [word.strip() for text in given for word in str(text).split(",") if word.strip()]
+    return [word.strip() for text in given for word in str(text).split(",")]
 
 
 State = Annotated[str, WithJsonSchema({"type": "string", "enum": [*STATES]})]
