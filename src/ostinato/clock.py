@@ -81,25 +81,23 @@ class MeasuredClock:
         self._since = 0.0
 
     def now(self) -> datetime:
-        if not self.own_host:
-            return self._counted()
-        host = self._measure()
-        if self._latest <= host < self._fresh_until:  # a jump within this is a small step
-            self._latest = host
-            return host
+        if self.own_host:
+            host = self._measure()
+            if self._latest <= host < self._fresh_until:  # a jump within this is a small step
+                self._latest = host
+                return host
+            self._follow_host(host)
+        with self._lock:
+            counted = self._zero + timedelta(0, self._monotonic())
+            if counted >= self._latest or self._latest - counted > CLOCKS_AGREE:
+                self._latest = counted
+            return self._latest
+
+    def _follow_host(self, host: datetime) -> None:
         at = self._monotonic()
         with self._lock:
             self._follow(host - timedelta(seconds=at), at)
-        counted = self._counted()
-        self._fresh_until = counted + FRESH_FOR if self._other is None else counted
-        return counted
-
-    def _counted(self) -> datetime:
-        with self._lock:
-            counted = self._zero + timedelta(seconds=self._monotonic())
-            if not timedelta(0) < self._latest - counted <= CLOCKS_AGREE:
-                self._latest = counted
-            return self._latest
+            self._fresh_until = host + FRESH_FOR if self._other is None else self._latest
 
     def monotonic(self) -> float:
         return self._monotonic()

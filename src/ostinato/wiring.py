@@ -1,6 +1,8 @@
 """Builds the parts of a process from its settings: database, store, clock, engine and HTTP application."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -86,7 +88,8 @@ def clock_of(store: Store) -> Clock:
     """One clock for all: the server's for PostgreSQL, the host's for SQLite, by the line of those at work."""
     if store.database.dialect.kind is Kind.POSTGRES:
         return MeasuredClock(store.database.now)
-    return MeasuredClock(store.database.now, own_host=True, zero=store.clock_record.zero(uptime()))
+    host = partial(datetime.now, UTC)
+    return MeasuredClock(host, own_host=True, zero=store.clock_record.zero(uptime()))
 
 
 def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "Engine":
