@@ -2,10 +2,14 @@
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 from ostinato.app.http_process import HttpProcess
 from ostinato.app.listening import AppReference, Listening
 from ostinato.config import Settings
+from ostinato.engine.measured import EndedTotals, Measured
+from ostinato.measures import RunTimes, StoreTimes
+from ostinato.telemetry import Counts
 from tests.waiting import PATIENCE
 
 
@@ -29,3 +33,31 @@ def test_a_stop_while_the_process_is_being_started_is_no_error(monkeypatch, tmp_
         assert http._process.returncode is not None
 
     asyncio.run(main())
+
+
+def test_a_question_is_answered_while_every_thread_of_asyncio_waits(tmp_path):
+    """Names that cannot be resolved, and databases of sources, hold them for seconds."""
+
+    class Quiet:
+        def troubles(self) -> list[str]:
+            return []
+
+        def measure(self) -> Measured:
+            return Measured(Counts(), RunTimes(), StoreTimes(), EndedTotals())
+
+    async def main() -> list[bytes]:
+        bound = Listening(port=0).bind(Settings())
+        http = HttpProcess(bound, AppReference(None, {}), insecure=False)
+        release, sent = threading.Event(), list[bytes]()
+        waiting = [asyncio.to_thread(release.wait) for _ in range(100)]
+        held = asyncio.gather(*waiting)
+        await asyncio.sleep(0)
+        http._engine, http._writer = Quiet(), SimpleNamespace(write=sent.append)
+        http._answer()
+        release.set()
+        await held
+        bound.close()
+        return sent
+
+    (answer,) = asyncio.run(main())
+    assert b'"troubles": []' in answer

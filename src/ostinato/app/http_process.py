@@ -126,23 +126,20 @@ class HttpProcess:
         self._writer.write(packed({"insecure": self._insecure}, self._app.to_json()))
         if self._stopped.is_set():
             self._tell_to_stop()
-        asked: set[asyncio.Task[None]] = set()
 
         def take(frame: Frame) -> None:
             if frame.head["do"] == ASK:
-                asked.add(task := asyncio.create_task(self._answer()))
-                task.add_done_callback(asked.discard)
+                self._answer()
 
         await frames(reader, take)
         self._writer.close()
 
-    async def _answer(self) -> None:
-        engine = self._engine
-        if engine is None:  # it waits for the database
-            return
-        report = await asyncio.to_thread(lambda: EngineReport.of(engine).to_json())
-        if self._writer is not None:
-            self._writer.write(packed({}, report))
+    def _answer(self) -> None:
+        """Report on the loop: the threads of asyncio may all wait for names and databases of sources."""
+        if (
+            self._engine is not None and self._writer is not None
+        ):  # without an engine it waits for the database
+            self._writer.write(packed({}, EngineReport.of(self._engine).to_json()))
 
     def _tell_to_stop(self) -> None:
         if self._writer is not None:
