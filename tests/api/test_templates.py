@@ -121,6 +121,17 @@ def test_a_template_holds_no_credential(api: Client, args, field):
     assert "literal-1" not in refused
 
 
+def test_no_default_of_a_parameter_is_a_credential(api: Client):
+    args = {"url": "https://a.org", "auth": {"type": "bearer", "token": "{{ params.token }}"}}
+    token = {"name": "token", "default": "literal-1"}
+    body = {**MINE, "job": {"task": "http", "args": args}, "parameters": [token]}
+    refused = api.refused("PUT", "/templates/leak", body, 422)
+    assert "job.args.auth.token" in refused
+    assert "literal-1" not in refused
+    for allowed in ({"name": "token", "default": "env:SECRET_TOKEN"}, {"name": "token"}):
+        api.put("/templates/open", {**body, "parameters": [allowed]})
+
+
 def test_a_task_that_is_no_name_is_refused_when_the_template_is_used(api: Client):
     api.put("/templates/odd", {**MINE, "job": {"task": ["http"]}, "parameters": []})
     assert "task" in api.refused("POST", "/templates/odd/jobs", {"params": {}}, 422)

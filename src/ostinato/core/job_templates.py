@@ -133,6 +133,19 @@ class Template:
             raise WrongArgument("job", f"The job of the template {self.name} {flaw.rest}") from None
         return {**filled, **(over or {})}
 
+    @property
+    def usual(self) -> Mapping[str, Any]:
+        """The body of its job with all defaults filled in; a parameter without one stays a hole."""
+        params = {
+            each.name: f"{{{{ {PARAMS}.{each.name} }}}}" if each.default is None else each.default
+            for each in self.parameters
+        }
+        try:
+            filled: Mapping[str, Any] = templating.fill(dict(self.job), {PARAMS: params}, f"{PARAMS}.")
+        except Flaw:  # a name inside a parameter that is not known yet
+            return self.job
+        return filled
+
     def _params(self, given: Mapping[str, Any]) -> dict[str, Any]:
         known = {each.name: each for each in self.parameters}
         for name in given.keys() - known.keys():

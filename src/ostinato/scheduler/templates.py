@@ -59,8 +59,8 @@ class TemplateDesk:
         """Make a template, or change the one of that name; `new`: Conflict if there is one."""
         template = read_template(dict(given))
         self._refuse_ours(template.name)
-        if str(template.job.get("task")) in BUILT_IN:
-            check_no_credentials(template.job.get("args"), "job.args")
+        if str(template.usual.get("task")) in BUILT_IN:
+            check_no_credentials(template.usual.get("args"), "job.args")
         now = self._clock.now()
         parameters = encode(parameters_json(template), "parameters")
         row = TemplateRow(
