@@ -32,7 +32,7 @@ def test_a_job_is_made_while_the_schedule_explains_itself(place: Place, open_pag
     expect(page.locator(PREVIEW)).to_contain_text("09:00:00 Asia/Tokyo")
     expect(page.locator(f"{PREVIEW} li")).to_have_count(5)
     field(page, "name").fill("Morning greeting")
-    page.get_by_role("button", name="Make this job").click()
+    page.get_by_role("button", name="Create job").click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
     job = place.get(f"/jobs/{page.url.rsplit('/', 1)[1]}")
     assert job["schedule"] == {"cron": "0 9 * * mon-fri", "timezone": "Asia/Tokyo"}

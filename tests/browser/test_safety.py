@@ -74,7 +74,7 @@ def test_forms_that_come_back_with_hostile_words_show_them_as_text(place, everyw
     page = open_page(place.address + "/jobs/new")
     page.add_init_script(REFUSED)
     for path, button in (
-        ("/jobs/new", "Make this job"),
+        ("/jobs/new", "Create job"),
         ("/workflows/new", "Make this workflow"),
         ("/sources/new", "Make this source"),
         ("/providers", "Make a budget"),

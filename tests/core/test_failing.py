@@ -32,7 +32,7 @@ def test_a_job_fails_above_its_usual_rate_or_does_not(lately, before, above):
 def test_the_sentence_has_the_share_the_usual_share_and_the_repeated_error():
     failing = Failing("job sync", "sync", Ended(42, 8), Ended(990, 10), "ConnectionError: refused.", 8)
     assert failing.sentence == (
-        "job sync: 8 of the last 50 runs failed (1 % usually); 8 times ConnectionError: refused"
+        "job sync: 8 of the last 50 runs failed (1 % usually); 8 times: ConnectionError: refused"
     )
     first = Failing("job sync", "sync", Ended(0, 1), NEW, "", 1)
     assert first.sentence == "job sync: 1 of the last 1 runs failed"

@@ -55,7 +55,7 @@ def test_a_job_that_fails_above_its_usual_rate_is_named_with_its_error(place):
     job = place.add(name="nightly sync", completed=1042, failed=8, last_number=1050,
                     last_execution_number=1050)  # fmt: skip
     place.ran(job, [GOOD] * 42 + [BAD] * 8)
-    assert place.told() == ["nightly sync: 8 of the last 50 runs failed (0 % usually); 8 times refused"]
+    assert place.told() == ["nightly sync: 8 of the last 50 runs failed (0 % usually); 8 times: refused"]
 
 
 def test_a_job_that_fails_as_ever_is_not_named(place):
@@ -75,7 +75,7 @@ def test_run_once_jobs_are_counted_together_by_their_task(place):
     for n in range(30):
         job = place.add(task="mail", schedule=Once(place.now), completed=int(n > 2), failed=int(n <= 2))
         place.ran(job, [GOOD if n > 2 else BAD])
-    assert place.told() == ["run-once jobs of the task mail: 3 of the last 30 runs failed; 3 times refused"]
+    assert place.told() == ["run-once jobs of the task mail: 3 of the last 30 runs failed; 3 times: refused"]
 
 
 def test_many_failing_jobs_are_named_in_a_few_lines(place):

@@ -183,7 +183,7 @@ def test_jobs_are_paged_sorted_and_looked_through(busy):
         assert [len(each) for each in shown] == [50, 10]
         assert not shown[0] & shown[1]
     assert "job 007" in busy.visitor.see("/jobs?text=JOB+007")
-    assert "No job is like that" in busy.visitor.see("/jobs?status=paused")
+    assert "No jobs match these filters" in busy.visitor.see("/jobs?status=paused")
     assert "There is no status" in busy.visitor.see("/jobs?status=asleep", 422)
     assert "cursor" in busy.visitor.see("/jobs?cursor=rubbish", 404)
 
@@ -350,4 +350,4 @@ def test_the_overview_names_a_job_that_fails_above_its_usual_rate(busy):
         busy.ended(job, number, Result.FAILED, error="refused")
     page = busy.visitor.see("/")
     assert "No problems found" not in page
-    assert "nightly sync: 3 of the last 3 runs failed; 3 times refused" in page
+    assert "nightly sync: 3 of the last 3 runs failed; 3 times: refused" in page

@@ -41,7 +41,7 @@ class Failing:
         """Say how much fails, how much usually does, and the error."""
         share = f"{self.lately.failed} of the last {self.lately.runs} runs failed"
         usual = f" ({_percent(self.before)} usually)" if self.before.runs >= KNOWN else ""
-        times = "" if self.repeated == 1 else f"{self.repeated} times "
+        times = "" if self.repeated == 1 else f"{self.repeated} times: "
         error = f"; {times}{self.error[:LONGEST].rstrip('. ')}" if self.error else ""
         return f"{self.title}: {share}{usual}{error}"
 
