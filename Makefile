@@ -48,7 +48,7 @@ lint: install
 	.venv/bin/lint-imports
 
 quick: lint  ## lint, then the rules, the shapes outside and the pages, about a minute: for each commit
-	$(PYTEST) $(PARALLEL) -m "not postgres and not system and not soak" tests/core tests/wire tests/docs tests/test_*.py
+	$(PYTEST) $(PARALLEL) -m "not postgres and not system and not soak" tests/core tests/shapes tests/docs tests/test_*.py
 
 browser: install
 	@$(PY) -m tests.browser.chromium

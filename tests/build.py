@@ -9,11 +9,11 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from ostinato.core.lifecycle import timeline
-from ostinato.core.model import Asked, Definition, Execution, Facts, Job, Live, Result
+from ostinato.chance import RandomChance
+from ostinato.core.lifecycle import next_time
+from ostinato.core.model import AskedBy, Definition, Execution, Facts, Job, Live, Result
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
-from ostinato.luck import RandomLuck
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -28,14 +28,14 @@ POLICIES = {field.name for field in fields(Policies)}
 FACTS = {field.name for field in fields(Facts)}
 
 
-class Chance(RandomLuck):
-    """Luck that is the same in every run."""
+class FixedChance(RandomChance):
+    """Chance that is the same in every run."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
 
 
-CHANCE = Chance()
+CHANCE = FixedChance()
 
 
 def a_definition(
@@ -61,7 +61,7 @@ def a_job(job_id: UUID | None = None, **given: object) -> Job:
     definition = a_definition(**given)
     facts = Facts(**{"created_at": NOW, "updated_at": NOW, "anchor": NOW} | told)
     if not {"next_due_at", "paused_at", "cancelled_at", "ended_as", "deleted_at"} & told.keys():
-        facts.next_due_at = timeline.next_due(definition, facts, facts.last_due_at or facts.created_at)
+        facts.next_due_at = next_time.next_due(definition, facts, facts.last_due_at or facts.created_at)
         facts.computed_at = facts.created_at
     return Job(job_id or CHANCE.id(NOW), definition, facts)
 
@@ -72,7 +72,7 @@ def a_live(job: Job | None = None, *, running: bool = False, **given: object) ->
     held = {"worker_id": WORKER, "started_at": NOW, "version": 1, "fence": 1} if running else {}
     row = {
         "id": CHANCE.id(NOW), "job_id": job.id, "number": 1, "attempt": 0, "execution_number": 1,
-        "asked": Asked.SCHEDULE, "due_at": NOW, "run_at": NOW, "queued_at": NOW,
+        "asked": AskedBy.SCHEDULE, "due_at": NOW, "run_at": NOW, "queued_at": NOW,
         "queue": job.definition.queue, "priority": job.definition.priority, "task": job.definition.task,
     }  # fmt: skip
     return Live(**row | held | given)
@@ -83,7 +83,7 @@ def an_execution(job: Job | None = None, **given: object) -> Execution:
     job = job or a_job()
     row = {
         "id": CHANCE.id(NOW), "job_id": job.id, "number": 1, "step": "", "attempt": 0, "execution_number": 1,
-        "asked": Asked.SCHEDULE, "due_at": NOW, "run_at": NOW, "queued_at": NOW, "started_at": NOW,
+        "asked": AskedBy.SCHEDULE, "due_at": NOW, "run_at": NOW, "queued_at": NOW, "started_at": NOW,
         "finished_at": NOW, "result": Result.FAILED, "task": job.definition.task, "queue": job.definition.queue,
         "worker_id": WORKER, "fence": 1, "version": 1, "args": None, "value": None, "error_kind": None,
         "error": None, "traceback": None, "failures": 0, "losses": 0, "releases": 0, "checkpoint": None, "by": "",

@@ -9,13 +9,13 @@ from typing import Any
 from ostinato import Ostinato
 from ostinato.core.access import Role
 from ostinato.core.model import Job, Result
+from tests.dashboard.conftest import Visitor
+from tests.dashboard.test_crawled_pages import Library, a_page
 from tests.sources import a_source
-from tests.web.conftest import Visitor
-from tests.web.test_crawled import Library, a_page
 
 OPEN = "open"
 
-# One line per route: a route that is not here, or is here and nowhere else, fails tests/api/test_roles.py.
+# One line per route: a route that is not here, or is here and nowhere else, fails tests/rest/test_roles.py.
 TABLE = """
 open      GET    /healthz
 open      GET    /readyz
@@ -199,7 +199,7 @@ class Things:
 
     def __init__(self, app: Ostinato) -> None:
         app.register("fine", lambda: None)
-        self.app, self.desk, self._names = app, app.scheduler, (f"name{n}" for n in count(1))
+        self.app, self.service, self._names = app, app.scheduler, (f"name{n}" for n in count(1))
         self.busy = Library(Visitor(app))
         self.busy.keep(a_page(text="lamp"))
         self.page = self.busy.name("lamp")
@@ -226,7 +226,7 @@ class Things:
     def a_executions(self, then: list[str]) -> str:
         if then == ["steps"]:
             workflow = self.a_workflows()
-            run = self.desk.workflows.run(int(workflow))
+            run = self.service.workflows.run(int(workflow))
             return str(run.lives[0].id)
         job = self._job()
         if then[:1] in (["cancel"], ["release"]):
@@ -252,7 +252,7 @@ class Things:
         return self.page
 
     def a_keys(self, _: object = None) -> str:
-        return str(self.desk.keys.create(next(self._names), Role.VIEWER).row.id)
+        return str(self.service.keys.create(next(self._names), Role.VIEWER).row.id)
 
     def a_hooks(self, _: object = None) -> str:
         return self._made("/hooks", HOOK)["id"]
@@ -302,7 +302,7 @@ class Things:
         self.app.register(key, lambda: None)
         self.app.schedule(self.app.call(key), every="1h", key=key)
         self.app.apply_declarations()
-        self.desk.jobs.delete(key)
+        self.service.jobs.delete(key)
         return key
 
 

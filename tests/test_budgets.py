@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import pytest
 
 from ostinato.budgets import Budgets, way_out
+from ostinato.chance import RandomChance
 from ostinato.clock import ManualClock, SystemClock
 from ostinato.core.addresses import EVERYWHERE
 from ostinato.core.auth import Bearer, InHeader, InQuery
-from ostinato.core.built_in import Permits
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import BudgetSpent, Unreachable
 from ostinato.core.providers import MARGIN, Provider
-from ostinato.luck import RandomLuck
 from ostinato.outgoing import Credentials, Outgoing
 from ostinato.store import migrate
 from ostinato.store.database import open_database
@@ -28,12 +28,12 @@ HOST = "127.0.0.1"
 def store(database_url) -> Iterator[Store]:
     database = open_database(database_url, durable=False)
     migrate.upgrade(database)
-    store = Store(database, RandomLuck(1))
+    store = Store(database, RandomChance(1))
     yield store
     store.close()
 
 
-class Desk:
+class Host:
     """Counts what is asked of the store."""
 
     def __init__(self) -> None:
@@ -44,9 +44,9 @@ class Desk:
         return await asyncio.to_thread(call)
 
 
-def ways_out(store, clock, count: int = 1) -> tuple[list[Outgoing], Desk]:
-    desk = Desk()
-    return [way_out(store, clock, desk, Permits(egress=EVERYWHERE)) for _ in range(count)], desk
+def ways_out(store, clock, count: int = 1) -> tuple[list[Outgoing], Host]:
+    host = Host()
+    return [way_out(store, clock, host, Permits(egress=EVERYWHERE)) for _ in range(count)], host
 
 
 async def fetch(out, url: str, **given) -> int:
@@ -58,7 +58,7 @@ async def fetch(out, url: str, **given) -> int:
 def test_a_spent_budget_says_when_it_opens_and_nothing_is_sent(store, playground):
     async def story():
         clock = ManualClock(NOW)
-        (out, other), desk = ways_out(store, clock, 2)  # as two processes
+        (out, other), host = ways_out(store, clock, 2)  # as two processes
         store.providers.save(Provider(HOST, 3, MINUTE), NOW, "ann")
         for each in (out, other, out):
             assert await fetch(each, playground.url("/ok")) == 200
@@ -70,11 +70,11 @@ def test_a_spent_budget_says_when_it_opens_and_nothing_is_sent(store, playground
                 await fetch(each, playground.url("/ok"))
             assert caught.value.until == NOW + MINUTE + MARGIN
             assert caught.value.provider == HOST
-        before = desk.calls
+        before = host.calls
         for _ in range(10):
             with pytest.raises(BudgetSpent):
                 await fetch(out, playground.url("/ok"))
-        assert desk.calls == before  # it is known: nobody asks the database
+        assert host.calls == before  # it is known: nobody asks the database
         assert len(playground.requests) == 3
         clock.set(caught.value.until)
         assert await fetch(out, playground.url("/ok")) == 200
@@ -87,10 +87,10 @@ def test_a_spent_budget_says_when_it_opens_and_nothing_is_sent(store, playground
 def test_hosts_without_a_provider_cost_nothing(store, playground, monkeypatch):
     async def story():
         store.providers.save(Provider("other.example.org", 1, HOUR), NOW, "ann")
-        (out,), desk = ways_out(store, ManualClock(NOW))
+        (out,), host = ways_out(store, ManualClock(NOW))
         for _ in range(20):
             await fetch(out, playground.url("/ok"))
-        assert desk.calls == 1  # the list of providers
+        assert host.calls == 1  # the list of providers
         await out.close()
 
     run(story())
@@ -168,12 +168,12 @@ def most_in_any(period: float, times: list[float]) -> int:
 
 def test_many_at_once_are_taken_together(store, playground):
     async def story():
-        (out,), desk = ways_out(store, SystemClock())
+        (out,), host = ways_out(store, SystemClock())
         store.providers.save(Provider(HOST, 40, HOUR), NOW, "ann")
         done = await asyncio.gather(*(fetch(out, playground.url("/ok")) for _ in range(30)))
         assert done == [200] * 30
         await out.close()
-        assert desk.calls < 20
+        assert host.calls < 20
 
     run(story())
     assert store.providers.standing(SystemClock().now())[0].left == 10

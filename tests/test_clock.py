@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from ostinato.clock import (
     Clock,
+    ClockReading,
     JumpDetector,
     ManualClock,
     MeasuredClock,
-    Reading,
     SystemClock,
     jump_between,
     read,
@@ -56,7 +56,7 @@ class Scripted:
 
 
 def moved(wall: timedelta, passed: float) -> timedelta | None:
-    return jump_between(Reading(NOON, 100.0), Reading(NOON + wall, 100.0 + passed))
+    return jump_between(ClockReading(NOON, 100.0), ClockReading(NOON + wall, 100.0 + passed))
 
 
 class Host:
@@ -362,4 +362,4 @@ def test_a_jump_of_the_database_server_is_seen_when_it_is_measured() -> None:
 
 def test_a_process_held_up_between_its_two_looks_at_the_clock_looks_again() -> None:
     clock = Scripted(iter([NOON, NOON + 30 * SECOND]), iter([1.0, 31.0, 31.0, 31.01]))
-    assert read(clock) == Reading(NOON + 30 * SECOND, 31.0)
+    assert read(clock) == ClockReading(NOON + 30 * SECOND, 31.0)

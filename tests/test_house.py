@@ -11,8 +11,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ostinato"
 TESTS = ROOT / "tests"
 MODULES = sorted(SOURCE.rglob("*.py"))
-LONGEST_FILE = 400
-LONGEST_TEST_FILE = 450
+LONGEST_FILE = LONGEST_TEST_FILE = 500  # a hint: what belongs together stays together
 
 
 def shown(path: Path) -> str:

@@ -2,7 +2,15 @@
 
 from math import inf
 
-from ostinato.measures import LATENESS, MOST_TASKS, OTHERS, Histogram, RunTimes, StoreTimes, Totals
+from ostinato.telemetry.measures import (
+    LATENESS,
+    MOST_TASKS,
+    OTHERS,
+    Histogram,
+    RunTimes,
+    StoreTimes,
+    Totals,
+)
 from tests.build import HOUR, NOW, SECOND
 
 

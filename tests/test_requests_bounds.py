@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ostinato.core.auth import Bearer
 from ostinato.core.errors import BadAnswer, NotAllowed, TooMuch, Unreachable
-from ostinato.core.pace import Asked
 from ostinato.outgoing import Bounds, Credentials
+from ostinato.outgoing.rate_headers import RateHeaders
 from ostinato.outgoing.reply import parse_json
 from tests.build import SECOND
 from tests.calls import fetch, outgoing, run
@@ -145,7 +145,7 @@ def test_a_bad_status_is_an_error_with_its_details(playground, status, transient
         async with outgoing() as out:
             url = playground.url(f"/status?status={status}&body=go+away&retry-after=7")
             async with out.request("GET", url) as reply:
-                assert reply.asked == Asked(7 * SECOND)
+                assert reply.asked == RateHeaders(7 * SECOND)
                 with pytest.raises(
                     BadAnswer, match=f"127.0.0.1 answered {status}. It begins: go away"
                 ) as caught:

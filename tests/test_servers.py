@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from ostinato.luck import RandomLuck
+from ostinato.chance import RandomChance
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
@@ -27,7 +27,7 @@ def test_an_empty_database_has_no_schema(empty_database_url):
 def test_a_database_has_the_schema_and_no_rows(database_url):
     database = open_database(database_url)
     assert migrate.schema_version(database) == migrate.latest_version()
-    Store(database, RandomLuck(1)).remember("a note", "of this test")
+    Store(database, RandomChance(1)).remember("a note", "of this test")
     database.close()
 
 

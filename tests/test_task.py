@@ -16,7 +16,7 @@ from ostinato.clock import ManualClock
 from ostinato.core.errors import Invalid, LeaseLost, UnknownTask
 from ostinato.core.payload import decode
 from ostinato.task import Call, Context, Defer, GiveUp, Progress, Registry, RetryLater, Task
-from ostinato.task.context import QuietDesk
+from ostinato.task.context import QuietHost
 from tests.build import NOW, SECOND, a_definition, a_live
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import ostinato as only_for_type_checkers
 
 
-class RememberingDesk(QuietDesk):
+class RememberingHost(QuietHost):
     """Writes down what a run tells it."""
 
     def __init__(self) -> None:
@@ -43,12 +43,12 @@ class RememberingDesk(QuietDesk):
 
 
 def a_context(
-    desk: RememberingDesk | None = None, clock: ManualClock | None = None, **live: object
+    host: RememberingHost | None = None, clock: ManualClock | None = None, **live: object
 ) -> Context:
     clock = clock or ManualClock(NOW)
     given = {"fence": 3} | live
     return Context(
-        a_live(**given), a_definition(), {}, desk=desk or RememberingDesk(), monotonic=clock.monotonic
+        a_live(**given), a_definition(), {}, host=host or RememberingHost(), monotonic=clock.monotonic
     )
 
 
@@ -229,12 +229,12 @@ def test_a_quiet_context_keeps_things_in_memory():
 def test_counters_are_told_with_progress_and_also_without():
     told: list[str] = []
 
-    class Desk(QuietDesk):
+    class Host(QuietHost):
         def report_progress(self, execution_id, fence, progress) -> None:
             told.append(progress)
 
     ctx = a_context()
-    ctx = Context(ctx.live, ctx.definition, {}, desk=Desk(), monotonic=iter(range(100)).__next__)
+    ctx = Context(ctx.live, ctx.definition, {}, host=Host(), monotonic=iter(range(100)).__next__)
     ctx.count(mails=1)
     ctx.progress(2, message="sending")
     ctx.count_items(5, 4)
@@ -340,18 +340,18 @@ def test_the_keys_of_an_occurrence_and_of_an_attempt():
 
 
 def test_progress_is_told_a_few_times_a_second_and_always_at_the_end():
-    desk, clock = RememberingDesk(), ManualClock(NOW)
-    ctx = a_context(desk, clock)
+    host, clock = RememberingHost(), ManualClock(NOW)
+    ctx = a_context(host, clock)
     for done in range(1, 1000):
         ctx.progress(done, of=1000)
-    assert desk.progress == [(3, {"done": 1, "of": 1000})]
+    assert host.progress == [(3, {"done": 1, "of": 1000})]
     clock.advance(SECOND / 4)
     ctx.progress(1000, of=1000, message="over\0")
     ctx.flush_progress()
-    assert desk.progress[1:] == [(3, {"done": 1000, "of": 1000, "message": "over␀"})]
+    assert host.progress[1:] == [(3, {"done": 1000, "of": 1000, "message": "over␀"})]
     ctx.progress(1001)
     ctx.flush_progress()
-    assert desk.progress[2:] == [(3, {"done": 1001})]
+    assert host.progress[2:] == [(3, {"done": 1001})]
 
 
 def test_progress_that_is_no_number_is_refused():
@@ -360,18 +360,18 @@ def test_progress_that_is_no_number_is_refused():
 
 
 def test_a_checkpoint_is_handed_to_the_next_attempt_and_replaced():
-    desk = RememberingDesk()
-    ctx = a_context(desk, checkpoint='{"page":1}')
+    host = RememberingHost()
+    ctx = a_context(host, checkpoint='{"page":1}')
     assert ctx.checkpoint == {"page": 1}
     ctx.save_checkpoint({"page": 2})
     assert ctx.checkpoint == {"page": 2}
-    assert desk.checkpoints == [(3, {"page": 2})]
+    assert host.checkpoints == [(3, {"page": 2})]
 
 
 def test_a_checkpoint_that_was_refused_is_not_kept():
-    desk = RememberingDesk()
-    ctx = a_context(desk)
-    desk.lost = True
+    host = RememberingHost()
+    ctx = a_context(host)
+    host.lost = True
     with pytest.raises(LeaseLost):
         ctx.save_checkpoint(1)
     assert ctx.checkpoint is None

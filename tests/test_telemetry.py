@@ -12,7 +12,6 @@ from uuid import UUID
 
 import pytest
 
-from ostinato import telemetry as module
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.account import Account
@@ -20,9 +19,10 @@ from ostinato.core.errors import Invalid, StoreUnavailable
 from ostinato.core.lifecycle import settle
 from ostinato.core.model import Change, Claimed, Finished, Live, Result, Skip, SkipReason
 from ostinato.core.outcome import Cancelled, Completed, Error, Failed, Lost, TimedOut
-from ostinato.core.payload import Line
-from ostinato.logs import JsonLines, TextLines, configure_logging
-from ostinato.telemetry import KINDS, Hooks, Telemetry
+from ostinato.core.payload import LogMessage
+from ostinato.telemetry import reports as module
+from ostinato.telemetry.formatting import JsonLines, TextLines, configure_logging
+from ostinato.telemetry.reports import KINDS, Hooks, Telemetry
 from tests.build import CHANCE, HOUR, MINUTE, NOW, SECOND, a_job, a_live, an_execution
 from tests.waiting import PATIENCE
 
@@ -321,7 +321,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_duration():
 
 @pytest.fixture
 def record():
-    line = Line("Executing job", {"job_id": UUID(int=1), "level": "mine", "error": "a\nb"})
+    line = LogMessage("Executing job", {"job_id": UUID(int=1), "level": "mine", "error": "a\nb"})
     made = logging.LogRecord("ostinato", logging.WARNING, "", 0, line, (), None)
     made.created = NOW.timestamp()
     return made

@@ -21,7 +21,7 @@ from ostinato.store import migrate
 from ostinato.store.database import Tx, open_database
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
-from tests.build import HOUR, NOW, Chance, a_definition
+from tests.build import HOUR, NOW, FixedChance, a_definition
 
 FEW, MANY = 100, 400
 DONE = Completed(None)
@@ -31,11 +31,11 @@ class Scene:
     """A store with one worker; whatever is added is due now."""
 
     def __init__(self, url: str) -> None:
-        self.url, self.luck, self.now = url, Chance(), NOW
+        self.url, self.chance, self.now = url, FixedChance(), NOW
         database = open_database(url, durable=False)
         migrate.upgrade(database)
-        self.store = Store(database, self.luck)
-        self.worker = self.luck.id(NOW)
+        self.store = Store(database, self.chance)
+        self.worker = self.chance.id(NOW)
         who = NewWorker(self.worker, "", "here", 1, "0", ("work",), (), MANY)
         self.store.workers.join(who, NOW, HOUR)
 
@@ -54,14 +54,16 @@ class Scene:
         """Jobs of every hour that were made an hour ago, and come due now; none of those before does."""
         self.store.jobs.add(
             [
-                lifecycle.create(self.luck.id(self.now), a_definition(every=HOUR), self.now - HOUR, self.luck)
+                lifecycle.create(
+                    self.chance.id(self.now), a_definition(every=HOUR), self.now - HOUR, self.chance
+                )
                 for _ in range(count)
             ]
         )
 
     def _add(self, count: int, at: datetime, made: datetime) -> None:
         definition = a_definition(at=at)
-        new = [lifecycle.create(self.luck.id(made), definition, made, self.luck) for _ in range(count)]
+        new = [lifecycle.create(self.chance.id(made), definition, made, self.chance) for _ in range(count)]
         self.store.jobs.add(new)
 
     def fire(self, count: int) -> None:

@@ -17,11 +17,11 @@ import psycopg
 from benchmarks.catalogue import SQLITE, Subject, stage
 from benchmarks.measures.rounds import Figures
 from benchmarks.servers import Servers
+from ostinato.chance import RandomChance
 from ostinato.core import lifecycle
 from ostinato.core.model import Claimed, Definition, Finished
 from ostinato.core.outcome import Completed
 from ostinato.core.schedule import Every, Once
-from ostinato.luck import RandomLuck
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
@@ -40,16 +40,16 @@ class Tables:
     def __init__(self, subject: Subject, servers: Servers, folder: Path, name: str = "bench") -> None:
         set_up = stage(subject, servers, folder, name)
         self.on_sqlite = subject.store == SQLITE
-        self.luck = RandomLuck()
+        self.chance = RandomChance()
         database = open_database(set_up.url)
         migrate.upgrade(database)
-        self.store = Store(database, self.luck)
+        self.store = Store(database, self.chance)
         self._sql: Any = (
             sqlite3.connect(set_up.url.removeprefix("sqlite:///"), isolation_level=None, timeout=60)
             if self.on_sqlite
             else psycopg.connect(set_up.url, autocommit=True)
         )
-        self.worker = self.luck.id(self.now)
+        self.worker = self.chance.id(self.now)
         joining = NewWorker(self.worker, "bench", "host", 1, "1", ("work",), (), AT_ONCE)
         self.store.workers.join(joining, self.now, HOUR)
 
@@ -66,7 +66,7 @@ class Tables:
     def add(self, *, recurring: bool = False, task: str = "work") -> UUID:
         """One job through the front door."""
         schedule = Every(HOUR) if recurring else Once(self.now)
-        change = lifecycle.create(self.luck.id(self.now), Definition(task, schedule), self.now, self.luck)
+        change = lifecycle.create(self.chance.id(self.now), Definition(task, schedule), self.now, self.chance)
         return self.store.jobs.add([change])[0]
 
     def copy(self, table: str, count: int, source: UUID, column: str = "id", **columns: str) -> None:
@@ -207,7 +207,7 @@ class Scale:
 
     def _enqueue(self, tables: Tables) -> None:
         now = tables.now
-        new = [lifecycle.create(tables.luck.id(now), Definition("work", Once(now)), now, tables.luck)
+        new = [lifecycle.create(tables.chance.id(now), Definition("work", Once(now)), now, tables.chance)
                for _ in range(AT_ONCE)]  # fmt: skip
         tables.store.jobs.add(new)
 

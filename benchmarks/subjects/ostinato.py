@@ -91,8 +91,8 @@ class Ours(Subject):
 
 def _work_for_rq() -> None:
     """One of RQ's own workers, which forks for each message."""
-    from ostinato.courier.courier import connect
     from ostinato.rq import Worker, use
+    from ostinato.rq_messages import connect
 
     connection = connect(app.settings.redis_url.reveal())
     use(app, connection)
@@ -103,10 +103,10 @@ def _watch_the_lock(file: str) -> None:
     """Keep the longest wait for SQLite's write lock, in seconds, in a file."""
     from ostinato.store import sqlite
 
-    original, longest = sqlite.Turn.held, 0.0
+    original, longest = sqlite.FileLock.held, 0.0
 
     @contextmanager
-    def held(turn: sqlite.Turn, seconds: float) -> Iterator[None]:
+    def held(turn: sqlite.FileLock, seconds: float) -> Iterator[None]:
         nonlocal longest
         began = time.monotonic()
         turn_taken: AbstractContextManager[None] = original(turn, seconds)
@@ -117,7 +117,7 @@ def _watch_the_lock(file: str) -> None:
                     json.dump(waited, out)
             yield
 
-    sqlite.Turn.held = held  # type: ignore[method-assign]
+    sqlite.FileLock.held = held  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

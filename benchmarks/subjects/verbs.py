@@ -77,9 +77,9 @@ async def _bulk(subject: Subject, count: int) -> float | None:
 
 async def _send(subject: Subject, count: int) -> list[tuple[int, float]]:
     await subject.open()
-    luck, sent = random.Random(7), []
+    chance, sent = random.Random(7), []
     for number in range(count):
-        await asyncio.sleep(luck.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
+        await asyncio.sleep(chance.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
         await subject.one(number)
         sent.append((number, time.time()))
     return sent

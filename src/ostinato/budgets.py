@@ -15,11 +15,11 @@ from typing import Final, Protocol, TypeVar
 
 from ostinato.clock import Clock
 from ostinato.config import Grants
-from ostinato.core.built_in import Permits
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import BudgetSpent, StoreError
 from ostinato.core.providers import KNOWN_AFTER, Key, Provider, provider_of
 from ostinato.outgoing import Outgoing
-from ostinato.store.providers import Providers, Spent, Taken
+from ostinato.store.providers import BudgetSpending, BudgetTaken, Providers
 from ostinato.store.store import Store
 
 KEPT: Final = 2.0  # seconds that leaves are kept which nobody needed at once
@@ -54,7 +54,7 @@ class Budgets:
         self._reading = asyncio.Lock()
         self._budgets: dict[str, Budget] = {}
 
-    async def admit(self, host: str, patience: float, within: float) -> "Leave | None":
+    async def admit(self, host: str, patience: float, within: float) -> "BudgetPermit | None":
         provider = provider_of(host, await self._list())
         if provider is None:
             return None
@@ -83,7 +83,7 @@ class Budgets:
         return self._known
 
 
-class Leave:
+class BudgetPermit:
     """Leave for one request."""
 
     __slots__ = ("_batch", "_over", "key")
@@ -100,7 +100,7 @@ class Leave:
 class Batch:
     """Leaves that were taken together. When none is left or out, it is over, and said so."""
 
-    def __init__(self, taken: Taken, held_until: float, good_until: float, budget: "Budget") -> None:
+    def __init__(self, taken: BudgetTaken, held_until: float, good_until: float, budget: "Budget") -> None:
         self._id, self._left, self._used, self._out = taken.id, taken.count, 0, 0
         self.held_until, self._good_until, self._budget = held_until, good_until, budget
         self._answered_at: datetime | None = None
@@ -109,9 +109,9 @@ class Batch:
         """Return True if a request of this duration can still use one of these permits."""
         return self._left > 0 and at <= self._good_until and at + within <= self.held_until
 
-    def one(self) -> Leave:
+    def one(self) -> BudgetPermit:
         self._left, self._used, self._out = self._left - 1, self._used + 1, self._out + 1
-        return Leave(self, self._budget.provider.key)
+        return BudgetPermit(self, self._budget.provider.key)
 
     def one_over(self) -> None:
         self._out -= 1
@@ -128,7 +128,7 @@ class Batch:
     def _say_so(self) -> None:
         if not self._out:
             answered_at = self._answered_at or self._budget.now()
-            self._budget.over(Spent(self._id, self._budget.provider.domain, self._used, answered_at))
+            self._budget.over(BudgetSpending(self._id, self._budget.provider.domain, self._used, answered_at))
 
 
 class Budget:
@@ -139,13 +139,13 @@ class Budget:
         self._batch: Batch | None = None
         self._closed_until: datetime | None = None
         self._taking, self._waiting = asyncio.Lock(), 0
-        self._over: list[Spent] = []
+        self._over: list[BudgetSpending] = []
         self._telling: asyncio.Task[None] | None = None
 
     def now(self) -> datetime:
         return self._clock.now()
 
-    async def admit(self, patience: float, within: float) -> Leave | None:
+    async def admit(self, patience: float, within: float) -> BudgetPermit | None:
         """A leave, waited for a while; BudgetSpent if it would take longer."""
         deadline = self._clock.monotonic() + patience
         while True:
@@ -166,7 +166,7 @@ class Budget:
                 raise BudgetSpent(self.provider.domain, opens_at)
             await asyncio.sleep(max(wait, 0.001))
 
-    def over(self, spent: Spent) -> None:
+    def over(self, spent: BudgetSpending) -> None:
         """A batch is over: told with the next taking, or now if there is none."""
         self._over.append(spent)
         self._tell_soon()
@@ -184,7 +184,7 @@ class Budget:
             self._closed_until = None
         return self._closed_until
 
-    async def _found(self, within: float) -> Leave | datetime | None:
+    async def _found(self, within: float) -> BudgetPermit | datetime | None:
         """A leave, or when there may be one; None if nobody counts any more. One at a time."""
         at = self._clock.monotonic()
         if self._batch is not None:
@@ -205,7 +205,7 @@ class Budget:
         asyncio.get_running_loop().call_later(KEPT, batch.close)
         return batch.one()
 
-    async def _take(self, hold: timedelta) -> Taken | None:
+    async def _take(self, hold: timedelta) -> BudgetTaken | None:
         over, self._over = self._over, []
         want, now = self._waiting, self.now()
         try:

@@ -167,23 +167,23 @@ class ManualClock:
             self._now = _utc(instant)
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """Both times of a clock at one moment."""
 
     now: datetime
     monotonic: float
 
 
-def read(clock: Clock) -> Reading:
+def read(clock: Clock) -> ClockReading:
     """Read both times together, again if the process was held up in between (that would look like a jump)."""
     while True:
         before = clock.monotonic()
         now = clock.now()
         if clock.monotonic() - before < PROMPT:
-            return Reading(now, before)
+            return ClockReading(now, before)
 
 
-def jump_between(first: Reading, second: Reading) -> timedelta | None:
+def jump_between(first: ClockReading, second: ClockReading) -> timedelta | None:
     """Return the jump of the wall clock between two readings, if it is large enough; negative is back."""
     passed = timedelta(seconds=second.monotonic - first.monotonic)
     moved = (second.now - first.now) - passed

@@ -6,26 +6,26 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from ostinato.chance import RandomChance
 from ostinato.clock import Clock, MeasuredClock, uptime
 from ostinato.config import EngineKind, Grants, Settings
 from ostinato.core.errors import InvalidSetting
-from ostinato.core.model import Luck
-from ostinato.luck import RandomLuck
+from ostinato.core.model import Chance
 from ostinato.store import migrate
 from ostinato.store.database import open_database
-from ostinato.store.dialect import Kind
-from ostinato.store.elsewhere import Reach
+from ostinato.store.dialect import DatabaseKind
+from ostinato.store.source_databases import Reach
 from ostinato.store.store import Store
 from ostinato.task import Registry
-from ostinato.telemetry import Counts, Hooks, Telemetry
+from ostinato.telemetry.reports import Counts, Hooks, Telemetry
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ostinato.courier.courier import Courier
     from ostinato.engine.engine import Engine
-    from ostinato.engine.measured import EngineView
-    from ostinato.scheduler import Scheduler
+    from ostinato.engine.measurements import EngineView
+    from ostinato.rq_messages import RqMessages
+    from ostinato.service import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Parts:
     settings: Settings
     store: Store
     clock: Clock
-    luck: Luck
-    courier: "Courier | None" = None  # where RQ runs what is due
+    chance: Chance
+    courier: "RqMessages | None" = None  # where RQ runs what is due
 
 
 def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
@@ -44,14 +44,14 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
     database = open_database(
         settings.database_url, schema=settings.schema, max_connections=settings.concurrency + 10
     )
-    luck = RandomLuck()
+    chance = RandomChance()
     try:
-        store = Store(database, luck, _reach(settings))
+        store = Store(database, chance, _reach(settings))
         if upgrade:
             migrate.upgrade(database)
         store.require_current()
         clock = clock_of(store)
-        return Parts(settings, store, clock, luck, _courier(settings, store, clock))
+        return Parts(settings, store, clock, chance, _courier(settings, store, clock))
     except BaseException:
         database.close()
         raise
@@ -72,21 +72,21 @@ def require_rq() -> None:
         ) from None
 
 
-def _courier(settings: Settings, store: Store, clock: Clock) -> "Courier | None":
+def _courier(settings: Settings, store: Store, clock: Clock) -> "RqMessages | None":
     """Build the messenger to RQ's workers, if they are the engine."""
     if settings.engine is not EngineKind.RQ:
         return None
     require_rq()
-    from ostinato.courier.courier import Courier, connect
+    from ostinato.rq_messages import RqMessages, connect
 
-    courier = Courier(store, clock, connect(settings.redis_url.reveal()))
+    courier = RqMessages(store, clock, connect(settings.redis_url.reveal()))
     store.database.on_change = courier.told
     return courier
 
 
 def clock_of(store: Store) -> Clock:
     """One clock for all: the server's for PostgreSQL, the host's for SQLite, by the line of those at work."""
-    if store.database.dialect.kind is Kind.POSTGRES:
+    if store.database.dialect.kind is DatabaseKind.POSTGRES:
         return MeasuredClock(store.database.now)
     host = partial(datetime.now, UTC)
     return MeasuredClock(host, own_host=True, zero=store.clock_record.zero(uptime()))
@@ -101,7 +101,7 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
         parts.store,
         registry,
         parts.clock,
-        parts.luck,
+        parts.chance,
         telemetry,
         parts.settings,
         app=app,
@@ -110,30 +110,30 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
     )
 
 
-def build_api(parts: Parts, desk: "Scheduler", engine: "EngineView", *, insecure: bool = False) -> "FastAPI":
+def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecure: bool = False) -> "FastAPI":
     """HTTP around a front desk, beside an engine: the API, and the dashboard before it."""
     from ostinato.access.credentials import recogniser
     from ostinato.access.refusals import RefusalLog
     from ostinato.access.sessions import Visitors, session_recogniser
-    from ostinato.api import health, metrics  # half a second of imports that only a server needs
-    from ostinato.api.app import create_app
-    from ostinato.web.app import Pages, Site
+    from ostinato.dashboard.app import DashboardFirst, Site
+    from ostinato.rest import health, metrics  # half a second of imports that only a server needs
+    from ostinato.rest.app import create_app
 
-    recognise, refused = recogniser(parts.settings, desk, insecure=insecure), Counts()
+    recognise, refused = recogniser(parts.settings, service, insecure=insecure), Counts()
     api = create_app(
-        desk,
+        service,
         parts.settings,
         recognise=recognise,
         by_session=session_recogniser(recognise),
         routers=[
-            health.router(lambda: [*desk.unready(), *engine.troubles()]),
-            metrics.router(desk, engine.measure(), our_version(), refused),
+            health.router(lambda: [*service.unready(), *engine.troubles()]),
+            metrics.router(service, engine.measure(), our_version(), refused),
         ],
         version=our_version(),
     )
-    site = Site(desk, parts.settings, Visitors(recognise, desk), our_version(), api.state.workload)
-    api.add_middleware(Pages, site=site, others=api.routes)
-    api.add_middleware(RefusalLog, desk=desk, counts=refused)
+    site = Site(service, parts.settings, Visitors(recognise, service), our_version(), api.state.workload)
+    api.add_middleware(DashboardFirst, site=site, others=api.routes)
+    api.add_middleware(RefusalLog, service=service, counts=refused)
     return api
 
 

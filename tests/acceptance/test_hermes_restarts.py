@@ -115,14 +115,14 @@ def test_twenty_due_sources_and_a_queue_of_five_all_run_once_before_any_runs_twi
 
 def killed_at_random(start: Start, api: PlayedApi, rows: Any, times: int) -> None:
     api.records, api.limit = 1000, 20
-    luck = random.Random(times)
+    chance = random.Random(times)
     server = start(**QUICKLY)
     job_id = create(
         server, a_source_of(api.url("/page"), path="data.items", pagination=PAGED | {"limit": 20})
     )
     for _ in range(times):
         until_asked(api, server, job_id)
-        time.sleep(luck.uniform(0, 0.25))  # in another process: wherever it may be by then
+        time.sleep(chance.uniform(0, 0.25))  # in another process: wherever it may be by then
         server.kill()
         whole_pages_only(rows)
         server = start(**QUICKLY)

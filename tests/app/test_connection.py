@@ -19,11 +19,11 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ostinato.api.reading import Reading
 from ostinato.app.connection import Connection, HttpLimits
 from ostinato.app.listening import Listening
 from ostinato.app.serving import HttpServer
 from ostinato.config import Settings
+from ostinato.rest.body_reader import BodyReader
 from tests.waiting import PATIENCE, eventually
 
 LONG = PATIENCE  # a limit that no test reaches
@@ -43,7 +43,7 @@ class Served:
         self.release = threading.Event()  # for requests that are held
         self._connections: list[socket.socket] = []
         app = Starlette(routes=[Route("/", self._answer, methods=["GET", "POST"])])
-        app.add_middleware(Reading, seconds=body_seconds)
+        app.add_middleware(BodyReader, seconds=body_seconds)
         self.bound = Listening(port=0).bind(Settings())
         self.address = self.bound.getsockname()
         self.server = HttpServer(app, self.bound, limits=limits)

@@ -12,7 +12,7 @@ from ostinato.core.model import Status
 from ostinato.core.policy import Policies
 from ostinato.core.retry import Backoff
 from ostinato.core.schedule import Cron, Every
-from ostinato.scheduler.declarations import fingerprint
+from ostinato.service.declarations import fingerprint
 from tests.app.conftest import NewApp, during
 
 

@@ -8,7 +8,7 @@ from ostinato import Ostinato
 from ostinato.app.banner import banner
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import DeclinedJob, Status
-from ostinato.scheduler.declarations import fingerprint
+from ostinato.service.declarations import fingerprint
 from tests.app.test_declarations import declaring, work
 from tests.sources import a_source
 

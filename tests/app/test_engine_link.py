@@ -10,10 +10,10 @@ import pytest
 
 from ostinato.app.engine_link import SILENT, EngineLink, EngineReport, frames
 from ostinato.core.errors import StoreUnavailable
-from ostinato.engine.measured import EndedTotals, Measured
+from ostinato.engine.measurements import EndedTotals, Measured
 from ostinato.isolation.frames import packed
-from ostinato.measures import RunTimes, StoreTimes
-from ostinato.telemetry import Counts
+from ostinato.telemetry.measures import RunTimes, StoreTimes
+from ostinato.telemetry.reports import Counts
 from tests.build import NOW
 from tests.waiting import PATIENCE, until
 

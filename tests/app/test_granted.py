@@ -10,15 +10,15 @@ from starlette.testclient import TestClient
 from ostinato.app.banner import announce
 from ostinato.core.auth import InHeader
 from ostinato.core.duration import HOUR
-from ostinato.core.hooks import Kind
+from ostinato.core.hooks import NoticeKind
 from ostinato.core.providers import Provider
-from ostinato.scheduler.checkup import State
-from ostinato.scheduler.hooks import NewHook
-from ostinato.scheduler.sources import Here
+from ostinato.service.doctor import FindingState
+from ostinato.service.hooks import NewHook
+from ostinato.service.sources import SourceContext
 from ostinato.wiring import build_api
-from tests.api.conftest import NoEngine
 from tests.app.conftest import during
 from tests.playground import answered
+from tests.rest.conftest import NoEngine
 from tests.sources import a_source
 from tests.waiting import PATIENCE, until
 
@@ -79,14 +79,14 @@ def test_the_key_of_tokens_is_sent_nowhere_though_a_grant_matches_it(
         assert run.state == "failed", task
         assert "The secret env:SECRET_AUTH is one of Ostinato's settings" in str(run.error), task
     assert playground.requests == []
-    desk = app.scheduler
-    desk.hooks.create(NewHook("https://a.org", (Kind.FINISH,), secret="env:SECRET_AUTH"))
-    assert desk.warnings(["env:SECRET_AUTH"]) == [
+    service = app.scheduler
+    service.hooks.create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:SECRET_AUTH"))
+    assert service.warnings(["env:SECRET_AUTH"]) == [
         "The secret env:SECRET_AUTH is one of Ostinato's settings, and no grant opens it. Name another secret."
     ]
-    (finding,) = [each for each in desk.check_up() if each.subject == "secrets"]
+    (finding,) = [each for each in service.check_up() if each.subject == "secrets"]
     assert (finding.state, finding.advice) == (
-        State.LOOK,
+        FindingState.LOOK,
         "It is one of Ostinato's settings: name another secret.",
     )
     capsys.readouterr()
@@ -121,7 +121,7 @@ def test_a_program_gets_no_secret_that_is_not_granted(app):
 
 
 def test_a_source_sends_and_opens_nothing_that_is_not_granted(app, playground):
-    here = Here(permits=app.settings.permits)
+    here = SourceContext(permits=app.settings.permits)
     by_token = a_source(name="a", url=playground.url("/good"), auth=ENV)
     by_database = a_source(name="b", url=playground.url("/good"), database="env:PARTNER_TOKEN")
     for definition in (by_token, by_database):
@@ -148,7 +148,7 @@ def test_a_provider_sends_no_key_that_is_not_granted(app, playground):
 def test_a_hook_is_not_signed_with_a_secret_that_is_not_granted(app, playground):
     app.register("fine", lambda: None)
     hook = app.scheduler.hooks.create(
-        NewHook(playground.url("/good"), (Kind.FINISH,), secret="env:PARTNER_TOKEN"),
+        NewHook(playground.url("/good"), (NoticeKind.FINISH,), secret="env:PARTNER_TOKEN"),
         egress=app.settings.allow_private_addresses,
     )
 
@@ -215,28 +215,28 @@ def replace_secret(given, reference):
 
 def stored(app):
     """One reference of each kind that is not granted, and one that is."""
-    desk = app.scheduler
+    service = app.scheduler
     for number, reference in enumerate(("env:OF_A_JOB", "env:SECRET_TOKEN")):
         args = {"url": "https://a.org", "auth": {"type": "bearer", "token": reference}}
         app.schedule(app.call("http", **args), every="1h", key=f"job-{number}")
     app.apply_declarations()
-    desk.hooks.create(NewHook("https://a.org", (Kind.FINISH,), secret="env:OF_A_HOOK"))
-    desk.providers.create(Provider("a.org", 1, HOUR, InHeader("X-Key", "env:OF_A_PROVIDER")))
-    desk.sources.create(a_source(auth={"type": "bearer", "token": "env:OF_A_SOURCE"}), Here())
+    service.hooks.create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:OF_A_HOOK"))
+    service.providers.create(Provider("a.org", 1, HOUR, InHeader("X-Key", "env:OF_A_PROVIDER")))
+    service.sources.create(a_source(auth={"type": "bearer", "token": "env:OF_A_SOURCE"}), SourceContext())
     call = {"url": "https://a.org", "auth": {"type": "bearer", "token": "env:OF_A_STEP"}}
-    desk.workflows.create("flow", [{"id": "call", "task": "http", "args": call}])
+    service.workflows.create("flow", [{"id": "call", "task": "http", "args": call}])
 
 
 def test_the_doctor_and_the_start_line_list_what_is_not_granted(app, capsys):
     def finding():
         return next(each for each in app.scheduler.check_up() if each.subject == "secrets")
 
-    assert finding().state is State.OK
+    assert finding().state is FindingState.OK
     stored(app)
     assert {each.reference for each in app.scheduler.ungranted()} == {
         f"env:OF_A_{user}" for user in ("JOB", "HOOK", "PROVIDER", "SOURCE", "STEP")
     }
-    assert finding().state is State.LOOK
+    assert finding().state is FindingState.LOOK
     assert "env:OF_A_JOB (job job-0)" in finding().finding
     assert "add them to OSTINATO_SECRETS: env:OF_A_HOOK,env:OF_A_JOB" in finding().advice
     capsys.readouterr()

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from ostinato.app.http_process import HttpProcess
 from ostinato.app.listening import AppReference, Listening
 from ostinato.config import Settings
-from ostinato.engine.measured import EndedTotals, Measured
-from ostinato.measures import RunTimes, StoreTimes
-from ostinato.telemetry import Counts
+from ostinato.engine.measurements import EndedTotals, Measured
+from ostinato.telemetry.measures import RunTimes, StoreTimes
+from ostinato.telemetry.reports import Counts
 from tests.waiting import PATIENCE
 
 

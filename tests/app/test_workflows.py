@@ -126,10 +126,10 @@ def test_what_cannot_be_is_refused_when_it_is_declared(app, tasks):
 def test_a_declaration_leaves_what_an_operator_edited_until_it_changes(app, tasks, new_app):
     draw_report(app, tasks)
     app.apply_declarations()
-    desk = app.scheduler.workflows
-    desk.put("report", active=False, nodes=[{"id": "x", "task": "fails"}])
+    service = app.scheduler.workflows
+    service.put("report", active=False, nodes=[{"id": "x", "task": "fails"}])
     app.apply_declarations()
-    assert (desk.get("report").version, desk.get("report").active) == (2, False)
+    assert (service.get("report").version, service.get("report").active) == (2, False)
 
 
 def test_a_workflow_with_a_schedule_is_also_a_job(app, tasks):

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from ostinato.web.app import ROUTES
+from ostinato.dashboard.app import ROUTES
 from tests.browser.place import Place
 from tests.browser.small_site import a_small_site
 from tests.waiting import eventually

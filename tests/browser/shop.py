@@ -10,20 +10,21 @@ app = Ostinato("shop")
 
 async def works(ctx: Context, seconds: float) -> random.Random:
     """About so long; the same for one occurrence, whenever it is played."""
-    luck = random.Random(f"{ctx.definition.task} {ctx.number} {ctx.attempt}")
-    await asyncio.sleep(seconds * luck.uniform(0.7, 1.4) * (4 if luck.random() < 0.03 else 1))  # simulated
-    return luck
+    chance = random.Random(f"{ctx.definition.task} {ctx.number} {ctx.attempt}")
+    seconds *= chance.uniform(0.7, 1.4) * (4 if chance.random() < 0.03 else 1)
+    await asyncio.sleep(seconds)  # simulated
+    return chance
 
 
 @app.task(every="10m", tags=["prices"], retries=2, backoff="30s", queue="imports")
 async def fetch_prices(ctx: Context, region: str = "eu") -> dict[str, int]:
     """Ask the price API of a region."""
     ctx.log.info("asking", region=region)
-    luck = await works(ctx, 2.4)
-    if luck.random() < 0.12:
+    chance = await works(ctx, 2.4)
+    if chance.random() < 0.12:
         raise ConnectionError(f"the price API of {region} did not answer within 10 s")
-    ctx.log.info("prices stored", changed=luck.randrange(400))
-    return {"changed": luck.randrange(400)}
+    ctx.log.info("prices stored", changed=chance.randrange(400))
+    return {"changed": chance.randrange(400)}
 
 
 @app.task(cron="0 2 * * *", timezone="Europe/Paris", tags=["nightly"], timeout="30m", priority=2)
@@ -36,8 +37,8 @@ async def nightly_backup(ctx: Context) -> dict[str, str]:
 @app.task(cron="*/15 8-18 * * mon-fri", timezone="Europe/Paris", tags=["mail"])
 async def send_reminders(ctx: Context) -> dict[str, int]:
     """Remind those who left their basket standing."""
-    luck = await works(ctx, 1.1)
-    return {"sent": luck.randrange(60)}
+    chance = await works(ctx, 1.1)
+    return {"sent": chance.randrange(60)}
 
 
 @app.task(every="1h", tags=["stock"], queue="imports", retries=1, backoff="2m")
@@ -53,8 +54,8 @@ async def sync_warehouse(ctx: Context, pages: int = 40) -> dict[str, int]:
 @app.task(every="5m", overlap="skip", tags=["search"])
 async def rebuild_index(ctx: Context) -> dict[str, int]:
     """Make the index of the search anew; sometimes slower than its interval."""
-    luck = await works(ctx, 70)
-    return {"documents": 18_000 + luck.randrange(900)}
+    chance = await works(ctx, 70)
+    return {"documents": 18_000 + chance.randrange(900)}
 
 
 @app.task(cron="30 6 * * mon", timezone="Europe/Paris", tags=["nightly", "reports"])
@@ -73,8 +74,8 @@ async def export_partners(ctx: Context) -> None:
 
 @app.task
 async def collect_orders(ctx: Context, region: str = "eu") -> dict[str, int]:
-    luck = await works(ctx, 0.3)
-    return {"count": 100 + luck.randrange(50)}
+    chance = await works(ctx, 0.3)
+    return {"count": 100 + chance.randrange(50)}
 
 
 @app.task

@@ -8,8 +8,8 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.core.duration import MINUTE, SECOND
-from ostinato.scheduler.checkup import State, clock_offset, judge, zone_data
-from ostinato.store.checkup import Condition, Waiting, Wanted
+from ostinato.service.doctor import FindingState, clock_offset, judge, zone_data
+from ostinato.store.doctor import DoctorSnapshot, QueueWaiting, Wanted
 from ostinato.store.rows import QueueRow, WorkerRow
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -24,12 +24,12 @@ def a_worker(tasks=("work",), queues=(), **given) -> WorkerRow:
     return WorkerRow(**values | given)
 
 
-def a_condition(**given) -> Condition:
+def a_condition(**given) -> DoctorSnapshot:
     values = {
         "version": "3.40.1", "wanted": (Wanted("work", "default", 3),), "waiting": (), "unfired": 0,
         "unfired_since": None, "set_aside": 0, "unsaved": 0, "workers": (a_worker(),), "queues": (),
     }  # fmt: skip
-    return Condition(**values | given)
+    return DoctorSnapshot(**values | given)
 
 
 def found(condition):
@@ -37,7 +37,7 @@ def found(condition):
     return [
         (each.subject, each.state, each.finding)
         for each in judge(condition, NOW)
-        if each.state is not State.OK
+        if each.state is not FindingState.OK
     ]
 
 
@@ -47,8 +47,8 @@ def test_all_is_well():
 
 def test_nobody_is_at_work():
     (finding,) = found(a_condition(workers=()))
-    assert finding == ("workers", State.WRONG, "nobody is at work")
-    assert found(a_condition(workers=(), wanted=())) == [("workers", State.LOOK, "nobody is at work")]
+    assert finding == ("workers", FindingState.WRONG, "nobody is at work")
+    assert found(a_condition(workers=(), wanted=())) == [("workers", FindingState.LOOK, "nobody is at work")]
 
 
 def test_a_worker_that_is_silent_or_lost_is_told():
@@ -57,7 +57,7 @@ def test_a_worker_that_is_silent_or_lost_is_told():
     stopped = a_worker(closed_at=NOW, closed_as="stopped")
     assert found(a_condition(workers=(a_worker(), stopped))) == []
     (finding,) = found(a_condition(workers=(a_worker(), silent, lost)))
-    assert finding == ("lost workers", State.LOOK, "2 died or fell silent in the last 1d")
+    assert finding == ("lost workers", FindingState.LOOK, "2 died or fell silent in the last 1d")
 
 
 @pytest.mark.parametrize(
@@ -68,47 +68,49 @@ def test_a_worker_that_is_silent_or_lost_is_told():
     ],
 )
 def test_jobs_that_nobody_can_run(worker, advice):
-    (finding,) = [each for each in judge(a_condition(workers=(worker,)), NOW) if each.state is not State.OK]
-    assert (finding.subject, finding.state) == ("jobs nobody can run", State.WRONG)
+    (finding,) = [
+        each for each in judge(a_condition(workers=(worker,)), NOW) if each.state is not FindingState.OK
+    ]
+    assert (finding.subject, finding.state) == ("jobs nobody can run", FindingState.WRONG)
     assert finding.finding == "3 jobs of the task 'work' in the queue 'default'"
     assert advice in finding.advice
 
 
 def test_due_times_that_nobody_fires():
     (finding,) = found(a_condition(unfired=1, unfired_since=NOW - 5 * MINUTE))
-    assert finding == ("due times", State.WRONG, "1 job were due and not fired, the oldest 5m ago")
+    assert finding == ("due times", FindingState.WRONG, "1 job were due and not fired, the oldest 5m ago")
 
 
 def test_jobs_that_were_set_aside():
     (finding,) = found(a_condition(set_aside=2))
-    assert finding == ("due times", State.WRONG, "2 jobs could not be dealt with and are set aside")
+    assert finding == ("due times", FindingState.WRONG, "2 jobs could not be dealt with and are set aside")
 
 
 def test_a_backlog_is_told_when_it_is_old():
-    fresh, old = Waiting("fast", 9, NOW - SECOND), Waiting("slow", 40, NOW - 5 * MINUTE)
+    fresh, old = QueueWaiting("fast", 9, NOW - SECOND), QueueWaiting("slow", 40, NOW - 5 * MINUTE)
     (finding,) = found(a_condition(waiting=(fresh, old)))
-    assert finding == ("backlog", State.LOOK, "40 wait in the queue 'slow', the oldest since 5m ago")
+    assert finding == ("backlog", FindingState.LOOK, "40 wait in the queue 'slow', the oldest since 5m ago")
 
 
 def test_a_paused_queue_is_told_and_is_no_backlog():
     paused = QueueRow("slow", NOW - MINUTE, "ann", None, 40, 0)
-    (finding,) = found(a_condition(waiting=(Waiting("slow", 40, NOW - 5 * MINUTE),), queues=(paused,)))
-    assert finding == ("backlog", State.LOOK, "the queue 'slow' is paused by ann, with 40 waiting")
+    (finding,) = found(a_condition(waiting=(QueueWaiting("slow", 40, NOW - 5 * MINUTE),), queues=(paused,)))
+    assert finding == ("backlog", FindingState.LOOK, "the queue 'slow' is paused by ann, with 40 waiting")
 
 
 @pytest.mark.parametrize(
     ("ahead", "state"),
-    [(0.2, State.OK), (-0.9, State.OK), (5, State.LOOK), (-3600, State.LOOK)],
+    [(0.2, FindingState.OK), (-0.9, FindingState.OK), (5, FindingState.LOOK), (-3600, FindingState.LOOK)],
 )
 def test_a_clock_that_is_off_is_told(ahead, state):
     finding = clock_offset(timedelta(seconds=ahead))
-    assert (finding.state, bool(finding.advice)) == (state, state is State.LOOK)
+    assert (finding.state, bool(finding.advice)) == (state, state is FindingState.LOOK)
     assert ("ahead of" in finding.finding) == (ahead > 0)
 
 
 def test_old_zone_data_are_told():
-    assert zone_data("2025b", NOW).state is State.OK
-    assert zone_data("2024a", NOW).state is State.LOOK
+    assert zone_data("2025b", NOW).state is FindingState.OK
+    assert zone_data("2024a", NOW).state is FindingState.LOOK
 
 
 # -- the command
@@ -154,5 +156,5 @@ def test_to_look_is_not_to_make(ostinato, empty_sqlite_url, tmp_path):
 
 def test_results_that_cannot_be_saved_are_wrong():
     ((subject, state, told),) = found(a_condition(unsaved=2))
-    assert (subject, state) == ("results", State.WRONG)
+    assert (subject, state) == ("results", FindingState.WRONG)
     assert told.startswith("2 cannot be saved")

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from ostinato.cli.main import run
-from tests.wire.test_documents import BOMB, nested
+from tests.shapes.test_documents import BOMB, nested
 
 DEEP = nested(100_000)
 FILES = {

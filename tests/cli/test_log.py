@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from ostinato.cli import executions, verbs
-from ostinato.cli.door import Reply
+from ostinato.cli.client import ApiReply
 
 AT = "2026-11-16T12:00:00.123456Z"
 
@@ -35,7 +35,7 @@ class Scripted:
         return self._reply({"lines": lines, "next": after + len(lines), "cut": 1234})
 
     def _reply(self, answer):
-        return Reply(200, json.dumps(answer).encode(), {})
+        return ApiReply(200, json.dumps(answer).encode(), {})
 
     def close(self) -> None: ...
 

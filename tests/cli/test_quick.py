@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from ostinato import Ostinato
+from ostinato.cli.client import Request, path
 from ostinato.cli.direct import DirectDoor
-from ostinato.cli.door import Request, path
 from ostinato.cli.quick import CONTROLS, QUESTIONS, answer_quickly
 
 
@@ -34,7 +34,7 @@ def door(world, database_url):
 
 @pytest.fixture
 def quickly(door):
-    return lambda request: answer_quickly(door._desk, "ann", request)
+    return lambda request: answer_quickly(door._api, "ann", request)
 
 
 JOB = path("jobs", "job 1")

@@ -3,13 +3,13 @@
 from collections import Counter
 from itertools import pairwise
 
-from ostinato.core.lifecycle import timeline
-from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, Asked, Ending, Result, Status, WaitsFor
+from ostinato.core.lifecycle import next_time
+from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, AskedBy, Ending, Result, Status, WaitsFor
 from ostinato.core.policy import CatchUp, Overlap
 from ostinato.core.schedule import Manual, Once, is_recurring
 from tests.core.life import Life
 
-INSTANT = timeline.INSTANT
+INSTANT = next_time.INSTANT
 
 
 def faults(life: Life) -> list[str]:
@@ -110,7 +110,7 @@ def next_times(life):
         yield "a next due time of a job that must not fire"
     if is_recurring(definition.schedule) and facts.reset_at is None and not definition.policies.fixed_delay:
         dealt = facts.anchor if facts.last_due_at is None else max(facts.anchor, facts.last_due_at)
-        if timeline.count_due(definition, facts, dealt, facts.next_due_at - INSTANT):
+        if next_time.count_due(definition, facts, dealt, facts.next_due_at - INSTANT):
             yield f"jumps from {dealt} to {facts.next_due_at}"
 
 
@@ -126,7 +126,7 @@ def silence(life):
     may_wait = policies.fixed_delay or catches_up or facts.reset_at or facts.ended_as
     if is_recurring(schedule) and not may_wait:
         dealt = facts.anchor if facts.last_due_at is None else max(facts.anchor, facts.last_due_at)
-        if timeline.next_due(life.job.definition, facts, dealt) is not None:
+        if next_time.next_due(life.job.definition, facts, dealt) is not None:
             yield "nothing comes next, though something is due"
 
 
@@ -136,7 +136,7 @@ def hands_off(life):
     for live in life.rows:
         if live.running:
             continue
-        asked = live.asked is Asked.HAND or live.id in life.started_by_hand
+        asked = live.asked is AskedBy.HAND or live.id in life.started_by_hand
         if facts.cancelled_at or facts.deleted_at or facts.ended_at:
             yield f"{live.number} waits, though its job is over"
         elif facts.ended_as is not None and not asked:
@@ -179,7 +179,7 @@ def schema(life):
             yield "runs and waits"
         if (live.slot == WAITING_PLACE) != (live.waits_for is WaitsFor.TURN) and not facts.paused_at:
             yield f"slot {live.slot} waits for {live.waits_for}"
-        if live.asked is Asked.SCHEDULE and live.run_at < live.due_at:
+        if live.asked is AskedBy.SCHEDULE and live.run_at < live.due_at:
             yield "may start before it is due"
     if any(skip.count < 1 or skip.first_due_at > skip.last_due_at for skip in life.skips):
         yield "a skip of nothing"
@@ -194,7 +194,7 @@ def _records(life):
     """(first, last, count) of every skip, and of every occurrence, of the due times that are on a grid."""
     grid = [stretch for stretch in life.stretches if stretch.has_grid]
     single = {each.schedule.at for each in life.definitions if isinstance(each.schedule, Once)}
-    rows = {row.number: row.due_at for row in [*life.executions, *life.rows] if row.asked is Asked.SCHEDULE}
+    rows = {row.number: row.due_at for row in [*life.executions, *life.rows] if row.asked is AskedBy.SCHEDULE}
     records = [(due, due, 1) for due in rows.values()]
     records += [(skip.first_due_at, skip.last_due_at, skip.count) for skip in life.skips]
     return sorted(

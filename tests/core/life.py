@@ -13,10 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core import lifecycle
-from ostinato.core.lifecycle import Dealt, last_time, may_be_plain, timeline
+from ostinato.core.lifecycle import Dealt, last_time, may_be_plain, next_time
 from ostinato.core.model import (
     WAITING_PLACE,
-    Asked,
+    AskedBy,
     Change,
     Definition,
     Ending,
@@ -34,7 +34,7 @@ from ostinato.core.model import (
 from ostinato.core.outcome import Completed, Error, Failed, Lost, Outcome
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import is_recurring
-from tests.build import HOUR, NOW, POLICIES, WORKER, Chance, a_definition
+from tests.build import HOUR, NOW, POLICIES, WORKER, FixedChance, a_definition
 
 UNSUCCESSFUL = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 SUCCESS = Completed()
@@ -71,11 +71,11 @@ class Stretch:
 
     def count(self, after: datetime, until: datetime) -> int:
         after, until = max(after, self.since), until if self.until is None else min(until, self.until)
-        return timeline.count_due(self.definition, self.facts, after, until) if until > after else 0
+        return next_time.count_due(self.definition, self.facts, after, until) if until > after else 0
 
 
 def is_plain(last: datetime | None, last_due_at: datetime | None, *, names_next: bool) -> bool:
-    """Say what `expected` in store/queries/plainly.sql asks of a job that no person has touched.
+    """Say what `expected` in store/queries/fast_path.sql asks of a job that no person has touched.
 
     `last` is its `last_time`, `names_next`: it has a next due time.
     """
@@ -85,7 +85,7 @@ def is_plain(last: datetime | None, last_due_at: datetime | None, *, names_next:
 
 
 def plainly(job: Job, rows: Sequence[Live], live: Live, outcome: Outcome, now: datetime) -> Facts | None:
-    """The facts as store/plainly.py would leave them; None when it would leave this to the rule."""
+    """The facts as store/fast_path.py would leave them; None when it would leave this to the rule."""
     facts = job.facts
     touched = (
         facts.paused_at, facts.cancelled_at, facts.ended_as, facts.deleted_at, facts.reset_at, live.cancel_asked_at
@@ -102,7 +102,7 @@ def plainly(job: Job, rows: Sequence[Live], live: Live, outcome: Outcome, now: d
     if not is_plain(last, facts.last_due_at, names_next=facts.next_due_at is not None):
         return None
     ending = {} if last is None else {"ended_at": now, "ended_as": Ending.COMPLETED}
-    repeats = facts.repeats_done + (live.asked is Asked.SCHEDULE)
+    repeats = facts.repeats_done + (live.asked is AskedBy.SCHEDULE)
     return replace(facts, completed=facts.completed + 1, repeats_done=repeats, **ending)
 
 
@@ -120,7 +120,7 @@ class Life:
     def __init__(
         self, definition: Definition | None = None, *, seed: int = 0, bounded: bool = False, **given: object
     ) -> None:
-        self.now, self.luck = NOW, Chance(seed)
+        self.now, self.chance = NOW, FixedChance(seed)
         self.lives: dict[UUID, Live] = {}
         self.executions: list[Execution] = []
         self.skips: list[Skip] = []
@@ -132,7 +132,7 @@ class Life:
         self.started_by_hand: set[UUID] = set()
         self.job: Job = None  # type: ignore[assignment]
         wanted = definition or a_definition(**given)
-        self._save(lifecycle.create(self.luck.id(NOW), wanted, NOW, self.luck, "me", bounded))
+        self._save(lifecycle.create(self.chance.id(NOW), wanted, NOW, self.chance, "me", bounded))
 
     # -- questions
 
@@ -213,15 +213,15 @@ class Life:
         return steps
 
     def fire(self) -> None:
-        change = lifecycle.fire(self.job, self.rows, self.now, self.luck, self._dealt(), self.last_failed())
-        if not self.rows and (short := lifecycle.fire_plainly(self.job, self.now, Chance())) is not None:
+        change = lifecycle.fire(self.job, self.rows, self.now, self.chance, self._dealt(), self.last_failed())
+        if not self.rows and (short := lifecycle.fire_plainly(self.job, self.now, FixedChance())) is not None:
             (live,) = change.add
             assert replace(short, add=(replace(short.add[0], id=live.id),)) == change
         self._save(change)
 
     def rewind(self) -> None:
         ahead = [skip for skip in self.skips if skip.last_due_at > self.now]
-        self._save(lifecycle.rewind(self.job, self.rows, self.now, self.luck, ahead))
+        self._save(lifecycle.rewind(self.job, self.rows, self.now, self.chance, ahead))
 
     def last_failed(self) -> Execution | None:
         """The newest failed occurrence, as its last attempt left it; of the schedule's, if that recurs."""
@@ -230,7 +230,7 @@ class Life:
             each
             for each in latest.values()
             if each.result in UNSUCCESSFUL
-            and (each.asked is Asked.SCHEDULE or not is_recurring(self.job.schedule))
+            and (each.asked is AskedBy.SCHEDULE or not is_recurring(self.job.schedule))
         ]
         return max(failed, key=lambda each: (each.finished_at, each.execution_number), default=None)
 
@@ -256,7 +256,7 @@ class Life:
 
     def settle(self, outcome: Outcome = SUCCESS, live: Live | None = None) -> None:
         live = self.lives[live.id] if live else self.running[0]
-        change = lifecycle.settle(self.job, self.rows, live, outcome, self.now, self.luck)
+        change = lifecycle.settle(self.job, self.rows, live, outcome, self.now, self.chance)
         _compare_with_the_shortcut(change, plainly(self.job, self.rows, live, outcome, self.now), live)
         self._save(change)
 
@@ -295,29 +295,29 @@ class Life:
 
     def retry(self) -> None:
         last = self.last_failed()
-        self._save(lifecycle.retry(self.job, self.rows, last, self.now, self.luck, "me"))
+        self._save(lifecycle.retry(self.job, self.rows, last, self.now, self.chance, "me"))
 
     def run(self, args: str | None = None) -> None:
-        self._save(lifecycle.run(self.job, self.rows, args, self.now, self.luck, "me"), by_hand=True)
+        self._save(lifecycle.run(self.job, self.rows, args, self.now, self.chance, "me"), by_hand=True)
 
     def edit(self, **changed: Any) -> None:
         """Change fields of the definition or of its policies."""
         own = {name: changed.pop(name) for name in POLICIES & changed.keys()}
         policies: Policies = replace(self.job.policies, **own)
         wanted = replace(self.job.definition, policies=policies, **changed)
-        self._save(lifecycle.edit(self.job, self.rows, wanted, self.now, self.luck, "me"))
+        self._save(lifecycle.edit(self.job, self.rows, wanted, self.now, self.chance, "me"))
 
     def cancel_execution(self, live: Live, force: bool = False) -> None:
         live = self.lives[live.id]
-        self._save(lifecycle.cancel_execution(self.job, self.rows, live, self.now, self.luck, "me", force))
+        self._save(lifecycle.cancel_execution(self.job, self.rows, live, self.now, self.chance, "me", force))
 
     def release(self, live: Live) -> None:
-        self._save(lifecycle.release(self.job, self.rows, live, self.now, self.luck, "me"))
+        self._save(lifecycle.release(self.job, self.rows, live, self.now, self.chance, "me"))
 
     # -- within
 
     def _ask(self, command: Callable[..., Change]) -> None:
-        self._save(command(self.job, self.rows, self.now, self.luck, "me"))
+        self._save(command(self.job, self.rows, self.now, self.chance, "me"))
 
     def _is_due(self, ahead: timedelta) -> bool:
         due = self.facts.next_due_at
@@ -326,7 +326,7 @@ class Life:
         return due <= self.now or not self.lives
 
     def _dealt(self) -> Dealt:
-        times = [each for each in [*self.executions, *self.rows] if each.asked is Asked.SCHEDULE]
+        times = [each for each in [*self.executions, *self.rows] if each.asked is AskedBy.SCHEDULE]
         ranges = tuple((skip.first_due_at, skip.last_due_at) for skip in self.skips)
         return Dealt(frozenset(each.due_at for each in times), ranges)
 

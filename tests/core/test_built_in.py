@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ostinato.core.addresses import EVERYWHERE
-from ostinato.core.built_in import NAMES, Permits, check, described
-from ostinato.core.built_in.python import is_below
+from ostinato.core.builtin import NAMES, Permits, check, described
+from ostinato.core.builtin.python import is_below
 from ostinato.core.errors import WrongArgument
 
 ALL = Permits(egress=EVERYWHERE, commands=True, shell=True, python=("shop", "reports.daily"))

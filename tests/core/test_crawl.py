@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.arguments import read
-from ostinato.core.built_in import Permits, check
-from ostinato.core.built_in.crawl import CrawlArgs
+from ostinato.core.builtin import Permits, check
+from ostinato.core.builtin.crawl import CrawlArgs
 from ostinato.core.crawl.patterns import fits
-from ostinato.core.crawl.resting import rests_until
+from ostinato.core.crawl.pauses import rests_until
 from ostinato.core.crawl.scope import Scope
 from ostinato.core.crawl.urls import canonical, host_of, page_id, path_of
 from ostinato.core.errors import WrongArgument
@@ -164,7 +164,7 @@ def test_the_words_of_seed_003_are_args_too():
 
 
 def test_without_scrapy_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("ostinato.core.built_in.crawl.find_spec", lambda _: None)
+    monkeypatch.setattr("ostinato.core.builtin.crawl.find_spec", lambda _: None)
     with pytest.raises(WrongArgument, match=r'pip install "ostinato\[crawl\]"'):
         check("crawl", {"url": "https://example.com"}, Permits())
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ostinato.core.crontab import Difference, Plan, differences, plain_period, plan, read_crontab
+from ostinato.core.crontab import CronPlan, Difference, differences, plain_period, plan, read_crontab
 from ostinato.core.duration import DAY, HOUR, MINUTE, WEEK
 from ostinato.core.schedule import Cron, Every, preview
 
@@ -139,12 +139,12 @@ def test_plain_periods(expression, period):
 
 def test_an_interval_counts_from_the_next_time_so_that_midnight_stays_midnight():
     made = plan(Cron("0 0 * * *"), NOW)
-    assert made == Plan(Every(DAY), datetime(2026, 11, 17, tzinfo=UTC))
+    assert made == CronPlan(Every(DAY), datetime(2026, 11, 17, tzinfo=UTC))
     assert [at.hour for at in made.times(NOW, 10)] == [0] * 10
 
 
 def test_what_is_no_plain_period_stays_cron():
-    assert plan(Cron("0 9 * * mon-fri"), NOW) == Plan(Cron("0 9 * * mon-fri"))
+    assert plan(Cron("0 9 * * mon-fri"), NOW) == CronPlan(Cron("0 9 * * mon-fri"))
 
 
 @pytest.mark.parametrize(

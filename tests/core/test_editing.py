@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ostinato.core.model import Asked, SkipReason, Status, WaitsFor
+from ostinato.core.model import AskedBy, SkipReason, Status, WaitsFor
 from ostinato.core.policy import CatchUp, FirstRun, Overlap, WhenExhausted
 from ostinato.core.schedule import Cron, Every, Manual, Once
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
@@ -156,7 +156,7 @@ def test_who_waits_behind_what_was_fired_ahead_comes_in_when_an_edit_takes_it_ba
     life.run()
     assert life.waiting is not None
     life.edit(schedule=Every(DAY))
-    assert (life.only.asked, life.startable) == (Asked.HAND, [life.only])
+    assert (life.only.asked, life.startable) == (AskedBy.HAND, [life.only])
 
 
 def test_an_end_moved_away_does_not_move_the_grid():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ostinato.core.lifecycle import course
+from ostinato.core.lifecycle import next_time
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.outcome import Lost
 from ostinato.core.policy import Overlap
@@ -86,10 +86,10 @@ END, SKIP_BETWEEN, QUEUE_AGAIN = Draft.end, Draft.skip_between, Draft.queue_agai
         (Draft, "queue_again", reuse_the_attempt),
         (Draft, "held_by_pause", lambda self, row: False),
         (Draft, "free_slot", lambda self: 0),
-        (course, "close_gap", lambda draft: None),
-        (course, "skip_gap", lambda draft, reason: None),
-        (course, "let_in", lambda draft: None),
-        (course, "name_next", lambda draft, after: None),
+        (next_time, "close_gap", lambda draft: None),
+        (next_time, "skip_gap", lambda draft, reason: None),
+        (next_time, "let_in", lambda draft: None),
+        (next_time, "name_next", lambda draft, after: None),
     ],
 )
 def test_the_checker_finds_a_rule_that_forgets_something(monkeypatch, where, name, mutant):

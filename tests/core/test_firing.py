@@ -8,7 +8,7 @@ from ostinato.core.lifecycle import fire
 from ostinato.core.model import Status
 from ostinato.core.policy import CatchUp, Overlap
 from ostinato.core.window import Window
-from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_job
+from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, FixedChance, a_job
 from tests.core.life import Life, hours
 
 # -- a due time comes
@@ -63,7 +63,7 @@ def test_a_due_time_outside_the_window_is_not_dealt_with_ahead():
 @pytest.mark.parametrize("stopped", ["paused_at", "cancelled_at", "deleted_at"])
 def test_g8_a_job_that_is_stopped_fires_nothing(stopped):
     job = a_job(**{stopped: NOW, "next_due_at": NOW})
-    change = fire(job, [], NOW + MINUTE, Chance())
+    change = fire(job, [], NOW + MINUTE, FixedChance())
     assert (change.add, change.skips, change.job.facts.next_due_at) == ((), (), None)
 
 

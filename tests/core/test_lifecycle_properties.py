@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.model import Asked, WaitsFor
+from ostinato.core.model import AskedBy, WaitsFor
 from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Interrupted, Lost, TimedOut
 from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, WhenExhausted
 from ostinato.core.retry import Backoff
@@ -212,7 +212,7 @@ class WrongClocks(RuleBasedStateMachine):
             rows = {
                 e.number: e.due_at
                 for e in [*self.life.executions, *self.life.rows]
-                if e.asked is Asked.SCHEDULE
+                if e.asked is AskedBy.SCHEDULE
             }
             assert not grid or len(set(rows.values())) == len(rows)
             looks = (slots, identities, counters, budgets, hands_off, transitions)

@@ -6,7 +6,7 @@ import pytest
 
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Invalid
-from ostinato.core.limits import START, Passage, Rate, limit_key, parse_rate, passage
+from ostinato.core.limits import START, Admitted, Rate, limit_key, parse_rate, passage
 from ostinato.core.model import WaitsFor
 from ostinato.core.policy import Overlap, Policies
 from tests.build import HOUR, MINUTE, NOW, SECOND, a_definition
@@ -76,7 +76,7 @@ def test_a_limit_that_makes_no_sense_is_refused(given, message):
     [(3, 5, 0, 3), (3, 5, 2, 1), (3, 5, 3, 0), (3, 5, 9, 0), (3, 1, 0, 1)],
 )
 def test_so_many_at_once(most, waiting, active, through):
-    assert passage(Policies(max_concurrency=most), waiting, active, (), NOW) == Passage(through, ())
+    assert passage(Policies(max_concurrency=most), waiting, active, (), NOW) == Admitted(through, ())
 
 
 def test_so_many_in_any_stretch_of_a_while():

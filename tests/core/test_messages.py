@@ -6,20 +6,20 @@ from uuid import UUID
 
 import pytest
 
+from ostinato.chance import RandomChance
 from ostinato.core import lifecycle
-from ostinato.core.messages import Deed, Message, Seen, deed, id_of, second_of, to_stop, wanted
+from ostinato.core.messages import Deed, Message, SeenMessage, deed, id_of, second_of, to_stop, wanted
 from ostinato.core.model import Definition, WaitsFor
 from ostinato.core.schedule import Every, Once
-from ostinato.luck import RandomLuck
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, 250_000, tzinfo=UTC)
-LUCK = RandomLuck()
+CHANCE = RandomChance()
 A_WORKER = UUID(int=7)
 
 
 def a_job(schedule=None, **definition):
     change = lifecycle.create(
-        LUCK.id(NOW), Definition("t", schedule or Every(timedelta(hours=1)), **definition), NOW, LUCK
+        CHANCE.id(NOW), Definition("t", schedule or Every(timedelta(hours=1)), **definition), NOW, CHANCE
     )
     return change.job, list(change.add)
 
@@ -58,7 +58,7 @@ def test_a_paused_queue_wants_due_times_but_nothing_that_waits_in_it():
 
 def test_a_paused_job_wants_nothing():
     job, lives = a_job()
-    paused = lifecycle.pause(job, lives, NOW, LUCK)
+    paused = lifecycle.pause(job, lives, NOW, CHANCE)
     assert wanted(paused.job, []) == []
 
 
@@ -87,19 +87,19 @@ LATER = NOW + timedelta(minutes=1)
 @pytest.mark.parametrize(
     ("at", "seen", "what"),
     [
-        (LATER, Seen(), Deed.PUT),
-        (LATER, Seen("scheduled", second=second_of(LATER)), Deed.KEEP),
-        (LATER, Seen("scheduled", second=second_of(LATER) + 60), Deed.MOVE),
-        (LATER, Seen("finished", second=second_of(LATER)), Deed.KEEP),  # it has re-timed itself
-        (NOW, Seen("scheduled", second=second_of(NOW) - 5), Deed.PUSH),
-        (NOW, Seen("queued", in_line=True), Deed.KEEP),
-        (NOW, Seen("queued", in_line=False), Deed.PUT),
-        (NOW, Seen("started", NOW - timedelta(seconds=2)), Deed.KEEP),
-        (NOW, Seen("started", NOW - timedelta(minutes=2)), Deed.PUT),
-        (NOW, Seen("started"), Deed.PUT),
-        (NOW, Seen("failed"), Deed.PUT),
-        (NOW, Seen("stopped"), Deed.PUT),
-        (LATER, Seen("finished"), Deed.PUT),
+        (LATER, SeenMessage(), Deed.PUT),
+        (LATER, SeenMessage("scheduled", second=second_of(LATER)), Deed.KEEP),
+        (LATER, SeenMessage("scheduled", second=second_of(LATER) + 60), Deed.MOVE),
+        (LATER, SeenMessage("finished", second=second_of(LATER)), Deed.KEEP),  # it has re-timed itself
+        (NOW, SeenMessage("scheduled", second=second_of(NOW) - 5), Deed.PUSH),
+        (NOW, SeenMessage("queued", in_line=True), Deed.KEEP),
+        (NOW, SeenMessage("queued", in_line=False), Deed.PUT),
+        (NOW, SeenMessage("started", NOW - timedelta(seconds=2)), Deed.KEEP),
+        (NOW, SeenMessage("started", NOW - timedelta(minutes=2)), Deed.PUT),
+        (NOW, SeenMessage("started"), Deed.PUT),
+        (NOW, SeenMessage("failed"), Deed.PUT),
+        (NOW, SeenMessage("stopped"), Deed.PUT),
+        (LATER, SeenMessage("finished"), Deed.PUT),
     ],
 )
 def test_what_is_done_about_a_message(at, seen, what):

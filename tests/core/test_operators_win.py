@@ -2,7 +2,7 @@
 
 import pytest
 
-from ostinato.core.model import WAITING_PLACE, Asked, Status, WaitsFor
+from ostinato.core.model import WAITING_PLACE, AskedBy, Status, WaitsFor
 from ostinato.core.outcome import Cancelled, Deferred, Interrupted, Lost, TimedOut
 from ostinato.core.policy import Overlap, WhenExhausted
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
@@ -153,7 +153,7 @@ def test_a_run_by_hand_that_waits_comes_in_when_a_pause_takes_the_running_one_ba
     life.advance(SECOND)
     life.run()
     life.settle(Interrupted(), life.running[0])
-    assert (life.only.asked, life.only.slot, life.startable) == (Asked.HAND, 0, [life.only])
+    assert (life.only.asked, life.only.slot, life.startable) == (AskedBy.HAND, 0, [life.only])
 
 
 @pytest.mark.parametrize("outcome", [FAILURE, Interrupted(), Lost()])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ostinato.core.model import WAITING_PLACE, Asked, SkipReason, WaitsFor
+from ostinato.core.model import WAITING_PLACE, AskedBy, SkipReason, WaitsFor
 from ostinato.core.policy import Overlap
 from ostinato.core.retry import Backoff
 from tests.build import DAY, HOUR, NOW
@@ -92,7 +92,7 @@ def test_an_occurrence_by_hand_is_in_the_way_too():
     life = Life(every=HOUR)
     life.run()
     life.turn(HOUR)
-    assert (life.only.asked, life.skipped) == (Asked.HAND, [("overlap", *hours(1, 1), 1)])
+    assert (life.only.asked, life.skipped) == (AskedBy.HAND, [("overlap", *hours(1, 1), 1)])
 
 
 def test_g1_fewer_slots_after_an_edit_start_nothing_more_until_there_is_room():
@@ -107,4 +107,4 @@ def test_g1_fewer_slots_after_an_edit_start_nothing_more_until_there_is_room():
     life.settle(SUCCESS, life.running[0])
     assert life.waiting is not None
     life.settle(SUCCESS, life.running[0])
-    assert (life.waiting, life.only.asked, life.only.slot) == (None, Asked.HAND, 0)
+    assert (life.waiting, life.only.asked, life.only.slot) == (None, AskedBy.HAND, 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ostinato.core.model import Asked, Result, Status, WaitsFor
+from ostinato.core.model import AskedBy, Result, Status, WaitsFor
 from ostinato.core.policy import CatchUp, Overlap, WhenExhausted
 from ostinato.core.schedule import Once
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
@@ -151,7 +151,7 @@ def test_an_overdue_run_once_waits_for_its_turn_behind_a_run_by_hand():
     life.advance(DAY)
     life.run()
     life.resume()
-    assert (life.waiting.due_at, life.waiting.asked) == (NOW + HOUR, Asked.SCHEDULE)
+    assert (life.waiting.due_at, life.waiting.asked) == (NOW + HOUR, AskedBy.SCHEDULE)
     life.run_one()
     life.run_one()
     assert life.status is Status.COMPLETED
@@ -224,4 +224,4 @@ def test_a_resume_does_not_begin_the_schedule_of_an_ended_job():
     life.run()
     life.pause()
     life.resume()
-    assert life.only.asked is Asked.HAND
+    assert life.only.asked is AskedBy.HAND

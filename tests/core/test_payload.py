@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.errors import Invalid
-from ostinato.core.payload import LIMIT, Kept, Line, cut, decode, encode, encode_result
+from ostinato.core.payload import LIMIT, KeptResult, LogMessage, cut, decode, encode, encode_result
 
 JSON_TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 JSON = st.recursive(
@@ -126,9 +126,9 @@ def test_text_that_is_not_json_is_refused(text):
 
 
 def test_a_result_keeps_its_order_and_none_is_no_text():
-    assert encode_result({"b": 1, "a": 2}) == Kept('{"b":1,"a":2}', None)
-    assert encode_result(None) == Kept(None, None)
-    assert encode_result(False) == Kept("false", None)
+    assert encode_result({"b": 1, "a": 2}) == KeptResult('{"b":1,"a":2}', None)
+    assert encode_result(None) == KeptResult(None, None)
+    assert encode_result(False) == KeptResult("false", None)
 
 
 def test_a_result_that_is_not_json_is_kept_as_text_with_a_warning():
@@ -172,22 +172,24 @@ def test_a_cut_keeps_the_beginning_and_the_end_and_says_how_much_is_missing():
 
 
 def test_a_log_line_reads_like_this():
-    line = Line("Executing job", {"job_id": UUID(int=1), "error": 'connection "timeout"', "n": 0, "to": ""})
+    line = LogMessage(
+        "Executing job", {"job_id": UUID(int=1), "error": 'connection "timeout"', "n": 0, "to": ""}
+    )
     assert str(line) == (
         'Executing job  job_id=00000000-0000-0000-0000-000000000001 error="connection \\"timeout\\"" n=0 to=""'
     )
-    assert str(Line("Stopping", {})) == "Stopping"
+    assert str(LogMessage("Stopping", {})) == "Stopping"
 
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT | st.binary())
 def test_nothing_in_a_log_line_can_begin_another(event, name, value):
-    line = str(Line(event, {name: value}))
+    line = str(LogMessage(event, {name: value}))
     assert line.isprintable()
     assert len(line.splitlines()) <= 1
 
 
 def test_a_value_cannot_pose_as_a_field():
-    assert str(Line("x", {"user": "ada admin=yes"})) == 'x  user="ada admin=yes"'
+    assert str(LogMessage("x", {"user": "ada admin=yes"})) == 'x  user="ada admin=yes"'
 
 
 def test_a_value_that_cannot_be_shown_harms_no_log():
@@ -195,4 +197,4 @@ def test_a_value_that_cannot_be_shown_harms_no_log():
         def __str__(self) -> str:
             raise ValueError
 
-    assert str(Line("x", {"v": Mute()})) == 'x  v="<Mute that cannot be shown: ValueError>"'
+    assert str(LogMessage("x", {"v": Mute()})) == 'x  v="<Mute that cannot be shown: ValueError>"'

@@ -4,7 +4,7 @@ from datetime import time
 
 import pytest
 
-from ostinato.core.model import Asked, Result, Status
+from ostinato.core.model import AskedBy, Result, Status
 from ostinato.core.policy import WhenExhausted
 from ostinato.core.retry import Backoff
 from ostinato.core.window import Window
@@ -72,10 +72,10 @@ def test_a_run_by_hand_holds_the_reset_up_until_it_has_ended():
     life.run()
     life.claim()
     life.turn(NOW + 8 * HOUR - life.now)
-    assert (life.only.asked, life.facts.next_due_at) == (Asked.HAND, None)
+    assert (life.only.asked, life.facts.next_due_at) == (AskedBy.HAND, None)
     life.settle()
     life.turn()
-    assert (life.only.asked, life.only.due_at) == (Asked.SCHEDULE, NOW + 8 * HOUR)
+    assert (life.only.asked, life.only.due_at) == (AskedBy.SCHEDULE, NOW + 8 * HOUR)
 
 
 def test_an_end_that_comes_while_the_budget_is_used_up_is_kept():

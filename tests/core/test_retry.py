@@ -10,7 +10,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.retry import Backoff, BackoffKind, delay, spread_out
 from tests.build import HOUR, MINUTE, SECOND
 
-HALF = 0.5  # luck that neither adds nor takes away
+HALF = 0.5  # chance that neither adds nor takes away
 STEPS = (SECOND, 10 * SECOND, MINUTE)
 
 
@@ -44,15 +44,15 @@ def test_failure_ten_thousand_does_not_overflow(kind):
 
 
 @given(st.sampled_from(BackoffKind), st.integers(1, 50), st.floats(0, 1, exclude_max=True))
-def test_luck_adds_or_takes_away_no_more_than_the_spread(kind, failures, luck):
+def test_chance_adds_or_takes_away_no_more_than_the_spread(kind, failures, chance):
     plain = delay(Backoff(kind, steps=STEPS), failures, HALF)
-    spread = delay(Backoff(kind, steps=STEPS, spread=0.25), failures, luck)
+    spread = delay(Backoff(kind, steps=STEPS, spread=0.25), failures, chance)
     assert 0.75 * plain <= spread <= 1.25 * plain
 
 
-@pytest.mark.parametrize(("luck", "seconds"), [(0.0, 30), (0.5, 60), (0.999, 89.94)])
-def test_suspects_come_back_apart(luck, seconds):
-    assert spread_out(MINUTE, luck).total_seconds() == pytest.approx(seconds)
+@pytest.mark.parametrize(("chance", "seconds"), [(0.0, 30), (0.5, 60), (0.999, 89.94)])
+def test_suspects_come_back_apart(chance, seconds):
+    assert spread_out(MINUTE, chance).total_seconds() == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from ostinato.core import lifecycle
 from ostinato.core.access import Role
-from ostinato.core.built_in import described
+from ostinato.core.builtin import described
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Forbidden, Invalid, WrongArgument
 from ostinato.core.payload import decode, encode
 from ostinato.core.run_args import check_run_args, merge
-from tests.build import NOW, Chance, a_definition, a_job
+from tests.build import NOW, FixedChance, a_definition, a_job
 
 ARGS = {"url": "https://example.org", "values": {"day": "mon", "city": "Paris"}, "keep": 0}
 
@@ -122,10 +122,10 @@ def test_the_rule_of_a_run_refuses_an_operator_and_asks_no_admin():
     job = a_job(manual=True, args=encode(ARGS))
     args = encode({**ARGS, "keep": 1})
     with pytest.raises(Forbidden):
-        lifecycle.run(job, [], args, NOW, Chance(), "ann", Role.OPERATOR)
-    change = lifecycle.run(job, [], args, NOW, Chance(), "ann", Role.ADMIN)
+        lifecycle.run(job, [], args, NOW, FixedChance(), "ann", Role.OPERATOR)
+    change = lifecycle.run(job, [], args, NOW, FixedChance(), "ann", Role.ADMIN)
     assert [decode(live.args)["keep"] for live in change.add] == [1]
-    assert lifecycle.run(job, [], None, NOW, Chance(), "ann", Role.OPERATOR).add
+    assert lifecycle.run(job, [], None, NOW, FixedChance(), "ann", Role.OPERATOR).add
 
 
 # -- what run_args may name

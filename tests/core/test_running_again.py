@@ -5,7 +5,7 @@ from datetime import time
 import pytest
 
 from ostinato.core.errors import Conflict
-from ostinato.core.model import Asked, Result, Status, WaitsFor
+from ostinato.core.model import AskedBy, Result, Status, WaitsFor
 from ostinato.core.outcome import Cancelled
 from ostinato.core.policy import FirstRun, Overlap
 from ostinato.core.window import Window
@@ -86,7 +86,7 @@ def test_a_run_makes_an_extra_occurrence_and_never_moves_the_schedule():
     life = a_life("scheduled")
     life.advance(20 * MINUTE)
     life.run(OTHER)
-    assert (life.only.number, life.only.asked, life.only.due_at) == (2, Asked.HAND, life.now)
+    assert (life.only.number, life.only.asked, life.only.due_at) == (2, AskedBy.HAND, life.now)
     assert (life.only.args, life.startable, life.status) == (OTHER, [life.only], Status.PENDING)
     life.run_one()
     assert (life.facts.next_due_at, life.facts.repeats_done) == (NOW + 2 * HOUR, 1)
@@ -102,7 +102,7 @@ def test_a_run_starts_outside_the_window_for_a_person_wants_it():
 def test_while_one_runs_a_run_takes_the_waiting_place_and_a_second_is_refused(args):
     life = a_life("running")
     life.run(args)
-    assert (life.waiting.asked, life.waiting.waits_for) == (Asked.HAND, WaitsFor.TURN)
+    assert (life.waiting.asked, life.waiting.waits_for) == (AskedBy.HAND, WaitsFor.TURN)
     with pytest.raises(Conflict, match="another run is waiting already"):
         life.run(args)
     life.settle(SUCCESS, life.running[0])
@@ -152,7 +152,7 @@ def test_g5_a_run_does_not_start_early_what_was_fired_ahead():
     life.turn(HOUR - AHEAD, ahead=AHEAD)
     life.run()
     assert [live.asked for live in life.startable] == []
-    assert life.waiting.asked is Asked.HAND
+    assert life.waiting.asked is AskedBy.HAND
 
 
 def test_a_paused_job_can_be_run_and_stays_paused():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ostinato.core.model import Asked, Result, Status, WaitsFor
+from ostinato.core.model import AskedBy, Result, Status, WaitsFor
 from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Interrupted, Lost, TimedOut
 from ostinato.core.policy import OnLost, Overlap, WhenExhausted
 from ostinato.core.retry import Backoff
@@ -152,7 +152,7 @@ def test_fail_withdraws_what_the_schedule_has_waiting_and_not_what_a_person_aske
     life.run()
     life.advance(2 * HOUR)
     life.settle(FAILURE)
-    assert [live.asked for live in life.rows] == [Asked.HAND]
+    assert [live.asked for live in life.rows] == [AskedBy.HAND]
     assert life.skipped == [("failed", NOW + 2 * HOUR, NOW + 4 * HOUR, 3)]
     assert life.status is Status.PENDING
     life.run_one()
@@ -185,7 +185,7 @@ def test_a_run_by_hand_beside_the_one_that_ended_the_job_is_queued_again():
     by_hand = life.claim()
     life.settle(SUCCESS, by_schedule)
     life.settle(Interrupted(), by_hand)
-    assert (life.only.asked, life.status) == (Asked.HAND, Status.PENDING)
+    assert (life.only.asked, life.status) == (AskedBy.HAND, Status.PENDING)
     life.run_one()
     assert life.status is Status.COMPLETED
 

@@ -3,13 +3,13 @@
 import pytest
 
 from ostinato.core.lifecycle import next_run_at, status
-from ostinato.core.model import WAITING_PLACE, Asked, Ending, WaitsFor
+from ostinato.core.model import WAITING_PLACE, AskedBy, Ending, WaitsFor
 from tests.build import HOUR, MINUTE, NOW, a_job, a_live
 
 EVERY, ONCE, MANUAL = {"every": HOUR}, {"at": NOW}, {"manual": True}
 RUNNING = {"running": True}
 WAITS = {"waits_for": WaitsFor.TIME}
-BY_HAND = {"asked": Asked.HAND}
+BY_HAND = {"asked": AskedBy.HAND}
 ENDED = {"ended_at": NOW, "ended_as": Ending.COMPLETED}
 
 # what the job is, what has become of it, its live rows, and its status

@@ -5,15 +5,15 @@ from datetime import timedelta
 import pytest
 
 from ostinato.core.hooks import Measure, Named, Threshold, short
-from ostinato.core.thresholds import Figures, before, beyond
+from ostinato.core.thresholds import WindowFigures, before, beyond
 from tests.build import HOUR, MINUTE, NOW, SECOND, a_job
 
 JOB = a_job(name="Prices")
 NAMED = Named(JOB.id, JOB.definition)
 
 
-def figures(completed=0, failed=0, lost=0, average=None, usual=None) -> Figures:
-    return Figures(JOB.id, completed, failed, lost, average, usual)
+def figures(completed=0, failed=0, lost=0, average=None, usual=None) -> WindowFigures:
+    return WindowFigures(JOB.id, completed, failed, lost, average, usual)
 
 
 RATE = Threshold(Measure.SUCCESS_RATE, 80, HOUR, least=5)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from ostinato.core.model import Asked, Ending, Event, Result, Skip, SkipReason, Status, WaitsFor
+from ostinato.core.model import AskedBy, Ending, Event, Result, Skip, SkipReason, Status, WaitsFor
 from ostinato.core.policy import CatchUp
 from ostinato.core.why import Because, Evidence, Presence, Verdict, explain
 from ostinato.core.why.values import absence
@@ -114,7 +114,7 @@ RAN = {
         "It was to wait for the opening of its window at 2026-11-16 14:00:00 UTC.",
     ),
     "by hand": (
-        {"attempts": (an_attempt(asked=Asked.HAND),)},
+        {"attempts": (an_attempt(asked=AskedBy.HAND),)},
         [Because.BY_HAND],
         "It was asked for at 2026-11-16 13:00:00 UTC, not by the schedule. It started",
     ),

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, time
 import pytest
 
 from ostinato.core.lifecycle import Dealt, fire, rewind
-from ostinato.core.model import Asked, Skip, SkipReason, Status
+from ostinato.core.model import AskedBy, Skip, SkipReason, Status
 from ostinato.core.policy import CatchUp, Overlap
 from ostinato.core.window import Window
-from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, Chance, a_job, a_live
+from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND, FixedChance, a_job, a_live
 from tests.core.life import Life, hours
 from tests.core.states import a_source, use_up
 
@@ -49,8 +49,8 @@ def test_a_skip_that_a_wrong_clock_made_is_cut_back_to_now():
 
 def test_a_skip_that_lies_in_the_future_is_removed():
     life = Life(every=HOUR)
-    skip = Skip(Chance(1).id(NOW), life.job.id, SkipReason.MISSED, NOW + DAY, NOW + 2 * DAY, 25, NOW)
-    change = rewind(life.job, [], NOW, Chance(), [skip])
+    skip = Skip(FixedChance(1).id(NOW), life.job.id, SkipReason.MISSED, NOW + DAY, NOW + 2 * DAY, 25, NOW)
+    change = rewind(life.job, [], NOW, FixedChance(), [skip])
     assert [each.count for each in change.rewritten] == [0]
 
 
@@ -88,7 +88,7 @@ def test_what_was_missed_under_a_wrong_clock_is_caught_up_newest_first():
 def test_a_due_time_looked_up_is_skipped_for_the_same_reasons_as_any_other(late, reason):
     job = a_job(last_due_at=NOW + 5 * HOUR, next_due_at=NOW + HOUR, catch_up=CatchUp.NONE)
     in_the_way = [a_live(job, due_at=NOW + 5 * HOUR, running=True)]
-    change = fire(job, in_the_way, NOW + HOUR + late, Chance(), Dealt(frozenset([NOW + 5 * HOUR])))
+    change = fire(job, in_the_way, NOW + HOUR + late, FixedChance(), Dealt(frozenset([NOW + 5 * HOUR])))
     assert [(skip.reason, skip.first_due_at, skip.follows) for skip in change.skips] == [
         (reason, NOW + HOUR, None)
     ]
@@ -99,7 +99,7 @@ def test_a_due_time_looked_up_keeps_the_window():
     job = a_job(
         last_due_at=NOW + 9 * HOUR, next_due_at=NOW + HOUR, window=Window(start=time(20), end=time(21))
     )
-    change = fire(job, [], NOW + HOUR, Chance(), Dealt())
+    change = fire(job, [], NOW + HOUR, FixedChance(), Dealt())
     assert [skip.reason for skip in change.skips] == [SkipReason.WINDOW]
 
 
@@ -156,7 +156,7 @@ def test_who_waits_behind_what_a_wrong_clock_has_queued_comes_in():
     life.run()
     life.release(life.running[0])
     set_clock(life, NOW + MINUTE)
-    assert (life.only.asked, life.only.slot, life.startable) == (Asked.HAND, 0, [life.only])
+    assert (life.only.asked, life.only.slot, life.startable) == (AskedBy.HAND, 0, [life.only])
 
 
 def test_a_run_once_fired_by_a_wrong_clock_comes_at_its_time():
@@ -179,7 +179,7 @@ def test_a_fixed_delay_counts_from_now_after_a_clock_set_back():
 
 def test_changed_zone_data_moves_the_next_time_only():
     job = a_job(cron="0 9 * * *", next_due_at=NOW + 20 * HOUR, last_due_at=NOW - 3 * HOUR)
-    facts = rewind(job, [], NOW, Chance()).job.facts
+    facts = rewind(job, [], NOW, FixedChance()).job.facts
     assert (facts.next_due_at, facts.last_due_at) == (NOW + 21 * HOUR, NOW - 3 * HOUR)
 
 

@@ -13,9 +13,9 @@ from ostinato.app.tasks import Using
 from ostinato.cli.main import cli
 from ostinato.config import SETTINGS, written
 from ostinato.config.settings import FOR_TESTS, HANDED_TO_COMMANDS, OF_THE_COMMAND_LINE
-from ostinato.store.dialect import Dialect, Kind
+from ostinato.store.dialect import DatabaseKind, Dialect
 from ostinato.store.migrate import MIGRATIONS
-from ostinato.telemetry import KINDS
+from ostinato.telemetry.reports import KINDS
 from tests import role_table
 from tests.docs.pages import LINK, PAGES, ROOT, anchors, blocks, name_of, prose
 from tests.waiting import PATIENCE
@@ -266,7 +266,7 @@ def test_every_log_line_that_is_documented_exists():
 
 
 def test_every_table_is_documented_and_no_other():
-    dialect = Dialect(Kind.SQLITE)
+    dialect = Dialect(DatabaseKind.SQLITE)
     script = "\n".join(
         "\n".join(map(str, dialect.script(path.read_text()))) for path in MIGRATIONS.glob("*.sql")
     )

@@ -10,14 +10,14 @@ from uuid import UUID
 
 from ostinato.config import Settings
 from ostinato.core.errors import StoreUnavailable
-from ostinato.engine.dispatcher import Step
+from ostinato.engine.dispatcher import StepReport
 from ostinato.engine.engine import Engine
 from ostinato.engine.worker import Worker
 from ostinato.task import Context, Task
 from tests.engine.conftest import Rig
 from tests.waiting import PATIENCE, until
 
-NOTHING = Step(0, None)
+NOTHING = StepReport(0, None)
 
 
 class Gate:
@@ -81,7 +81,7 @@ def away(*_: object) -> None:
 
 def an_engine(rig: Rig, **settings: object) -> Engine:
     given = {"poll_interval": "10m", "shutdown_grace": "10s", "sweep": "50ms"} | settings
-    return Engine(rig.store, rig.registry, rig.clock, rig.luck, rig.telemetry, Settings.load(given, {}))
+    return Engine(rig.store, rig.registry, rig.clock, rig.chance, rig.telemetry, Settings.load(given, {}))
 
 
 @asynccontextmanager

@@ -15,17 +15,16 @@ from ostinato.config import Settings
 from ostinato.core import lifecycle
 from ostinato.core.model import Event, Job, Live
 from ostinato.engine.dispatcher import Dispatcher
-from ostinato.engine.identity import Identity
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads, Threads
-from ostinato.engine.worker import Worker
+from ostinato.engine.worker import Identity, Worker
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry, Task
-from ostinato.telemetry import Hooks, Telemetry
-from tests.build import NOW, SECOND, Chance, a_definition
+from ostinato.telemetry.reports import Hooks, Telemetry
+from tests.build import NOW, SECOND, FixedChance, a_definition
 
 LEASE = 30 * SECOND
 
@@ -45,7 +44,7 @@ class Rig:
     def __init__(self, url: str) -> None:
         self.url = url
         self.clock = ManualClock(NOW)
-        self.luck = Chance()
+        self.chance = FixedChance()
         self.store = self.another_store()
         self.registry = Registry()
         self.hooks = Hooks()
@@ -56,7 +55,7 @@ class Rig:
         """The same database, as another process sees it."""
         database = open_database(self.url, durable=False)
         migrate.upgrade(database)
-        return Store(database, self.luck)
+        return Store(database, self.chance)
 
     # -- who works
 
@@ -64,10 +63,10 @@ class Rig:
         self.registry.add(Task(function))
 
     def dispatcher(self) -> Dispatcher:
-        return Dispatcher(self.store, self.clock, self.luck, self.telemetry)
+        return Dispatcher(self.store, self.clock, self.chance, self.telemetry)
 
     def sweeper(self, store: Store | None = None) -> Sweeper:
-        return Sweeper(store or self.store, self.clock, self.luck, self.telemetry, LEASE, Keep())
+        return Sweeper(store or self.store, self.clock, self.chance, self.telemetry, LEASE, Keep())
 
     async def worker(
         self, *, concurrency: int = 5, queues: tuple[str, ...] = (), registry: Registry | None = None
@@ -75,7 +74,7 @@ class Rig:
         """One that has come to work."""
         identity = Identity("tests", "1", queues, concurrency, LEASE)
         tasks = registry or self.registry
-        worker = Worker(self.store, tasks, self.clock, self.luck, self.telemetry, identity, self.threads)
+        worker = Worker(self.store, tasks, self.clock, self.chance, self.telemetry, identity, self.threads)
         await worker.join()
         return worker
 
@@ -85,7 +84,8 @@ class Rig:
         """Jobs: every hour, unless another schedule is given."""
         now = self.clock.now()
         new = [
-            lifecycle.create(self.luck.id(now), a_definition(**given), now, self.luck) for _ in range(count)
+            lifecycle.create(self.chance.id(now), a_definition(**given), now, self.chance)
+            for _ in range(count)
         ]
         return self.store.jobs.add(new)
 

@@ -7,15 +7,15 @@ import pytest
 from ostinato.core.audit import FlawKind
 from ostinato.engine import auditor as auditing
 from ostinato.engine.auditor import Auditor
-from ostinato.scheduler.checkup import State, judge, still_flawed
+from ostinato.service.doctor import FindingState, judge, still_flawed
 from ostinato.store import audit
-from ostinato.store.checkup import Checkup
+from ostinato.store.doctor import Checkup
 from tests.build import DAY, HOUR, MINUTE
 from tests.engine.conftest import Rig
 
 
 def an_auditor(rig: Rig) -> Auditor:
-    return Auditor(rig.store, rig.clock, rig.luck, rig.telemetry)
+    return Auditor(rig.store, rig.clock, rig.chance, rig.telemetry)
 
 
 def wrong_counter(rig: Rig, job_id, by: int = 1) -> None:
@@ -136,14 +136,14 @@ def test_the_doctor_shows_a_flaw_as_long_as_it_is_there(rig: Rig, flawed):
         condition = still_flawed(rig.store, Checkup(rig.store.database).condition(now, MINUTE, DAY), now)
         return next(each for each in judge(condition, now) if each.subject == "audit")
 
-    assert audited().state is State.OK
+    assert audited().state is FindingState.OK
     auditor = an_auditor(rig)
     auditor.step(), auditor.step()
     finding = audited()
-    assert (finding.state, "1 flaw" in finding.finding) == (State.LOOK, True)
+    assert (finding.state, "1 flaw" in finding.finding) == (FindingState.LOOK, True)
     assert str(flawed) in finding.finding
     assert "db check" in finding.advice
     rig.sql("UPDATE {jobs} SET next_due_at = NULL WHERE id = :id", id=flawed)
-    assert audited().state is State.WRONG, "it does not run any more"
+    assert audited().state is FindingState.WRONG, "it does not run any more"
     rig.sql("UPDATE {jobs} SET completed = 0, next_due_at = anchor + 3600000000 WHERE id = :id", id=flawed)
-    assert audited().state is State.OK
+    assert audited().state is FindingState.OK

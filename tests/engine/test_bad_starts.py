@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ostinato import telemetry
 from ostinato.core.errors import RowRefused, StoreUnavailable
 from ostinato.core.policy import Isolation, OnLost
 from ostinato.engine import settler
@@ -17,6 +16,7 @@ from ostinato.store import settling
 from ostinato.store.claiming import Claim
 from ostinato.store.settling import Settled
 from ostinato.task import Task
+from ostinato.telemetry import reports
 from tests.engine.at_work import an_engine, away, done, handed_back, idle, unsettled, waits_for_the_bell
 from tests.engine.conftest import Rig
 from tests.waiting import PATIENCE, until
@@ -92,7 +92,7 @@ async def test_a_hook_without_a_thread_stops_no_run_and_is_told_later(rig: Rig, 
     jobs = rig.enqueue(2)
     worker = await rig.worker()
     with monkeypatch.context() as patch:
-        patch.setattr(telemetry, "Thread", NoThread)
+        patch.setattr(reports, "Thread", NoThread)
         await worker.step()
         await idle(worker)
     assert [rig.results(job_id) for job_id in jobs] == [["completed"]] * 2

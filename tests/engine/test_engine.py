@@ -16,7 +16,7 @@ import pytest
 
 from ostinato.clock import HOLDS_FOR, MeasuredClock, SystemClock
 from ostinato.engine import engine as engine_module
-from ostinato.engine import untiring, upkeep
+from ostinato.engine import retrying, upkeep
 from ostinato.engine import worker as worker_module
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
@@ -36,7 +36,7 @@ def rig(sqlite_url: str):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(untiring, "FIRST_RETRY", 0.005)
+    monkeypatch.setattr(retrying, "FIRST_RETRY", 0.005)
     monkeypatch.setattr(engine_module, "WATCH_EVERY", 0.02)
 
 

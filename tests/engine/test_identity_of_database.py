@@ -9,8 +9,8 @@ import pytest
 
 from ostinato.core.errors import DatabaseReplaced, StoreUnavailable
 from ostinato.engine.lease import Lease
-from ostinato.scheduler.checkup import State, judge
-from ostinato.store.checkup import Checkup
+from ostinato.service.doctor import FindingState, judge
+from ostinato.store.doctor import Checkup
 from tests.build import DAY, HOUR, MINUTE, SECOND
 from tests.engine.at_work import NOTHING, at_a_gate, idle
 from tests.engine.conftest import Rig
@@ -84,7 +84,7 @@ def test_the_doctor_shows_for_a_day_that_the_database_went_back(rig: Rig):
 def looks(rig: Rig) -> list[Any]:
     now = rig.clock.now()
     found = judge(Checkup(rig.store.database).condition(now, MINUTE, DAY), now)
-    return [each for each in found if each.subject == "identity" and each.state is State.LOOK]
+    return [each for each in found if each.subject == "identity" and each.state is FindingState.LOOK]
 
 
 def test_a_renewal_whose_answer_was_lost_is_no_alarm_though_the_clock_was_set_back(rig: Rig, monkeypatch):

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from ostinato.core.account import Account
 from ostinato.core.policy import Isolation
-from ostinato.engine.identity import Identity
 from ostinato.engine.running import START_AGAIN
-from ostinato.engine.worker import Worker
-from ostinato.isolation.plan import Plan
+from ostinato.engine.worker import Identity, Worker
+from ostinato.isolation.plan import ProcessPlan
 from ostinato.task import Context, Task
 from tests.engine.conftest import LEASE, Rig
 from tests.isolation import work
@@ -18,8 +17,8 @@ from tests.waiting import until
 
 
 async def a_worker(rig: Rig, functions: Isolation = Isolation.THREAD) -> Worker:
-    identity = Identity("tests", "1", (), 5, LEASE, Plan(), functions)
-    worker = Worker(rig.store, rig.registry, rig.clock, rig.luck, rig.telemetry, identity, rig.threads)
+    identity = Identity("tests", "1", (), 5, LEASE, ProcessPlan(), functions)
+    worker = Worker(rig.store, rig.registry, rig.clock, rig.chance, rig.telemetry, identity, rig.threads)
     await worker.join()
     return worker
 

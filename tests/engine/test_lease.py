@@ -22,7 +22,7 @@ QUICK = timedelta(milliseconds=5)
 
 
 def a_worker(rig: Rig) -> NewWorker:
-    return NewWorker(rig.luck.id(NOW), "tests", "here", 1, "1", ("work",), (), 5)
+    return NewWorker(rig.chance.id(NOW), "tests", "here", 1, "1", ("work",), (), 5)
 
 
 def joined(rig: Rig) -> Lease:

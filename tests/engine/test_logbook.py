@@ -78,10 +78,10 @@ async def test_what_a_database_would_refuse_is_kept_in_other_words(rig: Rig):
     shelf = Shelf(rig)
     run = shelf.an_execution()
     shelf.book.record(run, 10**30, "nul \0, half \ud800")
-    shelf.book.record(run, -5, "x" * (2 * logbook.LONGEST + 1))
+    shelf.book.record(run, -5, "x" * (2 * logbook.LONGEST_LINE + 1))
     await shelf.book.flush()
     lines = shelf.read(run).lines
-    assert [len(line.text) for line in lines[1:]] == [logbook.LONGEST, logbook.LONGEST, 1]
+    assert [len(line.text) for line in lines[1:]] == [logbook.LONGEST_LINE, logbook.LONGEST_LINE, 1]
     assert (lines[0].text, lines[0].level, lines[1].level) == ("nul \\x00, half \\ud800", logbook.GRAVEST, 0)
 
 
@@ -198,7 +198,7 @@ async def test_what_comes_too_fast_is_lost_and_told_in_its_place(rig: Rig, monke
 
 
 async def test_what_was_lost_last_is_told_when_the_run_ends(rig: Rig, monkeypatch):
-    monkeypatch.setattr(logbook, "MOST", 0)
+    monkeypatch.setattr(logbook, "MOST_WAITING", 0)
     shelf = Shelf(rig)
     run = shelf.an_execution()
     shelf.book.record(run, logging.INFO, "never seen")
@@ -216,7 +216,7 @@ async def test_threads_that_outlive_their_runs_do_not_fill_the_memory(rig: Rig, 
 
 
 async def test_all_that_fits_is_kept_though_the_rest_was_cut_before_it_was_written(rig: Rig, monkeypatch):
-    monkeypatch.setattr(logbook, "AT_ONCE", 2)
+    monkeypatch.setattr(logbook, "LINES_OF_A_TRANSACTION", 2)
     shelf = Shelf(rig, keep=5 * 16)
     run = shelf.an_execution()
     for n in range(9):

@@ -13,9 +13,9 @@ import pytest
 from ostinato.budgets import way_out
 from ostinato.config import Secret
 from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
-from ostinato.core.built_in import Permits
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import StoreUnavailable
-from ostinato.core.hooks import Hook, Kind, Measure, Threshold
+from ostinato.core.hooks import Hook, Measure, NoticeKind, Threshold
 from ostinato.core.providers import Provider
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.notifier import MOST_ATTEMPTS, Notifier, backoff
@@ -71,13 +71,14 @@ async def in_store(call):
 def story(rig):
     """Run a story with a listener, a hook at it, and a notifier."""
 
-    def tell(tale, *kinds: Kind, egress: Egress = EVERYWHERE, **given) -> None:
+    def tell(tale, *kinds: NoticeKind, egress: Egress = EVERYWHERE, **given) -> None:
         async def main() -> None:
             out = Outgoing(egress=egress)
             try:
                 async with Listener() as listener:
                     hook = Hook(
-                        rig.luck.id(rig.clock.now()), f"http://127.0.0.1:{listener.port}/hook", kinds or (Kind.FINISH,),
+                        rig.chance.id(rig.clock.now()), f"http://127.0.0.1:{listener.port}/hook",
+                        kinds or (NoticeKind.FINISH,),
                         None, "", MINUTE, (), "", rig.clock.now(), "ann",
                     )  # fmt: skip
                     hook = replace(hook, **given)
@@ -268,7 +269,7 @@ def test_what_does_not_begin_is_found(rig, story):
         await notifier.step()
         assert [body["kind"] for body in listener.bodies] == ["late_start"]
 
-    story(tale, Kind.LATE_START)
+    story(tale, NoticeKind.LATE_START)
 
 
 def test_thresholds_are_looked_at(rig, story):

@@ -186,7 +186,7 @@ async def test_code_deep_inside_a_task_finds_its_context_and_nobody_else_does(th
 async def test_the_last_progress_is_told_before_the_outcome(threads):
     told: list[str] = []
 
-    class Desk:
+    class Host:
         def report_progress(self, execution_id: object, fence: int, progress: str) -> None:
             told.append(progress)
 
@@ -194,7 +194,7 @@ async def test_the_last_progress_is_told_before_the_outcome(threads):
         for done in range(1, 4):
             ctx.progress(done)
 
-    context = Context(a_live(), a_definition(), {}, desk=Desk(), monotonic=lambda: 0.0)
+    context = Context(a_live(), a_definition(), {}, host=Host(), monotonic=lambda: 0.0)
     await run_to_outcome(Task(work), context, None, threads, ManualClock(NOW))
     assert told == ['{"done":1}', '{"done":3}']
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ostinato.clock import SystemClock
-from ostinato.engine import stopping, untiring
+from ostinato.engine import engine as engine_module
+from ostinato.engine import retrying
 from ostinato.task import Task
 from tests.engine.at_work import Gate, away, done, ended, handed_back, running
 from tests.engine.conftest import Rig
@@ -18,7 +19,7 @@ from tests.waiting import PATIENCE, until
 
 @pytest.fixture
 def rig(sqlite_url: str, monkeypatch):
-    monkeypatch.setattr(untiring, "FIRST_RETRY", 0.005)
+    monkeypatch.setattr(retrying, "FIRST_RETRY", 0.005)
     rig = Rig(sqlite_url)
     rig.clock = SystemClock()
     yield rig
@@ -63,7 +64,7 @@ async def test_a_second_stop_does_not_wait_for_the_grace(rig: Rig):
 
 
 async def test_a_thread_that_does_not_stop_is_handed_back_all_the_same(rig: Rig, monkeypatch):
-    monkeypatch.setattr(stopping, "CANCEL_GRACE", 0.05)
+    monkeypatch.setattr(engine_module, "CANCEL_GRACE", 0.05)
     let_go = threading.Event()
     rig.registry.add(Task(lambda: let_go.wait(PATIENCE), "work"))
     (job_id,) = rig.enqueue()
@@ -82,7 +83,7 @@ async def test_a_stop_is_heard_while_the_store_is_away_from_the_start(rig: Rig, 
 
 async def test_a_stop_does_not_wait_long_for_a_store_that_is_away(rig: Rig, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "ostinato")
-    monkeypatch.setattr(stopping, "LEAST_GOODBYE", 0.1)
+    monkeypatch.setattr(engine_module, "LEAST_GOODBYE", 0.1)
     gate = Gate(rig)
     rig.enqueue()
     async with running(rig, shutdown_grace="0s"):
@@ -94,7 +95,7 @@ async def test_a_stop_does_not_wait_long_for_a_store_that_is_away(rig: Rig, monk
 
 async def test_results_are_offered_for_all_of_the_grace_of_a_stop(rig: Rig, monkeypatch):
     """G15: the database comes back long after the least goodbye, and within the grace."""
-    monkeypatch.setattr(stopping, "LEAST_GOODBYE", 0)
+    monkeypatch.setattr(engine_module, "LEAST_GOODBYE", 0)
     rig.registry.add(Task(done, "work"))
     (job_id,) = rig.enqueue()
     calls, settle = [], rig.store.queue.settle
@@ -112,7 +113,7 @@ async def test_results_are_offered_for_all_of_the_grace_of_a_stop(rig: Rig, monk
 
 async def test_a_second_stop_does_not_wait_for_a_store_that_is_away(rig: Rig, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "ostinato")
-    monkeypatch.setattr(stopping, "HURRIED_GOODBYE", 0.05)
+    monkeypatch.setattr(engine_module, "HURRIED_GOODBYE", 0.05)
     monkeypatch.setattr(rig.store.queue, "settle", away)
     rig.registry.add(Task(done, "work"))
     rig.enqueue()

@@ -187,7 +187,7 @@ async def test_an_operator_wins_over_a_loss(rig: Rig):
     await dead(rig)
     (live,) = rig.live()
     rig.store.jobs.change(
-        live.job_id, lambda job, lives, _: lifecycle.cancel(job, lives, rig.clock.now(), rig.luck, "ops")
+        live.job_id, lambda job, lives, _: lifecycle.cancel(job, lives, rig.clock.now(), rig.chance, "ops")
     )
     sweep_for(rig, rig.sweeper(), 2 * LEASE)
     assert rig.live() == []

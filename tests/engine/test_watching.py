@@ -80,7 +80,7 @@ async def test_progress_told_by_many_threads_at_once_breaks_nothing(rig: Rig):
     await worker.step()
     (live,) = rig.running()
     over = threading.Event()
-    others = [rig.luck.id(NOW) for _ in range(200)]
+    others = [rig.chance.id(NOW) for _ in range(200)]
 
     def tell() -> None:
         while not over.is_set():
@@ -118,12 +118,12 @@ async def test_a_run_that_does_not_stop_is_reported_once(rig: Rig, caplog, monke
 
 def cancel(rig: Rig, job_id: Any) -> None:
     rig.store.jobs.change(
-        job_id, lambda job, lives, _: lifecycle.cancel(job, lives, rig.clock.now(), rig.luck, "ops")
+        job_id, lambda job, lives, _: lifecycle.cancel(job, lives, rig.clock.now(), rig.chance, "ops")
     )
 
 
 def release(rig: Rig, job_id: Any) -> None:
     rig.store.jobs.change(
         job_id,
-        lambda job, lives, _: lifecycle.release(job, lives, lives[0], rig.clock.now(), rig.luck, "ops"),
+        lambda job, lives, _: lifecycle.release(job, lives, lives[0], rig.clock.now(), rig.chance, "ops"),
     )

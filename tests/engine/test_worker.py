@@ -8,7 +8,7 @@ import logging
 from ostinato.core.model import WaitsFor
 from ostinato.engine import settler
 from ostinato.engine import worker as worker_module
-from ostinato.engine.dispatcher import Step
+from ostinato.engine.dispatcher import StepReport
 from ostinato.task import Registry, Task
 from tests.build import NOW, SECOND
 from tests.engine.at_work import NOTHING, Gate, done, idle
@@ -59,7 +59,7 @@ async def test_it_says_when_more_may_start(rig: Rig):
     assert await worker.step() == NOTHING
     rig.add(at=NOW + SECOND / 2)
     rig.dispatcher().step()
-    assert await worker.step() == Step(0, NOW + SECOND / 2)
+    assert await worker.step() == StepReport(0, NOW + SECOND / 2)
 
 
 async def test_more_than_one_transaction_claims_is_taken_at_once(rig: Rig, monkeypatch):

@@ -12,9 +12,9 @@ from ostinato.clock import HOLDS_FOR, ManualClock, MeasuredClock
 from ostinato.engine.dispatcher import Dispatcher
 from ostinato.engine.sweeper import Sweeper
 from ostinato.store.clock_record import ClockRecord, boot_id
-from ostinato.store.dialect import Kind
+from ostinato.store.dialect import DatabaseKind
 from ostinato.store.history import Keep
-from ostinato.store.idempotency import Answered, Asked
+from ostinato.store.idempotency import Answered, RepeatableRequest
 from ostinato.store.workers import NewWorker
 from ostinato.task import Task
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
@@ -31,11 +31,11 @@ class Host:
 
     def __init__(self, rig: Rig) -> None:
         self.rig, self.ahead, self.uptime = rig, timedelta(0), ManualClock(NOW)
-        self.own = rig.store.database.dialect.kind is Kind.SQLITE
+        self.own = rig.store.database.dialect.kind is DatabaseKind.SQLITE
         rig.clock = self.clock = MeasuredClock(self.wall, self.uptime.monotonic, own_host=self.own)  # type: ignore[assignment]
         rig.registry.add(Task(done, "work"))
         self.dispatcher = rig.dispatcher()
-        self.sweeper = Sweeper(rig.store, self.clock, rig.luck, rig.telemetry, LEASE, KEEP)
+        self.sweeper = Sweeper(rig.store, self.clock, rig.chance, rig.telemetry, LEASE, KEEP)
 
     def wall(self) -> datetime:
         return self.true_time() + self.ahead
@@ -134,7 +134,7 @@ async def test_history_is_deleted_by_age_again_a_day_after_the_jump(host: Host):
 
 
 async def test_an_answer_is_kept_though_the_clock_has_jumped_beyond_its_day(host: Host):
-    answers, asked = host.rig.store.answers, Asked("ann", "k", "0")
+    answers, asked = host.rig.store.answers, RepeatableRequest("ann", "k", "0")
     answers.begin(asked, NOW)
     answers.finish(asked, Answered(201, "{}", "made"))
     host.rig.store.clock_record.jumped(NOW + 40 * DAY)
@@ -202,7 +202,7 @@ def again(host: Host) -> Dispatcher:
 
 def seen(host: Host, closed_as: str | None, at: datetime = NOW) -> None:
     """A worker that was seen for the last time."""
-    workers, worker = host.rig.store.workers, NewWorker(host.rig.luck.id(at), "a", "h", 1, "1", (), (), 1)
+    workers, worker = host.rig.store.workers, NewWorker(host.rig.chance.id(at), "a", "h", 1, "1", (), (), 1)
     workers.join(worker, at, LEASE)
     host.rig.sql("UPDATE {workers} SET started_at = started_at - 1")
     if closed_as is not None:

@@ -15,14 +15,14 @@ import pytest
 
 from ostinato.clock import SystemClock
 from ostinato.core.account import Account
-from ostinato.core.built_in import NOTHING_ALLOWED
+from ostinato.core.builtin import NOTHING_ALLOWED
 from ostinato.core.model import Json
 from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Isolation, Policies
 from ostinato.engine.runner import Runner
 from ostinato.engine.running import Running
 from ostinato.engine.threads import Threads
-from ostinato.isolation.plan import Plan, Written
+from ostinato.isolation.plan import ProcessPlan, Written
 from ostinato.isolation.pool import Pool
 from ostinato.task import Context, Task
 from tests.build import a_definition, a_live
@@ -63,7 +63,7 @@ class Bench:
 
     def use(self, grace: timedelta = SHORT, modules: Sequence[str] = MODULES, **plan: Any) -> None:
         """Another pool from now on."""
-        self.pool = Pool(Plan(**{"size": 2} | plan, grace=grace), lambda: modules, self.lines.append)
+        self.pool = Pool(ProcessPlan(**{"size": 2} | plan, grace=grace), lambda: modules, self.lines.append)
         self.pools.append(self.pool)
         self.runner = Runner(self.threads, SystemClock(), self._on_finished, self.pool)
 

@@ -13,7 +13,7 @@ import pytest
 
 from ostinato.core.outcome import Completed, Lost
 from ostinato.isolation.plan import CUT
-from ostinato.isolation.pool import AT_ONCE
+from ostinato.isolation.pool import LINES_OF_A_TURN
 from tests.isolation import work
 from tests.isolation.conftest import Bench, alive
 from tests.waiting import until
@@ -129,7 +129,9 @@ async def test_others_have_their_turns_while_many_lines_come(bench: Bench):
     assert (await bench.run(work.says_little_often, lines=100_000)).outcome == Completed()
     looking.cancel()
     assert len(bench.lines) == 100_000
-    assert max(later - earlier for earlier, later in pairwise([*seen, len(bench.lines)])) <= 2 * AT_ONCE
+    assert (
+        max(later - earlier for earlier, later in pairwise([*seen, len(bench.lines)])) <= 2 * LINES_OF_A_TURN
+    )
 
 
 async def test_a_worker_that_does_not_keep_up_makes_who_writes_wait(bench: Bench):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from ostinato.core.model import Asked, Event, Execution, Job, Live, Skip
+from ostinato.core.model import AskedBy, Event, Execution, Job, Live, Skip
 from ostinato.core.schedule import Every, Manual, Once, Schedule, from_json, is_recurring, next_after
 from tests.simulation.ledger import Known, short
 from tests.simulation.world import World
@@ -112,7 +112,9 @@ def _changed_by(rows: Rows, at: datetime) -> bool:
 
 def _by_number(rows: Rows) -> dict[int, datetime]:
     """The due times that became occurrences."""
-    return {row.number: row.due_at for row in [*rows.executions, *rows.lives] if row.asked is Asked.SCHEDULE}
+    return {
+        row.number: row.due_at for row in [*rows.executions, *rows.lives] if row.asked is AskedBy.SCHEDULE
+    }
 
 
 def _compare(

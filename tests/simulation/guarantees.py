@@ -12,7 +12,7 @@ from ostinato.core import lifecycle
 from ostinato.core.model import (
     MAX_LOSSES,
     WAITING_PLACE,
-    Asked,
+    AskedBy,
     Job,
     Live,
     Result,
@@ -112,7 +112,7 @@ def _starts(world: World, rows: Rows) -> Iterator[str]:
             continue
         if each.started_at < each.run_at:
             yield f"G5: n{each.number}-rc{each.attempt} started at {each.started_at}, before {each.run_at}"
-        first = each.asked is Asked.SCHEDULE and each.attempt == 0 and not world.set_back
+        first = each.asked is AskedBy.SCHEDULE and each.attempt == 0 and not world.set_back
         if first and each.started_at < each.due_at:
             yield f"G5: n{each.number}-rc{each.attempt} started before it was due"
 

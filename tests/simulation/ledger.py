@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.clock import ManualClock
-from ostinato.core.model import Asked, Definition, Live
+from ostinato.core.model import AskedBy, Definition, Live
 from ostinato.store.settling import Settled
 from ostinato.store.store import Store
 
@@ -55,14 +55,14 @@ class Ledger:
 
     def _check_start(self, live: Live) -> None:
         now, known = self._clock.now(), self.jobs.get(live.job_id)
-        first = live.asked is Asked.SCHEDULE and live.attempt == 0 and not self.clock_was_wrong
+        first = live.asked is AskedBy.SCHEDULE and live.attempt == 0 and not self.clock_was_wrong
         if live.run_at > now or (first and live.due_at > now):
             raise Violation(f"G5: {live} starts early, at {now}")
         if live.queue in self.paused_queues:
             raise Violation(f"G8: {live} starts though its queue is paused")
         if known is None or known.stopped is None:
             return
-        if self.clock_was_wrong and known.stopped == "pause" and live.asked is Asked.HAND:
+        if self.clock_was_wrong and known.stopped == "pause" and live.asked is AskedBy.HAND:
             return  # whether a person asked before or after the pause is told by that clock
         if known.stopped != "pause" or not known.run_since:
             raise Violation(f"G8: {live} starts after an acknowledged {known.stopped}")

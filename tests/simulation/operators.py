@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ostinato.core.errors import Conflict, Invalid, NotFound, StoreError
-from ostinato.scheduler import Scheduler
+from ostinato.service import Service
 from ostinato.store.store import Store
 from tests.simulation.ledger import Known, short, shown
 
@@ -26,17 +26,17 @@ class Operators:
 
     def __init__(self, world: World, store: Store) -> None:
         self._world, self._ledger = world, world.ledger
-        self.desk = Scheduler(store, world.clock, world.luck, "", lambda: ("work", "rare"))
+        self.service = Service(store, world.clock, world.chance, "", lambda: ("work", "rare"))
 
     def create(self) -> None:
         if len(self._ledger.jobs) >= MOST_JOBS:
             return
-        task = self._world.chance.weighted({"work": 8, "rare": 2, "nobody": 1})
-        key = self._world.chance.one(None, f"k{len(self._ledger.jobs)}")
-        wanted = self._world.chance.definition(self._world.clock.now(), self._world.pace, task, key)
+        task = self._world.dice.weighted({"work": 8, "rare": 2, "nobody": 1})
+        key = self._world.dice.one(None, f"k{len(self._ledger.jobs)}")
+        wanted = self._world.dice.definition(self._world.clock.now(), self._world.pace, task, key)
         for _ in range(20 if key else 1):  # with a key it can be repeated safely
             try:
-                (job_id,) = self.desk.jobs.create([wanted], allow_unknown=True)
+                (job_id,) = self.service.jobs.create([wanted], allow_unknown=True)
             except Invalid:
                 return
             except StoreError as error:
@@ -49,7 +49,7 @@ class Operators:
     def command(self) -> None:
         known = self._some_job()
         if known is not None:
-            name = self._world.chance.weighted(COMMANDS)
+            name = self._world.dice.weighted(COMMANDS)
             self._ask(f"{name} {short(known.id)}", lambda: self._ask_one(name, known))
 
     def _ask_one(self, name: str, known: Known) -> None:
@@ -60,7 +60,7 @@ class Operators:
 
     def _some_job(self) -> Known | None:
         jobs = [known for known in self._ledger.jobs.values() if not known.deleted]
-        return self._world.chance.one(*jobs) if jobs else None
+        return self._world.dice.one(*jobs) if jobs else None
 
     def _ask(self, what: str, command: Callable[[], Any]) -> None:
         self._world.clock.advance(INSTANT)  # two events of one instant would have no order
@@ -71,7 +71,7 @@ class Operators:
             self._world.tell(f"operator: {what}: {type(error).__name__} {error}"[:160])
 
     def _ask_pause(self, known: Known) -> None:
-        self.desk.jobs.pause(known.id, by="ops")
+        self.service.jobs.pause(known.id, by="ops")
         known.stopped, known.run_since = "pause", False
 
     def _may_have_begun_again(self, known: Known) -> None:
@@ -83,76 +83,76 @@ class Operators:
     def _ask_resume(self, known: Known) -> None:
         if known.stopped == "pause":
             known.stopped = None  # whatever the answer is, it may have happened
-        self.desk.jobs.resume(known.id, by="ops")
+        self.service.jobs.resume(known.id, by="ops")
 
     def _ask_cancel(self, known: Known) -> None:
-        self.desk.jobs.cancel(known.id, by="ops")
+        self.service.jobs.cancel(known.id, by="ops")
         known.stopped = "cancel"
 
     def _ask_delete(self, known: Known) -> None:
         known.deleted = True
-        self.desk.jobs.delete(known.id, by="ops")
+        self.service.jobs.delete(known.id, by="ops")
         known.stopped = "delete"
 
     def _ask_run(self, known: Known) -> None:
         known.run_since = True
-        self.desk.jobs.run(known.id, by="ops")
+        self.service.jobs.run(known.id, by="ops")
 
     def _ask_run_with(self, known: Known) -> None:
         known.run_since = True
-        self.desk.jobs.run(known.id, {"n": 2}, by="ops")
+        self.service.jobs.run(known.id, {"n": 2}, by="ops")
 
     def _ask_retry(self, known: Known) -> None:
         self._may_have_begun_again(known)
-        self.desk.jobs.retry(known.id, by="ops")
+        self.service.jobs.retry(known.id, by="ops")
 
     def _ask_restart(self, known: Known) -> None:
         self._may_have_begun_again(known)
-        self.desk.jobs.restart(known.id, by="ops")
+        self.service.jobs.restart(known.id, by="ops")
 
     def _ask_edit(self, known: Known) -> None:
-        job = self.desk.jobs.get(known.id).job
-        wanted = self._world.chance.edited(job.definition, self._world.clock.now(), self._world.pace)
+        job = self.service.jobs.get(known.id).job
+        wanted = self._world.dice.edited(job.definition, self._world.clock.now(), self._world.pace)
         known.tried.append(wanted)
-        self.desk.jobs.edit(known.id, lambda _: wanted, by="ops", allow_unknown=True)
+        self.service.jobs.edit(known.id, lambda _: wanted, by="ops", allow_unknown=True)
         self._world.tell(f"  now {wanted.task} {wanted.schedule} {shown(wanted)}")
 
     def queue_command(self) -> None:
-        queue = self._world.chance.one("default", "bulk")
-        match self._world.chance.one("pause", "resume", "resume", "bound", "unbound", "drain"):
+        queue = self._world.dice.one("default", "bulk")
+        match self._world.dice.one("pause", "resume", "resume", "bound", "unbound", "drain"):
             case "pause":
                 self._ask(f"pause queue {queue}", lambda: self._pause_queue(queue))
             case "resume":
                 self._ledger.paused_queues.discard(queue)
-                self._ask(f"resume queue {queue}", lambda: self.desk.resume_queue(queue))
+                self._ask(f"resume queue {queue}", lambda: self.service.resume_queue(queue))
             case "bound":
-                self._ask(f"bound queue {queue}", lambda: self.desk.bound_queue(queue, 1))
+                self._ask(f"bound queue {queue}", lambda: self.service.bound_queue(queue, 1))
             case "drain":
                 self._ask("drain a worker", self._drain)
             case "unbound":
-                self._ask(f"unbound queue {queue}", lambda: self.desk.bound_queue(queue, None))
+                self._ask(f"unbound queue {queue}", lambda: self.service.bound_queue(queue, None))
 
     def _drain(self) -> None:
         process = self._world.somebody()
         if process is not None and process.id is not None:
-            self.desk.drain(process.id)
+            self.service.drain(process.id)
 
     def _pause_queue(self, queue: str) -> None:
-        self.desk.pause_queue(queue)
+        self.service.pause_queue(queue)
         self._ledger.paused_queues.add(queue)
 
     def execution_command(self) -> None:
         lives = self._world.store.history.live(50)
         if not lives:
             return
-        live = self._world.chance.one(*lives)
-        what = self._world.chance.one("cancel", "cancel", "force", "release")
-        desk = self.desk.executions
+        live = self._world.dice.one(*lives)
+        what = self._world.dice.one("cancel", "cancel", "force", "release")
+        service = self.service.executions
         self._ask(
             f"{what} execution {short(live.id)} n{live.number}-rc{live.attempt} of {short(live.job_id)}",
             {
-                "cancel": lambda: desk.cancel(live.id, by="ops"),
-                "force": lambda: desk.cancel(live.id, by="ops", force=True),
-                "release": lambda: desk.release(live.id, by="ops"),
+                "cancel": lambda: service.cancel(live.id, by="ops"),
+                "force": lambda: service.cancel(live.id, by="ops", force=True),
+                "release": lambda: service.release(live.id, by="ops"),
             }[what],
         )

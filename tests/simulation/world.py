@@ -13,17 +13,17 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from ostinato.chance import RandomChance
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.errors import LeaseLost, StoreError
-from ostinato.luck import RandomLuck
 from ostinato.store.database import Database
 from ostinato.store.store import Store
 from ostinato.task import Context, Defer, GiveUp, Registry, RetryLater, Task
-from ostinato.telemetry import Hooks, Telemetry
+from ostinato.telemetry.reports import Hooks, Telemetry
 from ostinato.testing import Process
-from ostinato.testing.process import State
-from tests.simulation.chance import BEGINNINGS, PACES, SECOND, Chance
+from ostinato.testing.process import ProcessState
+from tests.simulation.dice import BEGINNINGS, PACES, SECOND, Dice
 from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.misfortune import Crash, Fault, ShakyDatabase
 from tests.simulation.operators import Operators
@@ -49,20 +49,20 @@ class World:
 
     def __init__(self, seed: int, database: Database) -> None:
         self.seed, self.inner = seed, database
-        self.chance = Chance(seed)
-        self.begun = self.chance.one(*BEGINNINGS)
+        self.dice = Dice(seed)
+        self.begun = self.dice.one(*BEGINNINGS)
         self.clock = ManualClock(self.begun)
         self.high_water = self.begun  # the latest that the wall clock ever showed before it was set back
         self.set_back = False
-        self.pace = self.chance.one(*PACES)
-        self.frugal = self.chance.maybe(0.12)  # retention takes nearly everything away
-        self.rough = self.chance.one(0.0, 0.01, 0.04)  # how many transactions meet a fault
-        self.crashes = self.chance.maybe(0.7)
-        self.may_set_back = self.chance.maybe(0.3)
-        self.luck = RandomLuck(seed)
+        self.pace = self.dice.one(*PACES)
+        self.frugal = self.dice.maybe(0.12)  # retention takes nearly everything away
+        self.rough = self.dice.one(0.0, 0.01, 0.04)  # how many transactions meet a fault
+        self.crashes = self.dice.maybe(0.7)
+        self.may_set_back = self.dice.maybe(0.3)
+        self.chance = RandomChance(seed)
         keep = {"keep_days": 0, "keep_executions": 3} if self.frugal else {"keep_days": 36_500}
         self.settings = Settings(
-            lease=LEASE, renew=RENEW, sweep=SWEEP, run_log=False, concurrency=self.chance.one(1, 2, 5), **keep
+            lease=LEASE, renew=RENEW, sweep=SWEEP, run_log=False, concurrency=self.dice.one(1, 2, 5), **keep
         )
         self.telemetry = Telemetry(self.settings, Hooks())
         self.calm = False
@@ -72,8 +72,8 @@ class World:
         self.processes: list[Process] = []
         self.gone: list[Process] = []
         self.hired = 0
-        self.store = Store(database, self.luck)  # the witness: nothing ever goes wrong here
-        self.operators = Operators(self, Store(self._shaky("operator", crashes=False), self.luck))
+        self.store = Store(database, self.chance)  # the witness: nothing ever goes wrong here
+        self.operators = Operators(self, Store(self._shaky("operator", crashes=False), self.chance))
         self._deeds = {name: self._deed(name) for name in ACTIONS_AND_WEIGHTS}
 
     def _deed(self, name: str) -> Callable[[], None]:
@@ -87,19 +87,19 @@ class World:
         for _ in range(3):
             self.operators.create()
         for _ in range(ACTIONS):
-            self._deeds[self.chance.weighted(ACTIONS_AND_WEIGHTS)]()
+            self._deeds[self.dice.weighted(ACTIONS_AND_WEIGHTS)]()
 
     def calm_down(self) -> None:
         """No more misfortune: everybody works, and time passes until all that is due is done."""
         self.calm, self.away = True, 0
         self.tell("-- calm")
         for process in list(self.processes):
-            if process.state is State.PAUSED:
+            if process.state is ProcessState.PAUSED:
                 self._attempt(process, "thaws", process.wake)
-        desk = self.operators.desk
-        for queue in desk.queues():
-            desk.resume_queue(queue.name)
-            desk.bound_queue(queue.name, None)
+        service = self.operators.service
+        for queue in service.queues():
+            service.resume_queue(queue.name)
+            service.bound_queue(queue.name, None)
         self.ledger.paused_queues.clear()
         self._hire(everything=True)
         self._watch_over(LEASE + 4 * SWEEP)
@@ -114,12 +114,12 @@ class World:
     # -- time
 
     def _pass_time(self) -> None:
-        step = self.chance.one(*self.pace.steps)
-        if self.chance.maybe(0.3):
-            step *= self.chance.random.random()
+        step = self.dice.one(*self.pace.steps)
+        if self.dice.maybe(0.3):
+            step *= self.dice.random.random()
         self._let_pass(step)
         for process in self._working():
-            if self.chance.maybe(0.9):
+            if self.dice.maybe(0.9):
                 self._attempt(process, "renews", process.renew)
 
     def _let_pass(self, step: timedelta) -> None:
@@ -141,14 +141,14 @@ class World:
             self._everybody()
 
     def _jump_ahead(self) -> None:
-        by = self.chance.one(2, 20, 200) * self.chance.one(*self.pace.steps)
+        by = self.dice.one(2, 20, 200) * self.dice.one(*self.pace.steps)
         self.clock.set(self.clock.now() + by)
         self.tell(f"the clock is set ahead by {by}")
 
     def _jump_back(self) -> None:
         if not self.may_set_back:
             return
-        by = self.chance.one(1, 2, 20) * self.chance.one(*self.pace.steps)
+        by = self.dice.one(1, 2, 20) * self.dice.one(*self.pace.steps)
         self.high_water, self.set_back = max(self.high_water, self.clock.now()), True
         self.ledger.clock_was_wrong = True
         self.clock.set(self.clock.now() - by)
@@ -161,12 +161,16 @@ class World:
             return
         self.hired += 1
         name = f"w{self.hired}"
-        store = Store(self._shaky(name), self.luck)
+        store = Store(self._shaky(name), self.chance)
         self.ledger.witness(store)
         parts = SimpleNamespace(
-            store=store, clock=self.clock, luck=self.luck, settings=self.settings, telemetry=self.telemetry
+            store=store,
+            clock=self.clock,
+            chance=self.chance,
+            settings=self.settings,
+            telemetry=self.telemetry,
         )
-        process = Process(name, parts, self._tasks(everything or self.chance.maybe(0.6)))
+        process = Process(name, parts, self._tasks(everything or self.dice.maybe(0.6)))
         self.processes.append(process)
         while self._attempt(process, "starts", process.start) and process in self.processes:
             pass
@@ -182,11 +186,11 @@ class World:
 
     def somebody(self) -> Process | None:
         working = self._working()
-        return self.chance.one(*working) if working else None
+        return self.dice.one(*working) if working else None
 
     def _work(self) -> None:
         """Some process does all its duties, or everybody does."""
-        if self.chance.maybe(0.3):
+        if self.dice.maybe(0.3):
             return self._everybody()
         process = self.somebody()
         if process is not None:
@@ -216,7 +220,7 @@ class World:
             "sweeps": process.sweeper.step,
             "tidies": process.sweeper.tidy,
         }
-        name = self.chance.one(*duties)
+        name = self.dice.one(*duties)
         self._attempt(process, name, duties[name])
 
     def _attempt(self, process: Process, what: str, duty: Callable[[], Any], quiet: bool = False) -> Any:
@@ -240,7 +244,7 @@ class World:
 
     def _die(self, process: Process, how: str) -> None:
         self.tell(f"{process.name} {how}")
-        process.state = State.CRASHED
+        process.state = ProcessState.CRASHED
         self.processes.remove(process)
         self.gone.append(process)
 
@@ -263,19 +267,19 @@ class World:
     def _freeze(self) -> None:
         process = self.somebody()
         if process is not None:
-            process.state = State.PAUSED
+            process.state = ProcessState.PAUSED
             self.tell(f"{process.name} freezes with {process.running} running")
 
     def _thaw(self) -> None:
-        frozen = [process for process in self.processes if process.state is State.PAUSED]
+        frozen = [process for process in self.processes if process.state is ProcessState.PAUSED]
         if frozen:
-            process = self.chance.one(*frozen)
+            process = self.dice.one(*frozen)
             self._attempt(process, "thaws", process.wake)
-            if self.chance.maybe(0.5) and process in self.processes:  # the result is faster than the renewal
+            if self.dice.maybe(0.5) and process in self.processes:  # the result is faster than the renewal
                 self._attempt(process, "flushes", lambda: process.do(process.worker.flush))
 
     def _store_away(self) -> None:
-        self.away = self.chance.one(5, 20)
+        self.away = self.dice.one(5, 20)
         self.tell(f"the store is away for {self.away} calls")
 
     # -- misfortune
@@ -293,22 +297,20 @@ class World:
         if self.away:
             self.away -= 1
             return Fault.AWAY
-        if not writes or not self.chance.maybe(self.rough):
+        if not writes or not self.dice.maybe(self.rough):
             return Fault.NONE
         faults = [Fault.AWAY, Fault.ROLLED_BACK, Fault.ANSWER_LOST, Fault.ANSWER_LOST]
         if crashes and self.crashes:
             faults += [Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
-        fault = self.chance.one(*faults)
+        fault = self.dice.one(*faults)
         self.tell(f"{name}: {fault.value}")
         return fault
 
     # -- what the tasks do
 
     async def _task(self, ctx: Context, n: int) -> int:
-        end = "complete" if self.calm else self.chance.weighted(ENDS)
-        takes = (
-            SECOND * 0 if self.calm else self.chance.one(0, 0, 0.5, 1, 3) * self.chance.one(*self.pace.steps)
-        )
+        end = "complete" if self.calm else self.dice.weighted(ENDS)
+        takes = SECOND * 0 if self.calm else self.dice.one(0, 0, 0.5, 1, 3) * self.dice.one(*self.pace.steps)
         self.tell(f"  {ctx.execution_key[-40:]} begins, will {end} after {takes}")
         try:
             await asyncio.sleep(takes.total_seconds())  # simulated
@@ -324,11 +326,11 @@ class World:
             case "fail":
                 raise ValueError("boom")
             case "retry_later":
-                raise RetryLater(self.chance.one(*self.pace.steps))
+                raise RetryLater(self.dice.one(*self.pace.steps))
             case "give_up":
                 raise GiveUp("no use")
             case "defer":
-                raise Defer(self.chance.one(*self.pace.steps))
+                raise Defer(self.dice.one(*self.pace.steps))
             case "hang":
                 await asyncio.Event().wait()
             case "checkpoint":

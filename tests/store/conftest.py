@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
+from ostinato.chance import RandomChance
 from ostinato.core import lifecycle
 from ostinato.core.model import Change, Claimed, Finished, Live, Status
 from ostinato.core.outcome import Completed, Error, Failed, Outcome
-from ostinato.luck import RandomLuck
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.jobs import JobRow
@@ -30,8 +30,8 @@ FAILURE = Failed(Error("ValueError", "no"))
 class World:
     """A store, the time, and what people and workers do with them."""
 
-    def __init__(self, url: str, store: Store, luck: RandomLuck) -> None:
-        self.url, self.store, self.luck, self.now = url, store, luck, NOW
+    def __init__(self, url: str, store: Store, chance: RandomChance) -> None:
+        self.url, self.store, self.chance, self.now = url, store, chance, NOW
         self._others: list[Store] = []
 
     @property
@@ -40,7 +40,7 @@ class World:
 
     def another(self) -> Store:
         """The same database, as another process sees it."""
-        self._others.append(Store(open_database(self.url, durable=False), RandomLuck()))
+        self._others.append(Store(open_database(self.url, durable=False), RandomChance()))
         return self._others[-1]
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class World:
 
     def new(self, **given: object) -> Change:
         """A job to be added; every hour, unless another schedule is given."""
-        return lifecycle.create(self.luck.id(self.now), a_definition(**given), self.now, self.luck)
+        return lifecycle.create(self.chance.id(self.now), a_definition(**given), self.now, self.chance)
 
     def add(self, count: int = 1, **given: object) -> list[UUID]:
         return self.store.jobs.add([self.new(**given) for _ in range(count)])
@@ -105,14 +105,14 @@ class World:
         rule = getattr(lifecycle, name)
         jobs = (store or self.store).jobs
         if name == "retry":
-            return jobs.change(job_id, lambda j, ls, last: rule(j, ls, last, self.now, self.luck), True)
-        return jobs.change(job_id, lambda j, ls, _: rule(j, ls, *args, self.now, self.luck))
+            return jobs.change(job_id, lambda j, ls, last: rule(j, ls, last, self.now, self.chance), True)
+        return jobs.change(job_id, lambda j, ls, _: rule(j, ls, *args, self.now, self.chance))
 
     def fire(self, ahead: timedelta = timedelta(0), limit: int = 500) -> list[Change]:
         return self.store.queue.fire_due(self.clock, ahead, limit)
 
     def worker(self, *tasks: str, queues: Sequence[str] = (), store: Store | None = None) -> UUID:
-        worker_id = self.luck.id(self.now)
+        worker_id = self.chance.id(self.now)
         who = NewWorker(worker_id, "", "here", 1, "0", tasks or ("work",), tuple(queues), 5)
         (store or self.store).workers.join(who, self.now, LEASE)
         return worker_id
@@ -170,8 +170,8 @@ def edited(definition, **changes):
 def opened(url: str) -> World:
     database = open_database(url, durable=False)
     migrate.upgrade(database)
-    luck = RandomLuck(1)
-    return World(url, Store(database, luck), luck)
+    chance = RandomChance(1)
+    return World(url, Store(database, chance), chance)
 
 
 @pytest.fixture

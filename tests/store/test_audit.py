@@ -12,10 +12,10 @@ from ostinato.core.model import Event, Execution, Live, Result
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Cron
 from ostinato.store import audit, rows
-from ostinato.store.checkup import Checkup
 from ostinato.store.clock_record import JUMPED, LINE
+from ostinato.store.doctor import Checkup
+from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep
-from ostinato.store.queue import FIRST_ID
 from ostinato.store.workers import WENT_BACK
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
 from tests.store.conftest import DONE, FAILURE, World
@@ -51,7 +51,7 @@ class Town:
 
     def add(self, ended: Execution) -> None:
         """Add an execution, and count it everywhere: only a recomputation can find it."""
-        new = replace(ended, id=self.world.luck.id(self.world.now))
+        new = replace(ended, id=self.world.chance.id(self.world.now))
         with self.world.store.database.write() as tx:
             tx.run("insert_executions", [rows.EXECUTION.row(new)])
         self.add_to(self.hourly, ended.result.value, 1)
@@ -63,7 +63,7 @@ class Town:
 
     def add_live(self, live: Live) -> None:
         with self.world.store.database.write() as tx:
-            tx.run("insert_live", [rows.LIVE.row(replace(live, id=self.world.luck.id(self.world.now)))])
+            tx.run("insert_live", [rows.LIVE.row(replace(live, id=self.world.chance.id(self.world.now)))])
 
 
 @pytest.fixture
@@ -324,7 +324,7 @@ def test_events_that_cannot_be_read_say_nothing(town):
     kinds = ("clock.jumped", "audit.flaw", "job.edited", "job.rewound")
     store.history.tell(
         [
-            Event(world.luck.id(world.now), world.now, kind, town.hourly, data=text)
+            Event(world.chance.id(world.now), world.now, kind, town.hourly, data=text)
             for kind in kinds
             for text in DAMAGED
         ]
@@ -344,7 +344,7 @@ def test_notes_that_cannot_be_read_say_nothing(town):
     assert store.clock_record.zero(0) is None
     assert store.clock_record.settled(world.now)
     assert Checkup(store.database).condition(world.now, MINUTE, DAY).went_back_at is None
-    store.history.prune_events(world.now + DAY, Keep(days=0), world.luck.id(world.now + DAY))
+    store.history.prune_events(world.now + DAY, Keep(days=0), world.chance.id(world.now + DAY))
 
 
 def test_a_job_whose_note_of_retention_cannot_be_read_keeps_its_history(town):
@@ -366,7 +366,7 @@ def test_pruned_history_shows_no_flaw(world):
         if hour % 4:
             world.run_all(worker)
         world.store.history.prune(FIRST_ID, world.now, Keep(executions=2, days=0))
-        world.store.history.prune_events(world.now, Keep(days=0), world.luck.id(world.now))
+        world.store.history.prune_events(world.now, Keep(days=0), world.chance.id(world.now))
         assert world.store.audit.problems(world.now) == []
 
 

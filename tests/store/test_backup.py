@@ -8,12 +8,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from ostinato.chance import RandomChance
 from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
-from ostinato.luck import RandomLuck
 from ostinato.store import backup as copying
 from ostinato.store import migrate
+from ostinato.store.adapt import to_uuid
 from ostinato.store.backup import backup, restore
-from ostinato.store.cells import to_uuid
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
 from tests.build import HOUR
@@ -27,7 +27,7 @@ def silent(done: int, total: int) -> None:
 @contextmanager
 def opened(url: str, schema: str = "ostinato"):
     with closing(open_database(url, schema=schema, durable=False)) as database:
-        yield Store(database, RandomLuck())
+        yield Store(database, RandomChance())
 
 
 def everything(store: Store) -> dict[str, list[list[object]]]:

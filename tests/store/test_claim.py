@@ -6,9 +6,9 @@ from collections import Counter
 from datetime import timedelta
 from uuid import uuid4
 
+from ostinato.chance import RandomChance
 from ostinato.core import lifecycle
 from ostinato.core.model import WaitsFor
-from ostinato.luck import RandomLuck
 from ostinato.store import claiming
 from ostinato.store.database import open_database
 from ostinato.store.store import Store
@@ -95,7 +95,7 @@ def test_never_early(world):
 def test_of_what_is_due_at_one_instant_the_first_that_was_queued_goes_first(world):
     """Wherever its row lies."""
     definition, worker = a_definition(at=NOW), world.worker()
-    made = [lifecycle.create(world.luck.id(NOW), definition, NOW, world.luck) for _ in range(20)]
+    made = [lifecycle.create(world.chance.id(NOW), definition, NOW, world.chance) for _ in range(20)]
     for change in reversed(made):
         world.store.jobs.add([change])
     started = [claimed.live.job_id for _ in range(5) for claimed in world.claim(worker, limit=4)]
@@ -234,7 +234,7 @@ def test_threads_claim_each_row_once(world):
 
 
 def _claim_all(url, worker, now, results):
-    store = Store(open_database(url, durable=False), RandomLuck())
+    store = Store(open_database(url, durable=False), RandomChance())
     taken = []
     while claimed := store.queue.claim(worker, ["work"], [], lambda: now, 10).claimed:
         taken += [each.live.id for each in claimed]

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ostinato.core.crawl.urls import page_id
-from ostinato.scheduler.crawled import starred
-from ostinato.store.crawls import Fetched, Found, Touched, Turn
+from ostinato.service.crawled_pages import starred
+from ostinato.store.crawls import CrawlTurn, Fetched, FoundUrl, Touched
 from ostinato.store.pages import FOUND, FOUND_ENDS, PageFilter, as_match, as_web_search
 from tests.build import HOUR, MINUTE, SECOND
 from tests.store.conftest import FAILURE
@@ -26,11 +26,11 @@ def a_page(path="/", text="Hello", title="A page", **given):
 
 def a_turn(fetched=(), touched=(), found=(), done=None, want=10, **counters):
     visited = [each.url for each in (*fetched, *touched)] if done is None else done
-    return Turn(fetched, touched, visited, found, json.dumps(counters), want)
+    return CrawlTurn(fetched, touched, visited, found, json.dumps(counters), want)
 
 
 def found(*paths, depth=1):
-    return [Found(SITE + path, "page", depth, 0, place) for place, path in enumerate(paths)]
+    return [FoundUrl(SITE + path, "page", depth, 0, place) for place, path in enumerate(paths)]
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.errors import InvalidSetting, StoreError
-from ostinato.store.cells import from_micros, to_micros, to_uuid
-from ostinato.store.dialect import TABLES, Dialect, Kind
+from ostinato.store.adapt import from_micros, to_micros, to_uuid
+from ostinato.store.dialect import TABLES, DatabaseKind, Dialect
 
-POSTGRES = Dialect(Kind.POSTGRES)
-SQLITE = Dialect(Kind.SQLITE)
+POSTGRES = Dialect(DatabaseKind.POSTGRES)
+SQLITE = Dialect(DatabaseKind.SQLITE)
 BOTH = pytest.mark.parametrize("dialect", [POSTGRES, SQLITE], ids=["postgres", "sqlite"])
 
 FILE = """\
@@ -136,14 +136,14 @@ def test_dialect_words(word, postgres, sqlite):
 
 @pytest.mark.parametrize("table", sorted(TABLES))
 def test_every_table_has_its_name(table):
-    assert Dialect(Kind.POSTGRES, "mine").statement(f"{{{table}}}").sql == f'"mine".{table}'
+    assert Dialect(DatabaseKind.POSTGRES, "mine").statement(f"{{{table}}}").sql == f'"mine".{table}'
     assert SQLITE.statement(f"{{{table}}}").sql == f"ostinato_{table}"
 
 
 @pytest.mark.parametrize("schema", ["", "Mine", "a b", 'a"b', "1a", "x" * 41, "ü"])
 def test_a_schema_that_is_no_plain_identifier_is_refused(schema):
     with pytest.raises(InvalidSetting, match="cannot be used"):
-        Dialect(Kind.POSTGRES, schema)
+        Dialect(DatabaseKind.POSTGRES, schema)
 
 
 def test_a_batch_is_a_table_of_its_rows():

@@ -283,7 +283,7 @@ def test_an_execution_that_is_recorded_twice_would_be_refused_by_the_database(wo
 
     def twice(job, *rest):
         change = lifecycle.settle(job, *rest)
-        return replace(change, ended=(*change.ended, replace(change.ended[0], id=world.luck.id(NOW))))
+        return replace(change, ended=(*change.ended, replace(change.ended[0], id=world.chance.id(NOW))))
 
     with broken(monkeypatch, settling, "settle", twice):
         assert len(world.settle(claimed).left) == 1

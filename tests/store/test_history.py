@@ -4,10 +4,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from ostinato.core.model import Asked, Change, Event, Execution, Live, Result, Skip, SkipReason, Status
+from ostinato.core.model import AskedBy, Change, Event, Execution, Live, Result, Skip, SkipReason, Status
 from ostinato.store import history
+from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep, Position
-from ostinato.store.queue import FIRST_ID
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, a_job, a_live, an_execution
 from tests.store.conftest import DONE, FAILURE, together
 
@@ -15,15 +15,17 @@ from tests.store.conftest import DONE, FAILURE, together
 def with_history(world, count, age=DAY, step=MINUTE, **given):
     """A job with so many executions, the newest of this age."""
     results = list(Result)
-    job = a_job(world.luck.id(world.now), every=HOUR, last_number=count, last_execution_number=count, **given)
+    job = a_job(
+        world.chance.id(world.now), every=HOUR, last_number=count, last_execution_number=count, **given
+    )
     ended = []
     for n in range(1, count + 1):
         at = world.now - age - (count - n) * step
         result = results[n % 5]
         setattr(job.facts, result, getattr(job.facts, result) + 1)
         times = dict.fromkeys(("due_at", "run_at", "queued_at", "started_at", "finished_at"), at)
-        told = {"number": n, "execution_number": n, "result": result, "asked": Asked.HAND}
-        ended.append(an_execution(job, id=world.luck.id(at), **told, **times))
+        told = {"number": n, "execution_number": n, "result": result, "asked": AskedBy.HAND}
+        ended.append(an_execution(job, id=world.chance.id(at), **told, **times))
     world.store.jobs.add([Change(job, ended=tuple(ended))])
     return job.id
 
@@ -111,7 +113,7 @@ def test_events_are_listed_for_all_or_one(world):
     first, second = world.add(2)
     world.command(first, "pause")
     world.command(second, "cancel")
-    world.store.history.tell([Event(world.luck.id(NOW), NOW, "clock.jumped")])
+    world.store.history.tell([Event(world.chance.id(NOW), NOW, "clock.jumped")])
     kinds = {event.kind for event in world.store.history.events(10)}
     assert kinds == {"job.created", "job.paused", "job.cancelled", "clock.jumped"}
     assert [event.kind for event in world.store.history.events(10, first)] == ["job.paused", "job.created"]
@@ -279,7 +281,7 @@ def test_deleted_jobs_are_removed_with_all_that_belongs_to_them(world, monkeypat
     monkeypatch.setattr(history, "BATCH", 10)
     stays, goes = with_history(world, 35), with_history(world, 35)
     world.command(goes, "delete")
-    world.store.history.tell([Event(world.luck.id(NOW), NOW, "job.edited", goes)])
+    world.store.history.tell([Event(world.chance.id(NOW), NOW, "job.edited", goes)])
     assert world.store.history.remove_deleted() == 1
     assert (world.history(goes), len(world.history(stays))) == ([], 35)
     assert [event.kind for event in world.store.history.events(10, goes)] == ["job.deleted"]
@@ -308,10 +310,10 @@ def test_old_events_and_workers_go_and_young_ones_stay(world, monkeypatch):
     old = world.worker()
     world.store.workers.leave(old, world.now)
     alive = world.worker()
-    world.store.history.tell([Event(world.luck.id(NOW), NOW, "old") for _ in range(45)])
+    world.store.history.tell([Event(world.chance.id(NOW), NOW, "old") for _ in range(45)])
     world.advance(31 * DAY)
-    world.store.history.tell([Event(world.luck.id(world.now), world.now, "young")])
-    world.store.history.prune_events(world.now, Keep(), world.luck.id(world.now - 30 * DAY))
+    world.store.history.tell([Event(world.chance.id(world.now), world.now, "young")])
+    world.store.history.prune_events(world.now, Keep(), world.chance.id(world.now - 30 * DAY))
     assert [event.kind for event in world.store.history.events(100)] == ["young"]
     assert [row.id for row in world.store.workers.seen(world.now, since=90 * DAY)] == [alive]
 

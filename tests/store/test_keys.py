@@ -8,7 +8,7 @@ import pytest
 from ostinato.clock import ManualClock
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Invalid, NotFound, Unauthorized
-from ostinato.scheduler.keys import KeyDesk, admission_of
+from ostinato.service.keys import KeyService, admission_of
 from tests.build import DAY, HOUR, NOW, SECOND
 
 
@@ -18,28 +18,28 @@ def clock():
 
 
 @pytest.fixture
-def desk(world, clock):
-    return KeyDesk(world.store, clock, world.luck)
+def service(world, clock):
+    return KeyService(world.store, clock, world.chance)
 
 
-def test_who_has_a_key_is_recognised(desk):
-    made = desk.create("ci", Role.OPERATOR, by="ann")
-    admitted = admission_of(desk.find(made.text))
+def test_who_has_a_key_is_recognised(service):
+    made = service.create("ci", Role.OPERATOR, by="ann")
+    admitted = admission_of(service.find(made.text))
     assert admitted.caller == Caller(f"key:ci~{made.row.prefix[4:8]}", Role.OPERATOR)
     assert made.text.startswith(made.row.prefix + ".")
 
 
-def test_a_key_works_in_every_process_at_once(desk, world, clock):
-    other = KeyDesk(world.another(), clock, world.luck)
-    made = desk.create("ci", Role.VIEWER)
+def test_a_key_works_in_every_process_at_once(service, world, clock):
+    other = KeyService(world.another(), clock, world.chance)
+    made = service.create("ci", Role.VIEWER)
     assert other.find(made.text).role is Role.VIEWER
-    desk.revoke(made.row.id)
+    service.revoke(made.row.id)
     with pytest.raises(Unauthorized, match="revoked"):
         other.find(made.text)
 
 
-def test_what_is_not_a_key_is_refused_in_one_sentence(desk):
-    one, two = desk.create("one", Role.ADMIN), desk.create("two", Role.ADMIN)
+def test_what_is_not_a_key_is_refused_in_one_sentence(service):
+    one, two = service.create("one", Role.ADMIN), service.create("two", Role.ADMIN)
     prefix, secret = one.text.split(".")
     for text in (
         "",
@@ -60,74 +60,74 @@ def test_what_is_not_a_key_is_refused_in_one_sentence(desk):
         one.text * 1000,
     ):
         with pytest.raises(Unauthorized) as refused:
-            desk.find(text)
+            service.find(text)
         assert str(refused.value) == "The API key is not good."
 
 
-def test_a_key_expires(desk, clock):
-    made = desk.create("ci", Role.ADMIN, HOUR)
+def test_a_key_expires(service, clock):
+    made = service.create("ci", Role.ADMIN, HOUR)
     clock.advance(HOUR - SECOND)
-    assert desk.find(made.text).role is Role.ADMIN
+    assert service.find(made.text).role is Role.ADMIN
     clock.advance(SECOND)
     with pytest.raises(Unauthorized, match="expired"):
-        desk.find(made.text)
+        service.find(made.text)
 
 
-def test_the_key_itself_is_kept_and_shown_nowhere(desk, world):
-    made = desk.create("ci", Role.ADMIN, by="ann")
-    desk.revoke(made.row.id, by="bob")
+def test_the_key_itself_is_kept_and_shown_nowhere(service, world):
+    made = service.create("ci", Role.ADMIN, by="ann")
+    service.revoke(made.row.id, by="bob")
     secret = made.text.split(".")[1]
     everything = world.sql("SELECT prefix, hash, name, role, created_by, revoked_by FROM {api_keys}")
     everything += world.sql("SELECT kind, data, by FROM {events}")
-    shown = f"{everything} {made!r} {made} {desk.list()!r}"
+    shown = f"{everything} {made!r} {made} {service.list()!r}"
     assert secret not in shown
-    assert made.row.hash not in repr(desk.list())
+    assert made.row.hash not in repr(service.list())
 
 
-def test_who_made_and_revoked_a_key_is_told(desk, world):
-    made = desk.create("ci", Role.ADMIN, by="ann")
-    desk.revoke(made.row.id, by="bob")
-    desk.revoke(made.row.id, by="carl")  # it was already
+def test_who_made_and_revoked_a_key_is_told(service, world):
+    made = service.create("ci", Role.ADMIN, by="ann")
+    service.revoke(made.row.id, by="bob")
+    service.revoke(made.row.id, by="carl")  # it was already
     (created,), (revoked,) = world.events("key.created"), world.events("key.revoked")
     about = {"key": str(made.row.id), "prefix": made.row.prefix, "name": "ci", "role": "admin"}
     assert (created.by, json.loads(created.data)) == ("ann", about)
     assert (revoked.by, json.loads(revoked.data)) == ("bob", about)
-    (row,) = desk.list()
+    (row,) = service.list()
     assert (row.revoked_by, row.revoked_at) == ("bob", NOW)
 
 
-def test_the_newest_key_comes_first_and_pages_go_on(desk, clock):
+def test_the_newest_key_comes_first_and_pages_go_on(service, clock):
     names = []
     for n in range(5):
-        names.append(desk.create(f"key {n}", Role.VIEWER).row.name)
+        names.append(service.create(f"key {n}", Role.VIEWER).row.name)
         clock.advance(SECOND)
-    first = desk.list(limit=2)
-    rest = desk.list(before=first[-1].id)
+    first = service.list(limit=2)
+    rest = service.list(before=first[-1].id)
     assert [row.name for row in first + rest] == names[::-1]
 
 
-def test_the_last_use_is_kept_to_the_minute(desk, world, clock):
-    made = desk.create("ci", Role.VIEWER)
+def test_the_last_use_is_kept_to_the_minute(service, world, clock):
+    made = service.create("ci", Role.VIEWER)
     writes = []
     note = world.store.keys.note_used
     world.store.keys.note_used = lambda *args: (writes.append(args), note(*args))
     for _ in range(120):
-        desk.find(made.text)
+        service.find(made.text)
         clock.advance(SECOND)
     assert len(writes) == 2
-    assert desk.list()[0].last_used_at == NOW + timedelta(minutes=1)
+    assert service.list()[0].last_used_at == NOW + timedelta(minutes=1)
 
 
-def test_a_database_that_has_no_time_to_note_a_use_keeps_nobody_out(desk, world):
+def test_a_database_that_has_no_time_to_note_a_use_keeps_nobody_out(service, world):
     from ostinato.core.errors import StoreUnavailable
 
-    made = desk.create("ci", Role.VIEWER)
+    made = service.create("ci", Role.VIEWER)
 
     def away(*_):
         raise StoreUnavailable("away")
 
     world.store.keys.note_used = away
-    assert desk.find(made.text).role is Role.VIEWER
+    assert service.find(made.text).role is Role.VIEWER
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_a_database_that_has_no_time_to_note_a_use_keeps_nobody_out(desk, world)
         ("ci", timedelta.max),
     ],
 )
-def test_a_key_that_makes_no_sense_is_not_made(desk, name, expires_in):
+def test_a_key_that_makes_no_sense_is_not_made(service, name, expires_in):
     with pytest.raises(Invalid):
-        desk.create(name, Role.VIEWER, expires_in)
-    assert desk.list() == []
+        service.create(name, Role.VIEWER, expires_in)
+    assert service.list() == []
 
 
-def test_a_key_that_is_not_there_cannot_be_revoked(desk, world):
+def test_a_key_that_is_not_there_cannot_be_revoked(service, world):
     with pytest.raises(NotFound):
-        desk.revoke(world.luck.id(NOW))
+        service.revoke(world.chance.id(NOW))
 
 
 # -- keys that are not good
@@ -161,9 +161,9 @@ def wrong_key(n: int) -> str:
     return f"ost_{'abcdefghij'[n % 10] * 10}.{'A' * 43}"
 
 
-def test_wrong_keys_lock_out_no_good_key(desk):
-    unused = desk.create("rare", Role.VIEWER)
+def test_wrong_keys_lock_out_no_good_key(service):
+    unused = service.create("rare", Role.VIEWER)
     for n in range(1000):
         with pytest.raises(Unauthorized):
-            desk.find(wrong_key(n))
-    assert desk.find(unused.text).role is Role.VIEWER
+            service.find(wrong_key(n))
+    assert service.find(unused.text).role is Role.VIEWER

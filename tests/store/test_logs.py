@@ -3,9 +3,9 @@
 import logging
 from uuid import uuid4
 
+from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep
-from ostinato.store.logs import LEAST_COUNTED, Line, Stream, size_of
-from ostinato.store.queue import FIRST_ID
+from ostinato.store.logs import LEAST_COUNTED, LogLine, Stream, size_of
 from tests.build import MINUTE
 from tests.store.conftest import together
 from tests.store.test_history import prune, with_history
@@ -14,7 +14,7 @@ MOST = 1000
 
 
 def a_line(execution_id, text, world, level=logging.INFO, stream=Stream.LOG):
-    return Line(execution_id, world.now, level, stream, text, size_of(text))
+    return LogLine(execution_id, world.now, level, stream, text, size_of(text))
 
 
 def append(world, execution_id, *texts, store=None, most=MOST, cut=0, **how):

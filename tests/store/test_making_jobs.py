@@ -51,8 +51,8 @@ def copies_as(*job_ids):
 
 def test_copies_are_what_the_rule_would_have_made(world):
     original = world.new(at=NOW, tags=("a",), metadata='{"b":1}', args='{"n":0}')
-    others, args = world.luck.ids(NOW, 99), [f'{{"n":{n}}}' for n in range(1, 100)]
-    world.store.jobs.add_copies(original, Copies(others, world.luck.ids_as_bytes(NOW, 99), args))
+    others, args = world.chance.ids(NOW, 99), [f'{{"n":{n}}}' for n in range(1, 100)]
+    world.store.jobs.add_copies(original, Copies(others, world.chance.ids_as_bytes(NOW, 99), args))
     ids = [original.job.id, *others]
     saved = world.store.jobs.get(ids)
     first = saved[original.job.id]

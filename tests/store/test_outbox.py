@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from ostinato.core.errors import NotFound
-from ostinato.core.hooks import Hook, Kind, Measure, Threshold
+from ostinato.core.hooks import Hook, Measure, NoticeKind, Threshold
 from ostinato.core.model import Event
 from ostinato.core.outcome import Cancelled, Lost
 from ostinato.store.outbox import Sent, Tally
@@ -17,9 +17,9 @@ from tests.store.conftest import DONE, FAILURE
 LEASE = MINUTE
 
 
-def a_hook(world, *kinds: Kind, **given) -> Hook:
+def a_hook(world, *kinds: NoticeKind, **given) -> Hook:
     hook = Hook(
-        world.luck.id(world.now),
+        world.chance.id(world.now),
         "https://hooks.example.org/1",
         kinds,
         None,
@@ -33,7 +33,7 @@ def a_hook(world, *kinds: Kind, **given) -> Hook:
     return replace(hook, **given)
 
 
-def hooked(world, *kinds: Kind, **given) -> Hook:
+def hooked(world, *kinds: NoticeKind, **given) -> Hook:
     hook = a_hook(world, *kinds, **given)
     world.store.outbox.add_hook(hook)
     return hook
@@ -65,7 +65,7 @@ def test_without_a_hook_nothing_is_written(world):
 
 
 def test_every_end_is_told_to_whoever_asked_for_finishes(world):
-    hook = hooked(world, Kind.FINISH)
+    hook = hooked(world, NoticeKind.FINISH)
     job, worker = world.add_one(name="Prices"), world.worker()
     turn(world, worker)
     turn(world, worker, FAILURE)
@@ -79,7 +79,7 @@ def test_every_end_is_told_to_whoever_asked_for_finishes(world):
 
 
 def test_failures_are_told_with_the_time_of_the_retry(world):
-    hook = hooked(world, Kind.FAILURE)
+    hook = hooked(world, NoticeKind.FAILURE)
     world.add_one(max_retries=1)
     worker = world.worker()
     turn(world, worker)
@@ -93,7 +93,7 @@ def test_failures_are_told_with_the_time_of_the_retry(world):
 
 
 def test_the_first_success_after_a_failure_is_a_recovery(world):
-    hook = hooked(world, Kind.RECOVERY)
+    hook = hooked(world, NoticeKind.RECOVERY)
     world.add_one(max_retries=0)
     worker = world.worker()
     for outcome in (DONE, FAILURE, FAILURE, DONE, DONE, FAILURE, DONE):
@@ -103,7 +103,7 @@ def test_the_first_success_after_a_failure_is_a_recovery(world):
 
 
 def test_a_retry_that_succeeds_is_a_recovery_and_a_cancel_is_neither(world):
-    hook = hooked(world, Kind.RECOVERY)
+    hook = hooked(world, NoticeKind.RECOVERY)
     world.add_one(max_retries=3)
     worker = world.worker()
     turn(world, worker, FAILURE)
@@ -114,7 +114,7 @@ def test_a_retry_that_succeeds_is_a_recovery_and_a_cancel_is_neither(world):
 
 
 def test_who_has_used_up_its_retries_is_told_for_good(world):
-    hook = hooked(world, Kind.FAILED_FOR_GOOD)
+    hook = hooked(world, NoticeKind.FAILED_FOR_GOOD)
     going_on, over = world.add_one(max_retries=0), world.add_one(max_retries=0, when_exhausted="fail")
     turn(world, world.worker(), FAILURE)
     ended = {body["job"]["id"]: body["job_ended"] for body in bodies(world, hook)}
@@ -122,14 +122,14 @@ def test_who_has_used_up_its_retries_is_told_for_good(world):
 
 
 def test_a_run_that_is_lost_is_a_failure(world):
-    hook = hooked(world, Kind.FAILURE)
+    hook = hooked(world, NoticeKind.FAILURE)
     world.add_one()
     turn(world, world.worker(), Lost())
     assert bodies(world, hook)[0]["execution"]["result"] == "lost"
 
 
 def test_skips_are_told_with_their_reason(world):
-    hook = hooked(world, Kind.SKIP)
+    hook = hooked(world, NoticeKind.SKIP)
     job = world.add_one()
     world.advance(5 * HOUR)
     world.fire()
@@ -139,7 +139,7 @@ def test_skips_are_told_with_their_reason(world):
 
 
 def test_a_run_that_began_late_is_told(world):
-    hook = hooked(world, Kind.LATE_START, late_after=MINUTE)
+    hook = hooked(world, NoticeKind.LATE_START, late_after=MINUTE)
     world.add_one()
     worker = world.worker()
     turn(world, worker)
@@ -154,7 +154,7 @@ def test_a_run_that_began_late_is_told(world):
 
 
 def test_what_does_not_begin_is_told_once_by_whoever_looks(world):
-    hook = hooked(world, Kind.LATE_START, late_after=MINUTE)
+    hook = hooked(world, NoticeKind.LATE_START, late_after=MINUTE)
     other, run_once = world.another(), world.enqueue()[0]
     start = world.now - SECOND
     world.store.outbox.find_late(hook, start, world.advance(59 * SECOND))
@@ -169,7 +169,7 @@ def test_what_does_not_begin_is_told_once_by_whoever_looks(world):
 
 
 def test_what_waits_for_a_reason_is_not_late(world):
-    hook = hooked(world, Kind.LATE_START)
+    hook = hooked(world, NoticeKind.LATE_START)
     job = world.enqueue()[0]
     world.command(job, "pause")
     world.store.outbox.find_late(hook, NOW - HOUR, world.advance(HOUR))
@@ -177,11 +177,13 @@ def test_what_waits_for_a_reason_is_not_late(world):
 
 
 def test_an_unusually_long_run_is_told(world):
-    hook, other = hooked(world, Kind.LONG_RUN), hooked(world, Kind.FINISH)
+    hook, other = hooked(world, NoticeKind.LONG_RUN), hooked(world, NoticeKind.FINISH)
     job = world.enqueue()[0]
     (claimed,) = world.claim(world.worker())
     data = json.dumps({"number": 1, "ran": 600.0, "usual": 12.5})
-    event = Event(world.luck.id(world.now), world.now, "execution.overlong", job, claimed.live.id, data=data)
+    event = Event(
+        world.chance.id(world.now), world.now, "execution.overlong", job, claimed.live.id, data=data
+    )
     world.store.history.tell([event])
     (body,) = bodies(world, hook)
     assert body["text"] == "Job work has been running for 10m; usual is 12.5s."
@@ -190,14 +192,14 @@ def test_an_unusually_long_run_is_told(world):
 
 def test_a_hook_of_one_job_hears_of_no_other(world):
     one, two = world.add(2)
-    hook, everything = hooked(world, Kind.FINISH, job_id=one), hooked(world, Kind.FINISH)
+    hook, everything = hooked(world, NoticeKind.FINISH, job_id=one), hooked(world, NoticeKind.FINISH)
     turn(world, world.worker())
     assert [body["job"]["id"] for body in bodies(world, hook)] == [str(one)]
     assert {body["job"]["id"] for body in bodies(world, everything)} == {str(one), str(two)}
 
 
 def test_what_is_rolled_back_is_not_told(world, monkeypatch):
-    hook = hooked(world, Kind.FINISH)
+    hook = hooked(world, NoticeKind.FINISH)
     world.add_one()
     world.advance(HOUR)
     world.fire()
@@ -212,7 +214,7 @@ def test_what_is_rolled_back_is_not_told(world, monkeypatch):
 
 
 def test_a_bug_in_a_notice_keeps_nothing_from_being_settled(world, monkeypatch):
-    hook = hooked(world, Kind.FAILURE)
+    hook = hooked(world, NoticeKind.FAILURE)
     job = world.add_one(max_retries=0)
     monkeypatch.setattr("ostinato.core.notices.told", lambda *_: 1 / 0)
     turn(world, world.worker(), FAILURE)
@@ -223,7 +225,7 @@ def test_a_bug_in_a_notice_keeps_nothing_from_being_settled(world, monkeypatch):
 def test_an_error_that_no_database_takes_is_told_all_the_same(world):
     from ostinato.core.outcome import Error, Failed
 
-    hook = hooked(world, Kind.FAILURE)
+    hook = hooked(world, NoticeKind.FAILURE)
     world.add_one(name="Prices \N{SNOWMAN}")
     turn(world, world.worker(), Failed(Error("ValueError", "NUL \0 and half \ud800 a character")))
     assert "\N{SYMBOL FOR NULL}" in bodies(world, hook)[0]["execution"]["error"]
@@ -294,7 +296,7 @@ def test_losses_are_counted_over_all_jobs(world):
 
 
 def test_a_notice_is_claimed_by_one_until_its_lease_is_over(world):
-    hook = hooked(world, Kind.FINISH)
+    hook = hooked(world, NoticeKind.FINISH)
     world.add(3)
     turn(world, world.worker())
     other = world.another()
@@ -309,7 +311,7 @@ def test_a_notice_is_claimed_by_one_until_its_lease_is_over(world):
 
 
 def test_a_hook_with_much_to_hear_keeps_no_other_waiting(world):
-    loud, quiet = hooked(world, Kind.FINISH), hooked(world, Kind.FAILURE)
+    loud, quiet = hooked(world, NoticeKind.FINISH), hooked(world, NoticeKind.FAILURE)
     world.add(5, max_retries=0)
     worker = world.worker()
     turn(world, worker)
@@ -324,7 +326,7 @@ def sent(each, world, **what) -> Sent:
 
 
 def test_whoever_comes_too_late_changes_nothing(world):
-    hook = hooked(world, Kind.FINISH)
+    hook = hooked(world, NoticeKind.FINISH)
     world.add_one()
     turn(world, world.worker())
     (slow,) = world.store.outbox.claim(hook, world.now, LEASE, 10)
@@ -339,7 +341,7 @@ def test_whoever_comes_too_late_changes_nothing(world):
 
 
 def test_what_came_of_it_can_be_seen(world):
-    hook = hooked(world, Kind.FINISH)
+    hook = hooked(world, NoticeKind.FINISH)
     world.add(3)
     turn(world, world.worker())
     one, two, three = world.store.outbox.claim(hook, world.now, LEASE, 10)
@@ -357,7 +359,7 @@ def test_what_came_of_it_can_be_seen(world):
 
 
 def test_a_hook_that_is_deleted_is_told_nothing_more(world):
-    hook = hooked(world, Kind.FINISH)
+    hook = hooked(world, NoticeKind.FINISH)
     world.add_one()
     worker = world.worker()
     turn(world, worker)
@@ -373,7 +375,7 @@ def test_a_hook_that_is_deleted_is_told_nothing_more(world):
 
 
 def test_a_process_that_has_not_heard_of_a_deletion_leaves_nothing_behind(world):
-    hook, other = hooked(world, Kind.FINISH), world.another()
+    hook, other = hooked(world, NoticeKind.FINISH), world.another()
     other.outbox.delete_hook(hook.id, world.now, "bob")
     world.add_one()
     turn(world, world.worker())
@@ -384,7 +386,7 @@ def test_a_process_that_has_not_heard_of_a_deletion_leaves_nothing_behind(world)
 
 def test_a_hook_counts_elsewhere_once_it_is_looked_up(world):
     other = world.another()
-    hook = a_hook(world, Kind.FINISH)
+    hook = a_hook(world, NoticeKind.FINISH)
     other.outbox.add_hook(hook)
     world.add_one()
     worker = world.worker()
@@ -395,7 +397,7 @@ def test_a_hook_counts_elsewhere_once_it_is_looked_up(world):
 
 
 def test_what_is_long_over_is_taken_away_and_what_waits_stays(world):
-    hook = hooked(world, Kind.FINISH)
+    hook = hooked(world, NoticeKind.FINISH)
     world.add(2)
     turn(world, world.worker())
     done, waiting = world.store.outbox.claim(hook, world.now, LEASE, 10)
@@ -408,7 +410,8 @@ def test_what_is_long_over_is_taken_away_and_what_waits_stays(world):
 def test_a_hook_comes_back_as_it_was_kept(world):
     threshold = Threshold(Measure.SUCCESS_RATE, 80.5, 90 * MINUTE, 7)
     hook = hooked(
-        world, Kind.SKIP, Kind.LONG_RUN, job_id=world.add_one(), secret="env:SECRET_HOOK", thresholds=(threshold,),
+        world, NoticeKind.SKIP, NoticeKind.LONG_RUN, job_id=world.add_one(), secret="env:SECRET_HOOK",
+        thresholds=(threshold,),
         late_after=5 * SECOND, description="for ops",
     )  # fmt: skip
     assert world.store.outbox.hooks() == [hook]
@@ -419,7 +422,7 @@ def test_a_hook_comes_back_as_it_was_kept(world):
     [("kinds", '["of_tomorrow"]'), ("thresholds", '[{"measure": "speed"}]'), ("kinds", "{")],
 )
 def test_a_hook_of_a_newer_version_is_left_to_it(world, caplog, column, value):
-    strange, hook = hooked(world, Kind.FINISH), hooked(world, Kind.FINISH)
+    strange, hook = hooked(world, NoticeKind.FINISH), hooked(world, NoticeKind.FINISH)
     statement = world.store.database.dialect.statement(
         f"UPDATE {{hooks}} SET {column} = :value WHERE id = :id"
     )

@@ -11,7 +11,7 @@ from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import WaitsFor
 from ostinato.core.outcome import Deferred
 from ostinato.core.providers import MARGIN, Provider
-from ostinato.store.providers import Spent
+from ostinato.store.providers import BudgetSpending
 from tests.build import HOUR, MINUTE, SECOND
 from tests.store.conftest import together
 
@@ -27,8 +27,8 @@ def take(world, want: int = 1, over=(), store=None, domain: str = HOST):
     return (store or world.store).providers.take(domain, want, world.now, HOLD, over)
 
 
-def answered(world, taken, used: int | None = None) -> Spent:
-    return Spent(taken.id, HOST, taken.count if used is None else used, world.now)
+def answered(world, taken, used: int | None = None) -> BudgetSpending:
+    return BudgetSpending(taken.id, HOST, taken.count if used is None else used, world.now)
 
 
 def standing(world) -> dict[str, tuple[int, int]]:
@@ -145,20 +145,20 @@ def test_two_processes_never_take_the_same(world):
 
 def test_whatever_is_taken_and_answered_no_window_ever_sees_more(world):
     """By chance: requests that are seen at some moment between taking and answer, and processes that die."""
-    chance = Random(6)
+    dice = Random(6)
     provider(world, limit=5, period=10 * SECOND)
     seen, under_way = [], []
     for _ in range(300):
-        world.advance(timedelta(seconds=chance.random() * 2))
+        world.advance(timedelta(seconds=dice.random() * 2))
         for each in list(under_way):
-            if chance.random() < 0.3:
+            if dice.random() < 0.3:
                 under_way.remove(each)
                 taken, since = each
-                if chance.random() < 0.8:  # else it died with it
+                if dice.random() < 0.8:  # else it died with it
                     world.store.providers.answer([answered(world, taken)])
-                moment = since + chance.random() * (min(world.now, since + HOLD) - since)
+                moment = since + dice.random() * (min(world.now, since + HOLD) - since)
                 seen += [moment] * taken.count
-        taken = take(world, want=chance.randint(1, 3))
+        taken = take(world, want=dice.randint(1, 3))
         if taken.count:
             under_way.append((taken, world.now))
     seen.sort()

@@ -11,16 +11,16 @@ import pytest
 
 from ostinato.core import lifecycle
 from ostinato.core.errors import StoreError
-from ostinato.core.model import Asked, Change, Definition, Ending, Facts, Skip, SkipReason, WaitsFor
+from ostinato.core.model import AskedBy, Change, Definition, Ending, Facts, Skip, SkipReason, WaitsFor
 from ostinato.store import rows
-from ostinato.store.cells import from_micros, to_uuid
-from ostinato.store.dialect import Dialect, Kind
+from ostinato.store.adapt import from_micros, to_uuid
+from ostinato.store.dialect import DatabaseKind, Dialect
 from ostinato.store.store import QUERIES
 from tests.build import HOUR, NOW, a_definition, a_job, a_live, an_execution
 
 TEXT = "\n".join(path.read_text("utf-8") for path in QUERIES)
-STATEMENTS = {kind: Dialect(kind).statements(TEXT) for kind in Kind}
-NAMES = sorted(STATEMENTS[Kind.SQLITE])
+STATEMENTS = {kind: Dialect(kind).statements(TEXT) for kind in DatabaseKind}
+NAMES = sorted(STATEMENTS[DatabaseKind.SQLITE])
 
 SCALARS = {
     "after": UUID(int=0), "after_key": "", "recent": "[]",
@@ -110,7 +110,7 @@ def test_every_statement_runs(world):
     assert wrong == {}
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", DatabaseKind)
 def test_the_batches_have_the_columns_of_their_values_in_their_order(kind):
     def columns(name):
         return [column for column, _ in STATEMENTS[kind][name].columns]
@@ -150,7 +150,7 @@ STATES = [
 ]
 LIVES = [
     {"asked": asked, **how}
-    for asked in Asked
+    for asked in AskedBy
     for how in [
         {"running": True},
         {"attempt": 1},
@@ -238,7 +238,7 @@ def filled(world):
         [Change(job, add=(a_live(job),), ended=(an_execution(job, attempt=1),), skips=(skip,))]
     )
     new_id = "gen_random_uuid()" if world.on_postgres else "randomblob(16)"
-    columns = [name for name, _ in STATEMENTS[Kind.SQLITE]["insert_jobs"].columns]
+    columns = [name for name, _ in STATEMENTS[DatabaseKind.SQLITE]["insert_jobs"].columns]
     other = {
         "id": new_id,
         "key": "'key-' || i",

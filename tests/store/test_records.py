@@ -6,20 +6,20 @@ from functools import partial
 import pytest
 
 from ostinato.core.errors import Invalid, LeaseLost, StoreError
-from ostinato.core.tables import Column, ColumnType, TableState, Target
-from ostinato.store.elsewhere import Reach
+from ostinato.core.tables import ColumnType, MappedColumn, TableState, Target
 from ostinato.store.records import Hold
+from ostinato.store.source_databases import Reach
 from tests.build import NOW, SECOND
 from tests.store.conftest import LEASE, together
 
 COLUMNS = (
-    Column("day", ColumnType.DATE),
-    Column("amount", ColumnType.NUMBER),
-    Column("count", ColumnType.INTEGER),
-    Column("final", ColumnType.BOOLEAN),
-    Column("at", ColumnType.TIMESTAMP),
-    Column("more", ColumnType.JSON),
-    Column("Name"),
+    MappedColumn("day", ColumnType.DATE),
+    MappedColumn("amount", ColumnType.NUMBER),
+    MappedColumn("count", ColumnType.INTEGER),
+    MappedColumn("final", ColumnType.BOOLEAN),
+    MappedColumn("at", ColumnType.TIMESTAMP),
+    MappedColumn("more", ColumnType.JSON),
+    MappedColumn("Name"),
 )
 TARGET = Target("gdp", "observations", COLUMNS)
 
@@ -196,8 +196,8 @@ def test_a_table_of_ours_whose_column_was_given_another_type_is_filled_all_the_s
 def test_columns_are_added_to_our_own_table(records, hold):
     records.prepare(TARGET)
     store_rows(records, hold, 1)
-    wider = replace(TARGET, columns=(*COLUMNS, Column("later", ColumnType.INTEGER)))
-    assert records.look(wider).to_add == (Column("later", ColumnType.INTEGER),)
+    wider = replace(TARGET, columns=(*COLUMNS, MappedColumn("later", ColumnType.INTEGER)))
+    assert records.look(wider).to_add == (MappedColumn("later", ColumnType.INTEGER),)
     records.prepare(wider)
     records.insert(wider, [[(*a_row(2)[:-1], 7, b"hash-2")]], hold, NOW)
     assert [row["later"] for row in records.newest(wider, 10)] == [7, None]
@@ -205,7 +205,7 @@ def test_columns_are_added_to_our_own_table(records, hold):
 
 def test_a_table_of_the_user_decides_itself_what_is_a_duplicate(world, records, hold):
     world.sql("CREATE TABLE theirs (source_name varchar(40), number integer UNIQUE, word varchar(20))")
-    target = Target("gdp", "theirs", (Column("number", ColumnType.INTEGER), Column("word")))
+    target = Target("gdp", "theirs", (MappedColumn("number", ColumnType.INTEGER), MappedColumn("word")))
     assert records.prepare(target) == TableState(exists=True, ours=False)
     assert records.insert(target, [[(1, "a", "x"), (1, "b", "y"), (2, "c", "z")]], hold, NOW) == 2
     found = records.newest(target, 10)
@@ -214,7 +214,7 @@ def test_a_table_of_the_user_decides_itself_what_is_a_duplicate(world, records, 
 
 def test_a_table_of_the_user_that_lacks_something_is_refused_with_what_it_lacks(world, records):
     world.sql("CREATE TABLE theirs (number integer)")
-    target = Target("gdp", "theirs", (Column("number", ColumnType.INTEGER), Column("word")))
+    target = Target("gdp", "theirs", (MappedColumn("number", ColumnType.INTEGER), MappedColumn("word")))
     for ask in (records.look, records.prepare):
         with pytest.raises(Invalid, match="it has no column source_name, word"):
             ask(target)
@@ -222,7 +222,7 @@ def test_a_table_of_the_user_that_lacks_something_is_refused_with_what_it_lacks(
 
 def test_a_table_that_we_make_has_columns_of_its_own(records):
     with pytest.raises(Invalid, match="choose another target, such as record_id"):
-        records.prepare(replace(TARGET, columns=(Column("id"),)))
+        records.prepare(replace(TARGET, columns=(MappedColumn("id"),)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from ostinato.core.model import Event, Finished
 from ostinato.core.outcome import Completed, Error, Failed
-from ostinato.store.checkup import Checkup
+from ostinato.store.doctor import Checkup
 from tests.store.conftest import World
 
 BAD = "do not keep this"
@@ -86,7 +86,7 @@ def test_a_doctor_counts_the_results_that_are_held(world, settled_with):
     assert unsaved() == 0
     live = settled.left[0].live
     world.store.history.tell(
-        [Event(world.luck.id(world.now), world.now, "result.held", live.job_id, live.id, live.worker_id)]
+        [Event(world.chance.id(world.now), world.now, "result.held", live.job_id, live.id, live.worker_id)]
     )
     assert unsaved() == 1
     world.store.queue.settle(settled.left)

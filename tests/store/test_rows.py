@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from ostinato.core.model import (
-    Asked,
+    AskedBy,
     Change,
     Definition,
     Event,
@@ -223,4 +223,4 @@ def test_only_so_many_definitions_are_kept(world):
 
 def test_asked_is_an_enum_again(world):
     job_id = world.enqueue()[0]
-    assert world.lives(job_id)[0].asked is Asked.SCHEDULE
+    assert world.lives(job_id)[0].asked is AskedBy.SCHEDULE

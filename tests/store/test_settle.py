@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
+from ostinato.chance import RandomChance
 from ostinato.core import lifecycle
 from ostinato.core.errors import StoreUnavailable
-from ostinato.core.model import Asked, Finished, Status, WaitsFor
+from ostinato.core.model import AskedBy, Finished, Status, WaitsFor
 from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Interrupted, Lost, TimedOut
 from ostinato.core.policy import OnLost, Overlap, WhenExhausted
-from ostinato.luck import RandomLuck
 from ostinato.store import settling
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, a_job, a_live
 from tests.store.conftest import DONE, FAILURE
@@ -103,7 +103,7 @@ def test_the_late_result_of_what_was_ended_by_force_is_refused_and_counted(world
     late = world.claim(world.worker())
 
     def force(job, lives, _):
-        return lifecycle.cancel_execution(job, lives, lives[0], world.now, world.luck, "ops", force=True)
+        return lifecycle.cancel_execution(job, lives, lives[0], world.now, world.chance, "ops", force=True)
 
     world.store.jobs.change(job_id, force)
     world.advance(SECOND)
@@ -209,19 +209,19 @@ def test_several_executions_of_one_job_in_one_batch(world):
 @pytest.mark.parametrize("seed", range(40))
 def test_a_batch_of_one_job_comes_to_the_same_as_one_after_the_other(seed):
     """Rows that one change adds or alters may be altered or taken away by the next."""
-    chance, luck = Random(seed), RandomLuck(seed)
-    failing = chance.choice([WhenExhausted.FAIL, WhenExhausted.CONTINUE])
+    dice, chance = Random(seed), RandomChance(seed)
+    failing = dice.choice([WhenExhausted.FAIL, WhenExhausted.CONTINUE])
     policies = {"overlap": Overlap.ALLOW, "max_overlap": 4, "max_retries": 1, "when_exhausted": failing}
     job = a_job(
-        every=MINUTE, total_repeats=chance.choice([0, 5]), last_number=5, last_execution_number=5, **policies
+        every=MINUTE, total_repeats=dice.choice([0, 5]), last_number=5, last_execution_number=5, **policies
     )
     running = [
-        a_live(job, running=True, number=n, slot=n - 1, failures=chance.choice([0, 1])) for n in range(1, 5)
+        a_live(job, running=True, number=n, slot=n - 1, failures=dice.choice([0, 1])) for n in range(1, 5)
     ]
-    waiting = a_live(job, number=5, slot=-1, waits_for=WaitsFor.TURN, asked=chance.choice([*Asked]))
+    waiting = a_live(job, number=5, slot=-1, waits_for=WaitsFor.TURN, asked=dice.choice([*AskedBy]))
     lives, changes = [*running, waiting], []
-    for live in chance.sample(running, 4):
-        change = lifecycle.settle(job, lives, live, chance.choice(OUTCOMES), NOW, luck)
+    for live in dice.sample(running, 4):
+        change = lifecycle.settle(job, lives, live, dice.choice(OUTCOMES), NOW, chance)
         job, lives = change.job, settling._after(lives, change)
         changes.append(change)
     (merged,) = settling._one_per_job(changes)

@@ -198,7 +198,7 @@ def test_a_worker_is_not_closed_while_a_claim_of_it_is_under_way(postgres_world)
     world.enqueue()
     worker = world.worker()
     seen = lease_of(world, worker)
-    impatient = Store(open_database(world.url, deadline=0.4), world.luck)
+    impatient = Store(open_database(world.url, deadline=0.4), world.chance)
     sweeper = impatient.workers
     with world.store.database.write() as tx:
         assert tx.rows("open_queues", worker=worker, at_least=NOW)

@@ -13,7 +13,7 @@ import sys
 import threading
 
 from ostinato import Context, Ostinato
-from ostinato.logs import configure_logging
+from ostinato.telemetry.formatting import configure_logging
 
 STUBBORN = """
 import os, signal, sys, threading

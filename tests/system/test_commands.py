@@ -17,8 +17,8 @@ from ostinato import Handle
 from ostinato.app.options import define
 from ostinato.core.payload import encode
 from ostinato.core.schedule import Once
-from ostinato.scheduler.views import ExecutionView
-from ostinato.store.logs import Line
+from ostinato.service.views import ExecutionView
+from ostinato.store.logs import LogLine
 from tests.system.conftest import SHORT, Workshop, opened
 from tests.system.workshop import make_app
 from tests.waiting import PATIENCE, eventually
@@ -77,7 +77,7 @@ class Commands(Workshop):
         return handle, [int(line) for line in path.read_text().splitlines()]
 
     def log(self, ended: ExecutionView, stream: str = "") -> list[str]:
-        lines, after = list[Line](), 0
+        lines, after = list[LogLine](), 0
         while page := self.app.scheduler.executions.log(ended.id, after=after, limit=5000).lines:
             lines, after = lines + list(page), page[-1].number
         return [line.text for line in lines if not stream or line.stream == stream]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ostinato import Handle, Ostinato
-from ostinato.store.pages import Page, PageFilter
+from ostinato.store.pages import CrawledPage, PageFilter
 from ostinato.task import Call
 from tests.system.conftest import Workshop
 from tests.tasks.site import DEPTH, Site, a_site, expected
@@ -15,7 +15,7 @@ SLOW_OR_ODD = ["/slow", "/huge", "/bomb", "/flaky", "/broken", "/missing", "/noi
 ENOUGH = 120
 
 
-def kept(workshop: Workshop, site: Site) -> dict[str, Page]:
+def kept(workshop: Workshop, site: Site) -> dict[str, CrawledPage]:
     found, _ = workshop.app.parts.store.pages.search(PageFilter(), 5000, 0)
     return {page.url.removeprefix(site.url): page for page in found}
 

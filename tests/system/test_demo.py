@@ -11,7 +11,7 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from ostinato.web.app import NAVIGATION
+from ostinato.dashboard.app import NAVIGATION
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parent.parent.parent

@@ -17,7 +17,7 @@ import pytest
 from tests.acceptance.server import AN_APP, PATIENCE, Server
 from tests.waiting import eventually
 
-BREAKS_APART = "import sys\nassert 'ostinato.app.door' not in sys.orig_argv, 'not here'\n" + AN_APP
+BREAKS_APART = "import sys\nassert 'ostinato.app.http_main' not in sys.orig_argv, 'not here'\n" + AN_APP
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from ostinato import Handle, Ostinato
 from ostinato.app.tasks import AppTask
-from ostinato.scheduler.views import ExecutionView
+from ostinato.service.views import ExecutionView
 from tests.system.conftest import SHORT, Process, Workshop, opened
 from tests.waiting import eventually
 

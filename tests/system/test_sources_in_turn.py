@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from ostinato.core.addresses import EVERYWHERE
-from ostinato.core.built_in import Permits
+from ostinato.core.builtin import Permits
 from ostinato.core.model import Result
-from ostinato.scheduler.sources import Here
+from ostinato.service.sources import SourceContext
 from tests.played_api import PlayedApi, a_source_of
 from tests.system.conftest import SHORT, Workshop, opened
 from tests.system.workshop import make_app
@@ -22,7 +22,7 @@ from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.system
 MANY = 20
-HERE = Here(permits=Permits(egress=EVERYWHERE))
+HERE = SourceContext(permits=Permits(egress=EVERYWHERE))
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ QUICKLY: dict[str, Any] = {"lease": "1s", "sweep": "200ms", "concurrency": 1}
 
 
 def start(workshop: Workshop, nodes: list[dict[str, Any]], name: str = "flow") -> Handle:
-    desk = workshop.app.scheduler.workflows
-    desk.create(name, nodes)
-    return workshop.app.handle(desk.run(name).id)
+    service = workshop.app.scheduler.workflows
+    service.create(name, nodes)
+    return workshop.app.handle(service.run(name).id)
 
 
 def steps(workshop: Workshop, handle: Handle) -> list[tuple[str, int, str]]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ostinato import Context, Ostinato
 from ostinato.core.errors import OstinatoError
-from ostinato.logs import configure_logging
+from ostinato.telemetry.formatting import configure_logging
 
 LOOK_EVERY = 0.02
 FOLDER = Path(sys.argv[1] if __name__ == "__main__" else "/nowhere")  # tasks run in worker processes only

@@ -16,20 +16,23 @@ HOST = "127.0.0.1"
 
 
 def test_a_fetch_waits_for_a_budget_and_goes_on_where_it_was(app, api):  # noqa: F811
-    desk, source = app.scheduler, a_source_of(api.url("/offset"), pagination={"type": "offset", "limit": 10})
-    desk.providers.put(Provider(HOST, 2, HOUR), by="ann")
+    service, source = (
+        app.scheduler,
+        a_source_of(api.url("/offset"), pagination={"type": "offset", "limit": 10}),
+    )
+    service.providers.put(Provider(HOST, 2, HOUR), by="ann")
 
     async def story():
         async with app.running(), asyncio.timeout(100):
-            made = await asyncio.to_thread(desk.sources.create, source, HERE)
-            await until(app, lambda: desk.providers.get(HOST).waiting == 1)
+            made = await asyncio.to_thread(service.sources.create, source, HERE)
+            await until(app, lambda: service.providers.get(HOST).waiting == 1)
             assert len(api.asked("/offset")) == 2
-            assert desk.providers.get(HOST).left == 0
-            view = desk.jobs.get(made.job.id)
+            assert service.providers.get(HOST).left == 0
+            view = service.jobs.get(made.job.id)
             assert view.status is Status.SCHEDULED
-            why = desk.jobs.why(made.job.id)
+            why = service.jobs.why(made.job.id)
             assert f"It waits for {HOST}'s budget until" in " ".join(why.sentences)
-            desk.providers.put(Provider(HOST, 50, HOUR), by="ann")  # whoever waits tries again
+            service.providers.put(Provider(HOST, 50, HOUR), by="ann")  # whoever waits tries again
             await until(app, lambda: app.executions.list(job=made.job.id, limit=5)[0].outcome is not None)
             return app.executions.list(job=made.job.id, limit=5)
 
@@ -38,15 +41,15 @@ def test_a_fetch_waits_for_a_budget_and_goes_on_where_it_was(app, api):  # noqa:
     assert numbers(app) == list(range(25))
     assert len(api.asked("/offset")) == 3  # no page twice
     assert (ended.items_crawled, ended.items_indexed) == (25, 25)  # all of them counted
-    assert desk.providers.get(HOST).waiting == 0
+    assert service.providers.get(HOST).waiting == 0
 
 
 def test_trying_a_source_takes_from_the_same_budget(app, api):  # noqa: F811
-    desk = app.scheduler
-    desk.providers.put(Provider(HOST, 1, HOUR), by="ann")
-    assert desk.sources.test(a_source_of(api.url("/offset?offset=0")), HERE).records > 0
+    service = app.scheduler
+    service.providers.put(Provider(HOST, 1, HOUR), by="ann")
+    assert service.sources.test(a_source_of(api.url("/offset?offset=0")), HERE).records > 0
     with pytest.raises(Conflict, match=r"The budget of 127\.0\.0\.1 is used up until"):
-        desk.sources.test(a_source_of(api.url("/offset?offset=0")), HERE)
+        service.sources.test(a_source_of(api.url("/offset?offset=0")), HERE)
 
 
 async def until(app, true) -> None:  # noqa: F811

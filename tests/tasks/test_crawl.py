@@ -13,8 +13,8 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.core.providers import Provider
-from ostinato.scheduler import ExecutionView
-from ostinato.store.pages import Page
+from ostinato.service import ExecutionView
+from ostinato.store.pages import CrawledPage
 from ostinato.task import Call
 from tests.tasks.site import DEPTH, IN_SITEMAPS, Site, a_site, expected, troubled
 from tests.waiting import PATIENCE, until
@@ -66,9 +66,9 @@ def again(app: Ostinato, execution: ExecutionView) -> ExecutionView:
     return asyncio.run(main())
 
 
-def pages(app: Ostinato, site: Site) -> dict[str, Page]:
+def pages(app: Ostinato, site: Site) -> dict[str, CrawledPage]:
     """What is kept, by path."""
-    found: list[Page] = []
+    found: list[CrawledPage] = []
     while len(found) < 5000 and (some := app.scheduler.pages.search(limit=250, offset=len(found)).pages):
         found += some
     return {page.url.removeprefix(site.url): page for page in found}
@@ -91,7 +91,7 @@ def test_a_site_of_500_pages_is_crawled_exactly_politely_and_then_only_for_its_c
     _only_what_changed_is_new(second, pages(app, site), kept, site)
 
 
-def _exactly_the_pages_that_should_be(kept: dict[str, Page], site: Site) -> None:
+def _exactly_the_pages_that_should_be(kept: dict[str, CrawledPage], site: Site) -> None:
     good = {path for path, page in kept.items() if not page.error}
     assert good == expected()
     assert kept.keys() - good == troubled()
@@ -125,7 +125,7 @@ def _each_asked_for_once(site: Site) -> None:
     assert not any(hit.conditional for hit in site.hits)
 
 
-def _what_is_kept_of_them(app: Ostinato, kept: dict[str, Page]) -> None:
+def _what_is_kept_of_them(app: Ostinato, kept: dict[str, CrawledPage]) -> None:
     home = kept["/"]
     assert (home.title, home.description, home.language, home.depth) == ("Home", "All about lamps", "en", 0)
     whole = app.scheduler.pages.get(f"{home.id:016x}")
@@ -140,7 +140,7 @@ def _what_is_kept_of_them(app: Ostinato, kept: dict[str, Page]) -> None:
     assert kept["/p/3"].columns == {"price": None, "tags": [], "heading": "Page 3"}
 
 
-def _the_figures(ended: ExecutionView, kept: dict[str, Page]) -> None:
+def _the_figures(ended: ExecutionView, kept: dict[str, CrawledPage]) -> None:
     told = ended.result
     assert (ended.items_crawled, ended.items_indexed) == (len(expected()), len(expected()) - 1)
     assert (told["items_crawled"], told["items_indexed"]) == (ended.items_crawled, ended.items_indexed)
@@ -167,7 +167,7 @@ def _search_finds_words(app: Ostinato, ended: ExecutionView, site: Site) -> None
 
 
 def _only_what_changed_is_new(
-    second: ExecutionView, now: dict[str, Page], before: dict[str, Page], site: Site
+    second: ExecutionView, now: dict[str, CrawledPage], before: dict[str, CrawledPage], site: Site
 ) -> None:
     told = second.result
     assert second.state == "completed"

@@ -8,13 +8,13 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.core.addresses import EVERYWHERE
-from ostinato.core.built_in import Permits
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import Invalid
-from ostinato.scheduler.sources import Here
+from ostinato.service.sources import SourceContext
 from tests.played_api import PlayedApi, a_record, a_source_of
 from tests.waiting import PATIENCE
 
-HERE = Here(permits=Permits(egress=EVERYWHERE))
+HERE = SourceContext(permits=Permits(egress=EVERYWHERE))
 BY_PAGE = {"pageParam": "page", "limitParam": "limit", "limit": 10, "hasMorePath": "more"}
 BY_CURSOR = {"cursorParam": "cursor", "nextCursorPath": "paging.next"}
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from ostinato.core.errors import StoreError
-from ostinato.store.records import Records
+from ostinato.store.records import SourceRecords
 from tests.played_api import PlayedApi, a_source_of, by_page
 from tests.tasks.test_fetch import app, numbers, run_once  # noqa: F401  a fixture
 from tests.waiting import PATIENCE
@@ -22,14 +22,14 @@ def api():
 @pytest.fixture
 def storing(monkeypatch):
     """What is done before each page is stored."""
-    before, store = [], Records.insert
+    before, store = [], SourceRecords.insert
 
     def insert(*args):
         for each in before:
             each()
         return store(*args)
 
-    monkeypatch.setattr(Records, "insert", insert)
+    monkeypatch.setattr(SourceRecords, "insert", insert)
     return before
 
 

@@ -14,7 +14,7 @@ from ostinato import Ostinato
 from ostinato.app.options import define
 from ostinato.core.payload import encode
 from ostinato.core.schedule import Once
-from ostinato.scheduler.views import ExecutionView
+from ostinato.service.views import ExecutionView
 from tests.app.conftest import during, new_app
 from tests.tasks.server import Answer, Server, serving
 from tests.waiting import PATIENCE, until

@@ -20,8 +20,8 @@ from ostinato.access.tokens import Tokens
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY, BEARER, Admission, is_key
 from ostinato.core.errors import Forbidden, InvalidSetting, Unauthorized
-from ostinato.scheduler import Scheduler
-from ostinato.scheduler.keys import admission_of
+from ostinato.service import Service
+from ostinato.service.keys import admission_of
 
 Recognise = Callable[[Headers], Admission]
 
@@ -35,10 +35,10 @@ def anybody(_: Headers) -> Admission:
     return Admission(ANYBODY)
 
 
-def recogniser(settings: Settings, desk: Scheduler, *, insecure: bool = False) -> Recognise:
+def recogniser(settings: Settings, service: Service, *, insecure: bool = False) -> Recognise:
     """As the settings say: by credentials, or without; `insecure` asks nobody anything."""
     if settings.auth_configured:
-        return ByCredential(Tokens.of(settings), desk)
+        return ByCredential(Tokens.of(settings), service)
     return anybody if insecure else on_loopback
 
 
@@ -54,8 +54,8 @@ def require_safe_binding(host: str, settings: Settings, *, insecure: bool) -> No
 class ByCredential:
     """Check of tokens and API keys."""
 
-    def __init__(self, tokens: Tokens | None, desk: Scheduler) -> None:
-        self._tokens, self._desk = tokens, desk
+    def __init__(self, tokens: Tokens | None, service: Service) -> None:
+        self._tokens, self._service = tokens, service
         self.signer = "" if tokens is None else tokens.signer
 
     def __call__(self, headers: Headers) -> Admission:
@@ -64,16 +64,16 @@ class ByCredential:
     def admit(self, credential: str) -> Admission:
         """Check a token or key, with one read of the database; Unauthorized if it is not good now."""
         if is_key(credential):
-            return admission_of(self._desk.keys.find(credential))
+            return admission_of(self._service.keys.find(credential))
         if self._tokens is None:
             raise Unauthorized("Tokens are not taken here: come with an API key.")
-        admission = self._tokens.admit(credential, self._desk.now())
-        self._desk.access.require_not_barred(admission)
+        admission = self._tokens.admit(credential, self._service.now())
+        self._service.access.require_not_barred(admission)
         return admission
 
     def by_session(self, cookie: str) -> Admission:
         """Check the session of a cookie; Unauthorized when it is over."""
-        return self._desk.sessions.recognise(cookie, self.signer)
+        return self._service.sessions.recognise(cookie, self.signer)
 
 
 def on_loopback(headers: Headers) -> Admission:

@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ostinato.core.access import BEARER, is_key
 from ostinato.core.errors import StoreError
-from ostinato.core.payload import Line
-from ostinato.scheduler import Scheduler
-from ostinato.scheduler.access import Refused
-from ostinato.telemetry import Counts
+from ostinato.core.payload import LogMessage
+from ostinato.service import Service
+from ostinato.service.access import Refused
+from ostinato.telemetry.reports import Counts
 
 log = logging.getLogger("ostinato.access")
 
@@ -91,9 +91,9 @@ class RefusalLog:
     """Middleware that counts refused credentials and tells of them. To be used on one loop."""
 
     def __init__(
-        self, app: ASGIApp, desk: Scheduler, counts: Counts, monotonic: Callable[[], float] = time.monotonic
+        self, app: ASGIApp, service: Service, counts: Counts, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._app, self._desk, self._counts, self._monotonic = app, desk, counts, monotonic
+        self._app, self._service, self._counts, self._monotonic = app, service, counts, monotonic
         self._table = RefusalTable()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -119,7 +119,7 @@ class RefusalLog:
         told = self._table.take_due(now)
         for each in told:
             fields = {"address": each.address, "reason": each.reason, "count": each.count}
-            log.warning(Line("Credential refused", fields))
+            log.warning(LogMessage("Credential refused", fields))
         if told:
             with suppress(StoreError):  # it stands in the log
-                await run_in_threadpool(self._desk.access.tell_refused, told)
+                await run_in_threadpool(self._service.access.tell_refused, told)

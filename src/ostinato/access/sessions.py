@@ -1,7 +1,7 @@
 """Cookie sessions: how somebody in a browser is known from page to page.
 
 With auth a session is begun with a token or an API key and kept in the database; its cookie is `HttpOnly` and
-`SameSite=Strict`. Without auth there is nobody to know: the cookie is luck that forms are bound to, and no more.
+`SameSite=Strict`. Without auth there is nobody to know: the cookie is a random value that forms are bound to.
 Servers on several ports of one host share their cookies: the port is part of the name.
 """
 
@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from ostinato.access.credentials import ByCredential, Recognise
 from ostinato.core.access import Admission, Caller
 from ostinato.core.errors import Unauthorized
-from ostinato.scheduler import Scheduler
+from ostinato.service import Service
 
 PORT: Final = re.compile(r":(?P<port>[0-9]{1,5})$")
 COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -45,8 +45,8 @@ class Visitor:
 class Visitors:
     """Knows whoever comes with a browser."""
 
-    def __init__(self, recognise: Recognise, desk: Scheduler) -> None:
-        self._recognise, self._desk = recognise, desk
+    def __init__(self, recognise: Recognise, service: Service) -> None:
+        self._recognise, self._service = recognise, service
 
     @property
     def log_in(self) -> bool:
@@ -77,10 +77,10 @@ class Visitors:
 
     def begin(self, credential: str) -> str:
         """The cookie of a new session; Unauthorized when the credential is not good."""
-        return self._desk.sessions.begin(self._by_credential.admit(credential))
+        return self._service.sessions.begin(self._by_credential.admit(credential))
 
     def end(self, visitor: Visitor) -> None:
-        self._desk.sessions.end(visitor.cookie)
+        self._service.sessions.end(visitor.cookie)
 
     @property
     def _by_credential(self) -> ByCredential:

@@ -23,7 +23,7 @@ from ostinato.config.kinds import DefaultRole
 from ostinato.core.access import LONG_AGO, Admission, Caller, Role, is_reserved
 from ostinato.core.duration import format_duration
 from ostinato.core.errors import Invalid, InvalidSetting, NotFound, Unauthorized
-from ostinato.scheduler.access import CLOCKS_DIFFER
+from ostinato.service.access import CLOCKS_DIFFER
 
 LONGEST_TOKEN: Final = 8192  # characters
 LONGEST_NAME: Final = 255

@@ -34,26 +34,26 @@ from ostinato.app.options import (
 )
 from ostinato.app.tasks import AppTask, run_once, without_schedule
 from ostinato.config import Settings
-from ostinato.core.built_in import check
+from ostinato.core.builtin import check
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
-from ostinato.logs import configure_logging
 from ostinato.task import Call, Context, Registry, Task
 from ostinato.tasks import runnable
-from ostinato.telemetry import Hook, Hooks
+from ostinato.telemetry.formatting import configure_logging
+from ostinato.telemetry.reports import Hook, Hooks
 
 if TYPE_CHECKING:
     from socket import socket
 
     from ostinato.app.listening import Listening
-    from ostinato.app.workflows import AppWorkflow, Flow
+    from ostinato.app.workflows import AppWorkflow, GraphBuilder
     from ostinato.engine.engine import Engine
-    from ostinato.scheduler import Scheduler
-    from ostinato.scheduler.declarations import Applied
-    from ostinato.scheduler.executions import ExecutionDesk
-    from ostinato.scheduler.jobs import JobDesk
+    from ostinato.service import Service
+    from ostinato.service.declarations import Applied
+    from ostinato.service.executions import ExecutionService
+    from ostinato.service.jobs import JobService
     from ostinato.wiring import Parts
 
 P = ParamSpec("P")
@@ -86,7 +86,7 @@ class Ostinato:
         self._declared: dict[str, Definition] = {}
         self._workflows: dict[str, AppWorkflow] = {}
         self._parts: Parts | None = None
-        self._scheduler: Scheduler | None = None
+        self._scheduler: Service | None = None
         self._opening = threading.Lock()
         for task_name, function in (tasks or {}).items():
             self.register(task_name, function)
@@ -142,11 +142,11 @@ class Ostinato:
     # -- workflows
 
     @overload
-    def workflow(self, function: Callable[[Flow], object], /) -> AppWorkflow: ...
+    def workflow(self, function: Callable[[GraphBuilder], object], /) -> AppWorkflow: ...
     @overload
     def workflow(
         self, /, *, on: str | Sequence[str] = (), **options: Unpack[JobOptions]
-    ) -> Callable[[Callable[[Flow], object]], AppWorkflow]: ...
+    ) -> Callable[[Callable[[GraphBuilder], object]], AppWorkflow]: ...
     def workflow(self, function: Any = None, /, *, on: Any = (), **options: Unpack[JobOptions]) -> Any:
         """Declare a workflow, called `name=` or as the function that draws it. `on=`: events that start it; with
         `every=` or `cron=` also declare a job that does."""
@@ -154,7 +154,7 @@ class Ostinato:
 
         events = (on,) if isinstance(on, str) else tuple(on)
 
-        def decorate(given: Callable[[Flow], object]) -> AppWorkflow:
+        def decorate(given: Callable[[GraphBuilder], object]) -> AppWorkflow:
             return declare(self, self._workflows, given, events, options)
 
         return decorate if function is None else decorate(function)
@@ -228,9 +228,9 @@ class Ostinato:
 
     def handle(self, job_id: UUID) -> Handle:
         """A handle for a job that was enqueued elsewhere."""
-        return Handle(job_id, self._front_desk)
+        return Handle(job_id, self._the_service)
 
-    def _front_desk(self) -> Scheduler:
+    def _the_service(self) -> Service:
         return self.scheduler
 
     def apply_declarations(self, *, prune: bool = False) -> Applied:
@@ -249,14 +249,14 @@ class Ostinato:
     # -- the desk
 
     @property
-    def scheduler(self) -> Scheduler:
+    def scheduler(self) -> Service:
         """The front desk; opens the database on first use."""
         if self._scheduler is None:
-            from ostinato.scheduler import Scheduler
+            from ostinato.service import Service
 
             parts = self.parts
-            self._scheduler = Scheduler(
-                parts.store, parts.clock, parts.luck, self.name,
+            self._scheduler = Service(
+                parts.store, parts.clock, parts.chance, self.name,
                 self.registry.names, self.registry.own, self.settings.permits,
             )  # fmt: skip
         return self._scheduler
@@ -274,11 +274,11 @@ class Ostinato:
             return parts
 
     @property
-    def jobs(self) -> JobDesk:
+    def jobs(self) -> JobService:
         return self.scheduler.jobs
 
     @property
-    def executions(self) -> ExecutionDesk:
+    def executions(self) -> ExecutionService:
         return self.scheduler.executions
 
     def now(self) -> datetime:

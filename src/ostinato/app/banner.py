@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from ostinato.config import EngineKind, LogFormat, Settings
 from ostinato.core.errors import NotFound
 from ostinato.core.model import Status
-from ostinato.core.payload import Line
+from ostinato.core.payload import LogMessage
 from ostinato.core.schedule import Cron
 from ostinato.core.zones import wall_at, zone
-from ostinato.scheduler import JobView
-from ostinato.scheduler.declarations import Applied
-from ostinato.scheduler.granted import Ungranted, few
+from ostinato.service import JobView
+from ostinato.service.declarations import Applied
+from ostinato.service.secret_grants import Ungranted, few
 from ostinato.wiring import our_version
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def announce(
         fields["declined"] = ", ".join(applied.declined)
     if missing:
         fields["secrets_not_granted"] = ", ".join(few([each.reference for each in missing]))
-    LOGGER.info(Line("Starting scheduler", {"database": app.parts.store.database.name} | fields))
+    LOGGER.info(LogMessage("Starting scheduler", {"database": app.parts.store.database.name} | fields))
 
 
 def banner(

@@ -14,11 +14,11 @@ from threading import Lock
 from typing import Final
 
 from ostinato.core.errors import StoreUnavailable
-from ostinato.engine.measured import EndedTotals, EngineView, Measurement
-from ostinato.isolation.frames import AT_ONCE, Frame, Unpacking, packed
+from ostinato.engine.measurements import EndedTotals, EngineView, Measurement
+from ostinato.isolation.frames import BYTES_OF_A_READ, Frame, Unpacking, packed
 
 EVERY: Final = 1.0  # seconds between two questions
-PATIENCE: Final = 2.0  # seconds until an answer counts as missing
+ANSWER_TIMEOUT: Final = 2.0  # seconds until an answer counts as missing
 ASK: Final = "ask"
 STOP: Final = "stop"
 SILENT: Final = "The process of the engine does not answer."
@@ -48,7 +48,7 @@ async def frames(reader: asyncio.StreamReader, take: Callable[[Frame], None]) ->
     """Pass on each frame until the other end is closed."""
     unpacking = Unpacking()
     try:
-        while data := await reader.read(AT_ONCE):
+        while data := await reader.read(BYTES_OF_A_READ):
             for frame in unpacking.feed(data):
                 take(frame)
     except ConnectionError:
@@ -62,7 +62,7 @@ class EngineLink:
         self,
         writer: asyncio.StreamWriter,
         pid: int,
-        patience: float = PATIENCE,
+        patience: float = ANSWER_TIMEOUT,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._writer, self.pid, self._patience, self._now = writer, pid, patience, now

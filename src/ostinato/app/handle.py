@@ -13,7 +13,7 @@ from ostinato.core.errors import Conflict, OstinatoError
 from ostinato.core.model import Status
 
 if TYPE_CHECKING:
-    from ostinato.scheduler import ExecutionView, JobView, Scheduler
+    from ostinato.service import ExecutionView, JobView, Service
 
 LONGEST_LOOK = 0.25  # seconds between looks; begins much shorter
 
@@ -29,7 +29,7 @@ class RunFailed(OstinatoError):
 class Handle:
     """One enqueued job."""
 
-    def __init__(self, job_id: UUID, scheduler: Callable[[], Scheduler]) -> None:
+    def __init__(self, job_id: UUID, scheduler: Callable[[], Service]) -> None:
         self.id = job_id
         self._scheduler = scheduler
 

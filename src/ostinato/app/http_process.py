@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from ostinato.app.engine_link import ASK, STOP, EngineReport, frames
 from ostinato.app.listening import AppReference
 from ostinato.app.signals import Signals
-from ostinato.core.payload import Line
+from ostinato.core.payload import LogMessage
 from ostinato.engine.engine import Engine
-from ostinato.engine.measured import EngineView
+from ostinato.engine.measurements import EngineView
 from ostinato.isolation.frames import Frame, packed
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class HttpProcess:
             if self._stopped.is_set():
                 return
             pause = FIRST_PAUSE if loop.time() - began > LONGEST_PAUSE else pause
-            log.error(Line("HTTP process ended; starting it again", {"why": why, "in_seconds": pause}))
+            log.error(LogMessage("HTTP process ended; starting it again", {"why": why, "in_seconds": pause}))
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._stopped.wait()
@@ -115,7 +115,7 @@ class HttpProcess:
     def _start(self, bound: socket.socket, theirs: socket.socket) -> "subprocess.Popen[bytes]":
         given = (bound.fileno(), theirs.fileno())
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "ostinato.app.door", *map(str, given)],
+            [sys.executable, "-P", "-m", "ostinato.app.http_main", *map(str, given)],
             pass_fds=given,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # a Ctrl-C in the terminal is for the engine's process

@@ -7,7 +7,7 @@ from typing import Any
 from ostinato.config import Settings
 from ostinato.core.model import Definition
 from ostinato.core.sources import definition_of, read_source
-from ostinato.wire.documents import listed, read_file
+from ostinato.shapes.documents import listed, read_file
 
 
 def declared_sources(given: Mapping[str, Any] | str | Path, settings: Settings, app: str) -> list[Definition]:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ostinato.app.signals import Signals
 from ostinato.core.errors import StoreUnavailable
+from ostinato.engine.retrying import StoreWait
 from ostinato.engine.threads import StoreThreads
-from ostinato.engine.untiring import StoreWait
 
 if TYPE_CHECKING:
     from socket import socket
 
-    from ostinato.api.streams import Streams
     from ostinato.app.app import Ostinato
     from ostinato.app.listening import Listening
     from ostinato.engine.engine import Engine
-    from ostinato.engine.measured import EngineView
+    from ostinato.engine.measurements import EngineView
+    from ostinato.rest.streams import Streams
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
@@ -160,7 +160,7 @@ class Doorway:
 
 
 def _waiting_answer(path: str) -> tuple[int, dict[str, object]]:
-    """The status and the body for a request that comes too early; those of /healthz and /readyz as in api/health.py."""
+    """Return status and body for a request that comes too early; /healthz and /readyz as in rest/health.py."""
     match path:
         case "/healthz":
             return 200, {"status": "ok"}

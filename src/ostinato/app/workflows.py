@@ -122,7 +122,7 @@ class StepOptions(TypedDict, total=False):
     when: Condition | Reference | str
 
 
-class Flow:
+class GraphBuilder:
     """Draws the graph of one workflow."""
 
     def __init__(self, nodes: list[Node], options: StepOptions | None = None) -> None:
@@ -138,14 +138,14 @@ class Flow:
         """Fields of the trigger: `flow.trigger["timestamp"]`."""
         return Reference("trigger")
 
-    def using(self, **options: Unpack[StepOptions]) -> "Flow":
+    def using(self, **options: Unpack[StepOptions]) -> "GraphBuilder":
         """Set options of the next step: `flow.using(retries=2, timeout="5m").step(extract)`."""
         for name in options:
             if name not in StepOptions.__annotations__:
                 raise Invalid(
                     f"There is no {name}= for a step; there are {', '.join(StepOptions.__annotations__)}."
                 )
-        return Flow(self._nodes, options)
+        return GraphBuilder(self._nodes, options)
 
     def step(self, task: Task[..., Any] | str, /, **args: Any) -> StepOf:
         """A task, with its arguments; references among them are resolved when it is queued."""
@@ -205,7 +205,7 @@ class AppWorkflow:
 def declare(
     app: "Ostinato",
     known: dict[str, AppWorkflow],
-    function: Callable[[Flow], object],
+    function: Callable[[GraphBuilder], object],
     on: Sequence[str],
     options: JobOptions,
 ) -> AppWorkflow:
@@ -221,7 +221,7 @@ def declare(
 
 
 def drawn(
-    app: "Ostinato", function: Callable[[Flow], object], on: Sequence[str], options: JobOptions
+    app: "Ostinato", function: Callable[[GraphBuilder], object], on: Sequence[str], options: JobOptions
 ) -> AppWorkflow:
     """The workflow that a function draws; Invalid, with the place, if it is none."""
     check_names(options, JOB_OPTIONS)
@@ -234,7 +234,7 @@ def drawn(
     ]
     if on and scheduled:
         nodes.append({"id": "by_schedule", "type": TriggerKind.SCHEDULE.value})
-    function(Flow(nodes))
+    function(GraphBuilder(nodes))
     try:
         read_graph(nodes)
     except Invalid as error:

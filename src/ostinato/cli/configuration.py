@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ostinato.cli.show import Column, Listing, note, print_json, show
+from ostinato.cli.output import Column, Listing, note, print_json, show
 
 config = typer.Typer(help="The settings.", rich_markup_mode=None)
 

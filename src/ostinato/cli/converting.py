@@ -8,10 +8,10 @@ from typing import Any, Final
 import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
+from ostinato.cli.output import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
 from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
-from ostinato.cli.show import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
-from ostinato.cli.verbs import Desk
-from ostinato.core.crontab import VERIFIED, Plan
+from ostinato.cli.verbs import ApiCalls
+from ostinato.core.crontab import VERIFIED, CronPlan
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import Cron, Every, to_json
 
@@ -25,7 +25,7 @@ class Conversion:
 
     job: Answer
     before: Cron
-    plan: Plan
+    plan: CronPlan
     done: bool = False
     compared: Compared | None = None
 
@@ -34,50 +34,50 @@ class Conversion:
         return isinstance(self.plan.schedule, Every)
 
 
-def convert(desk: Desk, jobs: Sequence[str], *, yes: bool, verify: bool) -> None:
+def convert(api: ApiCalls, jobs: Sequence[str], *, yes: bool, verify: bool) -> None:
     """Show what becomes of each, write it if that is wanted, and compare if asked to."""
-    found = [_conversion(desk, job) for job in _chosen(desk, jobs) if "cron" in job["schedule"]]
-    if not desk.as_json:
-        show(_preview(desk, found))
-    if any(each.changes for each in found) and _wanted(desk, yes, sum(each.changes for each in found)):
-        found = [_converted(desk, each) if each.changes else each for each in found]
+    found = [_conversion(api, job) for job in _chosen(api, jobs) if "cron" in job["schedule"]]
+    if not api.as_json:
+        show(_preview(api, found))
+    if any(each.changes for each in found) and _wanted(api, yes, sum(each.changes for each in found)):
+        found = [_converted(api, each) if each.changes else each for each in found]
     if verify:
-        found = [replace(each, compared=_compared(desk, each)) for each in found]
-    _report(desk, found)
+        found = [replace(each, compared=_compared(api, each)) for each in found]
+    _report(api, found)
     if any(each.compared is not None and each.compared.differences for each in found):
         raise typer.Exit(FOUND_SOMETHING)
 
 
-def undo(desk: Desk, jobs: Sequence[str]) -> None:
+def undo(api: ApiCalls, jobs: Sequence[str]) -> None:
     """Give back the expressions that these jobs, or all that were converted, had before."""
-    back = [job for job in _chosen(desk, jobs) if BEFORE in job["metadata"]]
-    answers = [_given_back(desk, job) for job in back]
+    back = [job for job in _chosen(api, jobs) if BEFORE in job["metadata"]]
+    answers = [_given_back(api, job) for job in back]
     told = [f"{job['key'] or job['id']} is cron again: {job['schedule_description']}." for job in answers]
-    desk.tell(answers, lambda _: Sentences(told or ["No job was converted: there was nothing to do."]))
+    api.tell(answers, lambda _: Sentences(told or ["No job was converted: there was nothing to do."]))
 
 
-def _chosen(desk: Desk, jobs: Sequence[str]) -> Iterator[Any]:
+def _chosen(api: ApiCalls, jobs: Sequence[str]) -> Iterator[Any]:
     """The jobs that were named, or all that have not ended."""
     if jobs:
-        return (desk.get(desk.job(ref)) for ref in jobs)
-    return desk.pages("/jobs", "jobs", status=GOING_ON)
+        return (api.get(api.job(ref)) for ref in jobs)
+    return api.pages("/jobs", "jobs", status=GOING_ON)
 
 
-def _conversion(desk: Desk, job: Answer) -> Conversion:
+def _conversion(api: ApiCalls, job: Answer) -> Conversion:
     before = Cron(job["schedule"]["cron"], job["schedule"]["timezone"])
-    return Conversion(job, before, planned(before, desk.now(), keep_cron=False))
+    return Conversion(job, before, planned(before, api.now(), keep_cron=False))
 
 
-def _wanted(desk: Desk, yes: bool, count: int) -> bool:
+def _wanted(api: ApiCalls, yes: bool, count: int) -> bool:
     if yes:
         return True
-    if desk.as_json or not sys.stdin.isatty():
+    if api.as_json or not sys.stdin.isatty():
         note("Nothing was written: --yes writes it.")
         return False
     return typer.confirm(f"Convert {count} jobs?", err=True)
 
 
-def _converted(desk: Desk, each: Conversion) -> Conversion:
+def _converted(api: ApiCalls, each: Conversion) -> Conversion:
     """Edited only if nobody else has edited it since it was read."""
     start, job = each.plan.start_at, each.job
     body = {
@@ -89,11 +89,11 @@ def _converted(desk: Desk, each: Conversion) -> Conversion:
         "start_at": None if start is None else start.isoformat(),
         "metadata": {**job["metadata"], BEFORE: {**to_json(each.before), "start_at": job["start_at"]}},
     }
-    answer = desk.ask("PATCH", desk.job(job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
+    answer = api.ask("PATCH", api.job(job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
     return replace(each, job=answer, done=True)
 
 
-def _given_back(desk: Desk, job: Answer) -> Any:
+def _given_back(api: ApiCalls, job: Answer) -> Any:
     metadata = dict(job["metadata"])
     before = metadata.pop(BEFORE)
     if not isinstance(before, dict) or "cron" not in before:
@@ -103,20 +103,20 @@ def _given_back(desk: Desk, job: Answer) -> Any:
         "start_at": before.get("start_at"),
         "metadata": metadata,
     }
-    return desk.ask("PATCH", desk.job(job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
+    return api.ask("PATCH", api.job(job["id"]), body=body, headers={"If-Match": f'"{job["version"]}"'})
 
 
-def _compared(desk: Desk, each: Conversion) -> Compared:
+def _compared(api: ApiCalls, each: Conversion) -> Compared:
     if each.done and not each.job["is_paused"]:  # a paused job is not due at all
-        return compare(desk, each.job["id"], each.before)
-    return comparison(each.before, each.plan.times(desk.now(), VERIFIED), desk.now())
+        return compare(api, each.job["id"], each.before)
+    return comparison(each.before, each.plan.times(api.now(), VERIFIED), api.now())
 
 
 # -- telling
 
 
-def _preview(desk: Desk, found: Sequence[Conversion]) -> Shown:
-    now = desk.now()
+def _preview(api: ApiCalls, found: Sequence[Conversion]) -> Shown:
+    now = api.now()
     rows = [
         {
             "job": each.job["key"] or each.job["id"],
@@ -137,8 +137,8 @@ def _preview(desk: Desk, found: Sequence[Conversion]) -> Shown:
     return Listing(columns, rows, "No job has a cron expression.")
 
 
-def _report(desk: Desk, found: Sequence[Conversion]) -> None:
-    if desk.as_json:
+def _report(api: ApiCalls, found: Sequence[Conversion]) -> None:
+    if api.as_json:
         print_json([_as_json(each) for each in found])
         return
     parts: list[Shown] = [

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ostinato.cli.door import path
-from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, note, print_json
+from ostinato.cli.client import path
+from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, note, print_json
 from ostinato.cli.times import at_length, when
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid
 
@@ -53,7 +53,7 @@ def create_token(
 @key.command("create")
 @verb
 def create_key(
-    desk: Desk,
+    api: ApiCalls,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Who it is for: what `by` says of what it does.")
     ],
@@ -64,12 +64,12 @@ def create_key(
 ) -> None:
     """Make a key. It is shown now, and never again."""
     body = {"name": name, "role": role.value} | ({} if lifetime is None else {"expires_in": lifetime})
-    answer = desk.post("/keys", body)
-    desk.tell(
+    answer = api.post("/keys", body)
+    api.tell(
         answer,
         lambda made: Several(
             [
-                Facts(_facts(made, desk.now())),
+                FactsTable(_facts(made, api.now())),
                 Sentences(["", "Keep it now: it is not shown again.", made["key"]]),
             ]
         ),
@@ -87,9 +87,9 @@ def _facts(made: dict[str, str | None], now: datetime) -> dict[str, object]:
 
 @key.command("list")
 @verb
-def list_keys(desk: Desk) -> None:
+def list_keys(api: ApiCalls) -> None:
     """Every key, the newest first, those that were revoked too."""
-    now = desk.now()
+    now = api.now()
     columns = (
         Column("Key", lambda row: row["id"]),
         Column("Begins with", lambda row: row["prefix"], spare=3),
@@ -99,26 +99,26 @@ def list_keys(desk: Desk) -> None:
         Column("Expires", lambda row: when(row["expires_at"], now), spare=1),
         Column("Revoked", lambda row: when(row["revoked_at"], now)),
     )
-    desk.tell(
-        desk.get("/keys", limit=250), lambda answer: Listing(columns, answer["keys"], "There are no keys.")
+    api.tell(
+        api.get("/keys", limit=250), lambda answer: Listing(columns, answer["keys"], "There are no keys.")
     )
 
 
 @key.command("revoke")
 @verb
 def revoke_key(
-    desk: Desk,
+    api: ApiCalls,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The id of a key.")],
 ) -> None:
     """From now on it is not good any more."""
-    answer = desk.ask("DELETE", path("keys", key))
-    desk.tell(answer, lambda told: Sentences([f"The key {told['name']} ({told['id']}) is revoked."]))
+    answer = api.ask("DELETE", path("keys", key))
+    api.tell(answer, lambda told: Sentences([f"The key {told['name']} ({told['id']}) is revoked."]))
 
 
 @access.command("end")
 @verb
 def end_access(
-    desk: Desk,
+    api: ApiCalls,
     credential: Annotated[
         str | None, typer.Option("--credential", metavar="TOKEN", help="This token; - reads it from stdin.")
     ] = None,
@@ -139,7 +139,7 @@ def end_access(
     body = {way: value for way, value in said.items() if value is not None}
     if len(body) != 1:
         raise Invalid("Say which access to end: one of --credential, --name, --key or --all.")
-    desk.tell(desk.post("/access/end", body), lambda ended: Sentences(_ended(ended)))
+    api.tell(api.post("/access/end", body), lambda ended: Sentences(_ended(ended)))
 
 
 def _ended(ended: dict[str, Any]) -> list[str]:

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import typer
 
+from ostinato.cli.client import path
 from ostinato.cli.codes import FOUND_SOMETHING
-from ostinato.cli.door import path
+from ostinato.cli.output import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
 from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
-from ostinato.cli.show import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
-from ostinato.cli.verbs import Desk
-from ostinato.core.crontab import Crontab, Entry, Plan, read_crontab
+from ostinato.cli.verbs import ApiCalls
+from ostinato.core.crontab import CronPlan, Crontab, Entry, read_crontab
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.schedule import to_json
 from ostinato.core.zones import zone
@@ -45,12 +45,12 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CrontabJob:
     """A line on its way: what it says, what it becomes, and the job it is or was made into."""
 
     entry: Entry
     key: str
-    plan: Plan
+    plan: CronPlan
     times: tuple[datetime, ...]
     job: Answer | None = None
     made: bool = False
@@ -58,26 +58,26 @@ class Line:
     compared: Compared | None = None
 
 
-def import_crontab(desk: Desk, wish: Wish) -> None:
+def import_crontab(api: ApiCalls, wish: Wish) -> None:
     """Show what each line becomes, write it if that is wanted, and compare if asked to."""
-    crontab = _read(wish, desk.now())
-    name = _import_name(desk.now())
-    lines = [_with_job(desk, line) for line in _lines(crontab, wish.keep_cron, desk.now())]
-    if wish.task == COMMAND and (why := desk.get(path("tasks", COMMAND))["reason"]) is not None:
+    crontab = _read(wish, api.now())
+    name = _import_name(api.now())
+    lines = [_with_job(api, line) for line in _lines(crontab, wish.keep_cron, api.now())]
+    if wish.task == COMMAND and (why := api.get(path("tasks", COMMAND))["reason"]) is not None:
         crontab = replace(crontab, notes=(*crontab.notes, f"{why} {SHELL_TOO}"))
-    if not desk.as_json:
-        show(_preview(crontab, lines, desk.now()))
-    written = _wanted(desk, wish, lines)
+    if not api.as_json:
+        show(_preview(crontab, lines, api.now()))
+    written = _wanted(api, wish, lines)
     if written:
-        lines = [line if line.job else _written(desk, line, wish, name) for line in lines]
+        lines = [line if line.job else _written(api, line, wish, name) for line in lines]
     if wish.verify:
-        lines = [replace(line, compared=_compared(desk, line)) for line in lines]
-    _report(desk, crontab, lines, name, written)
+        lines = [replace(line, compared=_compared(api, line)) for line in lines]
+    _report(api, crontab, lines, name, written)
     if crontab.unread or any(_is_wrong(line) for line in lines):
         raise typer.Exit(FOUND_SOMETHING)
 
 
-def _is_wrong(line: Line) -> bool:
+def _is_wrong(line: CrontabJob) -> bool:
     return line.refused is not None or (line.compared is not None and bool(line.compared.differences))
 
 
@@ -116,46 +116,46 @@ def _import_name(now: datetime) -> str:
     return f"{TAG}-{now:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(2)}"
 
 
-def _lines(crontab: Crontab, keep_cron: bool, now: datetime) -> Iterator[Line]:
+def _lines(crontab: Crontab, keep_cron: bool, now: datetime) -> Iterator[CrontabJob]:
     """A line that stands twice is two jobs."""
     seen: dict[str, int] = {}
     for entry in crontab.entries:
         seen[entry.fingerprint] = count = seen.get(entry.fingerprint, 0) + 1
         key = f"{TAG}-{entry.fingerprint}" + (f"-{count}" if count > 1 else "")
         plan = planned(entry.cron, now, keep_cron)
-        yield Line(entry, key, plan, tuple(plan.times(now, 3)))
+        yield CrontabJob(entry, key, plan, tuple(plan.times(now, 3)))
 
 
-def _with_job(desk: Desk, line: Line) -> Line:
+def _with_job(api: ApiCalls, line: CrontabJob) -> CrontabJob:
     """The line with the job that an earlier import made of it, if that goes on."""
     with suppress(NotFound):
-        job = desk.get(desk.job(line.key))
+        job = api.get(api.job(line.key))
         if job["status"] not in ENDED:
             return replace(line, job=job)
     return line
 
 
-def _wanted(desk: Desk, wish: Wish, lines: Sequence[Line]) -> bool:
+def _wanted(api: ApiCalls, wish: Wish, lines: Sequence[CrontabJob]) -> bool:
     """Ask at the terminal whether to write, unless an option has answered."""
     new = [line for line in lines if line.job is None]
     if not new or wish.yes:
         return bool(new)
-    if desk.as_json or wish.file == "-" or not sys.stdin.isatty():
+    if api.as_json or wish.file == "-" or not sys.stdin.isatty():
         note("Nothing was written: --yes writes it.")
         return False
     return typer.confirm(f"Make {len(new)} jobs?", err=True)
 
 
-def _written(desk: Desk, line: Line, wish: Wish, name: str) -> Line:
+def _written(api: ApiCalls, line: CrontabJob, wish: Wish, name: str) -> CrontabJob:
     """The line with its job; one that is refused does not keep the others from it."""
     try:
-        job = desk.post("/jobs", _body(line, wish, name), allow_unknown=True)
+        job = api.post("/jobs", _body(line, wish, name), allow_unknown=True)
     except Invalid as error:
         return replace(line, refused=str(error))
     return replace(line, job=job, made=True)
 
 
-def _body(line: Line, wish: Wish, name: str) -> dict[str, Any]:
+def _body(line: CrontabJob, wish: Wish, name: str) -> dict[str, Any]:
     """The job. A command may not be safe to repeat, and cron never does: no retries."""
     entry = line.entry
     origin = {"import": name, "file": wish.file, "line": entry.line, "expression": entry.expression,
@@ -188,16 +188,16 @@ def _args(entry: Entry, task: str) -> dict[str, Any]:
     return args
 
 
-def _compared(desk: Desk, line: Line) -> Compared:
+def _compared(api: ApiCalls, line: CrontabJob) -> Compared:
     if line.job is None:
-        return comparison(line.entry.cron, line.plan.times(desk.now(), 10), desk.now())
-    return compare(desk, line.job["id"], line.entry.cron)
+        return comparison(line.entry.cron, line.plan.times(api.now(), 10), api.now())
+    return compare(api, line.job["id"], line.entry.cron)
 
 
 # -- telling
 
 
-def _preview(crontab: Crontab, lines: Sequence[Line], now: datetime) -> Shown:
+def _preview(crontab: Crontab, lines: Sequence[CrontabJob], now: datetime) -> Shown:
     rows = [
         {
             "line": line.entry.line,
@@ -209,7 +209,7 @@ def _preview(crontab: Crontab, lines: Sequence[Line], now: datetime) -> Shown:
         for line in lines
     ]
     columns = (
-        Column("Line", lambda row: row["line"], right=True),
+        Column("CrontabJob", lambda row: row["line"], right=True),
         Column("Schedule", lambda row: row["expression"]),
         Column("Becomes", lambda row: row["becomes"], cut=True),
         Column("Next runs", lambda row: row["next"], cut=True),
@@ -224,8 +224,8 @@ def _preview(crontab: Crontab, lines: Sequence[Line], now: datetime) -> Shown:
     )
 
 
-def _report(desk: Desk, crontab: Crontab, lines: Sequence[Line], name: str, written: bool) -> None:
-    if desk.as_json:
+def _report(api: ApiCalls, crontab: Crontab, lines: Sequence[CrontabJob], name: str, written: bool) -> None:
+    if api.as_json:
         print_json(_as_json(crontab, lines, name, written))
         return
     for line in lines:
@@ -245,7 +245,7 @@ def _report(desk: Desk, crontab: Crontab, lines: Sequence[Line], name: str, writ
         show(Sentences(["Every line is a job already: there was nothing to do."]))
 
 
-def _as_json(crontab: Crontab, lines: Sequence[Line], name: str, written: bool) -> dict[str, Any]:
+def _as_json(crontab: Crontab, lines: Sequence[CrontabJob], name: str, written: bool) -> dict[str, Any]:
     return {
         "import": name if written else None,
         "lines": [
@@ -273,9 +273,9 @@ def _as_json(crontab: Crontab, lines: Sequence[Line], name: str, written: bool) 
 # -- back
 
 
-def undo(desk: Desk, which: str | None, yes: bool) -> None:
+def undo(api: ApiCalls, which: str | None, yes: bool) -> None:
     """Take the newest import back, or the one of that name or file."""
-    jobs = [job for job in desk.pages("/jobs", "jobs", tag=TAG) if TAG in job["metadata"]]
+    jobs = [job for job in api.pages("/jobs", "jobs", tag=TAG) if TAG in job["metadata"]]
     named = [job for job in jobs if which is None or which in _origin(job)]
     if not named:
         about = "no import" if which is None else f"no import of {which}"
@@ -283,14 +283,14 @@ def undo(desk: Desk, which: str | None, yes: bool) -> None:
     newest = max(job["metadata"][TAG]["import"] for job in named)
     taken = [job for job in named if job["metadata"][TAG]["import"] == newest]
     if not yes:
-        if desk.as_json or not sys.stdin.isatty():
+        if api.as_json or not sys.stdin.isatty():
             raise Invalid(f"{len(taken)} jobs of {newest} would be deleted, with their history: say --yes.")
         typer.confirm(f"Delete the {len(taken)} jobs of {newest}, with their history?", abort=True, err=True)
     for job in taken:
         with suppress(NotFound):
-            desk.ask("DELETE", desk.job(job["id"]))
+            api.ask("DELETE", api.job(job["id"]))
     answer = {"import": newest, "deleted": [job["id"] for job in taken]}
-    desk.tell(answer, lambda done: Sentences([f"{len(done['deleted'])} jobs of {newest} were deleted."]))
+    api.tell(answer, lambda done: Sentences([f"{len(done['deleted'])} jobs of {newest} were deleted."]))
 
 
 def _origin(job: Answer) -> tuple[str, str]:

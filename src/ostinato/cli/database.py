@@ -7,12 +7,12 @@ from pathlib import Path
 
 import typer
 
+from ostinato.chance import RandomChance
 from ostinato.cli.codes import FOUND_SOMETHING
+from ostinato.cli.output import Sentences, print_json, show
 from ostinato.cli.progress import progress
-from ostinato.cli.show import Sentences, print_json, show
 from ostinato.config import Settings
 from ostinato.core.errors import NotFound
-from ostinato.luck import RandomLuck
 from ostinato.store import backup as copying
 from ostinato.store import migrate
 from ostinato.store.database import Database, open_database
@@ -102,7 +102,7 @@ def behind(database: Database) -> str | None:
 def _problems(database: Database) -> list[str]:
     if flaw := behind(database):
         return [flaw]
-    store = Store(database, RandomLuck())
+    store = Store(database, RandomChance())
     store.require_current()
     return store.audit.problems()
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from ostinato.cli.door import Reply, Request
+from ostinato.cli.client import ApiReply, Request
 from ostinato.cli.quick import answer_quickly
 from ostinato.config import Settings
 from ostinato.core.access import Admission, Caller, Role
-from ostinato.scheduler import Scheduler
+from ostinato.service import Service
 from ostinato.wiring import open_parts, our_version
 
 Message = MutableMapping[str, Any]
@@ -26,20 +26,20 @@ class DirectDoor:
         self._parts = open_parts(Settings.load({"database_url": database}))
         self._me = Caller(whoami(), Role.ADMIN)
         parts = self._parts
-        self._desk = Scheduler(parts.store, parts.clock, parts.luck, permits=parts.settings.permits)
+        self._api = Service(parts.store, parts.clock, parts.chance, permits=parts.settings.permits)
         self._application: Application | None = None
 
     def now(self) -> datetime:
         return self._parts.clock.now()
 
-    def send(self, request: Request) -> Reply:
-        return answer_quickly(self._desk, self._me.name, request) or self.application.send(request)
+    def send(self, request: Request) -> ApiReply:
+        return answer_quickly(self._api, self._me.name, request) or self.application.send(request)
 
     @property
     def application(self) -> "Application":
         """The HTTP application, made when it is needed."""
         if self._application is None:
-            self._application = Application(self._desk, self._parts.settings, self._me)
+            self._application = Application(self._api, self._parts.settings, self._me)
         return self._application
 
     def close(self) -> None:
@@ -51,21 +51,21 @@ class DirectDoor:
 class Application:
     """The API, called as a server calls it."""
 
-    def __init__(self, desk: Scheduler, settings: Settings, me: Caller) -> None:
+    def __init__(self, api: Service, settings: Settings, me: Caller) -> None:
         from asyncio import Runner
 
-        from ostinato.api.app import create_app
+        from ostinato.rest.app import create_app
 
-        self._app = create_app(desk, settings, recognise=lambda _: Admission(me), version=our_version())
+        self._app = create_app(api, settings, recognise=lambda _: Admission(me), version=our_version())
         self._loop = Runner()
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> ApiReply:
         return self._loop.run(self._answered(request))
 
     def close(self) -> None:
         self._loop.close()
 
-    async def _answered(self, request: Request) -> Reply:
+    async def _answered(self, request: Request) -> ApiReply:
         sent: list[Message] = []
 
         async def receive() -> Message:
@@ -81,7 +81,7 @@ class Application:
                 raise
         start, *parts = sent
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
-        return Reply(start["status"], b"".join(part.get("body", b"") for part in parts), headers)
+        return ApiReply(start["status"], b"".join(part.get("body", b"") for part in parts), headers)
 
 
 def _scope(request: Request) -> Message:

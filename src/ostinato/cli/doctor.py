@@ -5,13 +5,13 @@ from dataclasses import asdict
 
 import typer
 
+from ostinato.chance import RandomChance
 from ostinato.cli.codes import FOUND_SOMETHING
 from ostinato.cli.database import behind, opened
-from ostinato.cli.show import Column, Listing, print_json, show
+from ostinato.cli.output import Column, Listing, print_json, show
 from ostinato.config import Grants, Settings
 from ostinato.core.errors import ForeignDatabase, StoreError
-from ostinato.luck import RandomLuck
-from ostinato.scheduler.checkup import Finding, State, check_up
+from ostinato.service.doctor import Finding, FindingState, check_up
 from ostinato.store.store import Store
 
 COLUMNS = (
@@ -30,7 +30,7 @@ def doctor(url: str | None, as_json: bool) -> None:
         show(Listing(COLUMNS, [asdict(finding) for finding in findings], ""))
         for advice in dict.fromkeys(f"{each.subject}: {each.advice}" for each in findings if each.advice):
             typer.echo(f"→ {advice}")
-    if any(finding.state is State.WRONG for finding in findings):
+    if any(finding.state is FindingState.WRONG for finding in findings):
         raise typer.Exit(FOUND_SOMETHING)
 
 
@@ -38,12 +38,12 @@ def _findings(url: str | None) -> list[Finding]:
     with closing(opened(url)) as database:
         try:
             if flaw := behind(database):
-                return [Finding("schema", State.WRONG, flaw, "ostinato db upgrade")]
-            store = Store(database, RandomLuck())
+                return [Finding("schema", FindingState.WRONG, flaw, "ostinato db upgrade")]
+            store = Store(database, RandomChance())
             store.require_current()
             return check_up(store, Grants.of(Settings.load({"database_url": url}).permits))
         except StoreError as error:
-            return [Finding("database", State.WRONG, str(error), _advice(error))]
+            return [Finding("database", FindingState.WRONG, str(error), _advice(error))]
 
 
 def _advice(error: StoreError) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ostinato.core.errors import Invalid
-from ostinato.wire.documents import listed, read_file
+from ostinato.shapes.documents import listed, read_file
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 

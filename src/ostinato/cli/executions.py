@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from ostinato.cli.door import path
+from ostinato.cli.client import path
 from ostinato.cli.jobs import LimitOption, StatusOption, TaskOption
+from ostinato.cli.output import Sentences, note, plain, print_json
 from ostinato.cli.run_shown import execution_facts, execution_list, step_list
-from ostinato.cli.show import Sentences, note, plain, print_json
 from ostinato.cli.times import instant
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.stops import RELEASED
 
 execution = typer.Typer(help="Look at executions, and stop them.", rich_markup_mode=None)
@@ -24,7 +24,7 @@ LIVE: Final = ("queued", "running")
 @execution.command("list")
 @verb
 def list_(
-    desk: Desk,
+    api: ApiCalls,
     status: StatusOption = [],  # noqa: B006
     task: TaskOption = None,
     job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only of this job.")] = None,
@@ -32,37 +32,37 @@ def list_(
     offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
 ) -> None:
     """Executions of all jobs, the newest first."""
-    where = "/executions" if job is None else desk.job(job, "executions")
-    answer = desk.get(where, status=status, task=task, limit=limit, offset=offset or None)
-    desk.tell(answer, lambda page: execution_list(page, desk.now()))
+    where = "/executions" if job is None else api.job(job, "executions")
+    answer = api.get(where, status=status, task=task, limit=limit, offset=offset or None)
+    api.tell(answer, lambda page: execution_list(page, api.now()))
 
 
 @execution.command("show")
 @verb
-def show(desk: Desk, execution: ExecutionArgument) -> None:
+def show(api: ApiCalls, execution: ExecutionArgument) -> None:
     """One execution: when, where, and what it came to."""
-    desk.tell(desk.get(path("executions", execution)), lambda found: execution_facts(found, desk.now()))
+    api.tell(api.get(path("executions", execution)), lambda found: execution_facts(found, api.now()))
 
 
 @execution.command("steps")
 @verb
-def steps(desk: Desk, execution: ExecutionArgument) -> None:
+def steps(api: ApiCalls, execution: ExecutionArgument) -> None:
     """A run of a workflow, step by step."""
-    desk.tell(desk.get(path("executions", execution, "steps")), lambda run: step_list(run, desk.now()))
+    api.tell(api.get(path("executions", execution, "steps")), lambda run: step_list(run, api.now()))
 
 
 @execution.command("cancel")
 @verb
 def cancel(
-    desk: Desk,
+    api: ApiCalls,
     execution: ExecutionArgument,
     force: Annotated[
         bool, typer.Option("--force", help="End the record though the run may go on: it does not stop.")
     ] = False,
 ) -> None:
     """Ask a running one to stop, or take a queued one back."""
-    answer = desk.post(path("executions", execution, "cancel"), force=force or None)
-    desk.tell(
+    answer = api.post(path("executions", execution, "cancel"), force=force or None)
+    api.tell(
         answer,
         lambda told: Sentences([f"Execution {told['id']} is {told['status']} now. {told['stop'] or ''}"]),
     )
@@ -70,16 +70,16 @@ def cancel(
 
 @execution.command("release")
 @verb
-def release(desk: Desk, execution: ExecutionArgument) -> None:
+def release(api: ApiCalls, execution: ExecutionArgument) -> None:
     """Take it from its worker and queue it again; a late result is refused."""
-    answer = desk.post(path("executions", execution, "release"))
-    desk.tell(answer, lambda told: Sentences([f"Execution {told['id']} is {told['status']} now. {RELEASED}"]))
+    answer = api.post(path("executions", execution, "release"))
+    api.tell(answer, lambda told: Sentences([f"Execution {told['id']} is {told['status']} now. {RELEASED}"]))
 
 
 @execution.command("log")
 @verb
 def log(
-    desk: Desk,
+    api: ApiCalls,
     execution: ExecutionArgument,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it has ended.")] = False,
     level: Annotated[
@@ -93,23 +93,23 @@ def log(
 ) -> None:
     """Show its log, stdout and stderr."""
     where = path("executions", execution)
-    if desk.as_json and not follow:
-        print_json(desk.get(f"{where}/log", level=level))
+    if api.as_json and not follow:
+        print_json(api.get(f"{where}/log", level=level))
         return
     read, cut, lines = 0, 0, 0
     while True:
-        ended = desk.get(where)["status"] not in LIVE  # asked first: then nothing is missed
+        ended = api.get(where)["status"] not in LIVE  # asked first: then nothing is missed
         while True:
-            answer = desk.get(f"{where}/log", after=read or None, level=level)
+            answer = api.get(f"{where}/log", after=read or None, level=level)
             for line in answer["lines"]:
-                _write(line, desk.as_json)
+                _write(line, api.as_json)
             read, cut, lines = answer["next"], answer["cut"], lines + len(answer["lines"])
             if not answer["lines"]:
                 break
         if ended or not follow:
             break
         time.sleep(FOLLOWING)
-    if not desk.as_json:
+    if not api.as_json:
         _remark(read, lines, cut)
 
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ostinato.cli.door import path
-from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences
+from ostinato.cli.client import path
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences
 from ostinato.cli.times import at_length, when
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 
 hook = typer.Typer(help="Webhooks: add, list, test, delete.", rich_markup_mode=None)
@@ -19,7 +19,7 @@ HookArgument = Annotated[str, typer.Argument(metavar="HOOK", help="The id of a h
 @hook.command("add")
 @verb
 def add(
-    desk: Desk,
+    api: ApiCalls,
     url: Annotated[str, typer.Argument(metavar="URL", help="Where notices are posted to.")],
     kind: Annotated[
         list[str],
@@ -51,12 +51,12 @@ def add(
     }  # fmt: skip
     if late_after is not None:
         body["late_after"] = late_after
-    desk.tell(desk.post("/hooks", body), lambda made: Facts(_facts(made, desk.now())))
+    api.tell(api.post("/hooks", body), lambda made: FactsTable(_facts(made, api.now())))
 
 
 @hook.command("list")
 @verb
-def list_hooks(desk: Desk) -> None:
+def list_hooks(api: ApiCalls) -> None:
     """List all webhooks, with the number of their notices by state."""
     columns = (
         Column("Hook", lambda row: row["id"]),
@@ -66,20 +66,20 @@ def list_hooks(desk: Desk) -> None:
         Column("Delivered", lambda row: row["delivered"], spare=2, right=True),
         Column("Given up", lambda row: row["given_up"], right=True),
     )
-    desk.tell(desk.get("/hooks"), lambda answer: Listing(columns, answer["hooks"], "There are no hooks."))
+    api.tell(api.get("/hooks"), lambda answer: Listing(columns, answer["hooks"], "There are no hooks."))
 
 
 @hook.command("show")
 @verb
-def show_hook(desk: Desk, hook: HookArgument) -> None:
+def show_hook(api: ApiCalls, hook: HookArgument) -> None:
     """Show one webhook."""
-    desk.tell(desk.get(path("hooks", hook)), lambda found: Facts(_facts(found, desk.now())))
+    api.tell(api.get(path("hooks", hook)), lambda found: FactsTable(_facts(found, api.now())))
 
 
 @hook.command("deliveries")
 @verb
 def deliveries(
-    desk: Desk,
+    api: ApiCalls,
     hook: HookArgument,
     state: Annotated[
         str | None, typer.Option("--state", metavar="STATE", help="pending, delivered or given_up.")
@@ -89,7 +89,7 @@ def deliveries(
     ] = 50,
 ) -> None:
     """List the notices of a webhook, the newest first."""
-    now = desk.now()
+    now = api.now()
     columns = (
         Column("Delivery", lambda row: row["id"]),
         Column("Kind", lambda row: row["kind"]),
@@ -98,16 +98,16 @@ def deliveries(
         Column("Tries", lambda row: row["attempts"], spare=2, right=True),
         Column("Answer", lambda row: row["answer"] or row["error"] or "", spare=3, cut=True),
     )
-    answer = desk.get(path("hooks", hook, "deliveries"), state=state, limit=limit)
-    desk.tell(answer, lambda found: Listing(columns, found["deliveries"], "There are no such notices."))
+    answer = api.get(path("hooks", hook, "deliveries"), state=state, limit=limit)
+    api.tell(answer, lambda found: Listing(columns, found["deliveries"], "There are no such notices."))
 
 
 @hook.command("test")
 @verb
-def test(desk: Desk, hook: HookArgument) -> None:
+def test(api: ApiCalls, hook: HookArgument) -> None:
     """Send a notice of the kind test."""
-    desk.tell(
-        desk.post(path("hooks", hook, "test")),
+    api.tell(
+        api.post(path("hooks", hook, "test")),
         lambda sent: Sentences([f"The notice {sent['delivery_id']} waits for a worker to send it."]),
     )
 
@@ -115,7 +115,7 @@ def test(desk: Desk, hook: HookArgument) -> None:
 @hook.command("delete")
 @verb
 def delete(
-    desk: Desk,
+    api: ApiCalls,
     hook: HookArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -124,7 +124,7 @@ def delete(
         if not sys.stdin.isatty():
             raise Invalid("The notices that wait are deleted with their hook: say --yes.")
         typer.confirm(f"Delete the hook {hook}?", abort=True, err=True)
-    desk.tell(desk.ask("DELETE", path("hooks", hook)), lambda gone: Sentences([gone["message"]]))
+    api.tell(api.ask("DELETE", path("hooks", hook)), lambda gone: Sentences([gone["message"]]))
 
 
 def _threshold(text: str) -> dict[str, object]:

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown, plain
-from ostinato.cli.times import NOTHING, at_length, took, when
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown, plain
+from ostinato.cli.times import NO_TIME, at_length, took, when
 
 
 def called(job: Answer) -> str:
@@ -50,7 +50,7 @@ def _failed(job: Answer) -> int:
 
 def job_facts(job: Answer, now: datetime) -> Shown:
     """One job, as far as it differs from what is usual."""
-    return Facts(
+    return FactsTable(
         {
             "Job": job["id"],
             "Key": job["key"],
@@ -109,7 +109,7 @@ def _counters(counters: Answer) -> str:
 
 def job_stats(stats: Answer, now: datetime) -> Shown:
     """A job in figures."""
-    return Facts(
+    return FactsTable(
         {
             "Executions": stats["total_executions"],
             "Successful": stats["successful_runs"],
@@ -129,7 +129,7 @@ def job_stats(stats: Answer, now: datetime) -> Shown:
 
 
 def percent(rate: float | None) -> str:
-    return NOTHING if rate is None else f"{rate:.1%}"
+    return NO_TIME if rate is None else f"{rate:.1%}"
 
 
 def percentiles(found: Answer) -> str:

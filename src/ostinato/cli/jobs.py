@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ostinato.cli.describing import Said, arguments, describing
+from ostinato.cli.job_flags import Said, arguments, describing
 from ostinato.cli.job_shown import called, declined_list, due_times, job_facts, job_list, job_stats, reasons
-from ostinato.cli.live import live
+from ostinato.cli.output import Answer, Sentences
 from ostinato.cli.run_shown import execution_list
-from ostinato.cli.show import Answer, Sentences
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.watching import live
 from ostinato.core.errors import Invalid
 
 job = typer.Typer(help="Make, look at and steer jobs.", rich_markup_mode=None)
@@ -28,7 +28,7 @@ LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Ho
 @verb
 @describing
 def add(
-    desk: Desk,
+    api: ApiCalls,
     said: Said,
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="The name of a task.")] = None,
     allow_unknown: Annotated[
@@ -36,14 +36,14 @@ def add(
     ] = False,
 ) -> None:
     """Make a job. Without a schedule it runs once, at once."""
-    answer = desk.post("/jobs", said.body(task), allow_unknown=allow_unknown or None)
-    desk.tell(answer, lambda made: job_facts(made, desk.now()))
+    answer = api.post("/jobs", said.body(task), allow_unknown=allow_unknown or None)
+    api.tell(answer, lambda made: job_facts(made, api.now()))
 
 
 @job.command("list")
 @verb
 def list_(
-    desk: Desk,
+    api: ApiCalls,
     status: StatusOption = [],  # noqa: B006
     task: TaskOption = None,
     queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only of this queue.")] = None,
@@ -68,29 +68,29 @@ def list_(
     """Jobs, the newest first."""
 
     def ask() -> Any:
-        return desk.get(
+        return api.get(
             "/jobs", status=status, task=task, queue=queue, tag=tag, search=search, due_before=due_before,
             due_after=due_after, sort=sort, limit=limit, offset=offset or None,
         )  # fmt: skip
 
     if watch:
-        live(desk, ask, lambda page: job_list(page, desk.now()))
+        live(api, ask, lambda page: job_list(page, api.now()))
     else:
-        desk.tell(ask(), lambda page: job_list(page, desk.now()))
+        api.tell(ask(), lambda page: job_list(page, api.now()))
 
 
 @job.command("show")
 @verb
-def show(desk: Desk, job: JobArgument) -> None:
+def show(api: ApiCalls, job: JobArgument) -> None:
     """One job: what it is, how it behaves, what has become of it."""
-    desk.tell(desk.get(desk.job(job)), lambda found: job_facts(found, desk.now()))
+    api.tell(api.get(api.job(job)), lambda found: job_facts(found, api.now()))
 
 
 @job.command("edit")
 @verb
 @describing
 def edit(
-    desk: Desk,
+    api: ApiCalls,
     said: Said,
     job: JobArgument,
     task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Another task.")] = None,
@@ -101,19 +101,19 @@ def edit(
     """Change what the flags say, and nothing else. A run in progress is not touched."""
     if task is None and said.nothing:
         raise Invalid("Say what to change: --every 30m, --queue slow, --set max_retries=5 …")
-    current = desk.get(desk.job(job)) if said.some_args else None
+    current = api.get(api.job(job)) if said.some_args else None
     if current is not None and if_version is None:
         if_version = current["version"]  # some of its arguments go with the others, as they are now
     body = said.body(task, None if current is None else current["args"])
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
-    answer = desk.ask("PATCH", desk.job(job), body=body, headers=headers)
-    desk.tell(answer, lambda edited: job_facts(edited, desk.now()))
+    answer = api.ask("PATCH", api.job(job), body=body, headers=headers)
+    api.tell(answer, lambda edited: job_facts(edited, api.now()))
 
 
-def _steer(desk: Desk, jobs: list[str], action: str, done: str, **query: object) -> None:
-    desk.each(
+def _steer(api: ApiCalls, jobs: list[str], action: str, done: str, **query: object) -> None:
+    api.each(
         jobs,
-        lambda ref: desk.post(desk.job(ref, action), **query),
+        lambda ref: api.post(api.job(ref, action), **query),
         lambda answer: Sentences([_steered(answer, done)]),
     )
 
@@ -126,49 +126,49 @@ def _steered(answer: Answer, done: str) -> str:
 
 @job.command("pause")
 @verb
-def pause(desk: Desk, jobs: JobsArgument) -> None:
+def pause(api: ApiCalls, jobs: JobsArgument) -> None:
     """Nothing of it starts from now on; what runs may finish."""
-    _steer(desk, jobs, "pause", "was paused")
+    _steer(api, jobs, "pause", "was paused")
 
 
 @job.command("resume")
 @verb
-def resume(desk: Desk, jobs: JobsArgument) -> None:
+def resume(api: ApiCalls, jobs: JobsArgument) -> None:
     """Go on without catching up."""
-    _steer(desk, jobs, "resume", "was resumed")
+    _steer(api, jobs, "resume", "was resumed")
 
 
 @job.command("cancel")
 @verb
-def cancel(desk: Desk, jobs: JobsArgument) -> None:
+def cancel(api: ApiCalls, jobs: JobsArgument) -> None:
     """Stop for good; running executions are asked to stop."""
-    _steer(desk, jobs, "cancel", "was cancelled")
+    _steer(api, jobs, "cancel", "was cancelled")
 
 
 @job.command("retry")
 @verb
 def retry(
-    desk: Desk,
+    api: ApiCalls,
     jobs: JobsArgument,
     from_start: Annotated[
         bool, typer.Option("--from-start", help="A workflow: all of it, not from its failed steps.")
     ] = False,
 ) -> None:
     """Go on with the failed occurrence, at once."""
-    _steer(desk, jobs, "retry", "is tried again", from_start=from_start or None)
+    _steer(api, jobs, "retry", "is tried again", from_start=from_start or None)
 
 
 @job.command("restart")
 @verb
-def restart(desk: Desk, jobs: JobsArgument) -> None:
+def restart(api: ApiCalls, jobs: JobsArgument) -> None:
     """Begin an ended job as new."""
-    _steer(desk, jobs, "restart", "was restarted")
+    _steer(api, jobs, "restart", "was restarted")
 
 
 @job.command("run")
 @verb
 def run(
-    desk: Desk,
+    api: ApiCalls,
     job: JobArgument,
     args: Annotated[
         str | None, typer.Option("--args", metavar="JSON", help="Merged over the job's arguments.")
@@ -178,8 +178,8 @@ def run(
     """Run it now, once more; its schedule does not move."""
     whole, some = arguments(args, arg)
     body = None if whole is None and not some else {"args": {**(whole or {}), **some}}
-    answer = desk.post(desk.job(job, "run"), body)
-    desk.tell(
+    answer = api.post(api.job(job, "run"), body)
+    api.tell(
         answer,
         lambda asked: Sentences([_steered(asked, "was asked to run")]),
     )
@@ -188,7 +188,7 @@ def run(
 @job.command("delete")
 @verb
 def delete(
-    desk: Desk,
+    api: ApiCalls,
     jobs: JobsArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -197,13 +197,13 @@ def delete(
         if not sys.stdin.isatty():
             raise Invalid("Whoever deletes a job deletes its history: say --yes.")
         typer.confirm(f"Delete {', '.join(jobs)} with all history?", abort=True, err=True)
-    desk.each(jobs, lambda ref: desk.ask("DELETE", desk.job(ref)), lambda gone: Sentences([gone["message"]]))
+    api.each(jobs, lambda ref: api.ask("DELETE", api.job(ref)), lambda gone: Sentences([gone["message"]]))
 
 
 @job.command("redeclare")
 @verb
 def redeclare(
-    desk: Desk,
+    api: ApiCalls,
     keys: Annotated[list[str], typer.Argument(metavar="[KEY]...", help="Keys of declared jobs.")] = [],  # noqa: B006
     of_app: Annotated[
         str | None,
@@ -212,11 +212,11 @@ def redeclare(
 ) -> None:
     """Let a deleted job that the code declares be made again. Without KEY: list the deleted ones."""
     if not keys:
-        desk.tell(desk.get("/declined"), lambda answer: declined_list(answer, desk.now()))
+        api.tell(api.get("/declined"), lambda answer: declined_list(answer, api.now()))
         return
-    desk.each(
+    api.each(
         keys,
-        lambda key: desk.post("/declined/redeclare", {"key": key, "app": of_app}),
+        lambda key: api.post("/declined/redeclare", {"key": key, "app": of_app}),
         lambda answer: Sentences([answer["message"]]),
     )
 
@@ -224,51 +224,51 @@ def redeclare(
 @job.command("history")
 @verb
 def history(
-    desk: Desk,
+    api: ApiCalls,
     job: JobArgument,
     limit: LimitOption = 50,
     offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
 ) -> None:
     """Its executions, the newest first."""
-    answer = desk.get(desk.job(job, "executions"), limit=limit, offset=offset or None)
-    desk.tell(answer, lambda page: execution_list(page, desk.now(), of_one_job=True))
+    answer = api.get(api.job(job, "executions"), limit=limit, offset=offset or None)
+    api.tell(answer, lambda page: execution_list(page, api.now(), of_one_job=True))
 
 
 @job.command("stats")
 @verb
-def stats(desk: Desk, job: JobArgument) -> None:
+def stats(api: ApiCalls, job: JobArgument) -> None:
     """It in figures."""
-    desk.tell(desk.get(desk.job(job, "stats")), lambda figures: job_stats(figures, desk.now()))
+    api.tell(api.get(api.job(job, "stats")), lambda figures: job_stats(figures, api.now()))
 
 
 @job.command("next")
 @verb
 def next_(
-    desk: Desk,
+    api: ApiCalls,
     job: JobArgument,
     count: Annotated[int, typer.Option("-n", metavar="N", help="How many times to show.")] = 10,
 ) -> None:
     """Show its next due times."""
-    desk.tell(desk.get(desk.job(job, "next"), n=count), lambda found: due_times(found, desk.now()))
+    api.tell(api.get(api.job(job, "next"), n=count), lambda found: due_times(found, api.now()))
 
 
 @job.command("why")
 @verb
 def why(
-    desk: Desk,
+    api: ApiCalls,
     job: JobArgument,
     at: Annotated[
         str | None, typer.Option("--at", metavar="INSTANT", help="Such as 2026-11-16T09:00:00Z; else now.")
     ] = None,
 ) -> None:
     """Explain its due time at or before an instant."""
-    desk.tell(desk.get(desk.job(job, "why"), at=at), lambda told: reasons(told, desk.now()))
+    api.tell(api.get(api.job(job, "why"), at=at), lambda told: reasons(told, api.now()))
 
 
 @job.command("convert")
 @verb
 def convert(
-    desk: Desk,
+    api: ApiCalls,
     jobs: Annotated[list[str], typer.Argument(metavar="[JOB]...", help="Only these; else all.")] = [],  # noqa: B006
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
     verify: Annotated[
@@ -280,6 +280,6 @@ def convert(
     from ostinato.cli import converting
 
     if undo:
-        converting.undo(desk, jobs)
+        converting.undo(api, jobs)
     else:
-        converting.convert(desk, jobs, yes=yes, verify=verify)
+        converting.convert(api, jobs, yes=yes, verify=verify)

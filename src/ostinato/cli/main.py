@@ -12,18 +12,18 @@ from typer.main import get_command
 
 from ostinato.cli.codes import BAD_INPUT, FOUND_SOMETHING, INTERRUPTED, OF_INPUT, exit_code
 from ostinato.cli.configuration import config
-from ostinato.cli.crawled import page
+from ostinato.cli.crawled_pages import page
 from ostinato.cli.credentials import access, key, token
 from ostinato.cli.executions import execution
 from ostinato.cli.hooks import hook
 from ostinato.cli.jobs import job
-from ostinato.cli.moving import export, incoming
 from ostinato.cli.operating import queue, stats, top, workers
+from ostinato.cli.output import plain
 from ostinato.cli.providers import provider
-from ostinato.cli.show import plain
 from ostinato.cli.sources import source
 from ostinato.cli.tasks import task
 from ostinato.cli.templates import template
+from ostinato.cli.transfer import export, incoming
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
 from ostinato.core.errors import Invalid, OstinatoError

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ostinato.cli.door import path
+from ostinato.cli.client import path
 from ostinato.cli.job_shown import job_list
-from ostinato.cli.live import live
+from ostinato.cli.output import Sentences, Several, Shown
 from ostinato.cli.run_shown import everything, execution_list, queue_list, worker_list
-from ostinato.cli.show import Sentences, Several, Shown
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.watching import live
 from ostinato.core.errors import Invalid
 
 queue = typer.Typer(help="Queues: list, pause, resume, bound.", rich_markup_mode=None)
@@ -21,48 +21,48 @@ QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of
 
 @verb
 def workers(
-    desk: Desk,
+    api: ApiCalls,
     drain: Annotated[
         str | None, typer.Option("--drain", metavar="WORKER", help="Ask this worker to claim no more.")
     ] = None,
 ) -> None:
     """List live workers, and those of the last day."""
     if drain is not None:
-        desk.tell(
-            desk.post(path("workers", drain, "drain")),
+        api.tell(
+            api.post(path("workers", drain, "drain")),
             lambda _: Sentences([f"The worker {drain} was asked to finish what it runs, and claim no more."]),
         )
         return
-    desk.tell(desk.get("/workers"), lambda answer: worker_list(answer, desk.now()))
+    api.tell(api.get("/workers"), lambda answer: worker_list(answer, api.now()))
 
 
 @queue.command("list")
 @verb
-def list_queues(desk: Desk) -> None:
+def list_queues(api: ApiCalls) -> None:
     """Every queue, with what waits and what runs in it."""
-    desk.tell(desk.get("/queues"), lambda answer: queue_list(answer, desk.now()))
+    api.tell(api.get("/queues"), lambda answer: queue_list(answer, api.now()))
 
 
 @queue.command("pause")
 @verb
-def pause_queue(desk: Desk, queue: QueueArgument) -> None:
+def pause_queue(api: ApiCalls, queue: QueueArgument) -> None:
     """Nothing of it starts from now on; what runs may finish."""
-    answer = desk.post(path("queues", queue, "pause"))
-    desk.tell(answer, lambda _: Sentences([f"The queue {queue} is paused."]))
+    answer = api.post(path("queues", queue, "pause"))
+    api.tell(answer, lambda _: Sentences([f"The queue {queue} is paused."]))
 
 
 @queue.command("resume")
 @verb
-def resume_queue(desk: Desk, queue: QueueArgument) -> None:
+def resume_queue(api: ApiCalls, queue: QueueArgument) -> None:
     """Let it go on."""
-    answer = desk.post(path("queues", queue, "resume"))
-    desk.tell(answer, lambda _: Sentences([f"The queue {queue} goes on."]))
+    answer = api.post(path("queues", queue, "resume"))
+    api.tell(answer, lambda _: Sentences([f"The queue {queue} goes on."]))
 
 
 @queue.command("bound")
 @verb
 def bound_queue(
-    desk: Desk,
+    api: ApiCalls,
     queue: QueueArgument,
     most: Annotated[
         int | None, typer.Argument(metavar="[N]", help="The schedule adds runs only while fewer wait.")
@@ -72,33 +72,31 @@ def bound_queue(
     """Bound how many runs the schedule may put into a queue."""
     if (most is None) != off:
         raise Invalid("Give the bound, such as `ostinato queue bound slow 5`, or --off.")
-    answer = desk.ask("PATCH", path("queues", queue), body={"max_queued": most})
+    answer = api.ask("PATCH", path("queues", queue), body={"max_queued": most})
     told = "has no bound" if off else f"takes up to {most} runs from the schedule"
-    desk.tell(answer, lambda _: Sentences([f"The queue {queue} {told}."]))
+    api.tell(answer, lambda _: Sentences([f"The queue {queue} {told}."]))
 
 
 @verb
-def stats(desk: Desk) -> None:
+def stats(api: ApiCalls) -> None:
     """Everything in figures."""
-    desk.tell(desk.get("/scheduler/metrics"), lambda answer: everything(answer, desk.now()))
+    api.tell(api.get("/scheduler/metrics"), lambda answer: everything(answer, api.now()))
 
 
 @verb
-def top(desk: Desk) -> None:
+def top(api: ApiCalls) -> None:
     """Show workers, queues and executions, live."""
 
     def ask() -> dict[str, Any]:
         return {
-            "metrics": desk.get("/scheduler/metrics"),
-            "workers": desk.get("/workers"),
-            "queues": desk.get("/queues"),
-            "running": desk.get("/executions", status=["running"], limit=10),
-            "next": desk.get(
-                "/jobs", status=["scheduled", "queued", "pending"], sort="next_run_at", limit=10
-            ),
+            "metrics": api.get("/scheduler/metrics"),
+            "workers": api.get("/workers"),
+            "queues": api.get("/queues"),
+            "running": api.get("/executions", status=["running"], limit=10),
+            "next": api.get("/jobs", status=["scheduled", "queued", "pending"], sort="next_run_at", limit=10),
         }
 
-    live(desk, ask, lambda answer: _screen(answer, desk.now()), whole=True)
+    live(api, ask, lambda answer: _screen(answer, api.now()), whole=True)
 
 
 def _screen(answer: dict[str, Any], now: datetime) -> Shown:

@@ -5,11 +5,11 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from ostinato.cli.door import Reply, Request
+from ostinato.cli.client import ApiReply, Request
 from ostinato.core.errors import Invalid, StoreUnavailable
 
 NO_ADDRESS: Final = "--server is the address of a server, such as https://ostinato.example.com:8060."
-PATIENCE: Final = httpx2.Timeout(60, connect=10)  # seconds
+HTTP_TIMEOUT: Final = httpx2.Timeout(60, connect=10)  # seconds
 
 
 class HttpDoor:
@@ -25,12 +25,12 @@ class HttpDoor:
             headers["Authorization"] = f"Bearer {token}"
         try:
             self._client = httpx2.Client(
-                base_url=self._server, headers=headers, timeout=PATIENCE, follow_redirects=False
+                base_url=self._server, headers=headers, timeout=HTTP_TIMEOUT, follow_redirects=False
             )
         except (httpx2.InvalidURL, UnicodeError):
             raise Invalid(NO_ADDRESS) from None
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> ApiReply:
         headers = dict(request.headers)
         if request.body is not None:
             headers["Content-Type"] = "application/json"
@@ -43,7 +43,7 @@ class HttpDoor:
         except httpx2.HTTPError as error:
             why = str(error).rstrip(".") or type(error).__name__
             raise StoreUnavailable(f"No answer from {self._server}: {why}.") from None
-        return Reply(response.status_code, response.content, response.headers)
+        return ApiReply(response.status_code, response.content, response.headers)
 
     def close(self) -> None:
         self._client.close()

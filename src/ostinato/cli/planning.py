@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ostinato.cli.times import absolute
-from ostinato.cli.verbs import Desk
-from ostinato.core.crontab import VERIFIED, Difference, Plan, differences, plan
+from ostinato.cli.verbs import ApiCalls
+from ostinato.core.crontab import VERIFIED, CronPlan, Difference, differences, plan
 from ostinato.core.describe import describe
 from ostinato.core.schedule import Cron
 
@@ -24,21 +24,21 @@ class Compared:
         return [{"before": _iso(each.before), "after": _iso(each.after)} for each in self.differences]
 
 
-def planned(schedule: Cron, now: datetime, keep_cron: bool) -> Plan:
-    return Plan(schedule) if keep_cron else plan(schedule, now)
+def planned(schedule: Cron, now: datetime, keep_cron: bool) -> CronPlan:
+    return CronPlan(schedule) if keep_cron else plan(schedule, now)
 
 
-def compare(desk: Desk, job: str, before: Cron) -> Compared:
+def compare(api: ApiCalls, job: str, before: Cron) -> Compared:
     """Ask when a job is due next, and compare that with an expression."""
-    answer = desk.get(desk.job(job, "next"), n=VERIFIED)
-    return comparison(before, [datetime.fromisoformat(at) for at in answer["times"]], desk.now())
+    answer = api.get(api.job(job, "next"), n=VERIFIED)
+    return comparison(before, [datetime.fromisoformat(at) for at in answer["times"]], api.now())
 
 
 def comparison(before: Cron, times: list[datetime], now: datetime) -> Compared:
     return Compared(differences(before, times, now))
 
 
-def schedule_words(made: Plan) -> str:
+def schedule_words(made: CronPlan) -> str:
     return describe(made.schedule, made.start_at)
 
 

@@ -14,13 +14,13 @@ from ostinato.core.schedule import Schedule, parse_schedule
 from ostinato.core.schedule import preview as due_times
 from ostinato.core.zones import wall_at, zone
 
-MOST = 1000
+MOST_TIMES = 1000
 
 
 def preview(text: str, timezone: str | None, after: str | None, count: int, as_json: bool) -> None:
     """Print the next due times. An interval is counted from `after`, as if the job were made then."""
-    if not 1 <= count <= MOST:
-        raise Invalid(f"-n is a number from 1 to {MOST}, not {count}.")
+    if not 1 <= count <= MOST_TIMES:
+        raise Invalid(f"-n is a number from 1 to {MOST_TIMES}, not {count}.")
     timezone = zone(timezone or Settings.load().timezone).key
     begin = _instant(after) if after is not None else SystemClock().now().replace(microsecond=0)
     schedule = parse_schedule(text, timezone)

@@ -48,7 +48,7 @@ def _crew(app: Ostinato, where: str | None, chosen: Mapping[str, object]) -> Abs
     from ostinato.wiring import require_rq
 
     require_rq()
-    from ostinato.rq.crew import Crew
+    from ostinato.rq.processes import Crew
 
     settings = app.settings
     return Crew(where, chosen, settings.concurrency, settings.shutdown_grace.total_seconds())

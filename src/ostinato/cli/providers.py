@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from ostinato.cli.client import path
 from ostinato.cli.documents import files_in
-from ostinato.cli.door import path
-from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, print_json
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, print_json
 from ostinato.cli.times import at_length
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.providers import parse_provider
-from ostinato.wire.documents import listed, read_file
+from ostinato.shapes.documents import listed, read_file
 
 provider = typer.Typer(help="Budgets of hosts: how often they may be asked.", rich_markup_mode=None)
 
@@ -23,21 +23,21 @@ DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="Such as a
 @provider.command("apply")
 @verb
 def apply(
-    desk: Desk,
+    api: ApiCalls,
     files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR…", help="YAML or JSON files.")],
 ) -> None:
     """Save the providers of files. Those that are in no file stay as they are."""
     bodies = [body for file in files_in(files) for body in _bodies(file)]
-    done = [_applied(desk, body) for body in bodies]
-    if desk.as_json:
+    done = [_applied(api, body) for body in bodies]
+    if api.as_json:
         print_json([answer for _, answer in done])
     else:
-        desk.tell(done, lambda all_of: Sentences([f"{how}: {_line(answer)}" for how, answer in all_of]))
+        api.tell(done, lambda all_of: Sentences([f"{how}: {_line(answer)}" for how, answer in all_of]))
 
 
 @provider.command("list")
 @verb
-def list_providers(desk: Desk) -> None:
+def list_providers(api: ApiCalls) -> None:
     """Every provider, with what is left of its budget and how many executions wait for it."""
     columns = (
         Column("Domain", lambda row: row["domain"], cut=True),
@@ -46,24 +46,24 @@ def list_providers(desk: Desk) -> None:
         Column("Waiting", lambda row: row["waiting"], right=True),
         Column("Key", lambda row: _key(row), spare=1),
     )
-    desk.tell(
-        desk.get("/providers"),
+    api.tell(
+        api.get("/providers"),
         lambda answer: Listing(columns, answer["providers"], "There are no providers."),
     )
 
 
 @provider.command("show")
 @verb
-def show_provider(desk: Desk, domain: DomainArgument) -> None:
+def show_provider(api: ApiCalls, domain: DomainArgument) -> None:
     """One provider."""
-    now = desk.now()
-    desk.tell(desk.get(path("providers", domain)), lambda row: Facts(_facts(row, now)))
+    now = api.now()
+    api.tell(api.get(path("providers", domain)), lambda row: FactsTable(_facts(row, now)))
 
 
 @provider.command("delete")
 @verb
 def delete_provider(
-    desk: Desk,
+    api: ApiCalls,
     domain: DomainArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -72,17 +72,17 @@ def delete_provider(
         if not sys.stdin.isatty():
             raise Invalid(f"{domain} would be asked without a budget: say --yes.")
         typer.confirm(f"Delete the budget of {domain}?", abort=True, err=True)
-    gone = desk.ask("DELETE", path("providers", domain))
-    desk.tell(gone, lambda told: Sentences([told["message"]]))
+    gone = api.ask("DELETE", path("providers", domain))
+    api.tell(gone, lambda told: Sentences([told["message"]]))
 
 
-def _applied(desk: Desk, body: dict[str, Any]) -> tuple[str, Answer]:
+def _applied(api: ApiCalls, body: dict[str, Any]) -> tuple[str, Answer]:
     where = path("providers", body["domain"])
     try:
-        before = desk.get(where)
+        before = api.get(where)
     except NotFound:
         before = None
-    answer = desk.ask("PUT", where, body={name: value for name, value in body.items() if name != "domain"})
+    answer = api.ask("PUT", where, body={name: value for name, value in body.items() if name != "domain"})
     if before is None:
         return "created", answer
     same = all(before[name] == answer[name] for name in ("limit", "period", "key"))

@@ -14,86 +14,86 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from ostinato.cli.door import Reply, Request
+from ostinato.cli.client import ApiReply, Request
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.core.searching import no_limit
-from ostinato.scheduler import JobView, Scheduler
-from ostinato.wire.errors import answer_of, status_of
-from ostinato.wire.executions import ExecutionAnswer, ExecutionList
-from ostinato.wire.job_answer import JobAnswer, JobList
-from ostinato.wire.previews import TimesAnswer
-from ostinato.wire.questions import AllExecutionsQuery, ExecutionQuery, JobQuery, NextQuery, refuse_both
-from ostinato.wire.statistics import JobStatsAnswer, MetricsAnswer
-from ostinato.wire.workers import QueueAnswer, QueueList, WorkerAnswer, WorkerList
+from ostinato.service import JobView, Service
+from ostinato.shapes.errors import answer_of, status_of
+from ostinato.shapes.executions import ExecutionAnswer, ExecutionList
+from ostinato.shapes.job_answer import JobAnswer, JobList
+from ostinato.shapes.previews import TimesAnswer
+from ostinato.shapes.queries import AllExecutionsQuery, ExecutionQuery, JobQuery, NextQuery, refuse_both
+from ostinato.shapes.statistics import JobStatsAnswer, MetricsAnswer
+from ostinato.shapes.workers import QueueAnswer, QueueList, WorkerAnswer, WorkerList
 
 Asked = Mapping[str, Any]
-Question = Callable[[Scheduler, str, Asked], BaseModel]
+Question = Callable[[Service, str, Asked], BaseModel]
 
 CONTROLS: Final = {"pause": 200, "resume": 200, "cancel": 200, "retry": 200, "run": 202, "restart": 200}
 CONTROL: Final = re.compile(rf"/jobs/([^/]+)/({'|'.join(CONTROLS)})")
 
 
-def answer_quickly(desk: Scheduler, by: str, request: Request) -> Reply | None:
+def answer_quickly(api: Service, by: str, request: Request) -> ApiReply | None:
     """The answer, if this is one of the requests that need no application."""
     if request.headers or request.body is not None:
         return None
     asked = {name: value for name, value in request.query.items() if value is not None}
     if request.method == "POST" and not asked and (found := CONTROL.fullmatch(request.path)):
-        return _steered(desk, by, _plain(found[1]), found[2])
+        return _steered(api, by, _plain(found[1]), found[2])
     for pattern, question in QUESTIONS.items() if request.method == "GET" else ():
         if found := re.fullmatch(pattern, request.path):
             try:
-                return _reply(200, question(desk, _plain(found[1]) if found.groups() else "", asked))
+                return _reply(200, question(api, _plain(found[1]) if found.groups() else "", asked))
             except Exception:  # noqa: BLE001  nothing has happened yet: the application knows how to say it
                 return None
     return None
 
 
-def _steered(desk: Scheduler, by: str, ref: str, action: str) -> Reply:
+def _steered(api: Service, by: str, ref: str, action: str) -> ApiReply:
     """A refusal is answered here: to ask again could do it twice."""
     try:
-        view = getattr(desk.jobs, action)(ref, by=by)
-        return _reply(CONTROLS[action], _jobs(desk, [view])[0])
+        view = getattr(api.jobs, action)(ref, by=by)
+        return _reply(CONTROLS[action], _jobs(api, [view])[0])
     except OstinatoError as error:
         return _reply(status_of(error), answer_of(error))
 
 
-def _list_jobs(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+def _list_jobs(api: Service, _: str, query: Asked) -> BaseModel:
     asked = JobQuery.model_validate(query)
-    page = desk.jobs.search(
+    page = api.jobs.search(
         asked.filter(), sort=asked.sort, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
     )
     refuse_both(asked)
-    jobs = _jobs(desk, page.items)
+    jobs = _jobs(api, page.items)
     return JobList(jobs=jobs, total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor)
 
 
-def _get_job(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
+def _get_job(api: Service, ref: str, query: Asked) -> BaseModel:
     _nothing_else(query)
-    return _jobs(desk, [desk.jobs.get(ref)])[0]
+    return _jobs(api, [api.jobs.get(ref)])[0]
 
 
-def _next_times(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
-    asked, view = NextQuery.model_validate(query), desk.jobs.get(ref)
-    return TimesAnswer.of(view.definition.schedule, desk.jobs.foreseen(view.id, asked.n, no_limit))
+def _next_times(api: Service, ref: str, query: Asked) -> BaseModel:
+    asked, view = NextQuery.model_validate(query), api.jobs.get(ref)
+    return TimesAnswer.of(view.definition.schedule, api.jobs.foreseen(view.id, asked.n, no_limit))
 
 
-def _job_stats(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
+def _job_stats(api: Service, ref: str, query: Asked) -> BaseModel:
     _nothing_else(query)
-    return JobStatsAnswer.of(desk.jobs.stats(ref))
+    return JobStatsAnswer.of(api.jobs.stats(ref))
 
 
-def _list_executions_of(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
-    return _executions(desk, ref, ExecutionQuery.model_validate(query))
+def _list_executions_of(api: Service, ref: str, query: Asked) -> BaseModel:
+    return _executions(api, ref, ExecutionQuery.model_validate(query))
 
 
-def _list_executions(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+def _list_executions(api: Service, _: str, query: Asked) -> BaseModel:
     asked = AllExecutionsQuery.model_validate(query)
-    return _executions(desk, asked.job, asked)
+    return _executions(api, asked.job, asked)
 
 
-def _executions(desk: Scheduler, job: str | None, asked: ExecutionQuery) -> BaseModel:
-    page = desk.executions.search(
+def _executions(api: Service, job: str | None, asked: ExecutionQuery) -> BaseModel:
+    page = api.executions.search(
         job, states=asked.status, task=asked.task, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
     )
     refuse_both(asked)
@@ -103,27 +103,27 @@ def _executions(desk: Scheduler, job: str | None, asked: ExecutionQuery) -> Base
     )
 
 
-def _get_execution(desk: Scheduler, ref: str, query: Asked) -> BaseModel:
+def _get_execution(api: Service, ref: str, query: Asked) -> BaseModel:
     _nothing_else(query)
-    return ExecutionAnswer.of(desk.executions.get(_id(ref)))
+    return ExecutionAnswer.of(api.executions.get(_id(ref)))
 
 
-def _list_workers(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+def _list_workers(api: Service, _: str, query: Asked) -> BaseModel:
     _nothing_else(query)
-    now = desk.now()
-    found = [WorkerAnswer.of(row, now) for row in desk.workers()]
+    now = api.now()
+    found = [WorkerAnswer.of(row, now) for row in api.workers()]
     return WorkerList(workers=found, total=len(found))
 
 
-def _list_queues(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+def _list_queues(api: Service, _: str, query: Asked) -> BaseModel:
     _nothing_else(query)
-    found = [QueueAnswer.of(row) for row in desk.queues()]
+    found = [QueueAnswer.of(row) for row in api.queues()]
     return QueueList(queues=found, total=len(found))
 
 
-def _metrics(desk: Scheduler, _: str, query: Asked) -> BaseModel:
+def _metrics(api: Service, _: str, query: Asked) -> BaseModel:
     _nothing_else(query)
-    return MetricsAnswer.of(desk.metrics())
+    return MetricsAnswer.of(api.metrics())
 
 
 QUESTIONS: Final[Mapping[str, Question]] = {
@@ -140,14 +140,14 @@ QUESTIONS: Final[Mapping[str, Question]] = {
 }
 
 
-def _jobs(desk: Scheduler, views: Iterable[JobView]) -> list[JobAnswer]:
-    views = desk.jobs.with_reasons(list(views))
-    last = desk.jobs.last_runs(views) if views else {}
+def _jobs(api: Service, views: Iterable[JobView]) -> list[JobAnswer]:
+    views = api.jobs.with_reasons(list(views))
+    last = api.jobs.last_runs(views) if views else {}
     return [JobAnswer.of(view, last.get(view.id)) for view in views]
 
 
-def _reply(status: int, answer: BaseModel) -> Reply:
-    return Reply(status, answer.model_dump_json(exclude_none=status >= 400).encode(), {})
+def _reply(status: int, answer: BaseModel) -> ApiReply:
+    return ApiReply(status, answer.model_dump_json(exclude_none=status >= 400).encode(), {})
 
 
 def _plain(part: str) -> str:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from ostinato.cli.job_shown import megabytes, percent, percentiles
-from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown
 from ostinato.cli.times import at_length, instant, relative, took, when
 
 
@@ -53,12 +53,12 @@ def step_list(run: Answer, now: datetime) -> Shown:
         "Status": run["run"]["outcome"] or run["run"]["status"],
         "Trigger": run["trigger"],
     }
-    return Several([Facts(facts), Sentences([""]), Listing(columns, run["steps"], "It has no steps.")])
+    return Several([FactsTable(facts), Sentences([""]), Listing(columns, run["steps"], "It has no steps.")])
 
 
 def execution_facts(run: Answer, now: datetime) -> Shown:
     """One execution."""
-    return Facts(
+    return FactsTable(
         {
             "Execution": run["id"],
             "Job": run["job_id"],
@@ -149,7 +149,7 @@ def everything(metrics: Answer, now: datetime) -> Shown:
     """All in figures."""
     runs = metrics["executions"]
     jobs = ", ".join(f"{count} {status}" for status, count in metrics["jobs"].items() if count)
-    facts = Facts(
+    facts = FactsTable(
         {
             "Jobs": jobs or "none",
             "Executions": f"{runs['total']}: {runs['completed']} completed, {runs['failed']} failed, "

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ostinato.cli.client import path
 from ostinato.cli.documents import files_in
-from ostinato.cli.door import path
-from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, Shown, show
+from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, Shown, show
 from ostinato.cli.times import at_length, when
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
-from ostinato.wire.documents import listed, read_file
+from ostinato.shapes.documents import listed, read_file
 
 source = typer.Typer(help="Fetch HTTP APIs into tables, on schedule.", rich_markup_mode=None)
 
@@ -26,7 +26,7 @@ FilesArgument = Annotated[
 @source.command("apply")
 @verb
 def apply(
-    desk: Desk,
+    api: ApiCalls,
     files: FilesArgument,
     prune: Annotated[
         bool, typer.Option("--prune", help="Delete the sources that are not in the files; their rows stay.")
@@ -36,27 +36,27 @@ def apply(
 ) -> None:
     """Bring the sources in line with files. The plan is shown first."""
     body = {"sources": [each for file in files_in(files) for each in _definitions(file)], "prune": prune}
-    plan = desk.post("/sources/apply", body | {"dry_run": True})
+    plan = api.post("/sources/apply", body | {"dry_run": True})
     if dry_run:
-        desk.tell(plan, lambda told: _planned(told, desk))
+        api.tell(plan, lambda told: _planned(told, api))
         return
-    if not desk.as_json:
-        show(_planned(plan, desk))
+    if not api.as_json:
+        show(_planned(plan, api))
     gone = [each["name"] for each in plan["plan"] if each["change"] == "deleted"]
     if gone and not yes:
         _ask(
             f"Delete {', '.join(gone)}? What they have stored stays.",
             "--prune would delete sources: say --yes.",
         )
-    done = desk.post("/sources/apply", body | {"dry_run": False})
-    desk.tell(done, lambda told: Sentences([_summary(told)]))
+    done = api.post("/sources/apply", body | {"dry_run": False})
+    api.tell(done, lambda told: Sentences([_summary(told)]))
 
 
 @source.command("list")
 @verb
-def list_(desk: Desk) -> None:
+def list_(api: ApiCalls) -> None:
     """Every source, with its next run and its retry budget."""
-    now = desk.now()
+    now = api.now()
     columns = (
         Column("Name", lambda row: row["name"], cut=True),
         Column("Status", lambda row: row["status"]),
@@ -69,29 +69,29 @@ def list_(desk: Desk) -> None:
         Column("Failures", lambda row: f"{row['retry_count']}/{row['max_retries']}", right=True),
         Column("Next retry", lambda row: when(row["next_retry_at"], now), spare=3),
     )
-    desk.tell(desk.get("/sources"), lambda told: Listing(columns, told["sources"], "There are no sources."))
+    api.tell(api.get("/sources"), lambda told: Listing(columns, told["sources"], "There are no sources."))
 
 
 @source.command("show")
 @verb
 def show_(
-    desk: Desk,
+    api: ApiCalls,
     name: SourceArgument,
     records: Annotated[int, typer.Option("--records", metavar="N", help="Its newest rows too.")] = 0,
 ) -> None:
     """One source: its definition, what its job is doing, its retry budget."""
-    answer = desk.get(path("sources", name))
+    answer = api.get(path("sources", name))
     if records:
-        answer["records"] = desk.get(path("sources", name, "records"), limit=records)["records"]
-    desk.tell(answer, lambda told: _whole(told, desk))
+        answer["records"] = api.get(path("sources", name, "records"), limit=records)["records"]
+    api.tell(answer, lambda told: _whole(told, api))
 
 
 @source.command("run")
 @verb
-def run(desk: Desk, name: SourceArgument) -> None:
+def run(api: ApiCalls, name: SourceArgument) -> None:
     """An extra run now; its schedule does not move."""
-    answer = desk.post(path("sources", name, "run"))
-    desk.tell(
+    answer = api.post(path("sources", name, "run"))
+    api.tell(
         answer, lambda told: Sentences([f"{told['name']} was asked to run, and is {told['job_status']} now."])
     )
 
@@ -99,7 +99,7 @@ def run(desk: Desk, name: SourceArgument) -> None:
 @source.command("delete")
 @verb
 def delete(
-    desk: Desk,
+    api: ApiCalls,
     name: SourceArgument,
     with_data: Annotated[
         bool, typer.Option("--with-data", help="Its rows too; else what it has stored stays.")
@@ -113,21 +113,21 @@ def delete(
             f"Delete the source {name} {what}?".replace(" ?", "?"),
             "Whoever deletes a source deletes its history: say --yes.",
         )
-    answer = desk.ask("DELETE", path("sources", name), query={"with_data": "true"} if with_data else {})
-    desk.tell(answer, lambda told: Sentences([told["message"]]))
+    answer = api.ask("DELETE", path("sources", name), query={"with_data": "true"} if with_data else {})
+    api.tell(answer, lambda told: Sentences([told["message"]]))
 
 
 @source.command("test")
 @verb
 def test(
-    desk: Desk,
+    api: ApiCalls,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML or JSON file with one source.")],
 ) -> None:
     """Fetch and map one page, and show it as a table. Nothing is stored."""
     definitions = _definitions(file)
     if len(definitions) != 1:
         raise Invalid(f"{file} has {len(definitions)} sources: one can be tested at a time.")
-    desk.tell(desk.post("/sources/test", definitions[0]), _tried)
+    api.tell(api.post("/sources/test", definitions[0]), _tried)
 
 
 # -- files
@@ -149,8 +149,8 @@ def _ask(question: str, otherwise: str) -> None:
 # -- how it looks
 
 
-def _planned(answer: Any, desk: Desk) -> Shown:
-    now = desk.now()
+def _planned(answer: Any, api: ApiCalls) -> Shown:
+    now = api.now()
     columns = (
         Column("Source", lambda row: row["name"], cut=True),
         Column("Plan", lambda row: row["change"]),
@@ -166,10 +166,10 @@ def _summary(answer: Any) -> str:
     return "Applied: " + (", ".join(f"{count} {word}" for count, word in counted if count) or "nothing") + "."
 
 
-def _whole(answer: Any, desk: Desk) -> Shown:
-    now = desk.now()
+def _whole(answer: Any, api: ApiCalls) -> Shown:
+    now = api.now()
     last = answer["last_run"] or {}
-    facts = Facts(
+    facts = FactsTable(
         {
             "Source": answer["name"],
             "Job": answer["id"],

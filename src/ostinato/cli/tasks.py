@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from ostinato.cli.door import path
-from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.client import path
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown
+from ostinato.cli.verbs import ApiCalls, verb
 
 task = typer.Typer(help="Which tasks there are, and what they take.", rich_markup_mode=None)
 
@@ -17,7 +17,7 @@ ORIGINS: Final = {"built_in": "built in", "own": "of the app", "elsewhere": "kno
 
 @task.command("list")
 @verb
-def list_tasks(desk: Desk) -> None:
+def list_tasks(api: ApiCalls) -> None:
     """Every task that somebody is known to run."""
     columns = (
         Column("Task", lambda row: row["name"]),
@@ -25,16 +25,16 @@ def list_tasks(desk: Desk) -> None:
         Column("Allowed", lambda row: "yes" if row["allowed"] else "no"),
         Column("For", lambda row: row["help"], cut=True),
     )
-    desk.tell(desk.get("/tasks"), lambda answer: Listing(columns, answer["tasks"], "There are no tasks."))
+    api.tell(api.get("/tasks"), lambda answer: Listing(columns, answer["tasks"], "There are no tasks."))
 
 
 @task.command("show")
 @verb
 def show_task(
-    desk: Desk, task: Annotated[str, typer.Argument(metavar="TASK", help="The name of a task.")]
+    api: ApiCalls, task: Annotated[str, typer.Argument(metavar="TASK", help="The name of a task.")]
 ) -> None:
     """Show a task's arguments, and whether it may be used."""
-    desk.tell(desk.get(path("tasks", task)), shown_task)
+    api.tell(api.get(path("tasks", task)), shown_task)
 
 
 def shown_task(answer: Answer) -> Shown:
@@ -46,9 +46,9 @@ def shown_task(answer: Answer) -> Shown:
     }
     if answer["args"] is None:
         return Several(
-            [Facts(facts), Sentences(["", "What it takes is known only to the workers that run it."])]
+            [FactsTable(facts), Sentences(["", "What it takes is known only to the workers that run it."])]
         )
-    return Several([Facts(facts), Sentences([""]), arguments(answer["args"])])
+    return Several([FactsTable(facts), Sentences([""]), arguments(answer["args"])])
 
 
 def arguments(schema: Mapping[str, Any]) -> Shown:

@@ -6,15 +6,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from ostinato.cli.describing import Said, describing
+from ostinato.cli.client import path
 from ostinato.cli.documents import read_named
-from ostinato.cli.door import path
+from ostinato.cli.job_flags import Said, describing
 from ostinato.cli.job_shown import job_facts
-from ostinato.cli.show import Answer, Column, Facts, Listing, Sentences, Several, Shown
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown
 from ostinato.cli.tasks import arguments
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
-from ostinato.wire.documents import read_json
+from ostinato.shapes.documents import read_json
 
 template = typer.Typer(help="Job templates: look at, apply from a file, use.", rich_markup_mode=None)
 
@@ -25,7 +25,7 @@ AS_TEXT: Final = ("text", "lines", "duration", "url", "secret")  # of what type 
 
 @template.command("list")
 @verb
-def list_templates(desk: Desk) -> None:
+def list_templates(api: ApiCalls) -> None:
     """Every template, ours and yours."""
     columns = (
         Column("Template", lambda row: row["name"]),
@@ -33,37 +33,37 @@ def list_templates(desk: Desk) -> None:
         Column("Parameters", lambda row: ", ".join(row["args"]["properties"]), cut=True),
         Column("For", lambda row: row["description"], cut=True),
     )
-    answer = desk.get("/templates")
-    desk.tell(answer, lambda told: Listing(columns, told["templates"], "There are no templates."))
+    answer = api.get("/templates")
+    api.tell(answer, lambda told: Listing(columns, told["templates"], "There are no templates."))
 
 
 @template.command("show")
 @verb
-def show_template(desk: Desk, template: TemplateArgument) -> None:
+def show_template(api: ApiCalls, template: TemplateArgument) -> None:
     """One template: its parameters, and the job that they fill."""
-    desk.tell(desk.get(path("templates", template)), _whole)
+    api.tell(api.get(path("templates", template)), _whole)
 
 
 @template.command("apply")
 @verb
 def apply_template(
-    desk: Desk,
+    api: ApiCalls,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="JSON or YAML: name, parameters, job; or a list of such.")
     ],
 ) -> None:
     """Make the templates of a file, or let them take the places of those of their names."""
     answers = [
-        desk.ask("PUT", path("templates", each.pop("name")), body=each) for each in read_named(file, WRITTEN)
+        api.ask("PUT", path("templates", each.pop("name")), body=each) for each in read_named(file, WRITTEN)
     ]
-    desk.tell(answers, lambda done: Sentences([f"The template {each['name']} is kept." for each in done]))
+    api.tell(answers, lambda done: Sentences([f"The template {each['name']} is kept." for each in done]))
 
 
 @template.command("use")
 @verb
 @describing
 def use_template(
-    desk: Desk,
+    api: ApiCalls,
     said: Said,
     template: TemplateArgument,
     param: Annotated[
@@ -77,20 +77,20 @@ def use_template(
     if said.args is not None or said.some_args:
         raise Invalid("What the job of a template takes is said by its parameters: --param NAME=VALUE.")
     types = {
-        each["name"]: each.get("type", "text") for each in desk.get(path("templates", template))["parameters"]
+        each["name"]: each.get("type", "text") for each in api.get(path("templates", template))["parameters"]
     }
     params = dict(_param(each, types) for each in param)
     body = {"params": params, "job": said.body(None)}
-    answer = desk.post(path("templates", template, "jobs"), body, allow_unknown=allow_unknown or None)
-    desk.tell(answer, lambda made: job_facts(made, desk.now()))
+    answer = api.post(path("templates", template, "jobs"), body, allow_unknown=allow_unknown or None)
+    api.tell(answer, lambda made: job_facts(made, api.now()))
 
 
 @template.command("delete")
 @verb
-def delete_template(desk: Desk, template: TemplateArgument) -> None:
+def delete_template(api: ApiCalls, template: TemplateArgument) -> None:
     """Delete it; jobs that were made from it stay."""
-    answer = desk.ask("DELETE", path("templates", template))
-    desk.tell(answer, lambda told: Sentences([told["message"]]))
+    answer = api.ask("DELETE", path("templates", template))
+    api.tell(answer, lambda told: Sentences([told["message"]]))
 
 
 def _whole(told: Answer) -> Shown:
@@ -100,7 +100,7 @@ def _whole(told: Answer) -> Shown:
         "Built in": "yes" if told["built_in"] else "no",
     }
     job = json.dumps(told["job"], indent=2).splitlines()
-    return Several([Facts(facts), Sentences([""]), arguments(told["args"]), Sentences(["", *job])])
+    return Several([FactsTable(facts), Sentences([""]), arguments(told["args"]), Sentences(["", *job])])
 
 
 def _param(text: str, types: dict[str, str]) -> tuple[str, Any]:

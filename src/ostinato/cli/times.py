@@ -6,13 +6,13 @@ from typing import Final
 from ostinato.core.duration import DAY, HOUR, MINUTE, SECOND
 
 STEPS: Final = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
-NOTHING: Final = "–"
+NO_TIME: Final = "–"
 
 
 def when(text: str | None, now: datetime) -> str:
     """`in 12 min, 18:30`: an instant of an answer, seen from now."""
     if text is None:
-        return NOTHING
+        return NO_TIME
     at = instant(text)
     return f"{relative(at - now)}, {absolute(at, now)}"
 
@@ -49,7 +49,7 @@ def absolute(at: datetime, now: datetime) -> str:
 def at_length(text: str | None, now: datetime) -> str:
     """`2026-11-16 18:30:00 CET (in 12 min)`: where there is room."""
     if text is None:
-        return NOTHING
+        return NO_TIME
     at = instant(text)
     return f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()} ({relative(at - now)})"
 
@@ -57,7 +57,7 @@ def at_length(text: str | None, now: datetime) -> str:
 def took(milliseconds: float | None) -> str:
     """Write a duration."""
     if milliseconds is None:
-        return NOTHING
+        return NO_TIME
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     if milliseconds < 60_000:

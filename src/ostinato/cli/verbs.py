@@ -17,14 +17,14 @@ from typing import Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
 
+from ostinato.cli.client import FOREIGN, Door, Query, Request, path, read
 from ostinato.cli.codes import exit_code
-from ostinato.cli.door import FOREIGN, Door, Query, Request, path, read
-from ostinato.cli.show import Several, Shown, note, print_json, show
+from ostinato.cli.output import Several, Shown, note, print_json, show
 from ostinato.core.errors import NotFound, OstinatoError
 
 P = ParamSpec("P")
 
-PAGE: Final = 250  # the most that one request lists
+PAGE_LIMIT: Final = 250  # the most that one request lists
 
 ServerOption = Annotated[
     str | None,
@@ -50,7 +50,7 @@ class Flags:
     as_json: bool
 
 
-class Desk:
+class ApiCalls:
     """The front desk, as a verb asks it."""
 
     def __init__(self, door: Door, as_json: bool, now: Callable[[], datetime]) -> None:
@@ -83,7 +83,7 @@ class Desk:
         """Every item of a list, page after page."""
         cursor = None
         while True:
-            answer = self.get(where, **query, limit=PAGE, cursor=cursor)
+            answer = self.get(where, **query, limit=PAGE_LIMIT, cursor=cursor)
             yield from answer[name]
             cursor = answer.get("cursor")
             if cursor is None:
@@ -123,14 +123,14 @@ class Desk:
             raise typer.Exit(code)
 
 
-def verb(command: Callable[Concatenate[Desk, P], None]) -> Callable[..., None]:
+def verb(command: Callable[Concatenate[ApiCalls, P], None]) -> Callable[..., None]:
     """A command that asks the front desk, with the flags that say where it is."""
 
     def run(
         *, server: str | None, token: str | None, database: str | None, as_json: bool, **given: Any
     ) -> None:
-        with opened(Flags(server, token, database, as_json)) as desk:
-            command(desk, **given)  # type: ignore[call-arg]  # the arguments that Typer has read for it
+        with opened(Flags(server, token, database, as_json)) as api:
+            command(api, **given)  # type: ignore[call-arg]  # the arguments that Typer has read for it
 
     return with_flags(run, command, _flags, hidden=1)
 
@@ -160,12 +160,12 @@ def _flags(
 
 
 @contextmanager
-def opened(flags: Flags) -> Iterator[Desk]:
+def opened(flags: Flags) -> Iterator[ApiCalls]:
     """The front desk that the flags name."""
     door, now = _door(flags)
     try:
         with plainly_refused(door):
-            yield Desk(door, flags.as_json, now)
+            yield ApiCalls(door, flags.as_json, now)
     finally:
         door.close()
 

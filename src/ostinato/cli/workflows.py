@@ -5,13 +5,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from ostinato.cli.client import path
 from ostinato.cli.documents import read_named
-from ostinato.cli.door import path
-from ostinato.cli.show import Column, Facts, Listing, Sentences, Several, Shown
+from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, Shown
 from ostinato.cli.times import at_length, when
-from ostinato.cli.verbs import Desk, verb
+from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
-from ostinato.wire.documents import read_json
+from ostinato.shapes.documents import read_json
 
 workflow = typer.Typer(help="Workflows: apply, look at, run, trigger.", rich_markup_mode=None)
 
@@ -24,7 +24,7 @@ WorkflowArgument = Annotated[
 @workflow.command("apply")
 @verb
 def apply_workflow(
-    desk: Desk,
+    api: ApiCalls,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="JSON or YAML: name, nodes …; or a list of such.")
     ],
@@ -33,8 +33,8 @@ def apply_workflow(
     ] = False,
 ) -> None:
     """Make the workflows of a file, or bring those of the same names in line."""
-    answers = [_applied(desk, each, allow_unknown) for each in read_named(file, WRITTEN)]
-    desk.tell(
+    answers = [_applied(api, each, allow_unknown) for each in read_named(file, WRITTEN)]
+    api.tell(
         answers,
         lambda done: Sentences(
             [f"Workflow {each['name']} ({each['id']}), version {each['version']}." for each in done]
@@ -44,9 +44,9 @@ def apply_workflow(
 
 @workflow.command("list")
 @verb
-def list_workflows(desk: Desk) -> None:
+def list_workflows(api: ApiCalls) -> None:
     """Every workflow."""
-    now = desk.now()
+    now = api.now()
     columns = (
         Column("Id", lambda row: row["id"], right=True),
         Column("Name", lambda row: row["name"], cut=True),
@@ -55,22 +55,22 @@ def list_workflows(desk: Desk) -> None:
         Column("Nodes", lambda row: len(row["nodes"]), right=True, spare=2),
         Column("Changed", lambda row: when(row["updated_at"], now), spare=1),
     )
-    answer = desk.get("/workflows", limit=250)
-    desk.tell(answer, lambda told: Listing(columns, told["workflows"], "There are no workflows."))
+    answer = api.get("/workflows", limit=250)
+    api.tell(answer, lambda told: Listing(columns, told["workflows"], "There are no workflows."))
 
 
 @workflow.command("show")
 @verb
-def show_workflow(desk: Desk, workflow: WorkflowArgument) -> None:
+def show_workflow(api: ApiCalls, workflow: WorkflowArgument) -> None:
     """One workflow, with its nodes."""
-    answer = desk.get(path("workflows", workflow))
-    desk.tell(answer, lambda told: _whole(told, desk))
+    answer = api.get(path("workflows", workflow))
+    api.tell(answer, lambda told: _whole(told, api))
 
 
 @workflow.command("run")
 @verb
 def run_workflow(
-    desk: Desk,
+    api: ApiCalls,
     workflow: WorkflowArgument,
     payload: Annotated[
         str | None,
@@ -82,8 +82,8 @@ def run_workflow(
 ) -> None:
     """Start it now, as a job of its own."""
     body = {"payload": _object(payload)} | ({} if trigger is None else {"trigger": trigger})
-    answer = desk.post(path("workflows", workflow, "run"), body)
-    desk.tell(
+    answer = api.post(path("workflows", workflow, "run"), body)
+    api.tell(
         answer,
         lambda told: Sentences([f"Workflow {told['name']} runs as the job {told['job_id']}."]),
     )
@@ -92,15 +92,15 @@ def run_workflow(
 @workflow.command("trigger")
 @verb
 def trigger_workflows(
-    desk: Desk,
+    api: ApiCalls,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="The kind of event, such as order.")],
     payload: Annotated[
         str | None, typer.Option("--payload", metavar="JSON", help="What the steps find as payload.")
     ] = None,
 ) -> None:
     """Start every active workflow that has a trigger for a kind of event."""
-    answer = desk.post(path("triggers", kind), _object(payload))
-    desk.tell(
+    answer = api.post(path("triggers", kind), _object(payload))
+    api.tell(
         answer,
         lambda told: Sentences(
             [f"Workflow {each['name']} runs as the job {each['job_id']}." for each in told["started"]]
@@ -111,23 +111,23 @@ def trigger_workflows(
 
 @workflow.command("delete")
 @verb
-def delete_workflow(desk: Desk, workflow: WorkflowArgument) -> None:
+def delete_workflow(api: ApiCalls, workflow: WorkflowArgument) -> None:
     """Delete it; what runs goes on."""
-    answer = desk.ask("DELETE", path("workflows", workflow))
-    desk.tell(answer, lambda told: Sentences([told["message"]]))
+    answer = api.ask("DELETE", path("workflows", workflow))
+    api.tell(answer, lambda told: Sentences([told["message"]]))
 
 
-def _applied(desk: Desk, wanted: dict[str, Any], allow_unknown: bool) -> Any:
-    known = [each["name"] for each in _all(desk)]
+def _applied(api: ApiCalls, wanted: dict[str, Any], allow_unknown: bool) -> Any:
+    known = [each["name"] for each in _all(api)]
     if wanted["name"] in known:
         where = path("workflows", wanted["name"])
-        return desk.ask("PUT", where, body=wanted, query={"allow_unknown": allow_unknown})
-    return desk.post("/workflows", wanted, allow_unknown=allow_unknown)
+        return api.ask("PUT", where, body=wanted, query={"allow_unknown": allow_unknown})
+    return api.post("/workflows", wanted, allow_unknown=allow_unknown)
 
 
-def _all(desk: Desk) -> list[dict[str, Any]]:
+def _all(api: ApiCalls) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    while page := desk.get("/workflows", limit=250, after=found[-1]["id"] if found else 0)["workflows"]:
+    while page := api.get("/workflows", limit=250, after=found[-1]["id"] if found else 0)["workflows"]:
         found += page
     return found
 
@@ -139,7 +139,7 @@ def _object(text: str | None) -> Any:
     return read
 
 
-def _whole(told: dict[str, Any], desk: Desk) -> Shown:
+def _whole(told: dict[str, Any], api: ApiCalls) -> Shown:
     columns = (
         Column("Node", lambda row: row["id"]),
         Column("Is", lambda row: row.get("task") or row["type"]),
@@ -153,7 +153,7 @@ def _whole(told: dict[str, Any], desk: Desk) -> Shown:
         "About": told["description"],
         "Version": told["version"],
         "Active": told["active"],
-        "Made": at_length(told["created_at"], desk.now()),
-        "Changed": at_length(told["updated_at"], desk.now()),
+        "Made": at_length(told["created_at"], api.now()),
+        "Changed": at_length(told["updated_at"], api.now()),
     }
-    return Several([Facts(facts), Sentences([""]), Listing(columns, told["nodes"], "")])
+    return Several([FactsTable(facts), Sentences([""]), Listing(columns, told["nodes"], "")])

@@ -56,7 +56,7 @@ class DefaultRole(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class SettingKind(Generic[T]):
     """The kind of a setting: its values in words, and its reader.
 
     `parse` takes text, a value of TOML or the finished value. It raises Invalid where it knows what is wrong,
@@ -68,16 +68,16 @@ class Kind(Generic[T]):
     secret: bool = False  # nobody is told what it is
 
 
-def text(allowed: str, pattern: str) -> Kind[str]:
+def text(allowed: str, pattern: str) -> SettingKind[str]:
     def parse(value: object) -> str:
         if isinstance(value, str) and re.fullmatch(pattern, value):
             return value
         raise ValueError
 
-    return Kind(allowed, parse)
+    return SettingKind(allowed, parse)
 
 
-def duration(least: str, most: str = "1d") -> Kind[timedelta]:
+def duration(least: str, most: str = "1d") -> SettingKind[timedelta]:
     shortest, longest = parse_duration(least), parse_duration(most)
     allowed = f"a duration from {least} to {most}, in seconds or written like 5s"
 
@@ -91,19 +91,19 @@ def duration(least: str, most: str = "1d") -> Kind[timedelta]:
             raise ValueError
         return found
 
-    return Kind(allowed, parse)
+    return SettingKind(allowed, parse)
 
 
-def number(least: int, most: int) -> Kind[int]:
+def number(least: int, most: int) -> SettingKind[int]:
     def parse(value: object) -> int:
         if isinstance(value, str | int) and not isinstance(value, bool) and least <= int(value) <= most:
             return int(value)
         raise ValueError
 
-    return Kind(f"a whole number from {least} to {most}", parse)
+    return SettingKind(f"a whole number from {least} to {most}", parse)
 
 
-def switch() -> Kind[bool]:
+def switch() -> SettingKind[bool]:
     def parse(value: object) -> bool:
         word = str(value).strip().lower()
         if word in ("on", "true", "yes", "1"):
@@ -112,10 +112,10 @@ def switch() -> Kind[bool]:
             return False
         raise ValueError
 
-    return Kind("on or off", parse)
+    return SettingKind("on or off", parse)
 
 
-def egress() -> Kind[Egress]:
+def egress() -> SettingKind[Egress]:
     def parse(value: object) -> Egress:
         if isinstance(value, Egress):
             return value
@@ -126,34 +126,34 @@ def egress() -> Kind[Egress]:
         except ValueError:
             return Egress.of(str(value).split(","))
 
-    return Kind("off, on, or networks separated by commas, such as 10.0.0.0/8", parse)
+    return SettingKind("off, on, or networks separated by commas, such as 10.0.0.0/8", parse)
 
 
-def one_of(choices: type[E]) -> Kind[E]:
-    return Kind("one of " + ", ".join(choices), lambda value: choices(str(value).strip().lower()))
+def one_of(choices: type[E]) -> SettingKind[E]:
+    return SettingKind("one of " + ", ".join(choices), lambda value: choices(str(value).strip().lower()))
 
 
-def def_isolation() -> Kind[Isolation]:
+def def_isolation() -> SettingKind[Isolation]:
     def parse(value: object) -> Isolation:
         wanted = Isolation(str(value).strip().lower())
         if wanted is Isolation.ASYNC:
             raise ValueError
         return wanted
 
-    return Kind("thread or process", parse)
+    return SettingKind("thread or process", parse)
 
 
-def names() -> Kind[tuple[str, ...]]:
+def names() -> SettingKind[tuple[str, ...]]:
     def parse(value: object) -> tuple[str, ...]:
         given = value.split(",") if isinstance(value, str) else value
         if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
             return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
         raise ValueError
 
-    return Kind("names, separated by commas", parse)
+    return SettingKind("names, separated by commas", parse)
 
 
-def grants() -> Kind[tuple[str, ...]]:
+def grants() -> SettingKind[tuple[str, ...]]:
     """References to secrets; `*` at the end of a variable's name, or of a folder, stands for the rest."""
 
     def parse(value: object) -> tuple[str, ...]:
@@ -165,14 +165,16 @@ def grants() -> Kind[tuple[str, ...]]:
         raise ValueError
 
     allowed = "references such as env:SECRET_* or file:/run/secrets/*, separated by commas"
-    return Kind(f"{allowed}; not env:OSTINATO_*, and no file in {', '.join(KERNEL)}", parse)
+    return SettingKind(f"{allowed}; not env:OSTINATO_*, and no file in {', '.join(KERNEL)}", parse)
 
 
-def zone_name() -> Kind[str]:
-    return Kind("the name of a time zone, such as Europe/Paris or UTC", lambda value: zone(str(value)).key)
+def zone_name() -> SettingKind[str]:
+    return SettingKind(
+        "the name of a time zone, such as Europe/Paris or UTC", lambda value: zone(str(value)).key
+    )
 
 
-def secret(allowed: str, is_right: Callable[[str], bool]) -> Kind[Secret]:
+def secret(allowed: str, is_right: Callable[[str], bool]) -> SettingKind[Secret]:
     """A text that is never shown; one given by reference is looked at when it is needed."""
 
     def parse(value: object) -> Secret:
@@ -183,7 +185,7 @@ def secret(allowed: str, is_right: Callable[[str], bool]) -> Kind[Secret]:
             return given
         raise ValueError
 
-    return Kind(f"{allowed}, or where that is: env:NAME or file:PATH", parse, secret=True)
+    return SettingKind(f"{allowed}, or where that is: env:NAME or file:PATH", parse, secret=True)
 
 
 DATABASE_URL = text(

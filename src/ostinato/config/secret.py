@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from ostinato.core.auth import OURS, REFERENCE, is_of_kernel
-from ostinato.core.built_in.described import USUAL_SECRETS, Permits
+from ostinato.core.builtin.described import USUAL_SECRETS, Permits
 from ostinato.core.errors import Invalid
 
-LONGEST: Final = 65_536  # bytes of a file that holds a secret
+LARGEST_SECRET_FILE: Final = 65_536  # bytes of a file that holds a secret
 HIDDEN: Final = "***"
 
 
@@ -146,11 +146,11 @@ def _content(path: Path) -> str:
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise Invalid(f"The secret at file:{path} cannot be read: it is not a plain file.")
-            found = file.read(LONGEST + 1)
+            found = file.read(LARGEST_SECRET_FILE + 1)
     except OSError as error:
         raise Invalid(f"The secret at file:{path} cannot be read: {error.strerror}.") from None
-    if len(found) > LONGEST:
-        raise Invalid(f"The secret at file:{path} is too long: at most {LONGEST} bytes.")
+    if len(found) > LARGEST_SECRET_FILE:
+        raise Invalid(f"The secret at file:{path} is too long: at most {LARGEST_SECRET_FILE} bytes.")
     try:
         return found.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:

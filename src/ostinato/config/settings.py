@@ -9,6 +9,10 @@ Whoever comes first here wins:
 
 A setting is one field of `Settings`: its default, its environment variable, what is allowed, and a sentence
 for the reference. In files and as a keyword argument it goes by the field's name. All the rest reads that.
+
+One setting: a field of `Settings`, and how its value is read.
+
+Settings in a file: `ostinato.toml`, or `[tool.ostinato]` in `pyproject.toml`.
 """
 
 import os
@@ -16,9 +20,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
-from ostinato.config.files import file_in
 from ostinato.config.kinds import (
     DATABASE_URL,
     FOLDER,
@@ -31,10 +34,12 @@ from ostinato.config.kinds import (
     EngineKind,
     LogFormat,
     LogLevel,
+    SettingKind,
     def_isolation,
     duration,
     egress,
     grants,
+    masked,
     names,
     number,
     one_of,
@@ -44,13 +49,48 @@ from ostinato.config.kinds import (
     zone_name,
 )
 from ostinato.config.secret import Secret
-from ostinato.config.setting import Setting, setting
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
-from ostinato.core.built_in import Permits
-from ostinato.core.built_in.described import USUAL_ENVIRONMENT, USUAL_SECRETS
+from ostinato.core.builtin import Permits
+from ostinato.core.builtin.described import USUAL_ENVIRONMENT, USUAL_SECRETS
 from ostinato.core.duration import DAY, SECOND
-from ostinato.core.errors import InvalidSetting
+from ostinato.core.errors import Invalid, InvalidSetting
 from ostinato.core.policy import Isolation
+
+T = TypeVar("T")
+
+
+def setting(default: T, env: str, kind: SettingKind[T], help: str) -> T:
+    return field(default=default, metadata={"env": env, "kind": kind, "help": help})
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Name, default, allowed values and help of a setting."""
+
+    name: str
+    env: str
+    default: object
+    kind: SettingKind[Any]
+    help: str
+
+    def read(self, value: object, origin: str) -> Any:
+        """Read a value; InvalidSetting if it cannot be used."""
+        try:
+            return self.kind.parse(value)
+        except Invalid as error:
+            raise self._refused(value, origin, str(error)) from None
+        except ValueError:
+            raise self._refused(value, origin, f"Allowed is {self.kind.allowed}.") from None
+
+    def _refused(self, value: object, origin: str, why: str) -> InvalidSetting:
+        given = "what it is" if self.kind.secret else _quoted(value)
+        return InvalidSetting(f"{self.name} cannot be {given} ({origin}). {why}")
+
+
+def _quoted(value: object) -> str:
+    safe = repr(masked(value)) if isinstance(value, str) else str(value)
+    return safe if len(safe) <= 100 else safe[:100] + "…"
+
 
 PREFIX = "OSTINATO_"
 HANDED_TO_COMMANDS = frozenset(
@@ -387,3 +427,25 @@ def _did_you_mean(unknown: str, spelling: Literal["name", "env"]) -> str:
     known = BY_NAME | {env.removeprefix(PREFIX).lower(): each for env, each in BY_ENV.items()}
     close = get_close_matches(unknown.removeprefix(PREFIX).lower(), known, n=1)
     return f"; did you mean {getattr(known[close[0]], spelling)}?" if close else "."
+
+
+def file_in(folder: Path) -> tuple[Mapping[str, object], str]:
+    """The settings of the folder's file, and its path."""
+    own, project = folder.absolute() / "ostinato.toml", folder.absolute() / "pyproject.toml"
+    if own.is_file():
+        return _table(own), str(own)
+    return (_table(project, "tool", "ostinato") if project.is_file() else {}), str(project)
+
+
+def _table(path: Path, *keys: str) -> Mapping[str, object]:
+    import tomllib  # most processes find no file and never need it
+
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{path} cannot be read: {error}. Correct it, or move it away.") from None
+    for key in keys:
+        table = table.get(key, {})
+        if not isinstance(table, dict):
+            raise InvalidSetting(f"{key} in {path} must be a table: [{'.'.join(keys)}].")
+    return table

@@ -1,4 +1,4 @@
-"""The rules. Pure: no I/O, no clock, no luck; values in, values out.
+"""The rules. Pure: no I/O, no clock, no chance; values in, values out.
 
-Time and luck are arguments. Nothing here imports anything else of Ostinato.
+Time and chance are arguments. Nothing here imports anything else of Ostinato.
 """

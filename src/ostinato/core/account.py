@@ -46,10 +46,10 @@ class Account:
 
     @staticmethod
     def from_json(text: str | None) -> "Account":
-        return NOTHING if text is None else _account_of(text)
+        return NO_ACCOUNT if text is None else _account_of(text)
 
 
-NOTHING: Final = Account()
+NO_ACCOUNT: Final = Account()
 
 
 def counted(before: Counters | None, counters: Mapping[str, Any]) -> Counters:

@@ -42,14 +42,14 @@ class Flaw(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class FieldKind(Generic[T]):
     """The type of a field: its JSON schema and its reader. `read` raises Flaw."""
 
     schema: Mapping[str, Any]
     read: Callable[[Any], T]
 
 
-def arg(kind: Kind[T], help: str, default: Any = NEEDED) -> T:
+def arg(kind: FieldKind[T], help: str, default: Any = NEEDED) -> T:
     """A field of an args type. The default is written as people would write it; without one the field is needed."""
     said: dict[str, Any] = {"kind": kind, "help": help, "default": default}
     if default is NEEDED:
@@ -73,7 +73,7 @@ def schema(kind: type[Any]) -> dict[str, Any]:
     return dict(of(kind).schema)
 
 
-def of(kind: type[T]) -> Kind[T]:
+def of(kind: type[T]) -> FieldKind[T]:
     """An args type as the kind of a field."""
     lines = {line.name: line for line in fields(kind)}  # type: ignore[arg-type]
     known = {name: line.metadata["kind"] for name, line in lines.items()}
@@ -97,7 +97,7 @@ def of(kind: type[T]) -> Kind[T]:
         "required": needed,
         "additionalProperties": False,
     }
-    return Kind(described, read_fields)
+    return FieldKind(described, read_fields)
 
 
 def _property(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _property(said: Mapping[str, Any]) -> dict[str, Any]:
     return {**said["kind"].schema, "description": said["help"], **default}
 
 
-def _read_as(kind: Kind[T], value: Any, name: str) -> T:
+def _read_as(kind: FieldKind[T], value: Any, name: str) -> T:
     try:
         return kind.read(value)
     except Flaw as flaw:
@@ -116,14 +116,14 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool | tuple | timedelta)
 
 
-def _made_anew(kind: Kind[T], default: Any, said: Mapping[str, Any]) -> Any:
+def _made_anew(kind: FieldKind[T], default: Any, said: Mapping[str, Any]) -> Any:
     return field(default_factory=lambda: kind.read(default), metadata=said)
 
 
 # -- kinds
 
 
-def text(longest: int = 10_000, *, empty: bool = True, lines: bool = False) -> Kind[str]:
+def text(longest: int = 10_000, *, empty: bool = True, lines: bool = False) -> FieldKind[str]:
     """Text; `lines`: it may have several, and a form gives it room."""
 
     def read(value: Any) -> str:
@@ -138,49 +138,49 @@ def text(longest: int = 10_000, *, empty: bool = True, lines: bool = False) -> K
         return value
 
     format_ = {"format": "multiline"} if lines else {}
-    return Kind(
+    return FieldKind(
         {"type": "string", **format_, "maxLength": longest, **({} if empty else {"minLength": 1})}, read
     )
 
 
-def whole(least: int, most: int) -> Kind[int]:
+def whole(least: int, most: int) -> FieldKind[int]:
     def read(value: Any) -> int:
         value = as_whole(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise Flaw(f"must be a whole number from {least:,} to {most:,}, not {shown(value)}.")
         return value
 
-    return Kind({"type": "integer", "minimum": least, "maximum": most}, read)
+    return FieldKind({"type": "integer", "minimum": least, "maximum": most}, read)
 
 
-def number(least: float, most: float) -> Kind[float]:
+def number(least: float, most: float) -> FieldKind[float]:
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
             raise Flaw(f"must be a number from {least:,} to {most:,}, not {shown(value)}.")
         return float(value)
 
-    return Kind({"type": "number", "minimum": least, "maximum": most}, read)
+    return FieldKind({"type": "number", "minimum": least, "maximum": most}, read)
 
 
-def switch() -> Kind[bool]:
+def switch() -> FieldKind[bool]:
     def read(value: Any) -> bool:
         if not isinstance(value, bool):
             raise Flaw(f"must be true or false, not {shown(value)}.")
         return value
 
-    return Kind({"type": "boolean"}, read)
+    return FieldKind({"type": "boolean"}, read)
 
 
-def choice(*options: str) -> Kind[str]:
+def choice(*options: str) -> FieldKind[str]:
     def read(value: Any) -> str:
         if value not in options:
             raise Flaw(f"must be one of {', '.join(options)}, not {shown(value)}.")
         return str(value)
 
-    return Kind({"type": "string", "enum": list(options)}, read)
+    return FieldKind({"type": "string", "enum": list(options)}, read)
 
 
-def span(least: str, most: str) -> Kind[timedelta]:
+def span(least: str, most: str) -> FieldKind[timedelta]:
     """A duration: `30s`, or a number of seconds."""
     shortest, longest = parse_duration(least), parse_duration(most)
 
@@ -196,10 +196,10 @@ def span(least: str, most: str) -> Kind[timedelta]:
         return found
 
     about = {"anyOf": [{"type": "string"}, {"type": "number"}], "format": "duration"}
-    return Kind(about, read)
+    return FieldKind(about, read)
 
 
-def many(kind: Kind[T], most: int = MOST_OF_A_LIST, least: int = 0) -> Kind[tuple[T, ...]]:
+def many(kind: FieldKind[T], most: int = MOST_OF_A_LIST, least: int = 0) -> FieldKind[tuple[T, ...]]:
     """A list."""
 
     def read(value: Any) -> tuple[T, ...]:
@@ -209,10 +209,10 @@ def many(kind: Kind[T], most: int = MOST_OF_A_LIST, least: int = 0) -> Kind[tupl
             raise Flaw(f"must have {least:,} to {most:,} entries, not {len(value):,}.")
         return tuple(_read_as(kind, each, f"[{index}]") for index, each in enumerate(value))
 
-    return Kind({"type": "array", "items": dict(kind.schema), "minItems": least, "maxItems": most}, read)
+    return FieldKind({"type": "array", "items": dict(kind.schema), "minItems": least, "maxItems": most}, read)
 
 
-def mapping(kind: Kind[T], most: int = 1000) -> Kind[Mapping[str, T]]:
+def mapping(kind: FieldKind[T], most: int = 1000) -> FieldKind[Mapping[str, T]]:
     """An object with any names, and values of one kind."""
 
     def read(value: Any) -> Mapping[str, T]:
@@ -222,12 +222,12 @@ def mapping(kind: Kind[T], most: int = 1000) -> Kind[Mapping[str, T]]:
             raise Flaw(f"has more than {most:,} entries.")
         return {str(name): _read_as(kind, each, str(name)[:100]) for name, each in value.items()}
 
-    return Kind({"type": "object", "additionalProperties": dict(kind.schema)}, read)
+    return FieldKind({"type": "object", "additionalProperties": dict(kind.schema)}, read)
 
 
-def anything() -> Kind[Any]:
+def anything() -> FieldKind[Any]:
     """Any JSON."""
-    return Kind({}, lambda value: value)
+    return FieldKind({}, lambda value: value)
 
 
 def _url(value: Any) -> str:
@@ -237,7 +237,7 @@ def _url(value: Any) -> str:
         raise Flaw(str(error).strip()) from None
 
 
-URL: Final = Kind({"type": "string", "format": "uri", "maxLength": 2048}, _url)
+URL: Final = FieldKind({"type": "string", "format": "uri", "maxLength": 2048}, _url)
 
 
 def _reference(value: Any) -> str:
@@ -256,8 +256,8 @@ def _auth(value: Any) -> Auth:
 
 
 # The place of a secret: env:SECRET_NAME, file:/run/secrets/NAME.
-SECRET: Final = Kind({"type": "string", "format": "secret-reference"}, _reference)
-AUTH: Final = Kind(
+SECRET: Final = FieldKind({"type": "string", "format": "secret-reference"}, _reference)
+AUTH: Final = FieldKind(
     {
         "type": "object",
         "format": "auth",

@@ -14,7 +14,14 @@ from ostinato.core.run_args import run_args_flaw
 from ostinato.core.schedule import Once, is_recurring
 
 QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
-LONGEST: Final = {"task": 200, "key": 200, "name": 200, "owner": 200, "app": 100, "description": 10_000}
+LONGEST_BY_FIELD: Final = {
+    "task": 200,
+    "key": 200,
+    "name": 200,
+    "owner": 200,
+    "app": 100,
+    "description": 10_000,
+}
 MOST_TAGS: Final = 50
 LONGEST_TAG: Final = 100
 LONGEST_WAIT: Final = timedelta(days=3660)
@@ -69,11 +76,11 @@ def _limit_flaws(definition: Definition) -> Iterator[str]:
 def _text_flaws(definition: Definition) -> Iterator[str]:
     if not definition.task:
         yield "A job needs the name of a task."
-    for field, longest in LONGEST.items():
+    for field, longest in LONGEST_BY_FIELD.items():
         text = getattr(definition, field)
         if text is not None and len(text) > longest:
             yield f"The {field} is longer than {longest} characters."
-    texts = [getattr(definition, field) for field in LONGEST]
+    texts = [getattr(definition, field) for field in LONGEST_BY_FIELD]
     texts += [*definition.tags, *definition.policies.run_args]
     if any(text is not None and not is_storable(text) for text in texts):
         yield "Text cannot contain NUL characters or half of a surrogate pair."

@@ -170,7 +170,7 @@ def _notes(entries: list[Entry]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CronPlan:
     """The schedule that a cron expression becomes."""
 
     schedule: Schedule
@@ -183,15 +183,15 @@ class Plan:
         return preview(self.schedule, self.start_at - self.schedule.period, after, n)
 
 
-def plan(schedule: Cron, now: datetime) -> Plan:
+def plan(schedule: Cron, now: datetime) -> CronPlan:
     """An interval where that means the same, else the expression as it is."""
     period = plain_period(schedule.expression)
     if period is None:
-        return Plan(schedule)
+        return CronPlan(schedule)
     if uneven := _unevenness(schedule, period, now):
-        return Plan(schedule, why=uneven)
+        return CronPlan(schedule, why=uneven)
     first = preview(schedule, now, now, 1)
-    return Plan(Every(period), first[0]) if first else Plan(schedule)
+    return CronPlan(Every(period), first[0]) if first else CronPlan(schedule)
 
 
 def plain_period(expression: str) -> timedelta | None:

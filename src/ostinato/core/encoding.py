@@ -15,7 +15,7 @@ from ostinato.core.schedule import Schedule
 from ostinato.core.window import Window
 
 MICROSECOND: Final = timedelta(microseconds=1)
-REMEMBERED: Final = 4096  # most jobs share a few policies; parsing costs more than looking up
+CACHED_POLICIES: Final = 4096  # most jobs share a few policies; parsing costs more than looking up
 
 
 def schedule_text(value: Schedule) -> str:
@@ -23,13 +23,13 @@ def schedule_text(value: Schedule) -> str:
     return _dumps(schedule.to_json(value))
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHED_POLICIES)
 def schedule_of(text: str) -> Schedule:
     """The schedule that a text holds."""
     return schedule.from_json(json.loads(text))
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHED_POLICIES)
 def policies_text(policies: Policies) -> str:
     """Write the policies that differ from the defaults as JSON: a job's row is rewritten with each run, so it is small.
 
@@ -40,7 +40,7 @@ def policies_text(policies: Policies) -> str:
     )
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHED_POLICIES)
 def policies_of(text: str) -> Policies:
     """The policies that a text holds; what it does not name has its default."""
     raw = json.loads(text)

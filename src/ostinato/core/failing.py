@@ -10,7 +10,7 @@ from typing import Final
 
 KNOWN: Final = 20  # runs, before which a job has no usual rate
 SPREAD: Final = 2  # square roots of the expected count
-LONGEST: Final = 160  # characters of an error
+LONGEST_ERROR: Final = 160  # characters of an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Failing:
         share = f"{self.lately.failed} of the last {self.lately.runs} runs failed"
         usual = f" ({_percent(self.before)} usually)" if self.before.runs >= KNOWN else ""
         times = "" if self.repeated == 1 else f"{self.repeated} times: "
-        error = f"; {times}{self.error[:LONGEST].rstrip('. ')}" if self.error else ""
+        error = f"; {times}{self.error[:LONGEST_ERROR].rstrip('. ')}" if self.error else ""
         return f"{self.title}: {share}{usual}{error}"
 
 

@@ -14,7 +14,7 @@ from ostinato.core.duration import format_duration
 from ostinato.core.model import Definition
 
 
-class Kind(StrEnum):
+class NoticeKind(StrEnum):
     """The kinds of notices."""
 
     FINISH = "finish"
@@ -35,7 +35,7 @@ class Measure(StrEnum):
 
 
 TEST: Final = "test"
-OF_SUCCESSES: Final = frozenset({Kind.FINISH, Kind.RECOVERY, Kind.LATE_START})
+OF_SUCCESSES: Final = frozenset({NoticeKind.FINISH, NoticeKind.RECOVERY, NoticeKind.LATE_START})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Hook:
 
     id: UUID
     url: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[NoticeKind, ...]
     job_id: UUID | None  # None: of all jobs
     secret: str  # where it is (env:SECRET_NAME, file:/run/secrets/NAME); empty: none
     late_after: timedelta

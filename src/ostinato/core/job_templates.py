@@ -16,8 +16,8 @@ from ostinato.core import templating
 from ostinato.core.arguments import (
     SECRET,
     URL,
+    FieldKind,
     Flaw,
-    Kind,
     anything,
     arg,
     choice,
@@ -39,7 +39,7 @@ NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 PARAMETER: Final = re.compile(r"[a-z][a-z0-9_]{0,49}")
 LARGEST: Final = 2**53
 
-KINDS: Final[Mapping[str, Kind[Any]]] = {
+KINDS: Final[Mapping[str, FieldKind[Any]]] = {
     "text": text(),
     "lines": text(100_000, lines=True),
     "integer": whole(-LARGEST, LARGEST),
@@ -54,13 +54,13 @@ KINDS: Final[Mapping[str, Kind[Any]]] = {
 }
 
 
-def _named(pattern: re.Pattern[str], like: str) -> Kind[str]:
+def _named(pattern: re.Pattern[str], like: str) -> FieldKind[str]:
     def read(value: Any) -> str:
         if isinstance(value, str) and pattern.fullmatch(value):
             return value
         raise Flaw(f"must be a name like {like}, not {shown(value)}.")
 
-    return Kind({"type": "string", "pattern": f"^{pattern.pattern}$"}, read)
+    return FieldKind({"type": "string", "pattern": f"^{pattern.pattern}$"}, read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Parameter:
                 raise flaw.under("default") from None
 
     @property
-    def kind(self) -> Kind[Any]:
+    def kind(self) -> FieldKind[Any]:
         return choice(*self.choices) if self.choices else KINDS[self.type]
 
     @property

@@ -39,7 +39,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Admitted:
     """The first `count` waiting runs are admitted. `recent` is stored; `next_at`: when the rate allows more."""
 
     count: int
@@ -80,13 +80,13 @@ def limit_key(definition: Definition, args: Json | None = None) -> str | None:
 
 def passage(
     policies: Policies, waiting: int, active: int, recent: Sequence[datetime], now: datetime
-) -> Passage:
+) -> Admitted:
     """Of `waiting` rows of a key, while `active` ones may start or run; `recent` were let through lately."""
     free = waiting
     if policies.max_concurrency is not None:
         free = min(free, max(policies.max_concurrency - active, 0))
     if policies.rate_limit is None:
-        return Passage(free, ())
+        return Admitted(free, ())
     rate = parse_rate(policies.rate_limit)
     stretch = rate.period + START
     within = sorted(min(at, now) for at in recent)  # a clock may have been set back
@@ -94,7 +94,7 @@ def passage(
     allowed = min(free, max(rate.count - len(within), 0))
     kept = (*within, *[now] * allowed)
     too_many = len(kept) - rate.count  # after an edit to a lower rate more than one must grow old
-    return Passage(allowed, kept, kept[max(too_many, 0)] + stretch if allowed < free else None)
+    return Admitted(allowed, kept, kept[max(too_many, 0)] + stretch if allowed < free else None)
 
 
 def _rendered(template: str, args: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from ostinato.core.zones import offset_at, wall_at, zone
 
 INSTANT: Final = timedelta(microseconds=1)
 DAY: Final = timedelta(days=1)
-REMEMBERED: Final = 8192
+CACHED_COUNTS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _stepped(period: timedelta, first: datetime, grid: Grid) -> list[int]:
     return counts
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHED_COUNTS)
 def _cron(schedule: Cron, grid: Grid) -> tuple[int, ...]:
     pattern, tz = cron.parse(schedule.expression), zone(schedule.timezone)
     days = range((grid.end - grid.start) // DAY + 2)

@@ -73,7 +73,7 @@ class Deed(Enum):
 STARTING: Final = timedelta(seconds=15)
 
 
-class Seen(NamedTuple):
+class SeenMessage(NamedTuple):
     """A message as its queue has it: what became of it, since when, and the second it waits for."""
 
     status: str | None = None  # None: nobody knows it
@@ -87,7 +87,7 @@ def second_of(at: datetime) -> int:
     return -int(-at.timestamp() // 1)
 
 
-def deed(message: Message, seen: Seen, now: datetime) -> Deed:
+def deed(message: Message, seen: SeenMessage, now: datetime) -> Deed:
     """Return the action for a message. A duplicate is harmless: its worker finds nothing to claim."""
     if seen.status is None:
         return Deed.PUT

@@ -28,7 +28,7 @@ WAITING_PLACE = -1  # the one place beside the slots: taken by queue_one, cancel
 MAX_LOSSES = 3  # an occurrence that has taken three workers with it does not get a fourth
 
 
-class Luck(Protocol):
+class Chance(Protocol):
     """A source of chance: rules take it as an argument."""
 
     def fraction(self) -> float:
@@ -44,7 +44,7 @@ class Luck(Protocol):
         """The same as the databases keep them: nobody has to make values of them first."""
 
 
-class Asked(StrEnum):
+class AskedBy(StrEnum):
     """The origin of an occurrence."""
 
     SCHEDULE = "schedule"
@@ -184,7 +184,7 @@ class Live:
     number: int
     attempt: int
     execution_number: int
-    asked: Asked
+    asked: AskedBy
     due_at: datetime
     run_at: datetime
     queued_at: datetime
@@ -224,7 +224,7 @@ class Execution:
     step: str
     attempt: int
     execution_number: int
-    asked: Asked
+    asked: AskedBy
     due_at: datetime
     run_at: datetime
     queued_at: datetime

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.core.hooks import Hook, Kind, Named, Notice, plain, short
+from ostinato.core.hooks import Hook, Named, Notice, NoticeKind, plain, short
 from ostinato.core.model import Change, Definition, Ending, Execution, Job, Live, Result, Skip
 
 FAILURES: Final = frozenset({Result.FAILED, Result.TIMED_OUT, Result.LOST})
@@ -17,9 +17,9 @@ def told(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterat
     for ended in change.ended:
         if not ended.step:
             yield from _of_execution(hook, change, ended, ended.id in recovered)
-    if Kind.SKIP in hook.kinds:
+    if NoticeKind.SKIP in hook.kinds:
         yield from (_skip(job, skip) for skip in change.skips)
-    if Kind.FAILED_FOR_GOOD in hook.kinds:
+    if NoticeKind.FAILED_FOR_GOOD in hook.kinds:
         for event in change.events:
             if event.kind == "job.exhausted" and event.execution_id is not None:
                 yield _for_good(change, event.execution_id, event.at)
@@ -28,7 +28,7 @@ def told(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterat
 def late(hook: Hook, live: Live, definition: Definition, now: datetime) -> Notice | None:
     """Return a notice if a live execution started too late, or still waits."""
     waited = (live.started_at or now) - live.run_at
-    if Kind.LATE_START not in hook.kinds or live.step or waited < hook.late_after:
+    if NoticeKind.LATE_START not in hook.kinds or live.step or waited < hook.late_after:
         return None
     began = "began" if live.started_at else "has not begun:"
     return _late(Named(live.job_id, definition), live, live.id, now, f"{began} {short(waited)} late")
@@ -41,8 +41,8 @@ def overlong(
     job = Named(job_id, definition)
     ran, usual = (short(timedelta(seconds=float(data[name]))) for name in ("ran", "usual"))
     return Notice(
-        Kind.LONG_RUN,
-        f"{Kind.LONG_RUN}:{execution_id}",
+        NoticeKind.LONG_RUN,
+        f"{NoticeKind.LONG_RUN}:{execution_id}",
         at,
         job_id,
         f"{job.title} has been running for {ran}; usual is {usual}.",
@@ -55,18 +55,18 @@ def overlong(
 
 def _of_execution(hook: Hook, change: Change, ended: Execution, recovered: bool) -> Iterator[Notice]:
     kinds, job = hook.kinds, Named(change.job.id, change.job.definition)
-    if Kind.FINISH in kinds:
-        yield _ended(Kind.FINISH, job, ended, f"{job.title} {WORDS[ended.result]}{_why(ended)}.")
-    if Kind.FAILURE in kinds and ended.result in FAILURES:
+    if NoticeKind.FINISH in kinds:
+        yield _ended(NoticeKind.FINISH, job, ended, f"{job.title} {WORDS[ended.result]}{_why(ended)}.")
+    if NoticeKind.FAILURE in kinds and ended.result in FAILURES:
         again = next((live for live in change.add if live.number == ended.number and not live.step), None)
         more = f" It is tried again at {plain(again.run_at)}." if again else ""
         yield _ended(
-            Kind.FAILURE, job, ended, f"{job.title} {WORDS[ended.result]}{_why(ended)}.{more}", again
+            NoticeKind.FAILURE, job, ended, f"{job.title} {WORDS[ended.result]}{_why(ended)}.{more}", again
         )
-    if Kind.RECOVERY in kinds and recovered:
-        yield _ended(Kind.RECOVERY, job, ended, f"{job.title} has succeeded again.")
+    if NoticeKind.RECOVERY in kinds and recovered:
+        yield _ended(NoticeKind.RECOVERY, job, ended, f"{job.title} has succeeded again.")
     started = ended.started_at
-    if Kind.LATE_START in kinds and started is not None and started - ended.run_at >= hook.late_after:
+    if NoticeKind.LATE_START in kinds and started is not None and started - ended.run_at >= hook.late_after:
         yield _late(job, ended, ended.id, ended.finished_at, f"began {short(started - ended.run_at)} late")
 
 
@@ -79,9 +79,9 @@ WORDS = {
 }
 
 
-def _ended(kind: Kind, job: Named, ended: Execution, text: str, again: Live | None = None) -> Notice:
+def _ended(kind: NoticeKind, job: Named, ended: Execution, text: str, again: Live | None = None) -> Notice:
     about: dict[str, Any] = {"job": job.shown, "execution": _execution(ended)}
-    if kind is Kind.FAILURE:
+    if kind is NoticeKind.FAILURE:
         about["retry_at"] = None if again is None else plain(again.run_at)
     return Notice(kind, f"{kind}:{ended.id}", ended.finished_at, job.id, text, about)
 
@@ -97,7 +97,9 @@ def _for_good(change: Change, execution_id: UUID, at: datetime) -> Notice:
     end = "and is over" if over else "and goes on with its next time"
     why = _why(ended) if ended else ""
     text = f"{job.title} has used up its retries{why}, {end}."
-    return Notice(Kind.FAILED_FOR_GOOD, f"{Kind.FAILED_FOR_GOOD}:{execution_id}", at, job.id, text, about)
+    return Notice(
+        NoticeKind.FAILED_FOR_GOOD, f"{NoticeKind.FAILED_FOR_GOOD}:{execution_id}", at, job.id, text, about
+    )
 
 
 def _skip(job: Job, skip: Skip) -> Notice:
@@ -111,8 +113,8 @@ def _skip(job: Job, skip: Skip) -> Notice:
     times = "One due time" if skip.count == 1 else f"{skip.count} due times"
     text = f"{named.title}: {times} not run ({skip.reason.value})."
     return Notice(
-        Kind.SKIP,
-        f"{Kind.SKIP}:{skip.id}",
+        NoticeKind.SKIP,
+        f"{NoticeKind.SKIP}:{skip.id}",
         skip.recorded_at,
         job.id,
         text,
@@ -127,7 +129,12 @@ def _late(job: Named, run: Live | Execution, execution_id: UUID, at: datetime, w
     }
     about = {"job": job.shown, "execution": shown}
     return Notice(
-        Kind.LATE_START, f"{Kind.LATE_START}:{execution_id}", at, job.id, f"{job.title} {what}.", about
+        NoticeKind.LATE_START,
+        f"{NoticeKind.LATE_START}:{execution_id}",
+        at,
+        job.id,
+        f"{job.title} {what}.",
+        about,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ostinato.core.errors import Invalid
 
+MIB = 1024 * 1024
 LIMIT = 256 * 1024  # bytes of UTF-8
 DEEPEST = 50  # lists and objects in each other
 FIELD_LIMIT = 1000  # characters of one field in a log line
@@ -104,33 +105,33 @@ def decode(text: str, what: str = "args") -> Any:
         raise Invalid(f"{what} cannot be read as JSON: {error}.") from None
 
 
-class Kept(NamedTuple):
+class KeptResult(NamedTuple):
     """A result as it is kept, and what has to be said about it."""
 
     text: str | None
     warning: str | None = None
 
 
-NOTHING = Kept(None)
+NO_RESULT = KeptResult(None)
 
 
-def encode_result(value: object, limit: int = LIMIT) -> Kept:
+def encode_result(value: object, limit: int = LIMIT) -> KeptResult:
     """A run's result as JSON text: whatever it is, it is kept."""
     if value is None:
-        return NOTHING
+        return NO_RESULT
     flaw = next(_flaws(value, "result", DEEPEST), None)
     if flaw is not None:
-        return Kept(_text_within(_shown(value), limit), f"The result is kept as text: {flaw}")
+        return KeptResult(_text_within(_shown(value), limit), f"The result is kept as text: {flaw}")
     try:
         text = _dump(value, "result", AS_GIVEN)
     except Invalid as error:
-        return Kept(_text_within(_shown(value), limit), f"The result is kept as text: {error}")
+        return KeptResult(_text_within(_shown(value), limit), f"The result is kept as text: {error}")
     size = len(text.encode())
     if size > limit:
-        return Kept(
+        return KeptResult(
             _text_within(text, limit), f"The result is {size:,} bytes of JSON: cut to the {limit:,} allowed."
         )
-    return Kept(text)
+    return KeptResult(text)
 
 
 def cut(text: str, limit: int) -> str:
@@ -150,7 +151,7 @@ def member(text: str, name: str) -> Any:
     return decode(text).get(name) if f'"{name}"' in text else None
 
 
-class Line:
+class LogMessage:
     """A log line: what happened, and its fields. It is written out only if somebody reads it.
 
     No value can begin a new line or hide what follows: what cannot be printed is escaped.

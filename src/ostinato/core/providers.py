@@ -21,7 +21,7 @@ from ostinato.core.errors import Invalid
 
 DOMAIN: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f]*:[0-9a-f:.]+")
 LONGEST_DOMAIN: Final = 253
-MOST: Final = 100_000  # requests in a period
+MOST_REQUESTS: Final = 100_000  # requests in a period
 PERIODS: Final = (timedelta(milliseconds=100), timedelta(days=31))
 SHARE: Final = 50  # a batch is at most this part of a budget
 LARGEST_BATCH: Final = 20
@@ -71,8 +71,8 @@ def parse_provider(given: object, what: str = "provider") -> Provider:
 
 
 def make_provider(domain: object, limit: object, period: object, key: Key | None = None) -> Provider:
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST:
-        raise Invalid(f"limit must be a whole number from 1 to {MOST}.")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_REQUESTS:
+        raise Invalid(f"limit must be a whole number from 1 to {MOST_REQUESTS}.")
     if not isinstance(period, str | int | float | timedelta) or isinstance(period, bool):
         raise Invalid("period must be a duration, such as 1s, 1m or 1h.")
     try:

@@ -19,7 +19,7 @@ class BackoffKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The delays between attempts. `spread` is the share of a delay that luck may add or take away."""
+    """The delays between attempts. `spread` is the share of a delay that chance may add or take away."""
 
     kind: BackoffKind = BackoffKind.EXPONENTIAL
     base: timedelta = timedelta(seconds=60)
@@ -52,15 +52,15 @@ def within(backoff: Backoff, period: timedelta | None) -> Backoff:
     return replace(backoff, base=min(backoff.base, period), cap=min(backoff.cap, period))
 
 
-def delay(backoff: Backoff, failures: int, luck: float) -> timedelta:
-    """The wait after the n-th failure (from 1); `luck` is a number in [0, 1)."""
+def delay(backoff: Backoff, failures: int, chance: float) -> timedelta:
+    """The wait after the n-th failure (from 1); `chance` is a number in [0, 1)."""
     plain = min(_unspread(backoff, max(failures, 1)), backoff.cap)
-    return plain * (1 + backoff.spread * (2 * luck - 1))
+    return plain * (1 + backoff.spread * (2 * chance - 1))
 
 
-def spread_out(wait: timedelta, luck: float) -> timedelta:
+def spread_out(wait: timedelta, chance: float) -> timedelta:
     """Between half and one and a half times `wait`: for attempts that must not come back side by side."""
-    return wait * (0.5 + luck)
+    return wait * (0.5 + chance)
 
 
 def _unspread(backoff: Backoff, failures: int) -> timedelta:

@@ -17,8 +17,8 @@ from ostinato.core.errors import Forbidden, Invalid
 from ostinato.core.model import Definition, Json
 from ostinato.core.payload import CANONICAL, decode
 
-MOST: Final = 50
-LONGEST: Final = 200
+MOST_NAMES: Final = 50
+LONGEST_PATH: Final = 200
 
 
 def merge(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,10 +52,10 @@ def check_run_args(definition: Definition, wanted: Json, role: Role) -> None:
 
 def run_args_flaw(names: Collection[str]) -> str | None:
     """Return what is wrong with a list of names."""
-    if len(names) > MOST:
-        return f"run_args has at most {MOST} names."
+    if len(names) > MOST_NAMES:
+        return f"run_args has at most {MOST_NAMES} names."
     for name in names:
-        if not 0 < len(name) <= LONGEST or not all(name.split(".", 1)):
+        if not 0 < len(name) <= LONGEST_PATH or not all(name.split(".", 1)):
             return f"run_args holds names of args, such as day or values.day, not {name[:60]!r}."
     return None
 

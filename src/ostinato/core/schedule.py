@@ -20,7 +20,7 @@ from ostinato.core.searching import DueTimes, Expired, no_limit, search
 from ostinato.core.zones import zone
 
 LOOKED_AT = 10  # due times of a cron schedule, for its shortest gap
-REMEMBERED = 4096  # shortest gaps
+CACHED_GAPS = 4096  # shortest gaps
 LONGEST_PERIOD = 36_525 * DAY  # a hundred years
 
 # Due times exist between these two only, so that no zone can push a wall time off the calendar.
@@ -172,7 +172,7 @@ def shortest_gap(schedule: Schedule, after: datetime) -> timedelta | None:
             return None
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHED_GAPS)
 def _shortest_gap(schedule: Cron, after: datetime) -> timedelta | None:
     times = preview(schedule, after, after, LOOKED_AT)
     return min((later - earlier for earlier, later in pairwise(times)), default=None)

@@ -40,7 +40,7 @@ class ColumnType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MappedColumn:
     """A mapped column."""
 
     name: str
@@ -53,7 +53,7 @@ class Target:
 
     source: str
     table: str
-    columns: tuple[Column, ...]
+    columns: tuple[MappedColumn, ...]
     database: str = ""  # where to find its URL, or a URL without secrets; empty: the scheduler's own
 
 
@@ -63,7 +63,7 @@ class TableState:
 
     exists: bool
     ours: bool
-    to_add: tuple[Column, ...] = ()
+    to_add: tuple[MappedColumn, ...] = ()
 
 
 def check_table_name(name: str, what: str = "table") -> str:
@@ -89,7 +89,7 @@ def check_column_name(name: str, what: str) -> str:
     return name
 
 
-def missing_columns(target: Target, found: Sequence[str], ours: bool) -> tuple[Column, ...]:
+def missing_columns(target: Target, found: Sequence[str], ours: bool) -> tuple[MappedColumn, ...]:
     """The mapped columns that a table lacks; Invalid where they cannot be added because the table is not ours."""
     present = {name.lower() for name in found}
     missing = tuple(column for column in target.columns if column.name.lower() not in present)

@@ -9,7 +9,7 @@ from ostinato.core.hooks import Measure, Named, Notice, Threshold, short
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class WindowFigures:
     """A job over a window."""
 
     job_id: UUID
@@ -20,7 +20,7 @@ class Figures:
     usual: timedelta | None  # the average before the window; only asked for where it is looked at
 
 
-def beyond(threshold: Threshold, job: Named | None, figures: Figures, now: datetime) -> Notice | None:
+def beyond(threshold: Threshold, job: Named | None, figures: WindowFigures, now: datetime) -> Notice | None:
     """Return a notice if a job exceeds a threshold (losses: all jobs together, and `job` is None)."""
     measured = _measured(threshold, figures)
     if measured is None:
@@ -54,7 +54,7 @@ def before(topic: str) -> str:
     return f"{same}:{int(window) - 1}"
 
 
-def _measured(threshold: Threshold, figures: Figures) -> tuple[float, str] | None:
+def _measured(threshold: Threshold, figures: WindowFigures) -> tuple[float, str] | None:
     """Return the figure and its sentence, if it is beyond the limit."""
     count = figures.completed + figures.failed
     match threshold.measure:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.lifecycle import timeline
+from ostinato.core.lifecycle import next_time
 from ostinato.core.model import Job
 from ostinato.core.schedule import is_recurring
 from ostinato.core.searching import DueTimes, Expired, no_limit, search
@@ -35,7 +35,7 @@ def _times(job: Job, now: datetime) -> Iterator[datetime | None]:
         yield from _inside(job, facts.next_due_at)
         after = facts.next_due_at
     closed = 0
-    while closed < MOST_CLOSED and (due := timeline.next_due(job.definition, facts, after)) is not None:
+    while closed < MOST_CLOSED and (due := next_time.next_due(job.definition, facts, after)) is not None:
         inside = list(_inside(job, due))
         yield from inside or (None,)
         closed = 0 if inside else closed + 1
@@ -53,4 +53,4 @@ def _inside(job: Job, due: datetime) -> Iterator[datetime]:
 
 def _before_opening(job: Job, due: datetime) -> datetime:
     window = job.policies.window
-    return due if window is None else max(due, window.next_opening(due) - timeline.INSTANT)
+    return due if window is None else max(due, window.next_opening(due) - next_time.INSTANT)

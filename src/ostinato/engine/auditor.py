@@ -14,10 +14,10 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core.audit import AuditFlaw, FlawKind
 from ostinato.core.errors import StoreError
-from ostinato.core.model import Event, Luck
-from ostinato.store.queue import FIRST_ID
+from ostinato.core.model import Chance, Event
+from ostinato.store.firing import FIRST_ID
 from ostinato.store.store import Store
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.reports import Telemetry
 
 SLICE: Final = 0.02  # seconds of work in a sweep
 JOBS: Final = 10  # in one snapshot
@@ -33,9 +33,9 @@ Seen = tuple[UUID | None, FlawKind]
 class Auditor:
     """Goes round all jobs, a slice at a time. Any number of them may work on one database."""
 
-    def __init__(self, store: Store, clock: Clock, luck: Luck, telemetry: Telemetry) -> None:
+    def __init__(self, store: Store, clock: Clock, chance: Chance, telemetry: Telemetry) -> None:
         self._store, self._clock = store, clock
-        self._luck, self._telemetry = luck, telemetry
+        self._chance, self._telemetry = chance, telemetry
         self._after = FIRST_ID
         self._suspects: dict[Seen, AuditFlaw] = {}
         self._known: set[Seen] = set()  # told by this process, and still there when it came round last
@@ -92,7 +92,7 @@ class Auditor:
         now = self._clock.now()
         told = self._store.audit.told_since(now - AGAIN, [flaw.job_id for flaw in flaws if flaw.job_id])
         events = [
-            Event(self._luck.id(now), now, "audit.flaw", flaw.job_id, data=_data(flaw))
+            Event(self._chance.id(now), now, "audit.flaw", flaw.job_id, data=_data(flaw))
             for flaw in flaws
             if _seen(flaw) not in told
         ]

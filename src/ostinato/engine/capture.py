@@ -19,7 +19,7 @@ from ostinato.task.context import KEPT
 def captured() -> Iterator[None]:
     """Let what runs print and log be kept, as long as this lasts. To be entered when logging is configured."""
     with ExitStack() as undo:
-        handler = Records()
+        handler = RunLogHandler()
         logging.getLogger().addHandler(handler)
         undo.callback(logging.getLogger().removeHandler, handler)
         for name in ("stdout", "stderr"):
@@ -34,7 +34,7 @@ def _seen(name: str) -> Iterator[None]:
     if stream is None:  # a process without one
         yield
         return
-    between = Between(stream, name)
+    between = CapturedStream(stream, name)
     setattr(sys, name, cast(TextIO, between))
     try:
         yield
@@ -43,7 +43,7 @@ def _seen(name: str) -> Iterator[None]:
             setattr(sys, name, stream)
 
 
-class Records(logging.Handler):
+class RunLogHandler(logging.Handler):
     """Hands the records of a run to its log."""
 
     def handle(self, record: logging.LogRecord) -> bool:
@@ -54,7 +54,7 @@ class Records(logging.Handler):
         return True
 
 
-class Between:
+class CapturedStream:
     """A stream that shows the run what it prints, and passes it on. All else is that of the stream itself.
 
     A device that is full, or a pipe that is closed, fails no run: what the run prints is kept in its log anyway.

@@ -10,15 +10,15 @@ from ostinato.clock import Clock
 from ostinato.core.errors import LeaseLost
 from ostinato.core.model import Json, Live
 from ostinato.core.providers import provider_of
-from ostinato.store.crawls import Begun, Crawls, Fetched, Found, Touched, Turn
-from ostinato.store.providers import Providers, Spent, key_written
+from ostinato.store.crawls import Crawls, CrawlStart, CrawlTurn, Fetched, FoundUrl, Touched
+from ostinato.store.providers import BudgetSpending, Providers, key_written
 
 LONGER: Final = timedelta(seconds=5)  # than a request may take, its leave is held
 REFUSED: Final = "This run no longer holds its execution: nothing was saved."
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlDesk:
+class CrawlCalls:
     """Serves the crawls of one worker. It waits for the database."""
 
     crawls: Crawls
@@ -41,7 +41,7 @@ class CrawlDesk:
             raise LeaseLost(REFUSED)
         return json.dumps(told)
 
-    def _begun(self, begun: Begun | None) -> dict[str, Any] | None:
+    def _begun(self, begun: CrawlStart | None) -> dict[str, Any] | None:
         if begun is None:
             return None
         last = None if begun.last is None else [begun.last[0].isoformat(), begun.last[1]]
@@ -50,7 +50,7 @@ class CrawlDesk:
     def _admitted(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Leave for one request, or when there may be one; where nobody counts, how long to wait for its turn."""
         now = self.clock.now()
-        over = [Spent(UUID(each), domain, 1, now) for each, domain in asked["over"]]
+        over = [BudgetSpending(UUID(each), domain, 1, now) for each, domain in asked["over"]]
         known = {each.domain: each for each in self.providers.all()} if asked["host"] else {}
         provider = provider_of(asked["host"], known) if known else None
         if provider is None:
@@ -77,11 +77,11 @@ class CrawlDesk:
         return {"wait": (turn - now).total_seconds()}
 
     def _turned(self, live: Live, asked: dict[str, Any]) -> dict[str, Any] | None:
-        turn = Turn(
+        turn = CrawlTurn(
             [Fetched(**each) for each in asked["fetched"]],
             [Touched(*each) for each in asked["touched"]],
             asked["done"],
-            [Found(*each) for each in asked["found"]],
+            [FoundUrl(*each) for each in asked["found"]],
             json.dumps(asked["counters"]),
             asked["want"],
         )

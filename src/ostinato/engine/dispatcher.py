@@ -6,11 +6,11 @@ from typing import Final
 
 from ostinato.clock import HOLDS_FOR, Clock, JumpDetector, MeasuredClock
 from ostinato.core.duration import CLOCKS_AGREE, DAY
-from ostinato.core.model import Event, Luck
+from ostinato.core.model import Chance, Event
 from ostinato.core.zones import zone_data_version
 from ostinato.store.audit import ZONE_DATA, ZONES_SINCE
 from ostinato.store.store import Store
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.reports import Telemetry
 
 AHEAD: Final = timedelta(seconds=0.5)  # what is due within this is queued already; never claimed early
 BATCH: Final = 500
@@ -20,7 +20,7 @@ LINE_MOVED: Final = timedelta(milliseconds=100)  # by so much, and the line of t
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepReport:
     """The number of rows that a step moved, and the time of the next step (None: after a notification)."""
 
     moved: int
@@ -31,11 +31,11 @@ class Dispatcher:
     """Fires what is due. Any number of them may work on one database."""
 
     def __init__(
-        self, store: Store, clock: Clock, luck: Luck, telemetry: Telemetry, ahead: timedelta = AHEAD
+        self, store: Store, clock: Clock, chance: Chance, telemetry: Telemetry, ahead: timedelta = AHEAD
     ) -> None:
         self._store, self._ahead = store, ahead
         self._clock = clock
-        self._luck = luck
+        self._chance = chance
         self._telemetry = telemetry
         self._jumps = JumpDetector(clock)
         self._jumped: timedelta | None = None
@@ -75,45 +75,45 @@ class Dispatcher:
         """Seconds since the last step that came to its end; anybody may ask."""
         return self._clock.monotonic() - self._stepped_at
 
-    def step(self) -> Step:
+    def step(self) -> StepReport:
         """Fire what is due, let in what waited for its time, and what waited for a place of its limit."""
         if self._waits:
             self.start()
-        done = Step(0, self._clock.now() + LOOK_AGAIN) if self._waits else self._step()
+        done = StepReport(0, self._clock.now() + LOOK_AGAIN) if self._waits else self._step()
         self._stepped_at = self._clock.monotonic()
         return done
 
-    def _step(self) -> Step:
+    def _step(self) -> StepReport:
         self._notice_jump()
         self._keep_line()
         fired = self._fire()
         followed = self._follow()
         gate = self._store.queue.let_through(self._clock.now())
         wakes = [at for at in (fired.wake_at, followed.wake_at, gate.next_at) if at is not None]
-        return Step(fired.moved + followed.moved + gate.passed, min(wakes, default=None))
+        return StepReport(fired.moved + followed.moved + gate.passed, min(wakes, default=None))
 
-    def _follow(self) -> Step:
+    def _follow(self) -> StepReport:
         """Start what comes after a job that has completed. Nobody rings for that: it is looked for every second, as
         long as there is such a job."""
         now, at = self._clock.now(), self._clock.monotonic()
         if at - self._followed_at < FOLLOW_EVERY.total_seconds() and not self._followers:
-            return Step(0, None)
+            return StepReport(0, None)
         self._followed_at = at
         followed = self._store.queue.follow(now)
         self._followers = followed.any
         self._telemetry.changed(followed.changes)
         wake = None if not followed.any else now if followed.changes else now + FOLLOW_EVERY
-        return Step(len(followed.changes), wake)
+        return StepReport(len(followed.changes), wake)
 
-    def _fire(self) -> Step:
+    def _fire(self) -> StepReport:
         queue, now = self._store.queue, self._clock.now()
         wake = queue.next_wake()
         if wake is None or wake > now + self._ahead:
-            return Step(0, self._ahead_of(wake, now))
+            return StepReport(0, self._ahead_of(wake, now))
         changes = queue.fire_due(self._clock.now, self._ahead, BATCH)
         moved = len(changes) + queue.time_has_come(now, BATCH)
         self._telemetry.changed(changes)
-        return Step(moved, now if moved >= BATCH else self._ahead_of(queue.next_wake(), now))
+        return StepReport(moved, now if moved >= BATCH else self._ahead_of(queue.next_wake(), now))
 
     def _ahead_of(self, wake: datetime | None, now: datetime) -> datetime | None:
         """Return the time of the next step: early enough to fire ahead, or the due time itself."""
@@ -144,4 +144,4 @@ class Dispatcher:
         if by < timedelta(0):
             self._store.queue.rewind(now)
         data = f'{{"seconds": {by.total_seconds():g}}}'
-        self._store.history.tell([Event(self._luck.id(now), now, "clock.jumped", data=data)])
+        self._store.history.tell([Event(self._chance.id(now), now, "clock.jumped", data=data)])

@@ -6,11 +6,13 @@ falls back to polling. When the database is away a duty is tried again, later an
 A duty that fails in any other way is a bug, here or in a driver: it is logged and tried again, since it may pass.
 If it does not, the whole engine stops and `run` raises. Better no worker, which others notice and replace, than one
 that claims and never settles.
+
+The stop of an engine: a grace for what runs, then its results, then the worker's row.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final, Protocol, TypeVar
@@ -18,47 +20,91 @@ from typing import Final, Protocol, TypeVar
 from ostinato.budgets import way_out
 from ostinato.clock import Clock, MeasuredClock
 from ostinato.config import Settings
-from ostinato.core.model import Luck
+from ostinato.core.model import Chance
+from ostinato.core.payload import MIB
 from ostinato.engine.auditor import Auditor
-from ostinato.engine.dispatcher import AHEAD, Dispatcher, Step
-from ostinato.engine.errand import Errand
+from ostinato.engine.claim_timing import Errand, Lookout
+from ostinato.engine.dispatcher import AHEAD, Dispatcher, StepReport
 from ostinato.engine.heartbeat import Heartbeat
-from ostinato.engine.hops import hopping_to
-from ostinato.engine.identity import Identity
 from ostinato.engine.lease import Renewing
-from ostinato.engine.lookout import Lookout
-from ostinato.engine.measured import EndedTotals, Measured
+from ostinato.engine.measurements import EndedTotals, Measured
 from ostinato.engine.notifier import Notifier
-from ostinato.engine.stopping import Stopping
+from ostinato.engine.retrying import Untiring
 from ostinato.engine.sweeper import Sweeper
-from ostinato.engine.threads import StoreThreads
-from ostinato.engine.untiring import Untiring
+from ostinato.engine.threads import StoreThreads, hopping_to
 from ostinato.engine.upkeep import keep_light
-from ostinato.engine.worker import NOTHING, Worker
-from ostinato.isolation.plan import Plan
-from ostinato.measures import StoreTimes
+from ostinato.engine.worker import NOTHING_MOVED, Identity, Worker
+from ostinato.isolation.plan import ProcessPlan
 from ostinato.store.claiming import Claim
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.measures import StoreTimes
+from ostinato.telemetry.reports import Telemetry
+
+CANCEL_GRACE: Final = 2.0  # seconds that cancelled tasks have to end before a stop goes on without them
+LEAST_GOODBYE: Final = 5.0  # seconds to settle and hand back, though the grace is over
+HURRIED_GOODBYE: Final = 1.0  # the same, when asked to stop at once
+LOOK_EVERY: Final = 0.05  # seconds
+
+
+class Stopping:
+    """Stops the worker of an engine, once it was asked to."""
+
+    def __init__(self, worker: Worker, untiring: Untiring, telemetry: Telemetry, grace: float) -> None:
+        self._worker, self._untiring, self._telemetry, self._grace = worker, untiring, telemetry, grace
+        self.asked = asyncio.Event()
+        self.at_once = asyncio.Event()
+
+    async def finish(self, why: str, loops: Sequence["asyncio.Task[None]"]) -> None:
+        """Claim no more, let what runs end within the grace, then cancel, settle and hand back."""
+        until = asyncio.get_running_loop().time() + self._grace
+        self._telemetry.stopping(why, running=self._worker.running)
+        self._worker.interrupt_willing()
+        await self._wait_for_running(until)
+        self._worker.interrupt()
+        await self._wait_for_running(asyncio.get_running_loop().time() + CANCEL_GRACE)
+        for each in loops:
+            each.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        await self._say_goodbye(until)
+
+    async def _wait_for_running(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        while self._worker.running and not self.at_once.is_set() and loop.time() < until:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(until, loop.time() + LOOK_EVERY)):
+                    await self.at_once.wait()
+
+    async def _say_goodbye(self, until: float) -> None:
+        """Offer results until the grace is over, or until a second signal; a database may come back by then."""
+        seconds = max(until - asyncio.get_running_loop().time(), LEAST_GOODBYE)
+        leaving = asyncio.create_task(self._untiring.until_done(self._worker.leave))
+        hurry = asyncio.create_task(self.at_once.wait())
+        await asyncio.wait([leaving, hurry], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        try:
+            async with asyncio.timeout(HURRIED_GOODBYE):
+                await leaving
+        except TimeoutError:
+            self._telemetry.stopping("without the database: what ran will be found lost")
+
 
 T = TypeVar("T")
 
 PASSED_OVER: Final = 0.05  # seconds until a step is repeated that left something to another process
 WATCH_EVERY: Final = 1.0  # seconds between looks at cancel marks while something runs
-PATIENCE: Final = timedelta(seconds=15)  # beyond three polls, before a dispatcher counts as stuck
+STUCK_AFTER: Final = timedelta(seconds=15)  # beyond three polls, before a dispatcher counts as stuck
 AFTER_YOU: Final = 0.003  # seconds that a dispatcher lets the worker go first when both are called
 HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go first
 NOTIFY_EVERY: Final = 1.0  # seconds
 BEAT_EVERY: Final = 60.0
-MIB: Final = 1024 * 1024
 STORE_THREADS: Final = 12  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
 
 
-class Telling(Protocol):
+class DueMessenger(Protocol):
     """Messenger that tells other workers (RQ) about due jobs."""
 
     def keep_up(self) -> None:
@@ -73,19 +119,19 @@ class Engine:
         store: Store,
         registry: Registry,
         clock: Clock,
-        luck: Luck,
+        chance: Chance,
         telemetry: Telemetry,
         settings: Settings,
         *,
         app: str = "",
         version: str = "",
-        courier: Telling | None = None,
+        courier: DueMessenger | None = None,
     ) -> None:
         """With a courier what is due is run by others, who are told of it at its time, and again if they lose it."""
         self._courier = courier
         self._store, self._clock, self._telemetry, self._settings = store, clock, telemetry, settings
         self._executor = StoreThreads(STORE_THREADS)
-        processes = Plan(
+        processes = ProcessPlan(
             recycle_runs=settings.recycle_runs,
             recycle_memory_mb=settings.recycle_memory_mb,
             grace=settings.stop_grace,
@@ -96,19 +142,19 @@ class Engine:
         )  # fmt: skip
         self._outgoing = way_out(store, clock, lambda call: self.worker.in_store(call), settings.permits)
         self.worker: Worker = Worker(
-            store, registry, clock, luck, telemetry, identity, self._executor, self._outgoing
+            store, registry, clock, chance, telemetry, identity, self._executor, self._outgoing
         )
         ahead = AHEAD if courier is None else timedelta(0)  # others are told when its time has come
-        self.dispatcher = Dispatcher(store, clock, luck, telemetry, ahead)
+        self.dispatcher = Dispatcher(store, clock, chance, telemetry, ahead)
         keep = Keep(settings.keep_executions, settings.keep_days)
-        self.sweeper = Sweeper(store, clock, luck, telemetry, settings.lease, keep)
-        self.auditor = Auditor(store, clock, luck, telemetry)
+        self.sweeper = Sweeper(store, clock, chance, telemetry, settings.lease, keep)
+        self.auditor = Auditor(store, clock, chance, telemetry)
         self.notifier = Notifier(store, clock, telemetry, self._outgoing, self.worker.in_store)
         self.heartbeat = Heartbeat(
             settings.heartbeat_url, self._outgoing, telemetry, self._all_troubles, self.worker.in_store
         )
         self._untiring = Untiring(telemetry)
-        self._errand = Errand[Claim, Step]()
+        self._errand = Errand[Claim, StepReport]()
         self._lookout = Lookout(lambda: asyncio.get_running_loop().time())
         self._due = asyncio.Event()
         grace = settings.shutdown_grace.total_seconds()
@@ -131,7 +177,7 @@ class Engine:
     def troubles(self) -> list[str]:
         """Why nothing comes due here, if that is so. Anybody may ask."""
         found, idle = list[str](), self.dispatcher.idle_for()
-        if idle > (3 * self._settings.poll_interval + PATIENCE).total_seconds():
+        if idle > (3 * self._settings.poll_interval + STUCK_AFTER).total_seconds():
             found.append(f"Nothing has come due here for {idle:.0f} s: the dispatcher does not step.")
         if self.worker.overfull:
             found.append("Too many results cannot be saved: the worker claims no more. Its log says why.")
@@ -257,7 +303,7 @@ class Engine:
         if step is not None:
             self._seen(step)  # who has called since may have called for what came after that claim
 
-    def _seen(self, step: Step) -> None:
+    def _seen(self, step: StepReport) -> None:
         self._lookout.seen(self._pause(step), cramped=self.worker.cramped)
 
     async def _settle(self) -> None:
@@ -274,11 +320,11 @@ class Engine:
         upkeep = self._store.database.upkeep
         await keep_light(lambda: self._untiring.until_done(lambda: self.worker.in_store(upkeep)))
 
-    async def _take_up_work(self) -> Step:
+    async def _take_up_work(self) -> StepReport:
         if self.worker.lease.closed:
             self.worker.abandon()
         if self._stop.is_set():
-            return NOTHING
+            return NOTHING_MOVED
         if self.worker.lease.worker_id is None:
             await self.worker.join()
         return await self.worker.step()
@@ -353,7 +399,7 @@ class Engine:
         self._lookout.call()
         self.worker.bell.set()
 
-    def _pause(self, step: Step) -> float:
+    def _pause(self, step: StepReport) -> float:
         """Return the seconds until the next step, at most the poll interval."""
         longest = self._settings.poll_interval.total_seconds()
         if step.wake_at is None:

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Final
 
+from ostinato.budgets import InStore
 from ostinato.config import Secret
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
-from ostinato.engine.notifier import InStore
 from ostinato.outgoing import Outgoing
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.reports import Telemetry
 
 ANSWER_WITHIN: Final = 10.0
 

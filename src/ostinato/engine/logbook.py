@@ -4,6 +4,11 @@ Whoever writes never waits: a line is put down here, on the loop or on a thread,
 a few times a second, and before its execution is settled, so that the log of an ended execution is whole. What that
 costs in memory has bounds. Beyond them, lines are lost, and one line says how many. Of a run that has written as much
 as is kept of an execution, the rest is only counted.
+
+Copy of the first output lines of runs in processes, on the worker's own log.
+
+A record takes fifty microseconds of the loop. A program that writes a million lines would keep it busy for a minute,
+and all of them are in the log of the execution anyway.
 """
 
 import asyncio
@@ -17,17 +22,18 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.isolation.plan import CUT, Written
-from ostinato.store.logs import Line, Stream, size_of
+from ostinato.core.payload import LogMessage
+from ostinato.isolation.plan import CUT, OUTPUT, Written, to_logging
+from ostinato.store.logs import LogLine, Stream, size_of
 from ostinato.store.store import Store
 
 FLUSH_EVERY: Final = 0.25  # seconds
 MUCH: Final = 64 * 1024  # bytes: they go at once
-AT_ONCE: Final = 5_000  # lines of one transaction
-LONGEST: Final = 32 * 1024  # characters: what is longer becomes several lines
+LINES_OF_A_TRANSACTION: Final = 5_000  # lines of one transaction
+LONGEST_LINE: Final = 32 * 1024  # characters: what is longer becomes several lines
 OVERHEAD: Final = 256  # bytes that a line takes in memory beside its text
 MOST_OF_ONE: Final = 64 * 1024 * 1024  # bytes in memory of one execution
-MOST: Final = 2 * MOST_OF_ONE
+MOST_WAITING: Final = 2 * MOST_OF_ONE
 MOST_PAGES: Final = 20_000  # executions: also threads that outlive their run may write
 GRAVEST: Final = 1000
 
@@ -53,7 +59,7 @@ class LogBook:
         self._store, self._clock, self._in_store, self._keep = store, clock, in_store, keep
         self._loop = asyncio.get_running_loop()
         self._lock = RLock()  # the collector may run here, and a finaliser may print
-        self._lines: deque[Line] = deque()
+        self._lines: deque[LogLine] = deque()
         self._queued: Counter[UUID] = Counter()  # lines that wait, by execution
         self._cut: dict[UUID, int] = {}
         self._waiting = 0  # bytes in memory
@@ -76,7 +82,7 @@ class LogBook:
         with self._lock:
             begun, part = self._page(execution_id).begun, (Stream(stream), get_ident())
             *lines, rest = (begun.pop(part, "") + text).split("\n")
-            if len(rest) > LONGEST:
+            if len(rest) > LONGEST_LINE:
                 lines, rest = [*lines, rest], ""
             if rest:
                 begun[part] = rest
@@ -115,16 +121,16 @@ class LogBook:
     def _put(self, execution_id: UUID, level: int, stream: Stream, text: str) -> None:
         at, grave, whole = self._clock.now(), max(0, min(level, GRAVEST)), _storable(text)
         with self._lock:
-            for begin in range(0, len(whole) or 1, LONGEST):
-                piece = whole[begin : begin + LONGEST]
-                self._add(Line(execution_id, at, grave, stream, piece, size_of(piece)))
+            for begin in range(0, len(whole) or 1, LONGEST_LINE):
+                piece = whole[begin : begin + LONGEST_LINE]
+                self._add(LogLine(execution_id, at, grave, stream, piece, size_of(piece)))
 
-    def _add(self, line: Line) -> None:
+    def _add(self, line: LogLine) -> None:
         page, weight = self._page(line.execution_id), line.size + OVERHEAD
         page.taken += line.size
         if page.taken > self._keep:
             self._count_cut(line.execution_id, line.size)
-        elif page.waiting + weight > MOST_OF_ONE or self._waiting + weight > MOST:
+        elif page.waiting + weight > MOST_OF_ONE or self._waiting + weight > MOST_WAITING:
             page.lost += 1
         else:
             self._tell_lost(line.execution_id, page)
@@ -134,10 +140,13 @@ class LogBook:
         """In the place of what was lost."""
         if page.lost:
             said = f"… {page.lost:,} lines were lost here: they came faster than they could be kept …"
-            lost, page.lost = Line(execution_id, self._clock.now(), logging.WARNING, Stream.LOG, said, 0), 0
+            lost, page.lost = (
+                LogLine(execution_id, self._clock.now(), logging.WARNING, Stream.LOG, said, 0),
+                0,
+            )
             self._take_down(lost, page)
 
-    def _take_down(self, line: Line, page: _Page) -> None:
+    def _take_down(self, line: LogLine, page: _Page) -> None:
         page.waiting += line.size + OVERHEAD
         self._waiting += line.size + OVERHEAD
         self._queued[line.execution_id] += 1
@@ -182,7 +191,7 @@ class LogBook:
                 left -= len(lines)
                 await self._keep_in_store(lines, cut)
 
-    async def _keep_in_store(self, lines: list[Line], cut: dict[UUID, int]) -> None:
+    async def _keep_in_store(self, lines: list[LogLine], cut: dict[UUID, int]) -> None:
         keeping = asyncio.ensure_future(
             self._in_store(lambda: self._store.logs.append(lines, cut, self._keep))
         )
@@ -195,19 +204,19 @@ class LogBook:
             self._put_back(lines, cut)
             raise
 
-    def _kept_late(self, done: asyncio.Future[None], lines: Sequence[Line], cut: dict[UUID, int]) -> None:
+    def _kept_late(self, done: asyncio.Future[None], lines: Sequence[LogLine], cut: dict[UUID, int]) -> None:
         if not done.cancelled() and done.exception() is not None:
             self._put_back(lines, cut)
 
-    def _take(self) -> tuple[list[Line], dict[UUID, int]]:
+    def _take(self) -> tuple[list[LogLine], dict[UUID, int]]:
         with self._lock:
-            lines = [self._lines.popleft() for _ in range(min(AT_ONCE, len(self._lines)))]
+            lines = [self._lines.popleft() for _ in range(min(LINES_OF_A_TRANSACTION, len(self._lines)))]
             self._weigh(lines, -1)
             # Never before the last line that fits: once something was cut, the store keeps nothing more.
             cut = {each: self._cut.pop(each) for each in self._cut.keys() - self._queued.keys()}
         return lines, cut
 
-    def _put_back(self, lines: Sequence[Line], cut: dict[UUID, int]) -> None:
+    def _put_back(self, lines: Sequence[LogLine], cut: dict[UUID, int]) -> None:
         with self._lock:
             self._lines.extendleft(reversed(lines))
             self._weigh(lines, 1)
@@ -215,7 +224,7 @@ class LogBook:
                 self._count_cut(execution_id, size)
             self._ring()
 
-    def _weigh(self, lines: Sequence[Line], sign: int) -> None:
+    def _weigh(self, lines: Sequence[LogLine], sign: int) -> None:
         for line in lines:
             weight = sign * (line.size + OVERHEAD)
             self._waiting += weight
@@ -233,3 +242,30 @@ def _storable(text: str) -> str:
     except UnicodeEncodeError:
         text = text.encode("utf-8", "backslashreplace").decode()
     return text.replace("\0", "\\x00")
+
+
+MOST_ECHOED: Final = 1000  # lines of a run
+
+
+class Echo:
+    """Shows lines, as many of each run as is good."""
+
+    def __init__(self, most: int | None = MOST_ECHOED) -> None:
+        """`most` None: all of them, since nobody else keeps them."""
+        self._most = most
+        self._shown: dict[UUID, int] = {}
+
+    def show(self, line: Written) -> None:
+        if self._most is None or line.execution_id is None or line.stream == CUT:
+            to_logging(line)
+            return
+        shown = self._shown[line.execution_id] = self._shown.get(line.execution_id, 0) + 1
+        if shown <= self._most:
+            to_logging(line)
+        elif shown == self._most + 1 and OUTPUT.isEnabledFor(logging.INFO):
+            OUTPUT.info(
+                LogMessage("The rest is in the log of the execution", {"execution_key": line.execution_key})
+            )
+
+    def ended(self, execution_id: UUID) -> None:
+        self._shown.pop(execution_id, None)

@@ -8,24 +8,24 @@ import asyncio
 import hashlib
 import hmac
 import logging
-from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
+from ostinato.budgets import InStore
 from ostinato.clock import Clock
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
-from ostinato.core.hooks import Hook, Kind
+from ostinato.core.hooks import Hook, NoticeKind
+from ostinato.core.ids import EPOCH
 from ostinato.outgoing import Answer, Outgoing
-from ostinato.store.cells import EPOCH
 from ostinato.store.outbox import Postponed, Sent, ToSend
 from ostinato.store.store import Store
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.reports import Telemetry
 
 log = logging.getLogger("ostinato.engine")
 
 ANSWER_WITHIN: Final = 10.0  # seconds
 LEASE: Final = timedelta(minutes=1)
-AT_ONCE: Final = 20  # notices of one hook
+NOTICES_OF_A_TURN: Final = 20  # notices of one hook
 FIRST_RETRY: Final = timedelta(seconds=10)  # doubles up to the last
 LAST_RETRY: Final = timedelta(hours=1)
 MOST_ATTEMPTS: Final = 15  # over about eight hours
@@ -39,12 +39,6 @@ THRESHOLDS_EVERY: Final = 30.0
 PRUNE_EVERY: Final = 600.0
 
 T = TypeVar("T")
-
-
-class InStore(Protocol):
-    """Makes a call to the store on a thread of its own."""
-
-    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 class Notifier:
@@ -81,10 +75,10 @@ class Notifier:
         due = outbox.next_due()
         if due is None or due > now:
             return []
-        return [each for hook in self._hooks for each in outbox.claim(hook, now, LEASE, AT_ONCE)]
+        return [each for hook in self._hooks for each in outbox.claim(hook, now, LEASE, NOTICES_OF_A_TURN)]
 
     def _find(self, now: datetime) -> None:
-        late = [hook for hook in self._hooks if Kind.LATE_START in hook.kinds]
+        late = [hook for hook in self._hooks if NoticeKind.LATE_START in hook.kinds]
         if late and self._time_for("late", LATE_EVERY):
             for hook in late:
                 self._store.outbox.find_late(hook, self._late_until, now)

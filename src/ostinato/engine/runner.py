@@ -9,10 +9,10 @@ from typing import Any
 from ostinato.clock import Clock
 from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Isolation
-from ostinato.engine.lanes import Lanes
+from ostinato.engine.run_on_loop import Lanes
 from ostinato.engine.running import RUNNING, OnFinished, OnLoop, OnProcess, OnThread, Running
 from ostinato.engine.threads import Threads
-from ostinato.isolation.plan import Plan
+from ostinato.isolation.plan import ProcessPlan
 from ostinato.isolation.pool import Pool
 from ostinato.task import Context, Task
 from ostinato.task.witness import witness_of_environment
@@ -33,7 +33,7 @@ class Runner:
         self.loop = asyncio.get_running_loop()
         self.lanes = Lanes(self.loop)
         self.threads = threads
-        self.pool = pool or Pool(Plan())
+        self.pool = pool or Pool(ProcessPlan())
         self._functions = RUNNING[functions]
         self.clock = clock
         self.on_finished = on_finished

@@ -41,9 +41,9 @@ from ostinato.core.outcome import (
 )
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
-from ostinato.engine.steps import charged
-from ostinato.engine.told import Told
-from ostinato.isolation.orders import Order, Reference
+from ostinato.engine.run_in_process import Told
+from ostinato.engine.run_on_loop import charged
+from ostinato.isolation.orders import FunctionReference, RunOrder
 from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
 from ostinato.task import Context, Task
 from ostinato.task.outcomes import COMPLETED, described, hide_frames_of, of_error, of_value
@@ -290,8 +290,8 @@ class OnProcess(Running):
     def _begin(self) -> None:
         context, runner = self.context, self._runner
         try:
-            order = Order(
-                Reference.to(self.task), context.live, context.definition, encode(context.args),
+            order = RunOrder(
+                FunctionReference.to(self.task), context.live, context.definition, encode(context.args),
                 context.worker, runner.clock.now(), context.permits,
             )  # fmt: skip
             self._run = runner.pool.begin(order, self)

@@ -20,13 +20,13 @@ from typing import Any, Final
 from ostinato.clock import Clock
 from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import StoreError
-from ostinato.core.model import Claimed, Event, FencedId, Finished, Json, Live, Luck
+from ostinato.core.model import Chance, Claimed, Event, FencedId, Finished, Json, Live
 from ostinato.core.outcome import Deferred, Interrupted, Outcome
 from ostinato.core.payload import encode
 from ostinato.engine.logbook import LogBook
 from ostinato.store.settling import Settled
 from ostinato.store.store import Store
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.reports import Telemetry
 
 MOST_AT_ONCE: Final = 500  # settled in one transaction
 MOST_UNSETTLED: Final = 5000  # so many, and
@@ -43,13 +43,13 @@ class Settler:
         self,
         store: Store,
         clock: Clock,
-        luck: Luck,
+        chance: Chance,
         telemetry: Telemetry,
         logs: LogBook,
         in_store: Callable[..., Awaitable[Any]],
         running: Mapping[Any, Claimed],
     ) -> None:
-        self._store, self._clock, self._luck, self._telemetry = store, clock, luck, telemetry
+        self._store, self._clock, self._chance, self._telemetry = store, clock, chance, telemetry
         self._logs, self._in_store, self._running = logs, in_store, running
         self.ended = asyncio.Event()  # something to settle
         self._finished: list[Finished] = []  # to be offered by the next flush
@@ -163,7 +163,9 @@ class Settler:
     def _event(self, each: Finished) -> Event:
         now, live = self._clock.now(), each.live
         data = encode({"outcome": type(each.outcome).__name__, "fence": live.fence})
-        return Event(self._luck.id(now), now, "result.held", live.job_id, live.id, live.worker_id, data=data)
+        return Event(
+            self._chance.id(now), now, "result.held", live.job_id, live.id, live.worker_id, data=data
+        )
 
 
 def _hold(each: Claimed | Finished) -> FencedId:

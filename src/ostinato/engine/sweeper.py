@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core.model import Change, Luck
-from ostinato.store.cells import EPOCH
+from ostinato.core.ids import EPOCH
+from ostinato.core.model import Chance, Change
+from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep
-from ostinato.store.queue import FIRST_ID
 from ostinato.store.store import Store
 from ostinato.store.workers import LeaseSeen
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.reports import Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Sweeper:
     """Any number of them may work on one database. To be called at least every `look_every`."""
 
     def __init__(
-        self, store: Store, clock: Clock, luck: Luck, telemetry: Telemetry, lease: timedelta, keep: Keep
+        self, store: Store, clock: Clock, chance: Chance, telemetry: Telemetry, lease: timedelta, keep: Keep
     ) -> None:
         self._store = store
         self._clock = clock
-        self._luck = luck
+        self._chance = chance
         self._telemetry = telemetry
         self._patience = lease.total_seconds() / 2
         self._keep = keep
@@ -74,7 +74,7 @@ class Sweeper:
         self._store.access.forget(now)
         self._store.workers.forget_tasks(now)
         oldest = now - timedelta(days=self._keep.days)
-        self._store.history.prune_events(now, self._keep, self._luck.id(oldest))
+        self._store.history.prune_events(now, self._keep, self._chance.id(oldest))
 
     def _gone(self, leases: list[LeaseSeen]) -> list[LeaseSeen]:
         now, at = self._clock.now(), self._clock.monotonic()

@@ -7,23 +7,23 @@ from uuid import UUID
 from ostinato.clock import Clock
 from ostinato.core.errors import LeaseLost
 from ostinato.core.model import Json
-from ostinato.core.tables import Cell, Column, Row, TableState, Target
+from ostinato.core.tables import Cell, MappedColumn, Row, TableState, Target
 from ostinato.engine.lease import Lease
-from ostinato.store.records import Hold, Records
+from ostinato.store.records import Hold, SourceRecords
 
 
 @dataclass(frozen=True, slots=True)
-class TableDesk:
+class TableCalls:
     """Tables of users, for the runs of one worker. It waits for the database."""
 
-    records: Records
+    records: SourceRecords
     lease: Lease
     clock: Clock
 
     def open(self, target: Target) -> TableState:
         return self.records.prepare(target)
 
-    def greatest(self, target: Target, column: Column) -> Cell:
+    def greatest(self, target: Target, column: MappedColumn) -> Cell:
         return self.records.greatest(target, column)
 
     def has_stored(self, target: Target) -> bool:

@@ -2,19 +2,23 @@
 
 Not a ThreadPoolExecutor: that makes a Future and a lock for each call (18 µs and more; this takes about one),
 and waits for its threads when the process ends, which a task that hangs would then prevent.
+
+From any thread to the loop.
 """
 
+import asyncio
 from _thread import LockType
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from contextvars import Context, copy_context
 from threading import Lock, Thread
 from time import perf_counter
 from typing import ParamSpec, TypeVar
 
 from ostinato.core.errors import StoreUnavailable
-from ostinato.measures import StoreTimes
+from ostinato.telemetry.measures import StoreTimes
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -156,3 +160,16 @@ class StoreThreads(Executor):
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
         self._threads.stop()
+
+
+def hopping_to(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Turns a call into one that hops from any thread to the loop, if there still is one."""
+
+    def hop(call: Callable[P, None]) -> Callable[P, None]:
+        def from_a_thread(*args: P.args, **kwargs: P.kwargs) -> None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(lambda: call(*args, **kwargs))
+
+        return from_a_thread
+
+    return hop

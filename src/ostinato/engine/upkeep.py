@@ -1,5 +1,5 @@
-"""Keeping the database light, so that no claim is held up: SQLite's log short (see store/wal.py), PostgreSQL's busy
-tables free of dead rows (store/vacuum.py)."""
+"""Keeping the database light, so that no claim is held up: SQLite's log short (see store/upkeep.py), PostgreSQL's busy
+tables free of dead rows (store/upkeep.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -2,6 +2,8 @@
 
 Everything here happens on one event loop; the store is reached only through `in_store`, which hops to a thread. What
 was claimed and is not settled is held by the settler (settler.py).
+
+The identity of a worker.
 """
 
 import asyncio
@@ -10,31 +12,31 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core import built_in
+from ostinato.core import builtin
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
-from ostinato.core.model import Claimed, Definition, FencedId, Json, Live, Luck
+from ostinato.core.model import Chance, Claimed, Definition, FencedId, Json, Live
 from ostinato.core.outcome import Cancelled, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
-from ostinato.engine.crawling import REFUSED, CrawlDesk
-from ostinato.engine.dispatcher import Step
-from ostinato.engine.echo import Echo
-from ostinato.engine.identity import Identity
+from ostinato.core.policy import Isolation
+from ostinato.engine.claim_timing import ClaimOrder
+from ostinato.engine.crawling import REFUSED, CrawlCalls
+from ostinato.engine.dispatcher import StepReport
 from ostinato.engine.lease import Lease
-from ostinato.engine.logbook import LogBook
-from ostinato.engine.lookout import Order
-from ostinato.engine.overlong import Overlong, long_runs
+from ostinato.engine.logbook import Echo, LogBook
+from ostinato.engine.long_runs import Overlong, long_runs
 from ostinato.engine.runner import Runner
 from ostinato.engine.running import Running
 from ostinato.engine.settler import MOST_AT_ONCE, Settler
-from ostinato.engine.tables import TableDesk
+from ostinato.engine.tables import TableCalls
 from ostinato.engine.threads import Threads
-from ostinato.isolation.plan import Written
+from ostinato.isolation.plan import ProcessPlan, Written
 from ostinato.isolation.pool import Pool
 from ostinato.outgoing import Outgoing
 from ostinato.store.claiming import Claim
@@ -43,7 +45,7 @@ from ostinato.store.workers import NewWorker
 from ostinato.task import Context, Registry
 from ostinato.task.describing import describe
 from ostinato.task.outcomes import described
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.reports import Telemetry
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,7 +57,22 @@ BURST: Final = timedelta(seconds=0.5)
 PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
 KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if nothing is kept
 STORE_AGAIN: Final = 0.5  # seconds until a turn of a crawl is tried again while the database is away
-NOTHING: Final = Step(0, None)
+NOTHING_MOVED: Final = StepReport(0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The identity of a worker: its app, queues, concurrency and permissions."""
+
+    app: str
+    version: str
+    queues: tuple[str, ...]
+    concurrency: int
+    lease: timedelta
+    processes: ProcessPlan = ProcessPlan()
+    functions: Isolation = Isolation.THREAD  # where `def` tasks run that do not say it themselves
+    keep_log: int = 10 * 1024 * 1024  # bytes of an execution's log
+    permits: Permits = Permits()
 
 
 class Worker:
@@ -66,24 +83,24 @@ class Worker:
         store: Store,
         registry: Registry,
         clock: Clock,
-        luck: Luck,
+        chance: Chance,
         telemetry: Telemetry,
         identity: Identity,
         executor: Executor,
         outgoing: Outgoing | None = None,
     ) -> None:
-        self._store, self._registry, self._clock, self._luck = store, registry, clock, luck
+        self._store, self._registry, self._clock, self._chance = store, registry, clock, chance
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
         self.outgoing = outgoing or Outgoing()
         self.permits = identity.permits
-        self._crawling = CrawlDesk(store.crawls, store.providers, clock)
+        self._crawling = CrawlCalls(store.crawls, store.providers, clock)
         self.lease = Lease(store, clock, identity.lease)
-        self.tables = TableDesk(store.records, self.lease, clock)
+        self.tables = TableCalls(store.records, self.lease, clock)
         self.bell = asyncio.Event()  # something to claim, or room for it
         self.cramped = False  # the last claim might have brought more, had there been more room
         self.logs = LogBook(store, clock, self.in_store, identity.keep_log)
         self._running: dict[Running, Claimed] = {}
-        self._settler = Settler(store, clock, luck, telemetry, self.logs, self.in_store, self._running)
+        self._settler = Settler(store, clock, chance, telemetry, self.logs, self.in_store, self._running)
         self.flush, self.ended = self._settler.flush, self._settler.ended
         self._echo = Echo() if identity.keep_log else Echo(None)
         processes = replace(
@@ -95,7 +112,7 @@ class Worker:
         )
         self._full = False  # the last claim brought as much as there was room for, and it had just come due
         self._progress: dict[FencedId, Json] = {}
-        self._overlong = Overlong(store, clock, luck, telemetry)
+        self._overlong = Overlong(store, clock, chance, telemetry)
         self._reported_stuck: set[Running] = set()
         self.doubtful = False  # a claim's answer was lost: something may be held that nobody runs
         self._described = False  # the database has the schemas of its tasks
@@ -134,7 +151,7 @@ class Worker:
         """Come to work; after a lost lease, again under a new id. A newer worker may describe its tasks by then."""
         now, who = self._clock.now(), self._identity
         worker = NewWorker(
-            self._luck.id(now), who.app, socket.gethostname(), os.getpid(), who.version,
+            self._chance.id(now), who.app, socket.gethostname(), os.getpid(), who.version,
             self._registry.names(), who.queues, who.concurrency, () if self._described else describe(self._registry),
         )  # fmt: skip
         await self.in_store(self.lease.join, worker)
@@ -156,21 +173,21 @@ class Worker:
         """The number of executions that it can start now."""
         return 0 if self._settler.overfull else self._identity.concurrency - len(self._running)
 
-    async def step(self) -> Step:
+    async def step(self) -> StepReport:
         """Claim and start what there is room for."""
         if self.doubtful and self.lease.worker_id is not None:
             await self._resolve_doubt(self.lease.worker_id)
         order = self.order()
         if order is None:
             self._full, self.cramped = False, True
-            return NOTHING
+            return NOTHING_MOVED
         try:
             return self.took(await self.in_store(order.make), order)
         except Exception:  # also a bug
             self.doubt()
             raise
 
-    def order(self) -> Order | None:
+    def order(self) -> ClaimOrder | None:
         """A claim that any thread may make, if there is room; who has been in doubt makes it himself, by `step`."""
         room, worker_id = min(self.free, MOST_AT_ONCE), self.lease.worker_id
         if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
@@ -182,13 +199,13 @@ class Worker:
                 return Claim()
             return claim(worker_id, tasks, queues, self._clock.now, room, self.lease.at_least)
 
-        return Order(worker_id, room, make)
+        return ClaimOrder(worker_id, room, make)
 
     def doubt(self) -> None:
         """Note that a claim failed: it may be committed, and its executions must be handed back."""
         self.doubtful, self._full = True, False
 
-    def took(self, claim: Claim, order: Order) -> Step:
+    def took(self, claim: Claim, order: ClaimOrder) -> StepReport:
         """Start what was claimed."""
         for task, count in (claim.parked or {}).items():
             self._telemetry.unknown_task(task, count)
@@ -198,7 +215,7 @@ class Worker:
         self.cramped = full
         if full and self.free > 0:
             self.bell.set()
-        return Step(len(claim.claimed) + sum((claim.parked or {}).values()), claim.next_at)
+        return StepReport(len(claim.claimed) + sum((claim.parked or {}).values()), claim.next_at)
 
     async def _resolve_doubt(self, worker_id: UUID) -> None:
         hand_back = self._store.workers.hand_back_unknown
@@ -230,7 +247,7 @@ class Worker:
     def _context(self, claimed: Claimed, definition: Definition, me: str) -> Context:
         args: dict[str, Any] = decode(claimed.args)
         if self._registry.is_built_in(claimed.live.task):  # made elsewhere, perhaps, where more is allowed
-            built_in.check(claimed.live.task, args, self.permits)
+            builtin.check(claimed.live.task, args, self.permits)
         return Context(claimed.live, definition, args, me, self, self._clock.monotonic)
 
     # -- settling

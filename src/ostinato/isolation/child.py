@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from uuid import UUID
 
 from ostinato.clock import SystemClock
-from ostinato.core.built_in import Permits
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.core.model import Json, Live
 from ostinato.core.outcome import Error, Failed, Outcome
 from ostinato.core.payload import decode
 from ostinato.isolation import limits, system
-from ostinato.isolation.frames import AT_ONCE, Frame, Head, Unpacking, packed
-from ostinato.isolation.orders import Order, Reference, outcome_text
+from ostinato.isolation.frames import BYTES_OF_A_READ, Frame, Head, Unpacking, packed
+from ostinato.isolation.orders import FunctionReference, RunOrder, outcome_text
 from ostinato.isolation.plan import OUTPUT
 from ostinato.isolation.preparing import Surroundings
 from ostinato.task import Context, Task, Terminated
@@ -73,10 +73,10 @@ class Child:
         faulthandler.enable()  # a crash in C says on stderr where
         self._surroundings.enter()
         logging.basicConfig(
-            handlers=[Telling(self)], level=self._surroundings.log_level, format="%(message)s"
+            handlers=[LogForwarder(self)], level=self._surroundings.log_level, format="%(message)s"
         )
         self._broken = self._surroundings.import_all()
-        self.send({"ev": "ready", "total": Spent.now().total})
+        self.send({"ev": "ready", "total": ProcessUsage.now().total})
         while (frame := self._next()) is not None:
             self._run(frame)
 
@@ -112,7 +112,7 @@ class Child:
         while True:
             for frame in self._unpacking.feed(data):
                 return frame
-            data = self._connection.recv(AT_ONCE)
+            data = self._connection.recv(BYTES_OF_A_READ)
             if not data:
                 return None
 
@@ -122,14 +122,14 @@ class Child:
         self._shared[BEGUN] = 1
         signal.signal(signal.SIGTERM, self._on_sigterm)  # an earlier run may have changed that
         system.forget_peak()
-        before, resting = Spent.now(), system.memory_now()
+        before, resting = ProcessUsage.now(), system.memory_now()
         try:
             outcome = self._outcome(frame)
         except Terminated as error:  # it came late: the task was done already
             outcome = of_error(error, SystemClock().now)
         self._stop = None
         _flush()
-        left, after = _left_behind(), Spent.now()
+        left, after = _left_behind(), ProcessUsage.now()
         head: Head = {
             "ev": "ended",
             "cpu": after.total - before.total,
@@ -142,13 +142,13 @@ class Child:
         self.send(head, outcome_text(outcome))
 
     def _outcome(self, frame: Frame) -> Outcome:
-        order = Order.from_json(frame.body)
+        order = RunOrder.from_json(frame.body)
         offset = order.now - SystemClock().now()
         broken = self._broken.get(order.reference.module)
         if broken is not None:
             return Failed(broken)
         context = Context(
-            order.live, order.definition, decode(order.args), order.worker, ChildDesk(self, order.permits),
+            order.live, order.definition, decode(order.args), order.worker, ChildHost(self, order.permits),
             time.monotonic,
         )  # fmt: skip
         policies = order.definition.policies
@@ -161,7 +161,7 @@ class Child:
             context.flush_progress()
         return outcome
 
-    def _called(self, reference: Reference, context: Context, offset: timedelta) -> Outcome:
+    def _called(self, reference: FunctionReference, context: Context, offset: timedelta) -> Outcome:
         if reference.module not in sys.modules:
             self._surroundings.load(reference.module)
         task = _task(reference)
@@ -213,7 +213,7 @@ class Child:
             stop()
 
 
-class ChildDesk:
+class ChildHost:
     """Hands what a task tells to the worker."""
 
     def __init__(self, child: Child, permits: Permits) -> None:
@@ -247,7 +247,7 @@ class ChildDesk:
         """The pipes have it."""
 
 
-class Telling(logging.Handler):
+class LogForwarder(logging.Handler):
     """Hands log records to the worker, whose logging knows what to do with them."""
 
     def __init__(self, child: Child) -> None:
@@ -264,7 +264,7 @@ class Telling(logging.Handler):
             self.handleError(record)
 
 
-class Spent:
+class ProcessUsage:
     """Usage of this process and of the children it has waited for: microseconds of CPU, bytes of memory."""
 
     __slots__ = ("of_children", "own_peak", "total")
@@ -273,19 +273,19 @@ class Spent:
         self.total, self.own_peak, self.of_children = total, own_peak, of_children
 
     @classmethod
-    def now(cls) -> "Spent":
+    def now(cls) -> "ProcessUsage":
         own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
         unit = 1 if sys.platform == "darwin" else 1024
         return cls(round(seconds * 1e6), own.ru_maxrss * unit, children.ru_maxrss * unit)
 
-    def peak_since(self, before: "Spent") -> int:
+    def peak_since(self, before: "ProcessUsage") -> int:
         """The highest of any one process; that of the children is known only when it is a new one."""
         return max(self.own_peak, self.of_children if self.of_children > before.of_children else 0)
 
 
 @lru_cache(1024)
-def _task(reference: Reference) -> Task[..., Any]:
+def _task(reference: FunctionReference) -> Task[..., Any]:
     return reference.resolve()
 
 

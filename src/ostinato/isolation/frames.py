@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 LENGTHS: Final = struct.Struct(">II")
-AT_ONCE: Final = 64 * 1024  # bytes read with one call
+BYTES_OF_A_READ: Final = 64 * 1024  # bytes read with one call
 
 Head = dict[str, Any]
 
@@ -84,7 +84,7 @@ class Wire:
     def receive(self) -> Iterator[Frame]:
         """The frames that have come; `closed` is true afterwards when there will be no more."""
         try:
-            data = self._socket.recv(AT_ONCE)
+            data = self._socket.recv(BYTES_OF_A_READ)
         except (BlockingIOError, InterruptedError):
             self.idle = True
             return

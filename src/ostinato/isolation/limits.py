@@ -21,7 +21,7 @@ from ostinato.isolation import system
 from ostinato.task.outcomes import described
 
 
-class CpuLimit(BaseException):
+class CpuLimitReached(BaseException):
     """Raised inside a task that has used its CPU seconds."""
 
 
@@ -62,7 +62,7 @@ def named(error: BaseException, policies: Policies) -> Failed | None:
 
 def _kind(error: BaseException) -> str | None:
     match error:
-        case CpuLimit():
+        case CpuLimitReached():
             return "CpuLimit"
         case MemoryError() | OSError(errno=errno.ENOMEM):
             return "MemoryLimit"
@@ -106,4 +106,4 @@ def _soft(which: int, value: int) -> Callable[[], None]:
 def _out_of_time(_number: int, _frame: FrameType | None) -> None:
     # Once: it would come every second, also while the task cleans up.
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)
-    raise CpuLimit
+    raise CpuLimitReached

@@ -10,14 +10,14 @@ from typing import Any, Final, get_args, get_type_hints
 from uuid import UUID
 
 from ostinato.core.addresses import Egress
-from ostinato.core.built_in import Permits
+from ostinato.core.builtin import Permits
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition, Json, Live
 from ostinato.core.outcome import Completed, Deferred, Error, Failed, Outcome
 from ostinato.task import Task
 
-REMEMBERED: Final = 256
+CACHED_FUNCTIONS: Final = 256
 PLAIN: Final = (
     "task",
     "app",
@@ -33,7 +33,7 @@ PLAIN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class FunctionReference:
     """The import path of a task's function, for another process."""
 
     name: str
@@ -41,7 +41,7 @@ class Reference:
     path: str
 
     @classmethod
-    def to(cls, task: Task[..., Any]) -> "Reference":
+    def to(cls, task: Task[..., Any]) -> "FunctionReference":
         """Invalid for a function that nobody can import."""
         function: Any = task.function
         reference = cls(
@@ -63,10 +63,10 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunOrder:
     """The order of a run: its task, execution, arguments and clock."""
 
-    reference: Reference
+    reference: FunctionReference
     live: Live
     definition: Definition
     args: Json
@@ -92,7 +92,7 @@ class Order:
         return json.dumps(order, separators=(",", ":")).encode()
 
     @classmethod
-    def from_json(cls, text: bytes) -> "Order":
+    def from_json(cls, text: bytes) -> "RunOrder":
         raw = json.loads(text)
         live = Live(
             **{name: _read(kind, each) for (name, kind), each in zip(LIVE.items(), raw["live"], strict=True)}
@@ -100,7 +100,7 @@ class Order:
         now = datetime.fromisoformat(raw["now"])
         definition = _definition_of(raw["definition"])
         return cls(
-            Reference(*raw["task"]),
+            FunctionReference(*raw["task"]),
             live,
             definition,
             raw["args"],
@@ -178,7 +178,7 @@ def _definition_text(definition: Definition) -> str:
     return json.dumps(told | {"args": definition.args, "tags": definition.tags})
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHED_FUNCTIONS)
 def _definition_of(text: str) -> Definition:
     raw = json.loads(text)
     schedule, policies = schedule_of(raw.pop("schedule")), policies_of(raw.pop("policies"))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from ostinato.isolation.frames import AT_ONCE
+from ostinato.isolation.frames import BYTES_OF_A_READ
 from ostinato.isolation.plan import CUT
 
 LONGEST_LINE: Final = 32 * 1024
@@ -32,7 +32,7 @@ class Output:
         if pipe not in self._open:
             return False
         try:
-            data = os.read(pipe, AT_ONCE)
+            data = os.read(pipe, BYTES_OF_A_READ)
         except BlockingIOError:
             return False
         except OSError:

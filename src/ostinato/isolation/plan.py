@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Self
 from uuid import UUID
 
-from ostinato.core.payload import Line
+from ostinato.core.payload import LogMessage
 
 OUTPUT: Final = logging.getLogger("ostinato.task")
 CUT: Final = "cut"  # the stream of a line whose text says how many bytes were left out
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ProcessPlan:
     """The number of children, when to replace one, and the time that a run has to stop."""
 
     size: int = 1
@@ -47,11 +47,15 @@ class Written(NamedTuple):
 def to_logging(line: Written) -> None:
     """A record stays one, what was printed becomes one."""
     if line.stream == CUT:
-        OUTPUT.warning(Line(f"{int(line.text):,} bytes of output cut", {"execution_key": line.execution_key}))
+        OUTPUT.warning(
+            LogMessage(f"{int(line.text):,} bytes of output cut", {"execution_key": line.execution_key})
+        )
     elif line.logger == OUTPUT.name:
         if OUTPUT.isEnabledFor(line.level):
-            OUTPUT.log(line.level, Line(line.text, {"execution_key": line.execution_key}))
+            OUTPUT.log(line.level, LogMessage(line.text, {"execution_key": line.execution_key}))
     elif line.stream == "log":
         logging.getLogger(line.logger).log(line.level, "%s", line.text)
     elif OUTPUT.isEnabledFor(line.level):
-        OUTPUT.log(line.level, Line(line.text, {"stream": line.stream, "execution_key": line.execution_key}))
+        OUTPUT.log(
+            line.level, LogMessage(line.text, {"stream": line.stream, "execution_key": line.execution_key})
+        )

@@ -16,21 +16,21 @@ from typing import Final, NamedTuple, Protocol
 
 from ostinato.isolation import limits, system
 from ostinato.isolation.frames import Frame, Wire
-from ostinato.isolation.orders import Order
+from ostinato.isolation.orders import RunOrder
 from ostinato.isolation.output import STREAMS
-from ostinato.isolation.plan import CUT, Plan, Written, to_logging
+from ostinato.isolation.plan import CUT, ProcessPlan, Written, to_logging
 from ostinato.isolation.preparing import Surroundings
 from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
 
 LOOK_EVERY: Final = 0.02  # seconds
 LONGEST_LOOK: Final = 5.0
 REAP_EVERY: Final = 0.1  # seconds
-AT_ONCE: Final = 500  # lines that are taken in one go: some milliseconds of the loop
+LINES_OF_A_TURN: Final = 500  # lines that are taken in one go: some milliseconds of the loop
 
 log = logging.getLogger("ostinato.isolation")
 
 
-class Listener(Protocol):
+class RunListener(Protocol):
     """Listener to a run's messages. Called on the loop."""
 
     def progressed(self, progress: str) -> None: ...
@@ -43,8 +43,8 @@ class Listener(Protocol):
 class Given(NamedTuple):
     """A run that is with the supervisor."""
 
-    order: Order
-    listener: Listener
+    order: RunOrder
+    listener: RunListener
 
 
 class Pool:
@@ -52,7 +52,7 @@ class Pool:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ProcessPlan,
         modules: Callable[[], Sequence[str]] = tuple,
         sink: Callable[[Written], None] = to_logging,
     ) -> None:
@@ -81,7 +81,7 @@ class Pool:
         """Return True if the end of a run has not been reported yet."""
         return run in self._runs or run in self._ending
 
-    def begin(self, order: Order, listener: Listener) -> int:
+    def begin(self, order: RunOrder, listener: RunListener) -> int:
         """Run something; what becomes of it is told to the listener."""
         body = order.to_json()
         wire = self._wire or self._start()
@@ -213,10 +213,10 @@ class Pool:
         lines = [text] if stream == "log" else text.removesuffix("\n").split("\n")
         if given is not None:
             _tell_size(given.listener, stream, lines, len(frame.body))
-        for begin in range(0, len(lines), AT_ONCE):
+        for begin in range(0, len(lines), LINES_OF_A_TURN):
             if begin:
                 yield
-            for line in lines[begin : begin + AT_ONCE]:
+            for line in lines[begin : begin + LINES_OF_A_TURN]:
                 self._sink(Written(execution_id, key, at, stream, level, logger, line))
 
     # -- its end
@@ -277,7 +277,7 @@ def _reap() -> None:
         asyncio.get_running_loop().call_later(REAP_EVERY, _reap)
 
 
-def _tell_size(listener: Listener, stream: str, lines: Sequence[str], size: int) -> None:
+def _tell_size(listener: RunListener, stream: str, lines: Sequence[str], size: int) -> None:
     """Report the output of a run. Lines of its log are not output; of cut output only the size is known."""
     if stream == CUT:
         listener.wrote(0, int(lines[0]), "")

@@ -20,11 +20,11 @@ from resource import struct_rusage
 from typing import Final
 
 from ostinato.isolation import system
-from ostinato.isolation.family import Family, Run, State, fork, how_it_ended
+from ostinato.isolation.children import ChildRun, ChildState, Family, fork, how_it_ended
 from ostinato.isolation.frames import Frame, Head, Wire
 from ostinato.isolation.guardian import end_all, stand_guard
-from ostinato.isolation.plan import Plan
-from ostinato.isolation.switchboard import Switchboard
+from ostinato.isolation.plan import ProcessPlan
+from ostinato.isolation.selector import Switchboard
 
 LOOK_EVERY: Final = 0.1  # seconds; at what a run with limits uses, and whether what it started has ended
 ORPHANS_EVERY: Final = 0.01
@@ -37,10 +37,10 @@ MOST_UNSENT: Final = 1024 * 1024  # bytes for the worker, above which output is 
 class Supervisor:
     """Serves one worker. Everything happens in `step`."""
 
-    def __init__(self, worker: Wire, plan: Plan) -> None:
+    def __init__(self, worker: Wire, plan: ProcessPlan) -> None:
         self._worker, self._plan = worker, plan
         self._prepared = b""
-        self._waiting = deque[Run]()
+        self._waiting = deque[ChildRun]()
         self._families = dict[int, Family]()  # by the pid of the child
         self._idle = list[Family]()  # the one that was used last at the end
         self._ending = list[Family]()  # dead; their orphans may still go on
@@ -73,7 +73,7 @@ class Supervisor:
                 case "prepare":
                     self._prepared = body
                 case "run":
-                    self._waiting.append(Run(head["run"], body, head.get("limits", {})))
+                    self._waiting.append(ChildRun(head["run"], body, head.get("limits", {})))
                 case "stop":
                     self._stop(head["run"], head["grace"])
                 case "answer":
@@ -91,7 +91,7 @@ class Supervisor:
             self._tell({"ev": "ended", "run": run_id, "stopped": "terminated"})
             return
         family = self._with(run_id)
-        if family is None or family.run is None or family.state is not State.BUSY:
+        if family is None or family.run is None or family.state is not ChildState.BUSY:
             return
         first, until = family.run.kill_at is None, time.monotonic() + grace
         family.run.kill_at = until if family.run.kill_at is None else min(until, family.run.kill_at)
@@ -101,7 +101,7 @@ class Supervisor:
 
     def _answer(self, head: Head, body: bytes) -> None:
         family = self._with(head["run"])
-        if family is not None and family.state is State.BUSY:
+        if family is not None and family.state is ChildState.BUSY:
             family.wire.send(head, body)
             self._board.send_later(family.wire)
 
@@ -114,14 +114,16 @@ class Supervisor:
         while self._waiting and self._idle:
             family = self._idle.pop()
             self._reap(family.pid)  # it may have been killed meanwhile
-            if family.state is State.IDLE:
+            if family.state is ChildState.IDLE:
                 run = self._waiting.popleft()
                 family.begin(run)
                 self._board.send_later(family.wire)
                 if run.limits:
                     self._look_by(time.monotonic() + LOOK_EVERY)
         preparing = (
-            sum(each.state is State.PREPARING for each in self._families.values()) if self._waiting else 0
+            sum(each.state is ChildState.PREPARING for each in self._families.values())
+            if self._waiting
+            else 0
         )
         while len(self._waiting) > preparing and self._staff < self._plan.size:
             if not self._fork():
@@ -130,7 +132,9 @@ class Supervisor:
 
     @property
     def _staff(self) -> int:
-        return sum(each.state not in (State.LEAVING, State.DEAD) for each in self._families.values())
+        return sum(
+            each.state not in (ChildState.LEAVING, ChildState.DEAD) for each in self._families.values()
+        )
 
     def _fork(self) -> bool:
         now = time.monotonic()
@@ -171,7 +175,7 @@ class Supervisor:
                 run_id = None if family.run is None else family.run.id
                 self._tell(frame.head | {"run": run_id}, frame.body)
 
-    def _returned(self, family: Family, run: Run, frame: Frame) -> None:
+    def _returned(self, family: Family, run: ChildRun, frame: Frame) -> None:
         run.ended, run.outcome = frame.head, frame.body
         family.total = frame.head["total"]
         if run.kill_at is not None:
@@ -184,7 +188,7 @@ class Supervisor:
             family.run = None
             self._retire_or_rest(family, frame.head)
 
-    def _report(self, family: Family, run: Run) -> None:
+    def _report(self, family: Family, run: ChildRun) -> None:
         if family.output.drain() > run.limits.get("output", float("inf")):
             run.limit = run.limit or "OutputLimit"
         self._tell(family.report(), run.outcome)
@@ -199,12 +203,12 @@ class Supervisor:
             self._rest(family)
 
     def _rest(self, family: Family) -> None:
-        family.state, family.since = State.IDLE, time.monotonic()
+        family.state, family.since = ChildState.IDLE, time.monotonic()
         self._idle.append(family)
 
     def _dismiss(self, family: Family) -> None:
         """Let a child go: it has nothing to do."""
-        family.state, family.since = State.LEAVING, time.monotonic()
+        family.state, family.since = ChildState.LEAVING, time.monotonic()
         if family in self._idle:
             self._idle.remove(family)
         self._board.forget(family.wire)
@@ -244,7 +248,7 @@ class Supervisor:
         family.died(status, used)
         if family in self._idle:
             self._idle.remove(family)
-        if was is State.PREPARING:
+        if was is ChildState.PREPARING:
             self._fail_waiting(how_it_ended(status) | {"why": "while its code was imported"})
         self._ending.append(family)
 
@@ -263,7 +267,7 @@ class Supervisor:
         """Kill what dead children left behind; when there is nothing left, their runs have ended."""
         if system.HAS_PROC:
             orphans = set(system.children_of(os.getpid())) - {
-                pid for pid, each in self._families.items() if each.state is not State.DEAD
+                pid for pid, each in self._families.items() if each.state is not ChildState.DEAD
             }
             for pid in orphans:
                 system.kill(pid)
@@ -307,22 +311,22 @@ class Supervisor:
     def _look_after(self, family: Family, now: float) -> None:
         run = family.run
         match family.state:
-            case State.BUSY if run is not None and run.kill_at is not None:
+            case ChildState.BUSY if run is not None and run.kill_at is not None:
                 self._press(family, run, run.kill_at, now)
-            case State.BUSY if run is not None and run.limits and run.limit is None:
+            case ChildState.BUSY if run is not None and run.limits and run.limit is None:
                 if (limit := family.exceeded()) is not None:
                     self._exceed(family, limit)
                 self._look_by(now + LOOK_EVERY)
-            case State.PREPARING | State.LEAVING:
-                until = family.since + (PREPARES_FOR if family.state is State.PREPARING else LEAVES_FOR)
+            case ChildState.PREPARING | ChildState.LEAVING:
+                until = family.since + (PREPARES_FOR if family.state is ChildState.PREPARING else LEAVES_FOR)
                 if now >= until:
                     family.kill()
                 else:
                     self._look_by(until)
-            case State.IDLE if now >= family.since + IDLE_FOR and len(self._idle) > 1:
+            case ChildState.IDLE if now >= family.since + IDLE_FOR and len(self._idle) > 1:
                 self._dismiss(family)
 
-    def _press(self, family: Family, run: Run, kill_at: float, now: float) -> None:
+    def _press(self, family: Family, run: ChildRun, kill_at: float, now: float) -> None:
         """A run was asked to stop: wait until all of it has, and not for longer than its grace."""
         if now >= kill_at:
             run.stopped = "killed"
@@ -376,7 +380,7 @@ def main() -> None:
     gc.freeze()  # guardian and children share these pages as long as nobody writes to them
     connection = int(sys.argv[1])
     parent = stand_guard(connection) if system.HAS_PROC else os.getppid()
-    plan = Plan.from_json(sys.argv[2])
+    plan = ProcessPlan.from_json(sys.argv[2])
     system.adopt_orphans()
     wire = Wire(socket.socket(fileno=connection))
     _notice_the_end_of(parent, wire)

@@ -13,7 +13,7 @@ PR_SET_PDEATHSIG: Final = 1
 PR_SET_CHILD_SUBREAPER: Final = 36
 PROC: Final = Path("/proc")
 HAS_PROC: Final = (PROC / "self/stat").exists()
-PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+MEMORY_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 MB: Final = 1024 * 1024
 
@@ -88,20 +88,20 @@ def usage_of(pid: int) -> Usage | None:
         return None
     user, system, of_children, system_of_children = map(int, fields[11:15])
     ticks = user + system + of_children + system_of_children
-    return Usage(ticks / TICKS, int(fields[21]) * PAGE)
+    return Usage(ticks / TICKS, int(fields[21]) * MEMORY_PAGE)
 
 
 def memory_now() -> int:
     """The bytes of memory of this process; 0 where nobody can say."""
     with suppress(OSError):
-        return int(_read("/proc/self/statm").split()[1]) * PAGE
+        return int(_read("/proc/self/statm").split()[1]) * MEMORY_PAGE
     return 0
 
 
 def reserved_now() -> int:
     """The bytes that this process may write to (RLIMIT_DATA counts them), used or not."""
     with suppress(OSError):
-        return int(_read("/proc/self/statm").split()[5]) * PAGE
+        return int(_read("/proc/self/statm").split()[5]) * MEMORY_PAGE
     return 0
 
 

@@ -18,7 +18,7 @@ provider's window opens: let that one pass, and the run is deferred until then.
 
 from ostinato.outgoing.calling import Answer, Outgoing
 from ostinato.outgoing.credentials import Credentials
-from ostinato.outgoing.gate import Admission, Gate, OpenGate
+from ostinato.outgoing.gate import Gate, OpenGate, RequestPermit
 from ostinato.outgoing.reply import Bounds, Reply
 
-__all__ = ["Admission", "Answer", "Bounds", "Credentials", "Gate", "OpenGate", "Outgoing", "Reply"]
+__all__ = ["Answer", "Bounds", "Credentials", "Gate", "OpenGate", "Outgoing", "Reply", "RequestPermit"]

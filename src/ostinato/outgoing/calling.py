@@ -16,7 +16,7 @@ from ostinato.core.auth import FRAMING_HEADERS
 from ostinato.core.errors import Invalid, NotAllowed, TooMuch, Unreachable
 from ostinato.core.urls import Hop, follow, host_of, with_params
 from ostinato.outgoing.credentials import Credentials, Shown
-from ostinato.outgoing.gate import Admission, Gate, OpenGate
+from ostinato.outgoing.gate import Gate, OpenGate, RequestPermit
 from ostinato.outgoing.reply import Bounds, Patience, Reply
 
 if TYPE_CHECKING:
@@ -222,7 +222,9 @@ def _trouble(error: Exception, host: str) -> Unreachable:
     return Unreachable(f"{host} did not answer in HTTP.")
 
 
-def _dressed(hop: Hop, shown: Shown, admission: Admission | None, grants: Grants) -> tuple[Hop, list[str]]:
+def _dressed(
+    hop: Hop, shown: Shown, admission: RequestPermit | None, grants: Grants
+) -> tuple[Hop, list[str]]:
     """With what says who we are: to the origin that was asked, and the key of the provider to its hosts."""
     dress = Shown()
     if admission is not None and admission.key is not None:

@@ -5,7 +5,7 @@ from typing import Protocol
 from ostinato.core.providers import Key
 
 
-class Admission(Protocol):
+class RequestPermit(Protocol):
     """Leave to send one request."""
 
     @property
@@ -19,7 +19,7 @@ class Admission(Protocol):
 class Gate(Protocol):
     """Lets requests through to a host, or raises BudgetSpent."""
 
-    async def admit(self, host: str, patience: float, within: float) -> Admission | None:
+    async def admit(self, host: str, patience: float, within: float) -> RequestPermit | None:
         """Leave for one request whose answer begins within so many seconds, or never; None where nobody counts.
 
         It is waited for up to `patience` seconds.
@@ -32,7 +32,7 @@ class Gate(Protocol):
 class OpenGate:
     """A gate without budgets."""
 
-    async def admit(self, host: str, patience: float, within: float) -> Admission | None:
+    async def admit(self, host: str, patience: float, within: float) -> RequestPermit | None:
         return None
 
     async def close(self) -> None:

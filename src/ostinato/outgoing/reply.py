@@ -10,14 +10,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ostinato.core.errors import BadAnswer, TooMuch, Unreachable
-from ostinato.core.pace import Asked, asked_of
-from ostinato.core.payload import cut
+from ostinato.core.payload import MIB, cut
 from ostinato.outgoing.decoding import unpacker
+from ostinato.outgoing.rate_headers import RateHeaders, asked_of
 
 if TYPE_CHECKING:
     import httpcore2
 
-MIB: Final = 1024 * 1024
 EXCERPT: Final = 500  # bytes of a body that are shown
 SHORT: Final = 4096
 DEEPEST: Final = 100  # lists and objects in each other
@@ -87,7 +86,7 @@ class Reply:
         return 200 <= self.status < 300
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> RateHeaders:
         """The wait that it asks for, and the number of requests left."""
         return asked_of(self.status, self.headers, self._now)
 

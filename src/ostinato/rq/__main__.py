@@ -4,7 +4,7 @@ import json
 import sys
 
 from ostinato.core.errors import OstinatoError
-from ostinato.rq.crew import join
+from ostinato.rq.processes import join
 
 if __name__ == "__main__":
     try:

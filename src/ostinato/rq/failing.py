@@ -11,8 +11,8 @@ from rq.job import Job as Entry
 
 from ostinato.app.handle import RunFailed
 from ostinato.core.model import Change, Result
-from ostinato.scheduler import ExecutionView
-from ostinato.telemetry import Telemetry
+from ostinato.service import ExecutionView
+from ostinato.telemetry.reports import Telemetry
 
 FAILURES = frozenset({Result.FAILED, Result.TIMED_OUT, Result.LOST})
 

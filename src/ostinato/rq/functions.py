@@ -13,9 +13,9 @@ from rq.job import Job as Entry
 from ostinato.app import Ostinato
 from ostinato.app.loading import load_app
 from ostinato.core.errors import InvalidSetting
-from ostinato.courier.courier import connect
-from ostinato.rq.office import Office
-from ostinato.scheduler import JobView
+from ostinato.rq.run import Office
+from ostinato.rq_messages import connect
+from ostinato.service import JobView
 
 APP = "OSTINATO_APP"
 

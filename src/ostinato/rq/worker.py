@@ -16,14 +16,14 @@ from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
 
 from ostinato.app import RunFailed
-from ostinato.courier.courier import Courier
-from ostinato.engine.untiring import until_available
+from ostinato.engine.retrying import until_available
 from ostinato.rq.functions import the_office
+from ostinato.rq_messages import RqMessages
 
 LOOK_EVERY: Final = 1.0  # seconds between two looks whether Redis is back
 
 
-def wait_for_redis(connection: Redis | None = None) -> Courier:
+def wait_for_redis(connection: Redis | None = None) -> RqMessages:
     """Wait until the database and Redis answer; then bring Redis in line."""
     courier = until_available(lambda: the_office(connection).courier)
     until_available(courier.keep_up)

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from ostinato.core.access import OF_A_KEY, AccessEnding, Admission
-from ostinato.core.model import Event, Luck
+from ostinato.core.model import Chance, Event
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 from ostinato.store.keys import Keys
@@ -17,8 +17,8 @@ ALL = "all"
 class Access:
     """The table of barred tokens. An ending is one transaction."""
 
-    def __init__(self, database: Database, keys: Keys, luck: Luck) -> None:
-        self._database, self._keys, self._luck = database, keys, luck
+    def __init__(self, database: Database, keys: Keys, chance: Chance) -> None:
+        self._database, self._keys, self._chance = database, keys, chance
 
     def bars(self, admission: Admission) -> bool:
         """Tell whether a token was ended."""
@@ -51,5 +51,5 @@ class Access:
 
     def _tell(self, tx: Tx, ended: AccessEnding, at: datetime, by: str) -> None:
         data = json.dumps({**asdict(ended), "since": ended.since.isoformat()})
-        event = Event(self._luck.id(at), at, "access.ended", by=by, data=data)
+        event = Event(self._chance.id(at), at, "access.ended", by=by, data=data)
         tx.run("insert_events", [rows.EVENT.row(event)])

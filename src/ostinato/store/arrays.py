@@ -13,8 +13,8 @@ from uuid import UUID
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+from ostinato.store.adapt import to_bytes, to_micros
 from ostinato.store.binary import LENGTH, NULL, bigint, double, raw, text
-from ostinato.store.cells import to_bytes, to_micros
 
 SIXTEEN: Final = LENGTH(16)
 EMPTY_HEAD: Final = Struct("!iiI").pack

@@ -11,19 +11,19 @@ from uuid import UUID
 from ostinato.core import value
 from ostinato.core.audit import AuditFlaw, FlawKind, Past, Pruned, audit, set_back_of, unreadable
 from ostinato.core.errors import NOT_READABLE
-from ostinato.core.lifecycle.timeline import FIRST_INSTANT, LAST_INSTANT
-from ostinato.core.model import Asked, Event, Job, Live, Result, Skip
+from ostinato.core.lifecycle.next_time import FIRST_INSTANT, LAST_INSTANT
+from ostinato.core.model import AskedBy, Event, Job, Live, Result, Skip
 from ostinato.core.zones import zone_data_version
 from ostinato.store import rows
-from ostinato.store.cells import from_micros, to_bytes, to_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_bytes, to_micros, to_uuid
 from ostinato.store.clock_record import noted_instant
 from ostinato.store.database import Database, Tx
-from ostinato.store.queue import FIRST_ID
+from ostinato.store.firing import FIRST_ID
 
 JOBS: Final = 100  # in one snapshot, at the most
 ROWS: Final = 20_000  # executions in one snapshot, unless a single job has more
-MOST: Final = 1000  # rows of one kind that belong to no job
-SHOWN: Final = 100  # events of flaws that doctor and dashboard read
+MOST_ORPHANS: Final = 1000  # rows of one kind that belong to no job
+SHOWN_EVENTS: Final = 100  # events of flaws that doctor and dashboard read
 EVENTS_SINCE: Final = "events_since"  # retention has removed older ones
 ZONE_DATA: Final = "zone_data"
 ZONES_SINCE: Final = "zone_data_since"
@@ -38,7 +38,7 @@ class EndedRow:
     step: str
     attempt: int
     execution_number: int
-    asked: Asked
+    asked: AskedBy
     due_at: datetime
     run_at: datetime
     queued_at: datetime
@@ -104,11 +104,11 @@ class Audit:
 
     def _strays(self) -> Iterator[AuditFlaw]:
         with self._database.read() as tx:
-            for table, row_id in tx.rows("orphans", limit=MOST):
+            for table, row_id in tx.rows("orphans", limit=MOST_ORPHANS):
                 yield AuditFlaw(
                     FlawKind.ORPHAN, None, f"A row of {table} belongs to no job: {to_uuid(row_id)}"
                 )
-            for (execution_id,) in tx.rows("lines_without_size", limit=MOST):
+            for (execution_id,) in tx.rows("lines_without_size", limit=MOST_ORPHANS):
                 yield AuditFlaw(
                     FlawKind.ORPHAN, None, f"The log of {to_uuid(execution_id)} is of unknown size"
                 )
@@ -117,7 +117,8 @@ class Audit:
 def told_lately(tx: Tx, since: datetime) -> list[AuditFlaw]:
     """List the flaws that events have told since an instant, the newest first."""
     found = [
-        _told(to_uuid(job_id), data) for job_id, data in tx.rows("told_lately", since=since, limit=SHOWN)
+        _told(to_uuid(job_id), data)
+        for job_id, data in tx.rows("told_lately", since=since, limit=SHOWN_EVENTS)
     ]
     newest: dict[tuple[UUID | None, FlawKind], AuditFlaw] = {}
     for flaw in found:

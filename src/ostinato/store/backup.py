@@ -19,11 +19,10 @@ from typing import Any, Final
 
 from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
 from ostinato.store import migrate
-from ostinato.store.cells import to_uuid
+from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Database, Row, Tx
-from ostinato.store.dialect import Dialect, Kind, Statement
-from ostinato.store.sqlite import SqliteDatabase
-from ostinato.store.sqlite_errors import translated
+from ostinato.store.dialect import DatabaseKind, Dialect, Statement
+from ostinato.store.sqlite import SqliteDatabase, translated
 
 Told = Callable[[int, int], None]  # how much is done, of how much
 
@@ -168,7 +167,7 @@ class _Table:
 
 def _tables(tx: Tx) -> list[_Table]:
     """Our tables, as a SQLite database knows them."""
-    statement = Dialect(Kind.SQLITE).statement
+    statement = Dialect(DatabaseKind.SQLITE).statement
     names = sorted(name for (name,) in tx.rows(statement(OUR_TABLES)))
     return [_table(name, tx.rows(statement(COLUMNS), table=name)) for name in names]
 

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Any, Final
 
 from ostinato.core.tables import ColumnType, Row
-from ostinato.store.cells import to_micros
+from ostinato.store.adapt import to_micros
 
 NULL: Final = Struct("!i").pack(-1)
 LENGTH: Final = Struct("!i").pack

@@ -13,11 +13,12 @@ from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
+from ostinato.core.ids import EPOCH
 from ostinato.core.model import Claimed, Definition, Live
 from ostinato.store import rows
-from ostinato.store.cells import EPOCH, from_micros, to_micros
+from ostinato.store.adapt import from_micros, to_micros
 from ostinato.store.database import Tx
-from ostinato.store.dialect import Kind
+from ostinato.store.dialect import DatabaseKind
 from ostinato.store.locking import Duty
 
 ROUNDS: Final = 20  # how often a claim looks again
@@ -51,7 +52,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class Taken:
+class ClaimedRows:
     """Rows that a claim has started, and the definitions that were known before, which their rows may leave out."""
 
     found: list[rows.Row] = field(default_factory=list)
@@ -59,7 +60,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class ClaimSearch:
     """The parameters of a claim."""
 
     worker: UUID
@@ -92,7 +93,7 @@ class Claiming(Duty):
 
         The clock is read once the database is ours: a start must not be earlier than the end that it waited for.
         """
-        search = Search(worker, tasks, queues, clock(), limit, at_least)
+        search = ClaimSearch(worker, tasks, queues, clock(), limit, at_least)
         if self._database.elsewhere and not self._is_time_to_unpark(search):
             claimed = self._claim_at_once(search, clock)
             if claimed:  # whether there is more, and when, is for the next claim to find out: these start now
@@ -104,17 +105,17 @@ class Claiming(Duty):
             return self._claim_step_by_step(search, clock, strangers_first=not set_apart)
         return self._claim_step_by_step(search, clock)
 
-    def _claim_at_once(self, wanted: Search, clock: Callable[[], datetime]) -> tuple[Claimed, ...]:
+    def _claim_at_once(self, wanted: ClaimSearch, clock: Callable[[], datetime]) -> tuple[Claimed, ...]:
         """By one statement, which is its own transaction: a round trip instead of four."""
         with self._database.alone() as tx:
             search = replace(wanted, now=clock())
-            taken = self._start(tx, search, Taken())
+            taken = self._start(tx, search, ClaimedRows())
         if any(bounded for *_, bounded in taken.found):
             self._database.ring()
         return self._ready(taken, search)
 
     def _claim_step_by_step(
-        self, wanted: Search, clock: Callable[[], datetime], *, strangers_first: bool = False
+        self, wanted: ClaimSearch, clock: Callable[[], datetime], *, strangers_first: bool = False
     ) -> Claim:
         """With all there is to do beside: what others set apart, what nobody here knows, when there will be more.
 
@@ -140,14 +141,14 @@ class Claiming(Duty):
 
     # -- within
 
-    def _open_queues(self, tx: Tx, search: Search) -> dict[str, int | None]:
+    def _open_queues(self, tx: Tx, search: ClaimSearch) -> dict[str, int | None]:
         """The queues to serve, with their bounds; none for a worker that was closed."""
         found = tx.rows("open_queues", worker=search.worker, at_least=search.at_least)
         return {name: most for name, most in found if not search.queues or name in search.queues}
 
-    def _take(self, tx: Tx, search: Search, parked: Counter[str]) -> tuple[Taken, datetime | None]:
+    def _take(self, tx: Tx, search: ClaimSearch, parked: Counter[str]) -> tuple[ClaimedRows, datetime | None]:
         """Start executions; return them and the time of the next claim. Count rows of unknown tasks in `parked`."""
-        taken = Taken()
+        taken = ClaimedRows()
         next_at: datetime | None = search.now
         self._unpark_now_and_then(tx, search)
         for _ in range(ROUNDS):
@@ -163,11 +164,11 @@ class Claiming(Duty):
                 break  # nothing is due, or others have it in their hands
         return taken, next_at
 
-    def _start(self, tx: Tx, search: Search, taken: Taken) -> Taken:
+    def _start(self, tx: Tx, search: ClaimSearch, taken: ClaimedRows) -> ClaimedRows:
         """Take what is first in line and known here."""
         now, queues, tasks = search.now, list(search.queues), list(search.tasks)
         room = search.limit - len(taken.found)
-        if self._database.dialect.kind is Kind.POSTGRES:
+        if self._database.dialect.kind is DatabaseKind.POSTGRES:
             taken.found += tx.rows(
                 "claim", worker=search.worker, now=now, limit=room, tasks=tasks, every_queue=not queues,
                 queues=queues, at_least=search.at_least,
@@ -192,35 +193,35 @@ class Claiming(Duty):
         taken.found += found
         return taken
 
-    def _park_strangers(self, tx: Tx, search: Search, parked: Counter[str]) -> int:
+    def _park_strangers(self, tx: Tx, search: ClaimSearch, parked: Counter[str]) -> int:
         """Set apart what is first in line and known to nobody here; how many that were."""
         queues, look = [(name,) for name in search.queues], STRANGERS - parked.total()
         found = tx.rows("park_strangers", queues, now=search.now, tasks=list(search.tasks), limit=look)
         parked.update(task for (task,) in found)
         return len(found)
 
-    def _unpark_now_and_then(self, tx: Tx, search: Search) -> None:
+    def _unpark_now_and_then(self, tx: Tx, search: ClaimSearch) -> None:
         """Also when there is always enough to do: what others set apart may be more urgent."""
         if self._is_time_to_unpark(search):
             self._unparked = search.worker, search.now
             self._unpark(tx, search)
 
-    def _is_time_to_unpark(self, search: Search) -> bool:
+    def _is_time_to_unpark(self, search: ClaimSearch) -> bool:
         worker, at = self._unparked or (None, search.now)
         return worker != search.worker or not timedelta(0) <= search.now - at < UNPARKING
 
-    def _unpark(self, tx: Tx, search: Search) -> int:
+    def _unpark(self, tx: Tx, search: ClaimSearch) -> int:
         if not search.tasks:
             return 0
         return tx.run("unpark", tasks=list(search.tasks), queues=list(search.queues), limit=search.limit)
 
-    def _outlook(self, tx: Tx, search: Search) -> tuple[datetime | None, bool]:
+    def _outlook(self, tx: Tx, search: ClaimSearch) -> tuple[datetime | None, bool]:
         """Return the time of the next execution, and whether rows of known tasks are parked."""
         queues, tasks = list(search.queues), list(search.tasks)
         ((at, set_apart),) = tx.rows("outlook", tasks=tasks, queues=queues, every_queue=not queues)
         return None if at is None else from_micros(at), bool(set_apart)
 
-    def _ready(self, taken: Taken, search: Search) -> tuple[Claimed, ...]:
+    def _ready(self, taken: ClaimedRows, search: ClaimSearch) -> tuple[Claimed, ...]:
         """Return the executions to start, with their definitions; defer those whose definition cannot be read.
 
         After the transaction, so that others need not wait for it: in SQLite only one can write.
@@ -234,7 +235,7 @@ class Claiming(Duty):
             steps = [each.live for each in claimed if each.live.step]
             return tuple(self._as_steps(tx, claimed, steps, search.now) if steps else claimed)
 
-    def _read(self, taken: Taken, search: Search) -> tuple[Sequence[Claimed], Sequence[bytes]]:
+    def _read(self, taken: ClaimedRows, search: ClaimSearch) -> tuple[Sequence[Claimed], Sequence[bytes]]:
         """Return the claimed executions in their order, and the ids of those whose definition cannot be read."""
         found = self._defined(taken)
         unreadable = [row[0] for row in taken.found if row[JOB_ID] not in found]
@@ -256,7 +257,7 @@ class Claiming(Duty):
         ]
         return claimed, unreadable
 
-    def _defined(self, taken: Taken) -> dict[bytes, Definition]:
+    def _defined(self, taken: ClaimedRows) -> dict[bytes, Definition]:
         brought = [row for row in taken.found if len(row) > WIDTH]
         if not brought:
             return taken.known

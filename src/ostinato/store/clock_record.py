@@ -12,7 +12,8 @@ from typing import Final
 
 from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import NOT_READABLE
-from ostinato.store.cells import EPOCH, from_micros, to_micros
+from ostinato.core.ids import EPOCH
+from ostinato.store.adapt import from_micros, to_micros
 from ostinato.store.database import Database, Tx
 
 LINE: Final = "clock"

@@ -12,17 +12,17 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from ostinato.core.crawl.turns import next_turn
+from ostinato.core.crawl.pauses import next_turn
 from ostinato.core.crawl.urls import host_of, page_id
 from ostinato.core.model import Json, Live
-from ostinato.store.cells import from_micros
+from ostinato.store.adapt import from_micros
 from ostinato.store.database import Database, Tx
 
 TIDIED: Final = 5_000  # URLs by one transaction
 HOSTS_KEPT: Final = timedelta(hours=1)
 
 
-class Found(NamedTuple):
+class FoundUrl(NamedTuple):
     """A URL to visit."""
 
     url: str
@@ -61,7 +61,7 @@ class Touched(NamedTuple):
     error: str
 
 
-class Waiting(NamedTuple):
+class WaitingUrl(NamedTuple):
     """A URL to be visited next, with what an earlier crawl knows of it; None: nothing."""
 
     url: str
@@ -76,19 +76,19 @@ class Waiting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class CrawlTurn:
     """The work of a crawl since its last turn."""
 
     fetched: Sequence[Fetched]
     touched: Sequence[Touched]
     done: Sequence[str]
-    found: Sequence[Found]
+    found: Sequence[FoundUrl]
     checkpoint: Json
     want: int
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class CrawlStart:
     """The state of a crawl when a run begins."""
 
     seen: int
@@ -102,7 +102,7 @@ class Crawls:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def begin(self, live: Live) -> Begun | None:
+    def begin(self, live: Live) -> CrawlStart | None:
         """None when the fence is stale."""
         with self._database.read() as tx:
             if tx.row("holds", id=live.id, fence=live.fence) is None:
@@ -113,9 +113,9 @@ class Crawls:
         for number in left:
             self._forget(live.job_id, number)
         told = None if last is None or last[1] is None else (from_micros(last[0]), json.loads(last[1]))
-        return Begun(seen, done, told)
+        return CrawlStart(seen, done, told)
 
-    def turn(self, live: Live, turn: Turn, now: datetime) -> tuple[int, list[Waiting]] | None:
+    def turn(self, live: Live, turn: CrawlTurn, now: datetime) -> tuple[int, list[WaitingUrl]] | None:
         """Keep what was done; how many URLs are new, and what to visit next. None when the fence is stale."""
         with self._database.write() as tx:
             if tx.run("save_checkpoint", id=live.id, fence=live.fence, checkpoint=turn.checkpoint) != 1:
@@ -125,7 +125,7 @@ class Crawls:
             if not turn.want:
                 return new, []
             rows = tx.rows("waiting_crawl_urls", job=live.job_id, number=live.number, limit=turn.want)
-        return new, [Waiting(*row) for row in rows]
+        return new, [WaitingUrl(*row) for row in rows]
 
     def take_turn(self, host: str, now: datetime, pause: timedelta) -> datetime:
         """Reserve the next request to a host; return its time. Later callers wait for the pause."""
@@ -149,7 +149,7 @@ class Crawls:
             self._forget(live.job_id, live.number)
         return holds
 
-    def _keep(self, tx: Tx, job_id: UUID, turn: Turn, now: datetime) -> None:
+    def _keep(self, tx: Tx, job_id: UUID, turn: CrawlTurn, now: datetime) -> None:
         if turn.fetched:
             rows = [
                 (page_id(job_id, p.url), job_id, p.url, host_of(p.url), *p[1:], now) for p in turn.fetched
@@ -159,7 +159,7 @@ class Crawls:
             touched = [(page_id(job_id, p.url), p.status, p.error, now) for p in turn.touched]
             tx.run("touch_pages", touched)
 
-    def _note(self, tx: Tx, live: Live, turn: Turn, now: datetime) -> int:
+    def _note(self, tx: Tx, live: Live, turn: CrawlTurn, now: datetime) -> int:
         job_id, number = live.job_id, live.number
         if turn.done:
             tx.run("visited", [(job_id, number, page_id(job_id, url), now) for url in turn.done])

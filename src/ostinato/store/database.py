@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from ostinato.core.errors import Invalid, InvalidSetting, RowRefused, StoreError
-from ostinato.store.dialect import Dialect, Kind, Statement
+from ostinato.store.dialect import DatabaseKind, Dialect, Statement
 
 Row = tuple[Any, ...]
 Batch = Sequence[Row]
@@ -122,7 +122,7 @@ class Tx(ABC):
     def _count(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> int: ...
 
 
-class Listener(Protocol):
+class NotifyListener(Protocol):
     def close(self) -> None:
         """Stop listening; the callback is not called after this returns."""
 
@@ -187,7 +187,7 @@ class Database(ABC):
         """Ring the doorbell now."""
 
     @abstractmethod
-    def listen(self, on_ring: Callable[[], None]) -> Listener:
+    def listen(self, on_ring: Callable[[], None]) -> NotifyListener:
         """Call `on_ring` from a thread whenever somebody rang, or may have; it must be quick and not raise."""
 
     @abstractmethod
@@ -288,7 +288,7 @@ def open_database(
     if scheme in ("postgresql", "postgres") and separator:
         from ostinato.store.postgres import PostgresDatabase  # psycopg takes a while to import
 
-        dialect = Dialect(Kind.POSTGRES, schema)
+        dialect = Dialect(DatabaseKind.POSTGRES, schema)
         return PostgresDatabase(
             url, dialect, deadline=deadline, max_connections=max_connections, resolve=resolve
         )

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.model import DeclinedJob, Event, Job, Luck
+from ostinato.core.model import Chance, DeclinedJob, Event, Job
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 
@@ -14,8 +14,8 @@ DECLINED: Final = rows.Shape(DeclinedJob)
 class Declined:
     """The table of declared jobs that stay deleted."""
 
-    def __init__(self, database: Database, luck: Luck) -> None:
-        self._database, self._luck = database, luck
+    def __init__(self, database: Database, chance: Chance) -> None:
+        self._database, self._chance = database, chance
 
     def list(self) -> list[DeclinedJob]:
         """List the declared jobs of all apps that stay deleted."""
@@ -28,7 +28,7 @@ class Declined:
             removed = bool(tx.run("remove_declined", app=row.app, key=row.key, declared=row.declared))
             if removed:
                 data = json.dumps({"app": row.app, "key": row.key})
-                event = Event(self._luck.id(now), now, "job.redeclared", by=by, data=data)
+                event = Event(self._chance.id(now), now, "job.redeclared", by=by, data=data)
                 tx.run("insert_events", [rows.EVENT.row(event)])
         return removed
 

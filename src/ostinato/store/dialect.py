@@ -26,6 +26,9 @@ or to the next such line.
 
 An instant is a whole number of microseconds since 1970 (UTC), an id a uuid (16 bytes), JSON plain text; {text}
 is compared byte by byte on both databases. A type in `{rows: …}`, `{shared: …}` and `{in: …}` is one of those seven.
+
+Files of named statements: each under a line `-- name: claim`, perhaps for one database only, and with parts that
+several of them share (see dialect.py).
 """
 
 import re
@@ -35,7 +38,6 @@ from enum import StrEnum
 from typing import Final
 
 from ostinato.core.errors import InvalidSetting, StoreError
-from ostinato.store.named import split_by_name, with_parts
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
@@ -66,7 +68,7 @@ ONLY_CELLS: Final = re.compile(r"SELECT ((?:\?\d+|NULL|''|,\s+)+)\s+WHERE true")
 FILLFACTOR: Final = re.compile(r"fillfactor (?P<percent>\d+)")
 
 
-class Kind(StrEnum):
+class DatabaseKind(StrEnum):
     POSTGRES = "postgres"
     SQLITE = "sqlite"
 
@@ -89,7 +91,7 @@ class Statement:
 class Dialect:
     """The spelling of our SQL in one kind of database."""
 
-    kind: Kind
+    kind: DatabaseKind
     schema: str = "ostinato"
 
     def __post_init__(self) -> None:
@@ -101,20 +103,20 @@ class Dialect:
     def statement(self, text: str, name: str = "") -> Statement:
         """Render one statement."""
         rendered = _Rendering(self, name).render(text)
-        if self.kind is Kind.POSTGRES or not rendered.columns:
+        if self.kind is DatabaseKind.POSTGRES or not rendered.columns:
             return rendered
         return replace(rendered, each=_RowByRow(self, name, rendered).render(text).sql)
 
     def statements(self, text: str) -> dict[str, Statement]:
         """Render a file of named statements, each of which must exist for both dialects."""
-        found: dict[str, dict[Kind, str]] = {}
+        found: dict[str, dict[DatabaseKind, str]] = {}
         for name, only, body in split_by_name(with_parts(text)):
-            bodies, kinds = found.setdefault(name, {}), [Kind(only)] if only else list(Kind)
+            bodies, kinds = found.setdefault(name, {}), [DatabaseKind(only)] if only else list(DatabaseKind)
             if bodies.keys() & set(kinds):
                 raise StoreError(f"The statement {name} is written twice.")
             bodies.update(dict.fromkeys(kinds, body))
         for name, bodies in found.items():
-            if missing := [kind for kind in Kind if kind not in bodies]:
+            if missing := [kind for kind in DatabaseKind if kind not in bodies]:
                 raise StoreError(f"The statement {name} is missing for {missing[0]}.")
         return {name: self.statement(bodies[self.kind], name) for name, bodies in found.items()}
 
@@ -136,15 +138,15 @@ class Dialect:
 
     def table(self, name: str) -> str:
         """A table of ours as it is written in SQL."""
-        return f'"{self.schema}".{name}' if self.kind is Kind.POSTGRES else f"ostinato_{name}"
+        return f'"{self.schema}".{name}' if self.kind is DatabaseKind.POSTGRES else f"ostinato_{name}"
 
     def type_of(self, name: str) -> str:
         """A type of a column."""
         return TYPES[self.kind][name]
 
 
-TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
-    Kind.POSTGRES: {
+TYPES: Final[Mapping[DatabaseKind, Mapping[str, str]]] = {
+    DatabaseKind.POSTGRES: {
         "uuid": "uuid",
         "instant": "bigint",
         "bigint": "bigint",
@@ -153,7 +155,7 @@ TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "json": "text",
         "bytes": "bytea",
     },
-    Kind.SQLITE: {
+    DatabaseKind.SQLITE: {
         "uuid": "BLOB",
         "instant": "INTEGER",
         "bigint": "INTEGER",
@@ -164,8 +166,8 @@ TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
     },
 }
 
-WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
-    Kind.POSTGRES: {
+WORDS: Final[Mapping[DatabaseKind, Mapping[str, str]]] = {
+    DatabaseKind.POSTGRES: {
         "greatest": "GREATEST",
         "least": "LEAST",
         "position": "strpos",
@@ -174,10 +176,10 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "keyed": "",
         "strict": "",
         "prefix": "",
-        **TYPES[Kind.POSTGRES],
+        **TYPES[DatabaseKind.POSTGRES],
         "text": 'text COLLATE "C"',
     },
-    Kind.SQLITE: {
+    DatabaseKind.SQLITE: {
         "greatest": "max",
         "least": "min",
         "position": "instr",
@@ -187,7 +189,7 @@ WORDS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "strict": "STRICT",
         "prefix": "ostinato_",
         SEARCH_INDEX: f"ostinato_{SEARCH_INDEX}",
-        **TYPES[Kind.SQLITE],
+        **TYPES[DatabaseKind.SQLITE],
     },
 }
 
@@ -198,7 +200,7 @@ class _Rendering:
     def __init__(self, dialect: Dialect, name: str) -> None:
         self.dialect = dialect
         self.name = name
-        self.postgres = dialect.kind is Kind.POSTGRES
+        self.postgres = dialect.kind is DatabaseKind.POSTGRES
         self.parameters: list[str] = []
         self.lists: dict[str, str] = {}
         self.columns: tuple[tuple[str, str], ...] = ()
@@ -366,3 +368,45 @@ class _RowByRow(_Rendering):
 
 def _from_json(value: str, kind: str) -> str:
     return f"ostinato_uuid({value})" if kind == "uuid" else value
+
+
+NAME_LINE: Final = re.compile(r"-- name: (?P<name>[a-z_0-9]+)(?: \[(?P<kind>postgres|sqlite)\])?")
+PART_LINE: Final = re.compile(r"-- part: (?P<name>[a-z_0-9]+)")
+PART: Final = re.compile(r"\{part (?P<name>[a-z_0-9]+)\}")
+
+
+def with_parts(text: str) -> str:
+    """Each `{part name}` replaced by what stands under `-- part: name`, up to the next name or part."""
+    parts: dict[str, list[str]] = {}
+    rest: list[str] = []
+    into = rest
+    for line in text.splitlines():
+        if match := PART_LINE.fullmatch(line.rstrip()):
+            into = parts.setdefault(match["name"], [])
+        elif line.startswith("-- name"):
+            into = rest
+            rest.append(line)
+        elif into is rest or not line.startswith("--"):
+            into.append(line)
+    whole = "\n".join(rest)
+    while match := PART.search(whole):  # one part may have another in it
+        if match["name"] not in parts:
+            raise StoreError(f"There is no part {match['name']}.")
+        whole = whole.replace(match[0], "\n".join(parts[match["name"]]).strip())
+    return whole
+
+
+def split_by_name(text: str) -> list[tuple[str, str | None, str]]:
+    """(name, the database it is for or None, body) of each statement in a file."""
+    found: list[tuple[str, str | None, list[str]]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("-- name"):
+            match = NAME_LINE.fullmatch(line.rstrip())
+            if match is None:
+                raise StoreError(f"Line {number} does not name a statement: {line.strip()}")
+            found.append((match["name"], match["kind"], []))
+        elif found:
+            found[-1][2].append(line)
+        elif line.strip() and not line.startswith("--"):
+            raise StoreError(f"Line {number} stands before the first name.")
+    return [(name, kind, "\n".join(lines)) for name, kind, lines in found]

@@ -14,7 +14,7 @@ from uuid import UUID
 from ostinato.core.failing import Ended, Failing
 from ostinato.core.ids import first_of
 from ostinato.core.model import Result
-from ostinato.store.cells import to_uuid
+from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
 
 MOST_FAILURES: Final = 1_000

@@ -20,23 +20,23 @@ import binascii
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
 from ostinato.clock import Clock
 from ostinato.core.errors import NotFound
+from ostinato.core.ids import EPOCH
 from ostinato.core.model import Event, Execution, Live
 from ostinato.store import rows
-from ostinato.store.cells import from_micros, to_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Database, Tx
 
 STARTED: Final = "execution.started"
 FINISHED: Final = "execution.finished"
 OVERLAP: Final = timedelta(seconds=40)  # a commit follows the times in its rows within 30 s, or fails
-MOST: Final = 5_000  # events, and executions, of one reading; the rest comes with the next
+MOST_ROWS: Final = 5_000  # events, and executions, of one reading; the rest comes with the next
 LISTED: Final = 16  # old live rows that a cursor names one by one
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FeedPosition:
     """A position in the feed. `then`: the position after all earlier finishes have been sent."""
 
     at: datetime
     events_from: UUID
     ended_from: UUID
     old: tuple[UUID, ...] = ()
-    then: "Place | None" = None
+    then: "FeedPosition | None" = None
 
     def text(self) -> str:
         """A cursor. The last part is chance: no two readings give the same one, though no time had passed."""
@@ -73,7 +73,7 @@ class Place:
         return [to_micros(self.at), ids, None if self.then is None else self.then._values()]
 
     @classmethod
-    def of(cls, text: str) -> "Place":
+    def of(cls, text: str) -> "FeedPosition":
         """Read a cursor; anything else is NotFound."""
         try:
             values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
@@ -92,7 +92,7 @@ class Place:
             ) from None
 
     @classmethod
-    def _of(cls, values: Any) -> "Place":
+    def _of(cls, values: Any) -> "FeedPosition":
         at, ids, then = values
         if at < 0:
             raise ValueError(at)
@@ -143,7 +143,7 @@ class Feed:
         `kinds` filters items; `job.*` matches every kind with that prefix.
         """
         now = self._clock.now()
-        place = _beginning(now) if cursor is None else _sane(Place.of(cursor), now)
+        place = _beginning(now) if cursor is None else _sane(FeedPosition.of(cursor), now)
         memory = self._memory if cursor is not None and cursor == self._memory.cursor else _Memory()
         with self._database.read() as tx:
             seen = self._look(tx, place, memory, now)
@@ -156,7 +156,7 @@ class Feed:
     def _remembered(
         self,
         following: str,
-        place: Place,
+        place: FeedPosition,
         seen: _Seen,
         memory: _Memory,
         found: Sequence[Item],
@@ -169,22 +169,22 @@ class Feed:
             return _Memory(following, told)  # what ended while it read in parts is found by the cursor alone
         return _Memory(following, told, _Known(frozenset(seen.live), seen.recent))
 
-    def _look(self, tx: Tx, place: Place, memory: _Memory, now: datetime) -> _Seen:
+    def _look(self, tx: Tx, place: FeedPosition, memory: _Memory, now: datetime) -> _Seen:
         live = [to_uuid(row[0]) for row in tx.rows("live_ids", job=self._job_id)]
         running = [rows.LIVE.of(row) for row in tx.rows("running_now", job=self._job_id)]
-        events = tx.rows("events_since", after=place.events_from, job=self._job_id, limit=MOST)
+        events = tx.rows("events_since", after=place.events_from, job=self._job_id, limit=MOST_ROWS)
         lately = now if memory.known is None else min(place.at, now)
         found = tx.rows("ended_ids", after=first_id(lately - OVERLAP), job=self._job_id)
         recent = frozenset(to_uuid(row[0]) for row in found)
         page = self._page(tx, place) if memory.known is None else []
         others = place.old if memory.known is None else _gone(memory.known, live, recent)
         ended = page + self._by_id(tx, others)
-        more = page[-1].id if len(page) == MOST else None
+        more = page[-1].id if len(page) == MOST_ROWS else None
         told = list({row.id: row for row in ended}.values())
         return _Seen([rows.EVENT.of(row) for row in events], live, running, recent, told, more)
 
-    def _page(self, tx: Tx, place: Place) -> list[Execution]:
-        given = {"after": place.ended_from, "since": place.at - OVERLAP, "limit": MOST}
+    def _page(self, tx: Tx, place: FeedPosition) -> list[Execution]:
+        given = {"after": place.ended_from, "since": place.at - OVERLAP, "limit": MOST_ROWS}
         found = (
             tx.rows("ended_since", None, **given)
             if self._job_id is None
@@ -213,12 +213,12 @@ def is_wanted(kind: str, kinds: Collection[str]) -> bool:
     return not kinds or any(kind.startswith(k[:-1]) if k.endswith("*") else kind == k for k in kinds)
 
 
-def _beginning(now: datetime) -> Place:
+def _beginning(now: datetime) -> FeedPosition:
     begin = first_id(now - OVERLAP)
-    return Place(now, begin, begin)
+    return FeedPosition(now, begin, begin)
 
 
-def _sane(place: Place, now: datetime) -> Place:
+def _sane(place: FeedPosition, now: datetime) -> FeedPosition:
     """A place in the future was made by a clock that has been set back: ids and times begin anew."""
     if place.at <= now + OVERLAP:
         return place
@@ -226,20 +226,20 @@ def _sane(place: Place, now: datetime) -> Place:
     return replace(begin, ended_from=min(begin.ended_from, place.ended_from), old=place.old)
 
 
-def _next(place: Place, seen: _Seen, now: datetime) -> Place:
+def _next(place: FeedPosition, seen: _Seen, now: datetime) -> FeedPosition:
     """Return the next position: the next part of the finishes, or from here."""
-    events_from = seen.events[-1].id if len(seen.events) == MOST else first_id(now - OVERLAP)
+    events_from = seen.events[-1].id if len(seen.events) == MOST_ROWS else first_id(now - OVERLAP)
     after = place.then or _resting(seen, events_from, now)
     if seen.more is None:
         return replace(after, events_from=events_from)
     return replace(place, events_from=events_from, ended_from=seen.more, old=(), then=after)
 
 
-def _resting(seen: _Seen, events_from: UUID, now: datetime) -> Place:
+def _resting(seen: _Seen, events_from: UUID, now: datetime) -> FeedPosition:
     """Return the position after a reading that has seen everything."""
     recent = first_id(now - OVERLAP)
     old = [each for each in seen.live if each < recent]
-    return Place(now, events_from, old[LISTED] if len(old) > LISTED else recent, tuple(old[:LISTED]))
+    return FeedPosition(now, events_from, old[LISTED] if len(old) > LISTED else recent, tuple(old[:LISTED]))
 
 
 def _items(seen: _Seen, since: datetime) -> list[Item]:

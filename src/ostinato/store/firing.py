@@ -15,7 +15,7 @@ from ostinato.core.errors import RowRefused, StoreError
 from ostinato.core.lifecycle import Dealt, fire, fire_plainly, rewind
 from ostinato.core.model import Change, Facts, Job, Live, Skip
 from ostinato.store import locking, rows
-from ostinato.store.cells import from_micros
+from ostinato.store.adapt import from_micros
 from ostinato.store.database import Tx
 from ostinato.store.locking import Duty, Lives
 
@@ -100,7 +100,7 @@ class Firing(Duty):
             plain = dict[UUID, Change]()
 
             def decide(job: Job, own: Sequence[Live]) -> Change:
-                if not own and (change := fire_plainly(job, now, self._luck)) is not None:
+                if not own and (change := fire_plainly(job, now, self._chance)) is not None:
                     plain[job.id] = change
                     return change
                 return self._fire(tx, job, own, now)
@@ -142,7 +142,7 @@ class Firing(Duty):
             dealt = self._dealt(tx, job.id, due, max(due, now))
         if job.facts.reset_at is not None:
             last = locking.last_failure(tx, job)
-        return fire(job, lives, now, self._luck, dealt, last)
+        return fire(job, lives, now, self._chance, dealt, last)
 
     def _dealt(self, tx: Tx, job_id: UUID, since: datetime, until: datetime) -> Dealt:
         found = tx.rows("dealt_times", job=job_id, since=since, until=until)
@@ -171,7 +171,7 @@ class Firing(Duty):
             after, count = found[-1][0], count + len(changes)
 
     def _rewind(self, tx: Tx, job: Job, lives: Sequence[Live], now: datetime) -> Change:
-        return rewind(job, lives, now, self._luck, self._skips_since(tx, job.id, now))
+        return rewind(job, lives, now, self._chance, self._skips_since(tx, job.id, now))
 
 
 def _each(

@@ -13,12 +13,12 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core.errors import Invalid, NotFound
-from ostinato.core.lifecycle import Flow
+from ostinato.core.lifecycle import WorkflowOfRun
 from ostinato.core.model import Definition, Job, Live, WaitsFor
 from ostinato.core.policy import Policies
 from ostinato.core.workflow import Graph, Origin, RunState, read_graph
 from ostinato.store import rows
-from ostinato.store.cells import from_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Tx
 
 KNOWN: Final = 1000  # parsed graphs
@@ -83,28 +83,34 @@ class Graphs:
                 self._known.popitem(last=False)
         return graph
 
-    def flow_of(self, tx: Tx, job: Job, lives: Sequence[Live], live: Live) -> Flow:
+    def flow_of(self, tx: Tx, job: Job, lives: Sequence[Live], live: Live) -> WorkflowOfRun:
         """The workflow that an execution is part of: a step, or a run that begins."""
         if not live.step:
             return self._of_beginning(tx, job, live)
         run = next((each for each in lives if each.number == live.number and not each.step), None)
         state = None if run is None else RunState.read(run.checkpoint)
-        return Flow() if state is None else Flow(self.of(tx, state.workflow, state.version), state)
+        return (
+            WorkflowOfRun()
+            if state is None
+            else WorkflowOfRun(self.of(tx, state.workflow, state.version), state)
+        )
 
-    def _of_beginning(self, tx: Tx, job: Job, live: Live) -> Flow:
+    def _of_beginning(self, tx: Tx, job: Job, live: Live) -> WorkflowOfRun:
         try:
             origin = Origin.read(job.definition.args if live.args is None else live.args)
         except Invalid as error:
-            return Flow(flaw=str(error))
+            return WorkflowOfRun(flaw=str(error))
         state = RunState.read(live.checkpoint)
         if state is not None:  # an earlier attempt has begun: by the same graph
-            return Flow(self.of(tx, state.workflow, state.version), state, origin)
+            return WorkflowOfRun(self.of(tx, state.workflow, state.version), state, origin)
         row = find(tx, origin.workflow)
         if row is None:
-            return Flow(flaw=f"No matching trigger: there is no workflow {origin.workflow!r}.")
+            return WorkflowOfRun(flaw=f"No matching trigger: there is no workflow {origin.workflow!r}.")
         if not row.active:
-            return Flow(flaw=f"No matching trigger: the workflow {row.name!r} is not active.")
-        return Flow(self.of(tx, row.id, row.version), RunState(row.id, row.version, row.name), origin)
+            return WorkflowOfRun(flaw=f"No matching trigger: the workflow {row.name!r} is not active.")
+        return WorkflowOfRun(
+            self.of(tx, row.id, row.version), RunState(row.id, row.version, row.name), origin
+        )
 
     def definitions_of(
         self, tx: Tx, steps: Sequence[Live], found: dict[UUID, Definition], now: datetime

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from ostinato.core.encoding import policies_of
 from ostinato.core.errors import NOT_READABLE
-from ostinato.core.model import Event, Execution, Live, Luck, Skip
+from ostinato.core.model import Chance, Event, Execution, Live, Skip
 from ostinato.store import rows
+from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.audit import note_events_gone, noted
-from ostinato.store.cells import from_micros, to_uuid
 from ostinato.store.crawls import delete_pages_of
 from ostinato.store.database import Database, Tx
 from ostinato.store.logs import delete_logs_of
@@ -47,9 +47,9 @@ class Position:
 class History:
     """The table of what has been, and what tells about it."""
 
-    def __init__(self, database: Database, luck: Luck, notices: Notices) -> None:
+    def __init__(self, database: Database, chance: Chance, notices: Notices) -> None:
         self._database = database
-        self._luck = luck
+        self._chance = chance
         self._notices = notices
 
     # -- looking

@@ -18,7 +18,7 @@ SWEPT: Final = 20  # old answers that go with each new key
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RepeatableRequest:
     """A request that may come again: whose, under which key, and a hash of what it says."""
 
     caller: str
@@ -41,7 +41,7 @@ class Answers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def begin(self, asked: Asked, now: datetime) -> Answered | None:
+    def begin(self, asked: RepeatableRequest, now: datetime) -> Answered | None:
         """The answer to a repeat; None: carry it out, the key is ours now.
 
         The same key with another request is a Conflict, and so is one that is being carried out right now.
@@ -59,7 +59,7 @@ class Answers:
             raise Conflict("The first request with this Idempotency-Key is still being answered; try again.")
         return Answered(status, headers, body)
 
-    def _taken(self, tx: Tx, asked: Asked, now: datetime, forgotten: datetime) -> bool:
+    def _taken(self, tx: Tx, asked: RepeatableRequest, now: datetime, forgotten: datetime) -> bool:
         caller, key, fingerprint = asked.caller, asked.key, asked.fingerprint
         if tx.run("begin_answer", caller=caller, key=key, fingerprint=fingerprint, now=now):
             return True
@@ -70,10 +70,10 @@ class Answers:
             )
         )
 
-    def _found(self, tx: Tx, asked: Asked) -> Row | None:
+    def _found(self, tx: Tx, asked: RepeatableRequest) -> Row | None:
         return tx.row("find_answer", caller=asked.caller, key=asked.key)
 
-    def finish(self, asked: Asked, answered: Answered) -> None:
+    def finish(self, asked: RepeatableRequest, answered: Answered) -> None:
         """Keep the answer."""
         with self._database.write() as tx:
             tx.run(
@@ -86,7 +86,7 @@ class Answers:
                 body=answered.body,
             )
 
-    def drop(self, asked: Asked) -> None:
+    def drop(self, asked: RepeatableRequest) -> None:
         """Nothing came of it: the key is free again."""
         with self._database.write() as tx:
             tx.run("drop_answer", caller=asked.caller, key=asked.key, fingerprint=asked.fingerprint)

@@ -9,12 +9,12 @@ from uuid import UUID
 from ostinato.core.errors import Conflict, NotFound, StoreError, StoreUnavailable
 from ostinato.core.model import Change, Execution, Job, Json, Live, Status
 from ostinato.store import locking, rows
-from ostinato.store.cells import to_uuid
+from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Database, Duplicate, Tx
 from ostinato.store.declined import decline
-from ostinato.store.following import NOBODY, chain, come_after
 from ostinato.store.locking import Definitions
 from ostinato.store.notices import Notices
+from ostinato.store.run_after import NOBODY, chain, come_after
 from ostinato.store.schedules import note_restart
 
 Rule = Callable[[Job, Sequence[Live], Execution | None], Change]

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ostinato.core.access import Role
 from ostinato.core.errors import NotFound
-from ostinato.core.model import Event, Luck
+from ostinato.core.model import Chance, Event
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 
@@ -38,8 +38,8 @@ KEY: Final = rows.Shape(KeyRow)
 class Keys:
     """The table of API keys."""
 
-    def __init__(self, database: Database, luck: Luck) -> None:
-        self._database, self._luck = database, luck
+    def __init__(self, database: Database, chance: Chance) -> None:
+        self._database, self._chance = database, chance
 
     def add(self, key: KeyRow) -> None:
         with self._database.write() as tx:
@@ -82,4 +82,4 @@ class Keys:
 
     def _tell(self, tx: Tx, kind: str, key: KeyRow, at: datetime, by: str) -> None:
         data = json.dumps({"key": str(key.id), "prefix": key.prefix, "name": key.name, "role": key.role})
-        tx.run("insert_events", [rows.EVENT.row(Event(self._luck.id(at), at, kind, by=by, data=data))])
+        tx.run("insert_events", [rows.EVENT.row(Event(self._chance.id(at), at, kind, by=by, data=data))])

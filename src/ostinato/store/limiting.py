@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.limits import LONGEST_WHILE, Passage, passage
+from ostinato.core.limits import LONGEST_WHILE, Admitted, passage
 from ostinato.core.policy import Policies
-from ostinato.store.cells import from_micros, to_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Tx
 from ostinato.store.locking import Duty
 
@@ -17,7 +17,7 @@ ROWS: Final = 100  # of one key
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class LimitRound:
     """The number of executions admitted, and the next time to look (None: after a notification)."""
 
     passed: int = 0
@@ -27,7 +27,7 @@ class Gate:
 class Limiting(Duty):
     """Limiting: the dispatcher admits executions that wait for a limit."""
 
-    def let_through(self, now: datetime) -> Gate:
+    def let_through(self, now: datetime) -> LimitRound:
         """Admit executions of every key with waiting ones. Without any it costs one query."""
         passed, after, times = 0, "", list[datetime]()
         while keys := self._keys(after):
@@ -41,7 +41,7 @@ class Limiting(Duty):
             after = keys[-1]
         if after:
             times += self._next_limited(now)
-        return Gate(passed, min(times, default=None))
+        return LimitRound(passed, min(times, default=None))
 
     def forget_limits(self, now: datetime) -> int:
         """Forget keys that nobody needs any more."""
@@ -52,12 +52,12 @@ class Limiting(Duty):
         with self._database.read() as tx:
             return [key for (key,) in tx.rows("limited_keys", after_key=after, limit=KEYS)]
 
-    def _through(self, tx: Tx, key: str, now: datetime) -> Passage:
+    def _through(self, tx: Tx, key: str, now: datetime) -> Admitted:
         ((text,),) = tx.rows("lock_limit", key=key, now=now)
         waiting = tx.rows("waiting_for_limit", key=key, now=now, limit=ROWS)
         policies = self._policies(tx, waiting[0][1]) if waiting else None
         if policies is None:
-            return Passage(0, ())
+            return Admitted(0, ())
         ((active,),) = tx.rows("active_of_limit", key=key)
         gone = passage(policies, len(waiting), active, [from_micros(at) for at in json.loads(text)], now)
         if gone.count:

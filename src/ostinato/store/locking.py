@@ -13,10 +13,10 @@ from itertools import chain
 from uuid import UUID
 
 from ostinato.core.errors import NOT_READABLE
-from ostinato.core.model import Asked, Change, Definition, Execution, Facts, Job, Live, Luck, Skip
+from ostinato.core.model import AskedBy, Chance, Change, Definition, Execution, Facts, Job, Live, Skip
 from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
-from ostinato.store.cells import from_micros, to_bytes, to_uuid
+from ostinato.store.adapt import from_micros, to_bytes, to_uuid
 from ostinato.store.database import Database, Tx
 from ostinato.store.graphs import Graphs
 from ostinato.store.notices import Notices
@@ -77,10 +77,12 @@ class Definitions:
 class Duty:
     """One of the things that happen to the queue, in transactions of its own."""
 
-    def __init__(self, database: Database, definitions: Definitions, luck: Luck, notices: Notices) -> None:
+    def __init__(
+        self, database: Database, definitions: Definitions, chance: Chance, notices: Notices
+    ) -> None:
         self._database = database
         self._definitions = definitions
-        self._luck = luck
+        self._chance = chance
         self._notices = notices
         self._graphs = Graphs()
 
@@ -165,7 +167,7 @@ def _marked(live: Live, cancel_asked_at: int | None, cancel_by: str, checkpoint:
 
 def last_failure(tx: Tx, job: Job) -> Execution | None:
     """The newest failed occurrence, as its last attempt left it; of the schedule's, if that recurs."""
-    row = tx.row("last_failure", job=job.id, asked=Asked.SCHEDULE if is_recurring(job.schedule) else None)
+    row = tx.row("last_failure", job=job.id, asked=AskedBy.SCHEDULE if is_recurring(job.schedule) else None)
     return None if row is None else rows.EXECUTION.of(row)
 
 

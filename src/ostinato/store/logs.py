@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from ostinato.store.cells import from_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
 
 LEAST_COUNTED: Final = 16  # bytes: a row costs something, however short its line
@@ -26,7 +26,7 @@ class Stream(StrEnum):
     STDERR = "stderr"
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One line, before it is kept."""
 
     execution_id: UUID
@@ -70,7 +70,7 @@ class _Size:
     cut: int
     new: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def take(self, line: Line, most: int) -> None:
+    def take(self, line: LogLine, most: int) -> None:
         """Number a line; once one did not fit, none does: a log with holes would mislead."""
         if self.cut or self.bytes + line.size > most:
             self.cut += line.size
@@ -86,7 +86,7 @@ class Logs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def append(self, lines: Sequence[Line], cut: dict[UUID, int], most: int) -> None:
+    def append(self, lines: Sequence[LogLine], cut: dict[UUID, int], most: int) -> None:
         """Keep lines, as far as each log is shorter than `most` bytes, and count what was cut before."""
         ids = sorted({line.execution_id for line in lines} | cut.keys())
         with self._database.write() as tx:

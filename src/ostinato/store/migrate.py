@@ -13,18 +13,18 @@ from typing import Final
 
 from ostinato.core.errors import ForeignDatabase, RightsMissing, SchemaBehind, StoreError, StoreUnavailable
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import TABLES, Kind
+from ostinato.store.dialect import TABLES, DatabaseKind
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 TABLES_THERE: Final = {
     # not to_regclass: it answers from a cache that does not know yet what others made while we waited for them
-    Kind.POSTGRES: """
+    DatabaseKind.POSTGRES: """
         SELECT name FROM {rows: name text} WHERE name IN (
             SELECT '"' || n.nspname || '".' || c.relname
             FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace)
     """,
-    Kind.SQLITE: "SELECT name FROM {rows: name text} WHERE name IN (SELECT name FROM sqlite_master)",
+    DatabaseKind.SQLITE: "SELECT name FROM {rows: name text} WHERE name IN (SELECT name FROM sqlite_master)",
 }
 READ_VERSION: Final = "SELECT value FROM {meta} WHERE key = 'schema_version'"
 WRITE_VERSION: Final = """
@@ -82,7 +82,7 @@ def require_current(db: Database, folder: Path = MIGRATIONS) -> None:
     _refuse_newer(db, version, latest)
     if version == latest:
         return
-    if db.dialect.kind is Kind.POSTGRES:
+    if db.dialect.kind is DatabaseKind.POSTGRES:
         raise SchemaBehind(
             f"The schema of {db.name} is {f'version {version}' if version else 'not there yet'}, "
             f"this program needs version {latest}: run `ostinato db upgrade`."
@@ -130,13 +130,13 @@ def new_name() -> str:
 
 
 def _wait_for_others(db: Database, tx: Tx) -> None:
-    if db.dialect.kind is Kind.POSTGRES:  # SQLite has one writer
+    if db.dialect.kind is DatabaseKind.POSTGRES:  # SQLite has one writer
         key = zlib.crc32(b"ostinato " + db.dialect.schema.encode())
         tx.rows(db.dialect.statement("SELECT pg_advisory_xact_lock(:key)"), key=key)
 
 
 def _make_room(db: Database, tx: Tx) -> None:
-    if db.dialect.kind is Kind.POSTGRES:
+    if db.dialect.kind is DatabaseKind.POSTGRES:
         there = db.dialect.statement("SELECT 1 FROM pg_namespace WHERE nspname = :schema")
         if not tx.rows(there, schema=db.dialect.schema):  # IF NOT EXISTS would ask for the right to make it
             tx.run(db.dialect.statement("CREATE SCHEMA {schema}"))

@@ -13,10 +13,10 @@ from uuid import UUID
 
 from ostinato.core import notices
 from ostinato.core.errors import NOT_READABLE, StoreError
-from ostinato.core.hooks import OF_SUCCESSES, Hook, Kind, Notice
-from ostinato.core.model import Change, Definition, Event, Luck, Result
+from ostinato.core.hooks import OF_SUCCESSES, Hook, Notice, NoticeKind
+from ostinato.core.model import Chance, Change, Definition, Event, Result
 from ostinato.store import rows
-from ostinato.store.cells import to_uuid
+from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
 
 log = logging.getLogger("ostinato.store")
@@ -27,8 +27,8 @@ OVERLONG: Final = "execution.overlong"
 class Notices:
     """Notices to the hooks about changes."""
 
-    def __init__(self, luck: Luck) -> None:
-        self._luck = luck
+    def __init__(self, chance: Chance) -> None:
+        self._chance = chance
         self.hooks: tuple[Hook, ...] = ()
         self.of_successes = False  # whether any hook is told of runs that went as they should
 
@@ -52,7 +52,7 @@ class Notices:
     def write_events(self, tx: Tx, events: Sequence[Event]) -> None:
         """Tell of events that no change carries."""
         long_runs = [event for event in events if event.kind == OVERLONG]
-        wanted = [hook for hook in self.hooks if Kind.LONG_RUN in hook.kinds]
+        wanted = [hook for hook in self.hooks if NoticeKind.LONG_RUN in hook.kinds]
         if long_runs and wanted:
             self.insert(tx, list(_of_long_runs(tx, wanted, long_runs)))
 
@@ -64,7 +64,7 @@ class Notices:
         return [row[0] for row in batch]
 
     def _row(self, hook: Hook, notice: Notice) -> tuple[Any, ...]:
-        notice_id = self._luck.id(notice.at)
+        notice_id = self._chance.id(notice.at)
         body = json.dumps(notice.body(notice_id, hook.id))
         return notice_id, hook.id, notice.topic, str(notice.kind), notice.job_id, body, notice.at
 
@@ -77,7 +77,7 @@ class Notices:
 
     def _recovered(self, tx: Tx, changes: Sequence[Change]) -> set[UUID]:
         """The executions that are the first success after a failure."""
-        hooks = [hook for hook in self.hooks if Kind.RECOVERY in hook.kinds]
+        hooks = [hook for hook in self.hooks if NoticeKind.RECOVERY in hook.kinds]
         ended = [
             (each.id, each.job_id, each.number, each.attempt)
             for change in changes

@@ -14,12 +14,12 @@ from uuid import UUID
 
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import NOT_READABLE, NotFound
-from ostinato.core.hooks import TEST, Hook, Kind, Measure, Named, Notice, Threshold
-from ostinato.core.model import Event, Live, Luck
+from ostinato.core.hooks import TEST, Hook, Measure, Named, Notice, NoticeKind, Threshold
+from ostinato.core.model import Chance, Event, Live
 from ostinato.core.notices import late
-from ostinato.core.thresholds import Figures, before, beyond
+from ostinato.core.thresholds import WindowFigures, before, beyond
 from ostinato.store import rows
-from ostinato.store.cells import from_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
 from ostinato.store.notices import Notices, definitions_of
 
@@ -106,8 +106,8 @@ POSTPONED: Final = rows.Shape(Postponed)
 class Outbox:
     """The tables of hooks and of what they are told."""
 
-    def __init__(self, database: Database, notices: Notices, luck: Luck) -> None:
-        self._database, self._notices, self._luck = database, notices, luck
+    def __init__(self, database: Database, notices: Notices, chance: Chance) -> None:
+        self._database, self._notices, self._chance = database, notices, chance
         self._unreadable: set[UUID] = set()  # told of once
 
     # -- hooks
@@ -163,7 +163,7 @@ class Outbox:
 
     def add_test(self, hook: Hook, text: str, now: datetime) -> UUID:
         """A notice to try a hook with."""
-        notice = Notice(TEST, f"{TEST}:{self._luck.id(now)}", now, None, text, {})
+        notice = Notice(TEST, f"{TEST}:{self._chance.id(now)}", now, None, text, {})
         with self._database.write() as tx:
             (notice_id,) = self._notices.insert(tx, [(hook, notice)])
         return notice_id
@@ -182,7 +182,7 @@ class Outbox:
 
     def find_beyond(self, hook: Hook, threshold: Threshold, now: datetime) -> None:
         """Add notices about jobs that exceed a threshold."""
-        from_id = self._luck.id(now - threshold.window)
+        from_id = self._chance.id(now - threshold.window)
         lost = threshold.measure is Measure.LOSSES
         found = self._losses(hook, from_id) if lost else self._by_job(hook, threshold, from_id)
         told = [beyond(threshold, job, figures, now) for job, figures in found]
@@ -196,12 +196,14 @@ class Outbox:
         with self._database.read() as tx:
             return {topic for (topic,) in tx.rows("told_since", id=hook.id, topics=topics, since=since)}
 
-    def _losses(self, hook: Hook, from_id: UUID) -> list[tuple[Named | None, Figures]]:
+    def _losses(self, hook: Hook, from_id: UUID) -> list[tuple[Named | None, WindowFigures]]:
         with self._database.read() as tx:
             (row,) = tx.rows("window_losses", from_id=from_id, job=hook.job_id)
-        return [(None, Figures(hook.id, 0, row[0], row[0], None, None))]
+        return [(None, WindowFigures(hook.id, 0, row[0], row[0], None, None))]
 
-    def _by_job(self, hook: Hook, threshold: Threshold, from_id: UUID) -> list[tuple[Named | None, Figures]]:
+    def _by_job(
+        self, hook: Hook, threshold: Threshold, from_id: UUID
+    ) -> list[tuple[Named | None, WindowFigures]]:
         with self._database.read() as tx:
             found = tx.rows(
                 "window_figures", from_id=from_id, job=hook.job_id, least=threshold.least, limit=MOST_JOBS
@@ -210,7 +212,7 @@ class Outbox:
             known = definitions_of(tx, ids) if ids else {}
             usual = self._usual(tx, ids, from_id) if threshold.measure is Measure.DURATION and ids else {}
         figures = [
-            Figures(job_id, int(row[1]), int(row[2]), int(row[3]), _span(row[4]), usual.get(job_id))
+            WindowFigures(job_id, int(row[1]), int(row[2]), int(row[3]), _span(row[4]), usual.get(job_id))
             for job_id, row in zip(ids, found, strict=True)
         ]
         return [(Named(each.job_id, known[each.job_id]), each) for each in figures if each.job_id in known]
@@ -269,13 +271,13 @@ class Outbox:
 
     def _tell(self, tx: Tx, kind: str, hook_id: UUID, at: datetime, by: str, **data: Any) -> None:
         text = json.dumps({"hook": str(hook_id), **data})
-        tx.run("insert_events", [rows.EVENT.row(Event(self._luck.id(at), at, kind, by=by, data=text))])
+        tx.run("insert_events", [rows.EVENT.row(Event(self._chance.id(at), at, kind, by=by, data=text))])
 
 
 def _hook(row: rows.Row) -> Hook:
     hook_id, url, kinds, job_id, secret, late_after, thresholds, description, created_at, created_by = row
     return Hook(
-        to_uuid(hook_id), url, tuple(Kind(kind) for kind in json.loads(kinds)),
+        to_uuid(hook_id), url, tuple(NoticeKind(kind) for kind in json.loads(kinds)),
         None if job_id is None else to_uuid(job_id), secret, timedelta(microseconds=late_after),
         tuple(_threshold_read(each) for each in json.loads(thresholds)), description, from_micros(created_at),
         created_by,

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.store.cells import from_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Row
-from ostinato.store.dialect import Kind
+from ostinato.store.dialect import DatabaseKind
 
 COUNTED: Final = 10_000  # there may be more: a count ends here
 FOUND, FOUND_ENDS = "\x02", "\x03"  # around a word in a snippet; no text of a page has these
@@ -19,7 +19,7 @@ ASKED: Final = re.compile(r'(?:(-)(?!-))?-*(?:"([^"]*)"|([^\s-]\S*))')
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CrawledPage:
     """A page in a list."""
 
     id: int
@@ -45,7 +45,7 @@ class Page:
 class WholePage:
     """A page with all that is kept of it."""
 
-    page: Page
+    page: CrawledPage
     text: str
     links: list[str]
     etag: str
@@ -61,13 +61,13 @@ class PageFilter:
     host: str | None = None
 
 
-class Pages:
+class CrawledPages:
     """The table of pages and the index of their words."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def search(self, chosen: PageFilter, limit: int, offset: int) -> tuple[list[Page], int]:
+    def search(self, chosen: PageFilter, limit: int, offset: int) -> tuple[list[CrawledPage], int]:
         """A page of pages, the best first (without words: the last fetched), and how many there are."""
         given: dict[str, Any] = {"job": chosen.job_id, "host": chosen.host}
         look, count = "newest_pages", "count_pages"
@@ -90,7 +90,7 @@ class Pages:
         return WholePage(_page((*row[:16], "")), text, json.loads(links), etag, last_modified)
 
     def _query(self, words: str) -> str:
-        return as_match(words) if self._database.dialect.kind is Kind.SQLITE else as_web_search(words)
+        return as_match(words) if self._database.dialect.kind is DatabaseKind.SQLITE else as_web_search(words)
 
 
 def as_web_search(words: str) -> str:
@@ -112,8 +112,8 @@ def as_match(words: str) -> str:
     return " AND ".join(wanted) + "".join(f" NOT {each}" for each in unwanted)
 
 
-def _page(row: Row | Sequence[Any]) -> Page:
+def _page(row: Row | Sequence[Any]) -> CrawledPage:
     page_id, job_id, *plain, columns, hash_, size, depth, first, fetched, changed, snippet = row
     times = [from_micros(at) for at in (first, fetched, changed)]
     values = [page_id, to_uuid(job_id), *plain, json.loads(columns), hash_, size, depth, *times, snippet]
-    return Page(*values)
+    return CrawledPage(*values)

@@ -9,8 +9,13 @@ a connection that has been busy for too long: only this one works when the serve
 
 Reads are REPEATABLE READ: what is listed and what is counted in one transaction must agree, and that is worth
 two short messages. Writes are READ COMMITTED; rows are locked by hand, in id order.
+
+A connection to PostgreSQL, and what can be known of it without asking.
 """
 
+import os
+import select
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,9 +25,12 @@ from typing import Any, Final
 from weakref import WeakSet
 
 import psycopg
-from psycopg import errors
+from psycopg import RawCursor, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ConnStatus, TransactionStatus
+from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.types.string import ByteaBinaryLoader
 
 from ostinato.core.errors import (
     Invalid,
@@ -32,13 +40,21 @@ from ostinato.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from ostinato.store.arrays import ARRAYS
-from ostinato.store.bells import ServerListener
-from ostinato.store.cells import from_micros, to_micros, to_uuid
-from ostinato.store.database import Batch, Database, Duplicate, Listener, Row, Tx, Watchdog, driver_connection
+from ostinato.store.adapt import from_micros, to_micros, to_uuid
+from ostinato.store.arrays import ARRAYS, DUMPERS
+from ostinato.store.database import (
+    Batch,
+    Database,
+    Duplicate,
+    NotifyListener,
+    Row,
+    Tx,
+    Watchdog,
+    driver_connection,
+)
 from ostinato.store.dialect import Dialect, Statement
-from ostinato.store.session import Connection, Cursor, Session
-from ostinato.store.vacuum import Vacuum
+from ostinato.store.notify import ServerListener
+from ostinato.store.upkeep import Vacuum
 
 OLDEST: Final = 140000
 CONNECTING: Final[Mapping[str, str]] = {  # what the URL says goes before these
@@ -65,6 +81,71 @@ READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + "; ".join(
 OF_A_ROW: Final = frozenset({"22", "23", "54"})
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 WHO: Final = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text"
+
+
+Connection = psycopg.Connection[Any]
+Cursor = RawCursor[Any]
+
+
+class Session:
+    """A connection and its one cursor; also an ear, for the doorbell."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.cursor = _cursor(connection)
+        self.overdue = False
+
+    @property
+    def is_connected(self) -> bool:
+        """As far as can be known without asking: a server that goes says so."""
+        line = self.connection.pgconn
+        while line.status == ConnStatus.OK and self._has_heard_something():
+            with suppress(psycopg.Error):  # a farewell, or a notice
+                line.consume_input()
+        return line.status == ConnStatus.OK
+
+    @property
+    def usable(self) -> bool:
+        return self.connection.info.transaction_status == TransactionStatus.IDLE
+
+    def shut(self) -> None:
+        """Let whoever waits on this connection find it broken, at once."""
+        self.overdue = True
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    def fileno(self) -> int:
+        return self.connection.fileno()
+
+    def _has_heard_something(self) -> bool:
+        poll = select.poll()
+        poll.register(self.connection.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
+    def drain(self) -> bool:
+        try:
+            self.connection.pgconn.consume_input()
+        except psycopg.Error as error:
+            raise StoreUnavailable("The doorbell's connection is gone.") from error
+        return any([*iter(self.connection.pgconn.notifies, None)])
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def roll_back(self) -> None:
+        with suppress(psycopg.Error):
+            if not self.usable:
+                self.cursor.execute("ROLLBACK")
+
+
+def _cursor(connection: Connection) -> Cursor:
+    cursor: Cursor = RawCursor(connection, row_factory=tuple_row)
+    for values, dumper in DUMPERS.values():
+        cursor.adapters.register_dumper(values, dumper)
+    cursor.adapters.register_dumper(int, Int8BinaryDumper)  # one size, for the same reason
+    # SQLite returns bytes, too, and they are cheaper to compare.
+    cursor.adapters.register_loader("uuid", ByteaBinaryLoader)
+    return cursor
 
 
 class PostgresTx(Tx):
@@ -339,7 +420,7 @@ class PostgresDatabase(Database):
         with self._session(f"NOTIFY {self._channel}", self._deadline):
             pass
 
-    def listen(self, on_ring: Callable[[], None]) -> Listener:
+    def listen(self, on_ring: Callable[[], None]) -> NotifyListener:
         return ServerListener(self._ear, on_ring)
 
     def _ear(self) -> Session:

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from ostinato.core.auth import Bearer, InHeader, InQuery
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.model import Event, Luck
+from ostinato.core.model import Chance, Event
 from ostinato.core.providers import KNOWN_WITHIN, Key, Passage, Provider, batch_of, counts_until, opening
 from ostinato.store import rows
-from ostinato.store.cells import from_micros
+from ostinato.store.adapt import from_micros
 from ostinato.store.database import Database, Tx
 
 MICROSECOND: Final = timedelta(microseconds=1)
@@ -37,7 +37,7 @@ class ProviderRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class BudgetSpending:
     """A batch of leaves that is over: so many were used, the last was answered then."""
 
     id: UUID
@@ -47,7 +47,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class BudgetTaken:
     """Leave for `count` requests under this id; with none, there may be some at `opens_at`."""
 
     id: UUID
@@ -58,8 +58,8 @@ class Taken:
 class Providers:
     """The tables of providers and of what was taken from their budgets."""
 
-    def __init__(self, database: Database, luck: Luck) -> None:
-        self._database, self._luck = database, luck
+    def __init__(self, database: Database, chance: Chance) -> None:
+        self._database, self._chance = database, chance
 
     # -- what people say
 
@@ -105,8 +105,8 @@ class Providers:
     # -- taking
 
     def take(
-        self, domain: str, want: int, now: datetime, hold: timedelta, over: Sequence[Spent] = ()
-    ) -> Taken | None:
+        self, domain: str, want: int, now: datetime, hold: timedelta, over: Sequence[BudgetSpending] = ()
+    ) -> BudgetTaken | None:
         """Leave for at least one of `want` requests, if there is any; None where nobody counts any more.
 
         It is committed before it returns: who dies with it has spent it. `over` are batches that have been answered.
@@ -121,14 +121,14 @@ class Providers:
             tx.run("forget_passages", domain=domain, now=now)
             ((used,),) = tx.rows("count_passages", domain=domain)
             count = min(max(want, batch_of(limit)), limit - used)
-            taken = self._luck.id(now)
+            taken = self._chance.id(now)
             if count < 1:
-                return Taken(taken, 0, opening(limit, period, self._passages(tx, domain), now))
+                return BudgetTaken(taken, 0, opening(limit, period, self._passages(tx, domain), now))
             until = now + min(hold, LONGEST_HOLD) + period
             tx.run("insert_passage", id=taken, domain=domain, count=count, now=now, until=until)
-            return Taken(taken, count)
+            return BudgetTaken(taken, count)
 
-    def answer(self, over: Sequence[Spent]) -> None:
+    def answer(self, over: Sequence[BudgetSpending]) -> None:
         """Batches that have been answered: from then on they only grow old."""
         for domain in {each.domain for each in over}:
             with self._database.write() as tx:
@@ -136,7 +136,7 @@ class Providers:
                 period = None if row is None else timedelta(microseconds=row[1])
                 self._answer(tx, [each for each in over if each.domain == domain], period)
 
-    def _answer(self, tx: Tx, over: Sequence[Spent], period: timedelta | None) -> None:
+    def _answer(self, tx: Tx, over: Sequence[BudgetSpending], period: timedelta | None) -> None:
         used = [each for each in over if each.used and period is not None]
         unused = [each for each in over if not each.used]
         if used and period is not None:
@@ -179,7 +179,7 @@ class Providers:
 
     def _tell(self, tx: Tx, kind: str, domain: str, at: datetime, by: str, **data: Any) -> None:
         text = json.dumps({"domain": domain, **data})
-        tx.run("insert_events", [rows.EVENT.row(Event(self._luck.id(at), at, kind, by=by, data=text))])
+        tx.run("insert_events", [rows.EVENT.row(Event(self._chance.id(at), at, kind, by=by, data=text))])
 
 
 def key_written(key: Key) -> dict[str, str]:

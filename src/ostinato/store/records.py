@@ -28,8 +28,8 @@ from ostinato.core.tables import (
     ID,
     SOURCE_NAME,
     Cell,
-    Column,
     ColumnType,
+    MappedColumn,
     Row,
     TableState,
     Target,
@@ -40,12 +40,21 @@ from ostinato.core.tables import (
 from ostinato.store import binary
 from ostinato.store.binary import Packed
 from ostinato.store.database import Database, Duplicate, Tx
-from ostinato.store.dialect import Kind, Statement
-from ostinato.store.elsewhere import Reach
-from ostinato.store.filling import TYPES, Copying, Found, Insertion, Place, creation, insertion, quoted
+from ostinato.store.dialect import DatabaseKind, Statement
+from ostinato.store.source_databases import Reach
+from ostinato.store.table_statements import (
+    TYPES,
+    Copying,
+    ExistingColumn,
+    Insertion,
+    TargetTable,
+    creation,
+    insertion,
+    quoted,
+)
 
 QUERIES: Final = Path(__file__).parent / "queries" / "records.sql"
-REMEMBERED: Final = 500  # tables whose statement is kept
+CACHED_STATEMENTS: Final = 500  # tables whose statement is kept
 OTHERS: Final = 20  # other databases that are kept open
 
 
@@ -58,7 +67,7 @@ class Hold:
     checkpoint: Callable[[int], str]  # what is kept with the page, when so many of its rows were new
 
 
-class Records:
+class SourceRecords:
     """Makes, fills and looks at the tables that sources write to."""
 
     def __init__(self, database: Database, reach: Reach) -> None:
@@ -72,11 +81,11 @@ class Records:
     def look(self, target: Target) -> TableState:
         """Return the state of a target's table; raise Invalid if it is not writable. Change nothing."""
         if self._is_missing(target):
-            return _state(target, Place(target.table, ()))
+            return _state(target, TargetTable(target.table, ()))
         with self._reading(target) as (_, place):
             return _state(target, place)
 
-    def greatest(self, target: Target, column: Column) -> Cell:
+    def greatest(self, target: Target, column: MappedColumn) -> Cell:
         """The greatest value of a column that a source has stored."""
         if self._is_missing(target):
             return None
@@ -207,25 +216,25 @@ class Records:
         batches = (chunk if into.hashed else [row[:-1] for row in chunk] for chunk in chunks)
         return sum(tx.run(into.safe, batch, source=target.source, **created) for batch in batches if batch)
 
-    def _remember(self, target: Target, place: Place) -> None:
+    def _remember(self, target: Target, place: TargetTable) -> None:
         made = insertion(target, place, self._of(target).dialect)
         with self._lock:
             self._inserts[target] = made
             self._inserts.move_to_end(target)
-            if len(self._inserts) > REMEMBERED:
+            if len(self._inserts) > CACHED_STATEMENTS:
                 self._inserts.popitem(last=False)
 
     @contextmanager
-    def _reading(self, target: Target) -> Iterator[tuple[Tx, Place]]:
+    def _reading(self, target: Target) -> Iterator[tuple[Tx, TargetTable]]:
         with self._of(target).read() as tx:
             yield tx, self._place(tx, target)
 
     @contextmanager
-    def _writing(self, target: Target) -> Iterator[tuple[Tx, Place]]:
+    def _writing(self, target: Target) -> Iterator[tuple[Tx, TargetTable]]:
         with self._of(target).write() as tx:
             yield tx, self._place(tx, target)
 
-    def _place(self, tx: Tx, target: Target) -> Place:
+    def _place(self, tx: Tx, target: Target) -> TargetTable:
         check_table_name(target.table)
         schema, _, name = target.table.rpartition(".")
         if schema and not self._is_postgres(target):
@@ -237,14 +246,14 @@ class Records:
             ours = usual == self._of(target).dialect.schema
             schema = "public" if usual is None or ours else str(usual)
         found = tx.rows("columns_of", schema=schema, name=name)
-        columns = tuple(Found(a, b, c, bool(d)) for a, b, c, d in found)
-        return Place(f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name), columns)
+        columns = tuple(ExistingColumn(a, b, c, bool(d)) for a, b, c, d in found)
+        return TargetTable(f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name), columns)
 
     def _statement(self, target: Target, sql: str) -> Statement:
         return self._of(target).dialect.statement(sql, "records")
 
     def _is_postgres(self, target: Target) -> bool:
-        return self._of(target).dialect.kind is Kind.POSTGRES
+        return self._of(target).dialect.kind is DatabaseKind.POSTGRES
 
     def _is_missing(self, target: Target) -> bool:
         """Return True if the file of another database does not exist yet: only a run creates it."""
@@ -271,7 +280,7 @@ class Records:
             return database
 
 
-def _state(target: Target, place: Place) -> TableState:
+def _state(target: Target, place: TargetTable) -> TableState:
     if not place.columns:
         check_new_table(target)
         return TableState(exists=False, ours=True)

@@ -16,7 +16,7 @@ from uuid import UUID
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
 from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Json, Live, Result, Skip
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
-from ostinato.store.cells import from_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_uuid
 
 T = TypeVar("T")
 Row = Sequence[Any]

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core.model import Change, Facts
-from ostinato.store.cells import to_uuid
+from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Database, Tx
 
 RESTARTED = "job.restarted"  # the event of a restart

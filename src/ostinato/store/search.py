@@ -14,10 +14,10 @@ from uuid import UUID
 
 from ostinato.core.model import Execution, Live, Result, Status
 from ostinato.store import rows
-from ostinato.store.cells import to_uuid
+from ostinato.store.adapt import to_uuid
+from ostinato.store.cache import AnswerCache
 from ostinato.store.database import Database, Tx
 from ostinato.store.jobs import JobRow, Jobs
-from ostinato.store.kept import Kept
 
 MOST_COUNTED: Final = 50_000
 FEW: Final = 5_000  # executions that are read and sorted rather than looked for among all
@@ -89,7 +89,7 @@ class Search:
     """Questions that people ask of jobs and of history."""
 
     def __init__(self, database: Database, jobs: Jobs) -> None:
-        self._database, self._jobs, self._kept = database, jobs, Kept()
+        self._database, self._jobs, self._kept = database, jobs, AnswerCache()
 
     # -- jobs
 

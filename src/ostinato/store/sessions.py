@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ostinato.core.access import Admission, Caller, Role
-from ostinato.store.cells import from_micros
+from ostinato.store.adapt import from_micros
 from ostinato.store.database import Database
 
 

@@ -26,10 +26,10 @@ from ostinato.core.outcome import (
     without_value,
 )
 from ostinato.store import locking, rows
-from ostinato.store.cells import from_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Duplicate, Tx
+from ostinato.store.fast_path import EXPECTING, EXPECTS_NOTHING, Expected, expected_of, settle_plainly
 from ostinato.store.locking import Duty, Lives
-from ostinato.store.plainly import EXPECTING, NOTHING, Expected, expected_of, settle_plainly
 
 log = logging.getLogger("ostinato.store")
 
@@ -105,7 +105,9 @@ class Settling(Duty):
         log.error("The value of a result cannot be saved: execution=%s error=%s", each.live.id, refusal)
         return settled
 
-    def settle_in(self, tx: Tx, finished: Sequence[Finished], expected: Expected = NOTHING) -> Settled:
+    def settle_in(
+        self, tx: Tx, finished: Sequence[Finished], expected: Expected = EXPECTS_NOTHING
+    ) -> Settled:
         """Settle in an open transaction. Here `refused` are all results with a stale fence."""
         plain = tuple(settle_plainly(tx, self._database.dialect.kind, expected))
         if len(plain) == len(finished):
@@ -168,7 +170,7 @@ class Settling(Duty):
             run = next((live for live in lives if live.id == run_id), None)
             if job is None or run is None or run.started_at is None or not _is_over(job, run.started_at, now):
                 return None
-            change = time_out_run(job, lives, run, now, self._luck)
+            change = time_out_run(job, lives, run, now, self._chance)
             if not change.alter and not change.ended:
                 return None  # its steps were asked to stop before
             self._save(tx, [change], {job_id: job.facts})
@@ -198,7 +200,7 @@ class Settling(Duty):
     # -- within
 
     def _settle(self, finished: Sequence[Finished]) -> Settled:
-        expected = NOTHING if self._notices.of_successes else expected_of(finished)
+        expected = EXPECTS_NOTHING if self._notices.of_successes else expected_of(finished)
         if expected.candidates:
             self._database.make_fit(EXPECTING, expected.batch)
         with self._database.write() as tx:
@@ -213,9 +215,9 @@ class Settling(Duty):
         try:
             if live.step or type(each.outcome) is Begun:
                 flow = self._graphs.flow_of(tx, job, lives, live)
-                change = settle(job, lives, live, each.outcome, each.at, self._luck, flow=flow)
+                change = settle(job, lives, live, each.outcome, each.at, self._chance, flow=flow)
             else:
-                change = settle(job, lives, live, each.outcome, each.at, self._luck)
+                change = settle(job, lives, live, each.outcome, each.at, self._chance)
             return change if each.account is None else _with_account(change, each)
         except StoreError:
             raise
@@ -241,7 +243,7 @@ class Settling(Duty):
     def _refusal(self, each: Finished) -> Event:
         live = each.live
         return Event(
-            self._luck.id(each.at), each.at, "result.refused", live.job_id, live.id, live.worker_id,
+            self._chance.id(each.at), each.at, "result.refused", live.job_id, live.id, live.worker_id,
             data=f'{{"outcome": "{type(each.outcome).__name__}", "fence": {live.fence}}}',
         )  # fmt: skip
 

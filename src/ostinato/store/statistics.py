@@ -9,18 +9,18 @@ from uuid import UUID
 from ostinato.core.account import Account
 from ostinato.core.failing import Failing
 from ostinato.core.model import Result
-from ostinato.store.cells import from_micros
+from ostinato.store.adapt import from_micros
+from ostinato.store.cache import AnswerCache
 from ostinato.store.database import Database
 from ostinato.store.failing import find_failing
-from ostinato.store.kept import Kept
 
 NEWEST: Final = 2_000  # runs that speak for all of them
 NEWEST_OF_A_JOB: Final = 1_000
-NOTHING: Final = timedelta(0)
+ZERO: Final = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class TaskCounters:
     """Counters of a task's jobs since their creation."""
 
     ended: dict[Result, int]
@@ -28,7 +28,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunFigures:
     """One run: how it ended, how long it took, how late it started, and what it cost. A clock that was set back made
     none shorter than nothing."""
 
@@ -52,22 +52,22 @@ class Statistics:
     """Questions whose answers are figures."""
 
     def __init__(self, database: Database) -> None:
-        self._database, self._kept = database, Kept()
+        self._database, self._kept = database, AnswerCache()
 
-    def counters(self) -> dict[str, Counters]:
+    def counters(self) -> dict[str, TaskCounters]:
         """By task."""
         return self._kept.get("counters", self._counted)
 
-    def _counted(self) -> tuple[dict[str, Counters], int]:
+    def _counted(self) -> tuple[dict[str, TaskCounters], int]:
         with self._database.read() as tx:
             found = tx.rows("counters_by_task")
         counters = {
-            task: Counters(dict(zip(Result, ended, strict=True)), skipped)
+            task: TaskCounters(dict(zip(Result, ended, strict=True)), skipped)
             for task, *ended, skipped, _ in found
         }
         return counters, sum(row[-1] for row in found)
 
-    def newest_runs(self, job_id: UUID | None = None, limit: int | None = None) -> list[Run]:
+    def newest_runs(self, job_id: UUID | None = None, limit: int | None = None) -> list[RunFigures]:
         """The newest that were started, of one job or of all."""
         with self._database.read() as tx:
             if job_id is None:
@@ -75,11 +75,11 @@ class Statistics:
             else:
                 found = tx.rows("newest_runs_of", job=job_id, limit=NEWEST_OF_A_JOB)
         return [
-            Run(task, Result(result), _time(took), _time(late), Account.from_json(account))
+            RunFigures(task, Result(result), _time(took), _time(late), Account.from_json(account))
             for task, result, took, late, account in found
         ]
 
-    def failing(self, since: datetime, counters: Mapping[str, Counters]) -> list[Failing]:
+    def failing(self, since: datetime, counters: Mapping[str, TaskCounters]) -> list[Failing]:
         """List jobs with failures since an instant, and how they did before; the counters are by task."""
         with self._database.read() as tx:
             return find_failing(tx, since, {task: each.ended for task, each in counters.items()})
@@ -96,4 +96,4 @@ class Statistics:
 
 
 def _time(micros: int) -> timedelta:
-    return max(timedelta(microseconds=micros), NOTHING)
+    return max(timedelta(microseconds=micros), ZERO)

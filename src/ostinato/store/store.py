@@ -3,18 +3,18 @@
 from pathlib import Path
 from typing import Final
 
-from ostinato.core.model import Luck
+from ostinato.core.model import Chance
 from ostinato.store import migrate
 from ostinato.store.access import Access
 from ostinato.store.audit import Audit
-from ostinato.store.board import Board
+from ostinato.store.claiming_one import Taking
 from ostinato.store.clock_record import ClockRecord
 from ostinato.store.crawls import Crawls
+from ostinato.store.dashboard import Board
 from ostinato.store.database import Database
 from ostinato.store.declined import Declined
-from ostinato.store.elsewhere import Reach
 from ostinato.store.history import History
-from ostinato.store.hours import Hours
+from ostinato.store.hourly_counts import Hours
 from ostinato.store.idempotency import Answers
 from ostinato.store.jobs import Jobs
 from ostinato.store.keys import Keys
@@ -22,17 +22,17 @@ from ostinato.store.locking import Definitions
 from ostinato.store.logs import Logs
 from ostinato.store.notices import Notices
 from ostinato.store.outbox import Outbox
-from ostinato.store.pages import Pages
+from ostinato.store.pages import CrawledPages
 from ostinato.store.providers import Providers
 from ostinato.store.queue import Queue
-from ostinato.store.records import Records
+from ostinato.store.records import SourceRecords
 from ostinato.store.schedules import Schedules
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
+from ostinato.store.source_databases import Reach
 from ostinato.store.statistics import Statistics
-from ostinato.store.taking import Taking
 from ostinato.store.templates import Templates
-from ostinato.store.traces import Traces
+from ostinato.store.why_rows import Traces
 from ostinato.store.workers import Workers
 from ostinato.store.workflows import Workflows
 
@@ -44,22 +44,22 @@ QUERIES: Final = sorted((Path(__file__).parent / "queries").glob("*.sql"))
 class Store:
     """All tables: jobs, queue, history, workers and the rest. A method is one transaction."""
 
-    def __init__(self, database: Database, luck: Luck, reach: Reach = Reach()) -> None:  # noqa: B008  a frozen value
+    def __init__(self, database: Database, chance: Chance, reach: Reach = Reach()) -> None:  # noqa: B008  a frozen value
         self.database = database
         self._definitions = Definitions()
         for path in QUERIES:
             database.load(path)
-        notices = Notices(luck)
+        notices = Notices(chance)
         self.jobs = Jobs(database, self._definitions, notices)
-        self.queue = Queue(database, self._definitions, luck, notices)
-        self.workers = Workers(database, self.queue, luck)
-        self.taking = Taking(database, self._definitions, luck, notices)
-        self.history = History(database, luck, notices)
+        self.queue = Queue(database, self._definitions, chance, notices)
+        self.workers = Workers(database, self.queue, chance)
+        self.taking = Taking(database, self._definitions, chance, notices)
+        self.history = History(database, chance, notices)
         self.audit = Audit(database)
-        self.keys = Keys(database, luck)
+        self.keys = Keys(database, chance)
         self.sessions = Sessions(database)
-        self.access = Access(database, self.keys, luck)
-        self.outbox = Outbox(database, notices, luck)
+        self.access = Access(database, self.keys, chance)
+        self.outbox = Outbox(database, notices, chance)
         self.answers = Answers(database)
         self.clock_record = ClockRecord(database)
         self.search = Search(database, self.jobs)
@@ -69,13 +69,13 @@ class Store:
         self.board = Board(database)
         self.hours = Hours(database)
         self.logs = Logs(database)
-        self.workflows = Workflows(database, luck)
-        self.records = Records(database, reach)
+        self.workflows = Workflows(database, chance)
+        self.records = SourceRecords(database, reach)
         self.crawls = Crawls(database)
-        self.pages = Pages(database)
-        self.providers = Providers(database, luck)
-        self.templates = Templates(database, luck)
-        self.declined = Declined(database, luck)
+        self.pages = CrawledPages(database)
+        self.providers = Providers(database, chance)
+        self.templates = Templates(database, chance)
+        self.declined = Declined(database, chance)
 
     def require_current(self) -> None:
         """Make sure that the schema is the one this code was written for."""

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Final
 
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.model import Event, Json, Luck
+from ostinato.core.model import Chance, Event, Json
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 
-MOST: Final = 1000
+MOST_TEMPLATES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ TEMPLATE: Final = rows.Shape(TemplateRow)
 class Templates:
     """The table of templates."""
 
-    def __init__(self, database: Database, luck: Luck) -> None:
-        self._database, self._luck = database, luck
+    def __init__(self, database: Database, chance: Chance) -> None:
+        self._database, self._chance = database, chance
 
     def save(self, template: TemplateRow, *, new: bool = False) -> TemplateRow:
         """Make it, or let it take the place of the one of that name; `new`: Conflict if there is one."""
@@ -72,9 +72,9 @@ class Templates:
 
     def _refuse_too_many(self, tx: Tx) -> None:
         row = tx.row("count_templates")
-        if row is not None and row[0] >= MOST:
-            raise Conflict(f"There are {MOST} templates already; delete some.")
+        if row is not None and row[0] >= MOST_TEMPLATES:
+            raise Conflict(f"There are {MOST_TEMPLATES} templates already; delete some.")
 
     def _tell(self, tx: Tx, kind: str, name: str, at: datetime, by: str) -> None:
         data = json.dumps({"template": name})
-        tx.run("insert_events", [rows.EVENT.row(Event(self._luck.id(at), at, kind, by=by, data=data))])
+        tx.run("insert_events", [rows.EVENT.row(Event(self._chance.id(at), at, kind, by=by, data=data))])

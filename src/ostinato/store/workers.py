@@ -8,18 +8,19 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from ostinato.core.errors import DatabaseReplaced, NotFound, RowRefused
-from ostinato.core.model import Change, Event, FencedId, Finished, Luck
+from ostinato.core.ids import EPOCH
+from ostinato.core.model import Chance, Change, Event, FencedId, Finished
 from ostinato.core.outcome import Interrupted, Lost
 from ostinato.core.task_schema import TaskSchema
 from ostinato.store import rows
-from ostinato.store.cells import EPOCH, from_micros, to_micros, to_uuid
+from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Database, Row, Tx
 from ostinato.store.queue import Queue
 from ostinato.store.rows import QueueRow, WorkerRow
 
 log = logging.getLogger("ostinato.store")
 
-REMEMBERED = timedelta(days=30)  # a task that a worker of this long ago knew is not unknown
+TASKS_KNOWN_FOR = timedelta(days=30)  # a task that a worker of this long ago knew is not unknown
 LATELY = timedelta(minutes=10)  # what a closed worker left behind is looked for at each sweep for this long,
 LEFT_BEHIND = 500  # and else once in as long a time: so many rows at once
 WENT_BACK = "went_back"  # the note of when a worker last found that the database had lost commits
@@ -59,10 +60,10 @@ class LeaseSeen:
 class Workers:
     """The table of those who work, and that of the queues they serve."""
 
-    def __init__(self, database: Database, queue: Queue, luck: Luck) -> None:
+    def __init__(self, database: Database, queue: Queue, chance: Chance) -> None:
         self._database = database
         self._queue = queue
-        self._luck = luck
+        self._chance = chance
         self._looked_at: datetime | None = None
         self._identity: Row | None = None  # of the database, as it was seen first
 
@@ -243,7 +244,7 @@ class Workers:
     def known_tasks(self, now: datetime) -> frozenset[str]:
         """Every task that a worker of the last 30 days knew."""
         with self._database.read() as tx:
-            lists = [json.loads(tasks) for (tasks,) in tx.rows("known_tasks", since=now - REMEMBERED)]
+            lists = [json.loads(tasks) for (tasks,) in tx.rows("known_tasks", since=now - TASKS_KNOWN_FOR)]
         return frozenset(name for names in lists for name in names)
 
     def task_schemas(self, names: Collection[str]) -> dict[str, TaskSchema]:
@@ -290,7 +291,7 @@ class Workers:
     def _tell(
         self, tx: Tx, now: datetime, kind: str, worker_id: UUID | None, by: str = "", **data: object
     ) -> None:
-        event = Event(self._luck.id(now), now, kind, worker_id=worker_id, by=by, data=json.dumps(data))
+        event = Event(self._chance.id(now), now, kind, worker_id=worker_id, by=by, data=json.dumps(data))
         tx.run("insert_events", [rows.EVENT.row(event)])
 
 

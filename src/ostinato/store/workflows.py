@@ -11,7 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core.errors import Conflict, NotFound, StoreUnavailable
-from ostinato.core.model import Event, Execution, Luck
+from ostinato.core.model import Chance, Event, Execution
 from ostinato.core.workflow import Graph
 from ostinato.store import rows
 from ostinato.store.database import Database, Duplicate, Tx
@@ -34,8 +34,8 @@ class NewWorkflow:
 class Workflows:
     """The table of workflows."""
 
-    def __init__(self, database: Database, luck: Luck) -> None:
-        self._database, self._luck = database, luck
+    def __init__(self, database: Database, chance: Chance) -> None:
+        self._database, self._chance = database, chance
         self.graphs = Graphs()
 
     def get(self, ref: int | str) -> WorkflowRow | None:
@@ -127,5 +127,5 @@ class Workflows:
         )
 
     def _tell(self, tx: Tx, kind: str, now: datetime, by: str, **data: Any) -> None:
-        event = Event(self._luck.id(now), now, kind, by=by, data=json.dumps(data))
+        event = Event(self._chance.id(now), now, kind, by=by, data=json.dumps(data))
         tx.run("insert_events", [rows.EVENT.row(event)])

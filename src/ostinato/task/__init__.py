@@ -3,7 +3,7 @@
 It knows neither the database nor the loop: the worker hands a Context its Desk, and the runner calls a Task.
 """
 
-from ostinato.task.context import Context, Desk, Progress
+from ostinato.task.context import Context, Progress, RunHost
 from ostinato.task.registry import Registry
 from ostinato.task.signals import Defer, GiveUp, RetryLater, Signal, Terminated
 from ostinato.task.task import Call, Task
@@ -12,11 +12,11 @@ __all__ = [
     "Call",
     "Context",
     "Defer",
-    "Desk",
     "GiveUp",
     "Progress",
     "Registry",
     "RetryLater",
+    "RunHost",
     "Signal",
     "Task",
     "Terminated",

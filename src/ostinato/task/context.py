@@ -19,12 +19,12 @@ from uuid import UUID, uuid4
 
 from ostinato.clock import SystemClock
 from ostinato.core.account import Counters, counted
-from ostinato.core.built_in import Permits
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import Invalid
-from ostinato.core.model import Asked, Definition, Json, Live
-from ostinato.core.payload import Line, cut, decode, encode
+from ostinato.core.model import AskedBy, Definition, Json, Live
+from ostinato.core.payload import LogMessage, cut, decode, encode
 from ostinato.core.schedule import Manual
-from ostinato.core.tables import Cell, Column, Row, TableState, Target
+from ostinato.core.tables import Cell, MappedColumn, Row, TableState, Target
 from ostinato.task.tables import Tables
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ KEPT: Final = "ostinato_kept"  # a log record has this when it is in the log of 
 _LOGGER = logging.getLogger("ostinato.task")
 
 
-class Desk(Protocol):
+class RunHost(Protocol):
     """The worker's side of a Context: it receives progress, checkpoints and log lines."""
 
     @property
@@ -69,7 +69,7 @@ class Desk(Protocol):
         """The same for a part of what it prints."""
 
 
-class QuietDesk:
+class QuietHost:
     """The desk of a Context outside a worker: it has no receiver."""
 
     @property
@@ -133,10 +133,10 @@ class Log:
         shown = _LOGGER.isEnabledFor(level)
         if not shown and level < logging.INFO:
             return
-        kept = self._context.keep_record(level, Line(event, fields))
+        kept = self._context.keep_record(level, LogMessage(event, fields))
         if shown:
             extra = {KEPT: True} if kept else None
-            _LOGGER.log(level, Line(event, fields | self._fields), stacklevel=3, extra=extra)
+            _LOGGER.log(level, LogMessage(event, fields | self._fields), stacklevel=3, extra=extra)
 
 
 class Context:
@@ -145,7 +145,7 @@ class Context:
     __slots__ = (
         "_checkpoint",
         "_delivered_at",
-        "_desk",
+        "_host",
         "_monotonic",
         "_progress",
         "_undelivered",
@@ -164,7 +164,7 @@ class Context:
         definition: Definition,
         args: dict[str, Any],
         worker: str = "",
-        desk: Desk = QuietDesk(),  # noqa: B008  it holds nothing
+        host: RunHost = QuietHost(),  # noqa: B008  it holds nothing
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.live = live
@@ -174,7 +174,7 @@ class Context:
         self.cancelled = False  # True: stop soon (cancelled, timed out, lease lost, worker stopping)
         self.items: tuple[int | None, int | None] = (None, None)  # seen, and new; see `count_items`
         self.counters: Counters | None = None  # see `count`
-        self._desk = desk
+        self._host = host
         self._monotonic = monotonic
         self._checkpoint = live.checkpoint
         self._progress: Progress | None = None
@@ -186,7 +186,7 @@ class Context:
         """A Context for a plain call: an occurrence of its own that no database knows."""
         now = SystemClock().now()
         live = Live(
-            id=uuid4(), job_id=uuid4(), number=1, attempt=0, execution_number=1, asked=Asked.HAND,
+            id=uuid4(), job_id=uuid4(), number=1, attempt=0, execution_number=1, asked=AskedBy.HAND,
             due_at=now, run_at=now, queued_at=now, queue="default", priority=5, task=task,
         )  # fmt: skip
         return cls(live, Definition(task, Manual()), args)
@@ -265,19 +265,19 @@ class Context:
     @property
     def outgoing(self) -> "Outgoing":
         """HTTP client of an `async def` task; it checks each address first."""
-        return self._desk.outgoing
+        return self._host.outgoing
 
     @property
     def permits(self) -> Permits:
         """Permissions of built-in tasks, set by the worker's administrator."""
-        return self._desk.permits
+        return self._host.permits
 
     def keep_record(self, level: int, said: object) -> bool:
         """For whoever captures: keep a line of this run's log; whether anybody does."""
-        return self._desk.keep_record(self.live.id, level, said)
+        return self._host.keep_record(self.live.id, level, said)
 
     def keep_printed(self, stream: str, text: str) -> None:
-        self._desk.keep_printed(self.live.id, stream, text)
+        self._host.keep_printed(self.live.id, stream, text)
 
     def progress(self, done: float, of: float | None = None, message: str | None = None) -> None:
         """Say how far it has come. As often as you like: a few a second are told, and always the last."""
@@ -312,7 +312,7 @@ class Context:
             known |= zip(ITEMS, self.items, strict=True)
             known["counters"] = None if self.counters is None else dict(self.counters)
             told = {name: value for name, value in known.items() if value is not None}
-            self._desk.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
+            self._host.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
 
     def take_over(self, told: dict[str, Any]) -> None:
         """For the runner: what the same run tells in another process."""
@@ -329,14 +329,14 @@ class Context:
             self.flush_progress()
 
     def pass_on_checkpoint(self, checkpoint: Json) -> None:
-        self._desk.save_checkpoint(self.live.id, self.live.fence, checkpoint)
+        self._host.save_checkpoint(self.live.id, self.live.fence, checkpoint)
 
     def pass_on_crawl_turn(self, turn: Json) -> Json:
-        return self._desk.crawl_turn(self.live, turn)
+        return self._host.crawl_turn(self.live, turn)
 
     def crawl_turn(self, turn: dict[str, Any]) -> dict[str, Any]:
         """For the task `crawl`: hand in pages and take URLs. It waits for the database."""
-        answer: dict[str, Any] = json.loads(self._desk.crawl_turn(self.live, json.dumps(turn)))
+        answer: dict[str, Any] = json.loads(self._host.crawl_turn(self.live, json.dumps(turn)))
         return answer
 
     @property
@@ -351,26 +351,26 @@ class Context:
         `await asyncio.to_thread(ctx.save_checkpoint, value)`.
         """
         text = encode(value, "checkpoint")
-        self._desk.save_checkpoint(self.live.id, self.live.fence, text)
+        self._host.save_checkpoint(self.live.id, self.live.fence, text)
         self._checkpoint = text
 
     # -- tables (for built-in tasks; all of these wait for the database)
 
     def open_table(self, target: Target) -> TableState:
         """Make sure that a table can be written to: made if it is missing, refused if it does not fit."""
-        return self._desk.tables.open(target)
+        return self._host.tables.open(target)
 
-    def greatest(self, target: Target, column: Column) -> Cell:
+    def greatest(self, target: Target, column: MappedColumn) -> Cell:
         """The greatest value of a column that a source has stored."""
-        return self._desk.tables.greatest(target, column)
+        return self._host.tables.greatest(target, column)
 
     def has_stored(self, target: Target) -> bool:
         """Say whether a source has a row in its table."""
-        return self._desk.tables.has_stored(target)
+        return self._host.tables.has_stored(target)
 
     def pack_rows(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
         """Make rows ready to be stored, ahead of that."""
-        return self._desk.tables.pack(target, rows)
+        return self._host.tables.pack(target, rows)
 
     def store_page(
         self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Callable[[int], object]
@@ -380,7 +380,7 @@ class Context:
         def text(new: int) -> str:
             return encode(checkpoint(new), "checkpoint")
 
-        count = self._desk.tables.store(self.live.id, self.live.fence, target, chunks, text)
+        count = self._host.tables.store(self.live.id, self.live.fence, target, chunks, text)
         self._checkpoint = text(count)
         return count
 

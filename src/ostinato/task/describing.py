@@ -28,7 +28,7 @@ PLAIN: Final[dict[Any, dict[str, Any]]] = {
     UUID: {"type": "string", "format": "uuid"},
     timedelta: {"anyOf": [{"type": "string"}, {"type": "number"}], "format": "duration"},
 }
-NOTHING: Final = inspect.Parameter.empty
+NO_ANNOTATION: Final = inspect.Parameter.empty
 
 
 def schema_of(task: Task[..., Any]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def schema_of(task: Task[..., Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {each.name: _property(each, hints) for each in named},
-        "required": [each.name for each in named if each.default is NOTHING],
+        "required": [each.name for each in named if each.default is NO_ANNOTATION],
         "additionalProperties": len(named) < len(shown),
     }
 
@@ -64,8 +64,8 @@ def _hints(task: Task[..., Any]) -> dict[str, Any]:
 
 
 def _property(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> dict[str, Any]:
-    described = _type(hints.get(parameter.name, NOTHING))
-    if parameter.default is NOTHING:
+    described = _type(hints.get(parameter.name, NO_ANNOTATION))
+    if parameter.default is NO_ANNOTATION:
         return described
     try:
         encode({"default": parameter.default})

@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from ostinato.core.model import Json
-from ostinato.core.tables import Cell, Column, Row, TableState, Target
+from ostinato.core.tables import Cell, MappedColumn, Row, TableState, Target
 
 
 class Tables(Protocol):
@@ -14,7 +14,7 @@ class Tables(Protocol):
     def open(self, target: Target) -> TableState:
         """Make sure that a table can be written to: made if it is missing, Invalid if it does not fit."""
 
-    def greatest(self, target: Target, column: Column) -> Cell:
+    def greatest(self, target: Target, column: MappedColumn) -> Cell:
         """The greatest value of a column that a source has stored."""
 
     def has_stored(self, target: Target) -> bool:

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from ostinato.core.built_in import NAMES
+from ostinato.core.builtin import NAMES
 from ostinato.task import Task
 
 

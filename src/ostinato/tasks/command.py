@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ostinato.config.secret import Grants
 from ostinato.core.arguments import read
-from ostinato.core.built_in.command import CommandArgs
+from ostinato.core.builtin.command import CommandArgs
 from ostinato.core.duration import format_duration
 from ostinato.core.policy import Isolation, Policies
 from ostinato.task import Context, Task

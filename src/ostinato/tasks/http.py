@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from ostinato.core import templating
 from ostinato.core.arguments import Flaw, read
-from ostinato.core.built_in.http import HttpArgs
+from ostinato.core.builtin.http import HttpArgs
 from ostinato.core.errors import Invalid, Unreachable
 from ostinato.core.payload import decode
 from ostinato.core.urls import host_of
@@ -21,10 +21,10 @@ from ostinato.outgoing import Bounds, Credentials, Reply
 from ostinato.task import Context, GiveUp, RetryLater, Task
 from ostinato.task.outcomes import hide_frames_of
 
-SHOWN: Final = 500  # bytes of an answer in an error
+SHOWN_BYTES: Final = 500  # bytes of an answer in an error
 EDGE: Final = 4096  # bytes that are read beyond what is shown: half of a secret would not be recognised
 LENGTH_DIGITS: Final = 16  # of a Content-Length that can be meant
-MOST: Final = 16 * 1024 * 1024  # bytes, unpacked or not, of an answer; what is kept of it is less
+LARGEST_ANSWER: Final = 16 * 1024 * 1024  # bytes, unpacked or not, of an answer; what is kept of it is less
 
 hide_frames_of(__file__)  # errors of others' servers are no bugs of ours
 
@@ -53,7 +53,7 @@ async def _called(ctx: Context, args: HttpArgs, seconds: float) -> dict[str, Any
     host, began = host_of(url), time.monotonic()
     ctx.progress(0, message=f"calling {host}")
     ctx.count(bytes_sent=len(body))
-    bounds = Bounds(seconds, seconds, seconds, MOST, MOST, args.redirects or -1)
+    bounds = Bounds(seconds, seconds, seconds, LARGEST_ANSWER, LARGEST_ANSWER, args.redirects or -1)
     credentials = Credentials(args.auth)
     async with ctx.outgoing.request(
         args.method, url, headers=headers, body=body, credentials=credentials, bounds=bounds
@@ -162,8 +162,8 @@ def _is_one_of(status: int, ranges: tuple[Any, ...]) -> bool:
 
 
 async def _refused(reply: Reply, args: HttpArgs, told: _Told) -> Exception:
-    begins = (await _beginning(reply, SHOWN + EDGE, told)).decode("utf-8", "replace")
-    said = reply.hide(begins)[:SHOWN].strip()
+    begins = (await _beginning(reply, SHOWN_BYTES + EDGE, told)).decode("utf-8", "replace")
+    said = reply.hide(begins)[:SHOWN_BYTES].strip()
     sentence = f"The answer was {reply.status}" + (f": {said}" if said else ".")
     if not _is_one_of(reply.status, args.retry):
         return GiveUp(sentence)

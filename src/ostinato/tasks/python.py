@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from ostinato.core.arguments import read
-from ostinato.core.built_in.python import PythonArgs, is_below
+from ostinato.core.builtin.python import PythonArgs, is_below
 from ostinato.core.errors import Invalid
 from ostinato.core.policy import Isolation
 from ostinato.task import Context, GiveUp, Task

@@ -18,7 +18,7 @@ from ostinato.clock import ManualClock
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PATIENCE: Final = 0.5  # real seconds without a word from an open socket, after which time may pass
+SOCKET_SILENCE: Final = 0.5  # real seconds without a word from an open socket, after which time may pass
 FLOAT_ERROR: Final = 0.0005  # microseconds
 
 
@@ -88,8 +88,8 @@ class _Outside(selectors.DefaultSelector):
         if timeout is not None and timeout <= 0:
             return super().select(0)
         if self._loop.threads:
-            return super().select(PATIENCE)
-        found = super().select(PATIENCE if len(self.get_map()) > 1 else 0)  # one is the loop's own bell
+            return super().select(SOCKET_SILENCE)
+        found = super().select(SOCKET_SILENCE if len(self.get_map()) > 1 else 0)  # one is the loop's own bell
         if not found:
             self._loop.rest(timeout)
         return found

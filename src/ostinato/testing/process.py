@@ -12,22 +12,21 @@ from uuid import UUID
 
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
-from ostinato.core.model import Luck
+from ostinato.core.model import Chance
 from ostinato.engine.auditor import Auditor
 from ostinato.engine.dispatcher import Dispatcher
-from ostinato.engine.identity import Identity
 from ostinato.engine.sweeper import Sweeper
-from ostinato.engine.worker import Worker
+from ostinato.engine.worker import Identity, Worker
 from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry
-from ostinato.telemetry import Telemetry
+from ostinato.telemetry.reports import Telemetry
 from ostinato.testing.lapse import AtOnce, TimeLapse
 
 T = TypeVar("T")
 
 
-class State(StrEnum):
+class ProcessState(StrEnum):
     WORKING = "working"
     PAUSED = "paused"
     CRASHED = "crashed"
@@ -42,7 +41,7 @@ class Making(Protocol):
     @property
     def clock(self) -> ManualClock: ...
     @property
-    def luck(self) -> Luck: ...
+    def chance(self) -> Chance: ...
     @property
     def settings(self) -> Settings: ...
     @property
@@ -54,20 +53,20 @@ class Process:
 
     def __init__(self, name: str, parts: Making, registry: Registry, app: str = "") -> None:
         self.name = name
-        self.state = State.WORKING
+        self.state = ProcessState.WORKING
         self.loop = TimeLapse(parts.clock)
         self.wake_at: list[datetime] = []  # as of the last turn: when there is something to do
         settings, store, clock = parts.settings, parts.store, parts.clock
         identity = Identity(app, "simulated", settings.queues, settings.concurrency, settings.lease)
 
         async def hire() -> Worker:  # a worker belongs to the loop it is made in
-            return Worker(store, registry, clock, parts.luck, parts.telemetry, identity, AtOnce())
+            return Worker(store, registry, clock, parts.chance, parts.telemetry, identity, AtOnce())
 
         self.worker = self.loop.run(hire())
-        self.dispatcher = Dispatcher(store, clock, parts.luck, parts.telemetry)
+        self.dispatcher = Dispatcher(store, clock, parts.chance, parts.telemetry)
         keep = Keep(settings.keep_executions, settings.keep_days)
-        self.sweeper = Sweeper(store, clock, parts.luck, parts.telemetry, settings.lease, keep)
-        self.auditor = Auditor(store, clock, parts.luck, parts.telemetry)
+        self.sweeper = Sweeper(store, clock, parts.chance, parts.telemetry, settings.lease, keep)
+        self.auditor = Auditor(store, clock, parts.chance, parts.telemetry)
 
     def __repr__(self) -> str:
         return f"<Process {self.name} {self.state}>"
@@ -79,7 +78,7 @@ class Process:
 
     @property
     def working(self) -> bool:
-        return self.state is State.WORKING
+        return self.state is ProcessState.WORKING
 
     @property
     def running(self) -> int:
@@ -117,14 +116,14 @@ class Process:
 
     def wake(self) -> None:
         """After a pause: what had its time meanwhile goes on first, before anybody tells it that it is late."""
-        self.state = State.WORKING
+        self.state = ProcessState.WORKING
         self.do(_nothing)
 
     def stop(self) -> None:
         """In order: what runs is handed back."""
         self.worker.interrupt()
         self.do(self.worker.leave)
-        self.state = State.STOPPED
+        self.state = ProcessState.STOPPED
 
     def close(self) -> None:
         """Throw away what still runs: its code is not told."""

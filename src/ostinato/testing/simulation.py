@@ -14,19 +14,19 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.app import Handle, Ostinato
+from ostinato.chance import RandomChance
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.duration import HOUR, parse_duration
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Event, Execution, Live, Skip
-from ostinato.luck import RandomLuck
-from ostinato.scheduler import ExecutionView, Scheduler
-from ostinato.scheduler.jobs import JobDesk
+from ostinato.service import ExecutionView, Service
+from ostinato.service.jobs import JobService
 from ostinato.store.database import open_database
 from ostinato.store.rows import WorkerRow
 from ostinato.store.store import Store
-from ostinato.telemetry import Hooks, Telemetry
-from ostinato.testing.process import Process, State
+from ostinato.telemetry.reports import Hooks, Telemetry
+from ostinato.testing.process import Process, ProcessState
 from ostinato.testing.tasks import Script, named, simulated
 from ostinato.wiring import Parts
 
@@ -45,7 +45,7 @@ class Stage:
     settings: Settings
     store: Store
     clock: ManualClock
-    luck: RandomLuck
+    chance: RandomChance
     telemetry: Telemetry
 
 
@@ -59,12 +59,12 @@ def simulate(
     """
     with tempfile.TemporaryDirectory(prefix="ostinato-") as folder:
         url = f"sqlite:///{Path(folder) / 'simulation.db'}"
-        store = Store(open_database(url, durable=False), luck := RandomLuck(seed))
+        store = Store(open_database(url, durable=False), chance := RandomChance(seed))
         store.require_current()
         settings = replace(app.settings, database_url=url)
         telemetry = Telemetry(settings, app.hooks)
-        stage = Stage(settings, store, ManualClock(start), luck, telemetry)
-        with _standing_on(app, Parts(settings, store, stage.clock, luck)):
+        stage = Stage(settings, store, ManualClock(start), chance, telemetry)
+        with _standing_on(app, Parts(settings, store, stage.clock, chance)):
             simulation = Simulation(app, stage)
             try:
                 app.apply_declarations()
@@ -157,11 +157,11 @@ class Simulation:
 
     def crash(self, worker: Process | str) -> None:
         """As `kill -9`: what it runs never ends, nobody is told; its name is free for another."""
-        self._leave(worker, State.CRASHED)
+        self._leave(worker, ProcessState.CRASHED)
 
     def pause(self, worker: Process | str) -> None:
         """As SIGSTOP, or a laptop that sleeps: it does nothing, and does not know it."""
-        self._of(worker).state = State.PAUSED
+        self._of(worker).state = ProcessState.PAUSED
 
     def wake(self, worker: Process | str) -> None:
         """As SIGCONT: it goes on where it was, perhaps too late."""
@@ -170,7 +170,7 @@ class Simulation:
     def stop(self, worker: Process | str) -> None:
         """As SIGTERM: what it runs is handed back, nothing is spent."""
         self._of(worker).stop()
-        self._leave(worker, State.STOPPED)
+        self._leave(worker, ProcessState.STOPPED)
 
     # -- tasks
 
@@ -187,12 +187,12 @@ class Simulation:
     # -- what came of it
 
     @property
-    def jobs(self) -> JobDesk:
+    def jobs(self) -> JobService:
         """Every command and question about jobs, as `app.jobs`."""
         return self.app.jobs
 
     @property
-    def scheduler(self) -> Scheduler:
+    def scheduler(self) -> Service:
         return self.app.scheduler
 
     def executions(
@@ -285,7 +285,7 @@ class Simulation:
             raise NotFound(f"There is no worker {worker} at work.")
         return process
 
-    def _leave(self, worker: Process | str, state: State) -> None:
+    def _leave(self, worker: Process | str, state: ProcessState) -> None:
         process = self._of(worker)
         process.state = state
         self._gone.append(self._processes.pop(process.name))

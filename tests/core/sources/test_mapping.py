@@ -11,7 +11,7 @@ from ostinato.core.sources import read_source
 from ostinato.core.sources.converting import CONVERT, less_overlap
 from ostinato.core.sources.mapping import Hash, Mapper
 from ostinato.core.sources.paths import getter
-from ostinato.core.tables import Column, ColumnType
+from ostinato.core.tables import ColumnType, MappedColumn
 from tests.sources import a_source
 
 
@@ -217,4 +217,4 @@ def test_whatever_comes_becomes_a_row_or_a_rejection(value):
     ],
 )
 def test_incremental_asks_from_the_greatest_value_less_the_overlap(kind, greatest, overlap, asked):
-    assert less_overlap(greatest, Column("c", ColumnType(kind)), overlap) == asked
+    assert less_overlap(greatest, MappedColumn("c", ColumnType(kind)), overlap) == asked

@@ -10,7 +10,7 @@ from ostinato.core.policy import FirstRun, WhenExhausted
 from ostinato.core.schedule import Cron, Every, Manual
 from ostinato.core.sources import definition_of, read_source, source_of
 from ostinato.core.sources.definition import PagingKind
-from ostinato.core.tables import Column, ColumnType
+from ostinato.core.tables import ColumnType, MappedColumn
 from tests.sources import DEFINITION, a_source
 
 HOUR = timedelta(hours=1)
@@ -30,7 +30,7 @@ def test_a_definition_has_the_defaults_of_the_seed():
     assert source.limits.records == 1_000_000
     assert source.active
     assert source.paging.kind is PagingKind.NONE
-    assert source.response.fields[2].column == Column("amount", ColumnType.NUMBER)
+    assert source.response.fields[2].column == MappedColumn("amount", ColumnType.NUMBER)
 
 
 @pytest.mark.parametrize(

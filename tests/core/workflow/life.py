@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from ostinato.core import lifecycle
-from ostinato.core.lifecycle import Flow
+from ostinato.core.lifecycle import WorkflowOfRun
 from ostinato.core.model import Live, Result, WaitsFor
 from ostinato.core.outcome import Begun, Completed, Outcome
 from ostinato.core.workflow import Origin, RunState, read_graph
@@ -29,17 +29,17 @@ class FlowLife(Life):
     def settle(self, outcome: Outcome = Completed(), live: Live | None = None) -> None:  # noqa: B008
         live = self.lives[live.id] if live else next(each for each in self.rows if each.worker_id)
         flow = self._flow(live)
-        self._save(lifecycle.settle(self.job, self.rows, live, outcome, self.now, self.luck, flow=flow))
+        self._save(lifecycle.settle(self.job, self.rows, live, outcome, self.now, self.chance, flow=flow))
 
-    def _flow(self, live: Live) -> Flow:
+    def _flow(self, live: Live) -> WorkflowOfRun:
         run = self.run if live.step else live
         state = RunState.read(run.checkpoint)
         if self.flaw and not live.step:
-            return Flow(flaw=self.flaw)
+            return WorkflowOfRun(flaw=self.flaw)
         if state is None:
             state = RunState(1, len(self.versions), "flow")
         origin = Origin.read(live.args or self.job.definition.args) if not live.step else None
-        return Flow(self.versions[state.version - 1], state, origin)
+        return WorkflowOfRun(self.versions[state.version - 1], state, origin)
 
     @property
     def run(self) -> Live:
@@ -63,12 +63,12 @@ class FlowLife(Life):
         self.settle(told, live if live.worker_id else self.start(live))
 
     def time_out(self) -> None:
-        self._save(lifecycle.time_out_run(self.job, self.rows, self.run, self.now, self.luck))
+        self._save(lifecycle.time_out_run(self.job, self.rows, self.run, self.now, self.chance))
 
     def retry(self, from_start: bool = False) -> None:
         last = self.last_failed()
         self._save(
-            lifecycle.retry(self.job, self.rows, last, self.now, self.luck, "me", from_start=from_start)
+            lifecycle.retry(self.job, self.rows, last, self.now, self.chance, "me", from_start=from_start)
         )
 
     def last_failed(self):

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from ostinato.core.errors import StoreError
-from ostinato.store import vacuum
-from ostinato.store.vacuum import IN_VAIN, Vacuum
+from ostinato.store import upkeep
+from ostinato.store.upkeep import IN_VAIN, Vacuum
 
 DEAD_AND_VACUUMS = """SELECT n_dead_tup, vacuum_count FROM pg_stat_user_tables
 WHERE schemaname = 'ostinato' AND relname = 'jobs'"""  # other tests leave schemas of their own behind
@@ -19,7 +19,7 @@ WHERE schemaname = 'ostinato' AND relname = 'jobs'"""  # other tests leave schem
 
 @pytest.fixture(autouse=True)
 def soon_worth_it(monkeypatch):
-    monkeypatch.setattr(vacuum, "WORTH_IT", 100)
+    monkeypatch.setattr(upkeep, "WORTH_IT", 100)
 
 
 @pytest.fixture

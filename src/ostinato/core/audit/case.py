@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from ostinato.core.errors import NOT_READABLE
-from ostinato.core.lifecycle.timeline import FIRED_AHEAD, FIRST_INSTANT, INSTANT
-from ostinato.core.model import Asked, Event, Facts, Job, Live, Result, Skip
+from ostinato.core.lifecycle.next_time import FIRED_AHEAD, FIRST_INSTANT, INSTANT
+from ostinato.core.model import AskedBy, Event, Facts, Job, Live, Result, Skip
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Cron, Every, is_recurring
 
@@ -61,7 +61,7 @@ class EndedRun(Protocol):
     @property
     def execution_number(self) -> int: ...
     @property
-    def asked(self) -> Asked: ...
+    def asked(self) -> AskedBy: ...
     @property
     def due_at(self) -> datetime: ...
     @property
@@ -160,7 +160,7 @@ class Case:
     @cached_property
     def due_by_number(self) -> dict[int, datetime]:
         """The due time of each occurrence that the schedule asked for, the oldest number first."""
-        rows = [row for row in self.rows if row.asked is Asked.SCHEDULE]
+        rows = [row for row in self.rows if row.asked is AskedBy.SCHEDULE]
         return {row.number: row.due_at for row in sorted(rows, key=lambda row: row.number)}
 
     @cached_property

@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from ostinato.core import value
 from ostinato.core.audit.case import Case, FlawKind, Found
-from ostinato.core.lifecycle import timeline
-from ostinato.core.lifecycle.timeline import FIRED_AHEAD, FIRST_INSTANT, INSTANT
+from ostinato.core.lifecycle import next_time
+from ostinato.core.lifecycle.next_time import FIRED_AHEAD, FIRST_INSTANT, INSTANT
 from ostinato.core.model import Skip
 from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Once
@@ -83,16 +83,16 @@ def _follows(record: Record, due: list[datetime]) -> bool:
 
 
 def _after(case: Case, after: datetime) -> Iterator[datetime]:
-    return timeline.due_times(case.job.definition, case.facts, after)
+    return next_time.due_times(case.job.definition, case.facts, after)
 
 
 def _counts(case: Case, record: Record) -> bool:
     """Return True if a range begins and ends with a due time and has its stated number of them."""
     definition, facts, before = case.job.definition, case.facts, record.first - INSTANT
     return (
-        timeline.next_due(definition, facts, before) == record.first
-        and timeline.newest_due(definition, facts, record.last, before) == record.last
-        and timeline.count_due(definition, facts, before, record.last) == record.count
+        next_time.next_due(definition, facts, before) == record.first
+        and next_time.newest_due(definition, facts, record.last, before) == record.last
+        and next_time.count_due(definition, facts, before, record.last) == record.count
     )
 
 
@@ -112,9 +112,9 @@ def _compared(case: Case, records: list[Record], until: datetime) -> Found:
 
 
 def _missing(case: Case, dealt: datetime, until: datetime) -> Found:
-    count = timeline.count_due(case.job.definition, case.facts, dealt, until)
+    count = next_time.count_due(case.job.definition, case.facts, dealt, until)
     if count:
-        first = timeline.next_due(case.job.definition, case.facts, dealt)
+        first = next_time.next_due(case.job.definition, case.facts, dealt)
         many = "a due time has" if count == 1 else f"{count} due times have"
         yield FlawKind.NO_RECORD, f"{many} no record, the first is {first}"
 
@@ -192,8 +192,8 @@ def _by_schedule(case: Case) -> Iterator[datetime | None]:
     dealt = max(facts.anchor, facts.last_due_at or facts.anchor)
     if facts.first_run_waits:
         yield facts.next_due_at
-    yield timeline.next_due(definition, facts, dealt)
-    yield timeline.next_due(definition, facts, max(dealt, facts.computed_at or dealt))
+    yield next_time.next_due(definition, facts, dealt)
+    yield next_time.next_due(definition, facts, max(dealt, facts.computed_at or dealt))
     yield from _named_later(case)
     yield from _looked_at_again(case)
 
@@ -206,7 +206,7 @@ def _looked_at_again(case: Case) -> Iterator[datetime]:
         return
     edited = facts.computed_at is None or facts.updated_at >= facts.computed_at
     if definition.policies.catch_up is CatchUp.ALL or edited:
-        yield from (each for each in [timeline.next_due(definition, facts, due - INSTANT)] if each == due)
+        yield from (each for each in [next_time.next_due(definition, facts, due - INSTANT)] if each == due)
 
 
 def _named_later(case: Case) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ostinato.core.built_in.crawl import CrawlArgs
+from ostinato.core.builtin.crawl import CrawlArgs
 from ostinato.core.crawl.patterns import fits
 from ostinato.core.crawl.urls import canonical, host_of, path_of
 

@@ -22,8 +22,6 @@ off a backlog, the next time is named by the settle (`course.go_on`).
 that is still in progress comes to.
 """
 
-from ostinato.core.lifecycle.allowed import ALLOWED, allowed
-from ostinato.core.lifecycle.birth import create
 from ostinato.core.lifecycle.commands import (
     cancel,
     cancel_execution,
@@ -36,17 +34,17 @@ from ostinato.core.lifecycle.commands import (
     retry,
     run,
 )
-from ostinato.core.lifecycle.firing import Dealt, fire, rewind
-from ostinato.core.lifecycle.following import follow
-from ostinato.core.lifecycle.plain import fire_plainly, last_time, may_be_plain
-from ostinato.core.lifecycle.settling import Flow, settle, time_out_run
-from ostinato.core.lifecycle.status import next_run_at, status
-from ostinato.core.lifecycle.timeline import backoff_of
+from ostinato.core.lifecycle.creating import create
+from ostinato.core.lifecycle.fast_path import fire_plainly, last_time, may_be_plain
+from ostinato.core.lifecycle.firing import Dealt, fire, follow, rewind
+from ostinato.core.lifecycle.next_time import backoff_of
+from ostinato.core.lifecycle.settling import WorkflowOfRun, settle, time_out_run
+from ostinato.core.lifecycle.status import ALLOWED, allowed, next_run_at, status
 
 __all__ = [
     "ALLOWED",
     "Dealt",
-    "Flow",
+    "WorkflowOfRun",
     "allowed",
     "backoff_of",
     "cancel",

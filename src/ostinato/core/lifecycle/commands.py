@@ -7,13 +7,14 @@ from datetime import datetime
 
 from ostinato.core.access import Role
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.lifecycle import birth, course, settling, timeline
+from ostinato.core.lifecycle import creating, next_time, settling
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.lifecycle.status import status
 from ostinato.core.model import (
     RUN_SLOT,
     WAITING_PLACE,
-    Asked,
+    AskedBy,
+    Chance,
     Change,
     Definition,
     Execution,
@@ -21,7 +22,6 @@ from ostinato.core.model import (
     Job,
     Json,
     Live,
-    Luck,
     Result,
     SkipReason,
     Status,
@@ -37,12 +37,12 @@ ENDED = (Status.COMPLETED, Status.FAILED)
 FORCED = "ended by hand; its thread may still run"
 
 
-def pause(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
+def pause(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
     """From here on nothing starts. What runs may finish; what waits is withdrawn, or waits for the resume."""
     _require(job, "paused", Status.PAUSED if job.facts.paused_at else status(job, lives), ALIVE)
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     draft.facts.paused_at = draft.facts.updated_at = now
-    course.skip_first(draft, SkipReason.PAUSED)
+    next_time.skip_first(draft, SkipReason.PAUSED)
     draft.facts.next_due_at = None
     for live in [live for live in draft.occurrences() if not live.running]:
         if draft.recurring:
@@ -50,15 +50,15 @@ def pause(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = 
         else:
             draft.alter(replace(live, waits_for=WaitsFor.RESUME))
     draft.tell("job.paused")
-    course.end_if_over(draft)
+    next_time.end_if_over(draft)
     return draft.change()
 
 
-def resume(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
+def resume(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
     """Go on, without catching up: the due times in between are one skip."""
     state = Status.PAUSED if job.facts.paused_at and not job.facts.cancelled_at else status(job, lives)
     _require(job, "resumed", state, (Status.PAUSED,))
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     facts = draft.facts
     facts.paused_at, facts.updated_at = None, now
     for live in lives:
@@ -67,26 +67,26 @@ def resume(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str =
     if draft.open and draft.recurring:
         _resume_schedule(draft)
     elif draft.open and draft.run_once and not draft.its_time_has_come:
-        birth.begin(draft)
+        creating.begin(draft)
     draft.tell("job.resumed", anchor=facts.anchor, next_due_at=facts.next_due_at)
-    course.end_if_over(draft)
+    next_time.end_if_over(draft)
     return draft.change()
 
 
-def cancel(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
+def cancel(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
     """Stop for good, whatever a run in progress comes to."""
     _require(job, "cancelled", status(job, lives), (*ALIVE, Status.PAUSED))
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     _stop_everything(draft)
     draft.facts.cancelled_at = now
     draft.tell("job.cancelled")
     return draft.change()
 
 
-def delete(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
+def delete(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
     """Gone from every answer at once; the sweeper removes the rows."""
     _require_there(job)
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     _stop_everything(draft)
     draft.facts.deleted_at = now
     draft.tell("job.deleted", key=job.definition.key, task=job.definition.task)
@@ -94,22 +94,22 @@ def delete(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str =
 
 
 def edit(
-    job: Job, lives: Sequence[Live], wanted: Definition, now: datetime, luck: Luck, by: str = ""
+    job: Job, lives: Sequence[Live], wanted: Definition, now: datetime, chance: Chance, by: str = ""
 ) -> Change:
     """Change the definition. A run in progress is not touched; a new schedule counts from now."""
     _require_uncancelled(job, "edited")
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     facts, before = draft.facts, job.definition
     if _grid(before) != _grid(wanted):
         first_run_waits = facts.first_run_waits
         _close_old_schedule(draft)
         draft.definition = wanted
-        facts.anchor = timeline.anchor_from(wanted, now)
+        facts.anchor = next_time.anchor_from(wanted, now)
         _begin_new_schedule(draft, first_run_waits)
     elif before.policies.end_at != wanted.policies.end_at:
         if wanted.policies.end_at is not None and wanted.policies.end_at < now:
-            course.close_gap(draft)  # what had come due after the new end would be forgotten
-        backlog = timeline.newest_due(before, facts, now, draft.dealt_until) is not None
+            next_time.close_gap(draft)  # what had come due after the new end would be forgotten
+        backlog = next_time.newest_due(before, facts, now, draft.dealt_until) is not None
         draft.definition = wanted
         _go_on_with_new_end(draft, draft.goes_on_from if backlog else max(now, draft.goes_on_from))
     draft.definition = wanted
@@ -127,7 +127,7 @@ def retry(
     lives: Sequence[Live],
     last: Execution | None,
     now: datetime,
-    luck: Luck,
+    chance: Chance,
     by: str = "",
     from_start: bool = False,
 ) -> Change:
@@ -139,7 +139,7 @@ def retry(
     _require(job, "retried", status(job, lives), (Status.FAILED,))
     if last is None:
         raise Conflict("This job has no execution to retry; run it, or restart it.")
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     facts = draft.facts
     _reopen(facts, now)
     facts.ended_as = facts.period_start = None
@@ -147,8 +147,8 @@ def retry(
     if from_start:
         last = replace(last, checkpoint=begun_anew(last.checkpoint))
     draft.queue_again(last, now, RUN_SLOT, failures=0, losses=0)
-    course.skip_gap(draft, SkipReason.FAILED)
-    course.name_next(draft, now)
+    next_time.skip_gap(draft, SkipReason.FAILED)
+    next_time.name_next(draft, now)
     draft.tell("job.retried", number=last.number, attempt=last.attempt + 1)
     return draft.change()
 
@@ -158,7 +158,7 @@ def run(
     lives: Sequence[Live],
     args: Json | None,
     now: datetime,
-    luck: Luck,
+    chance: Chance,
     by: str = "",
     role: Role = Role.ADMIN,
 ) -> Change:
@@ -166,7 +166,7 @@ def run(
     _require_uncancelled(job, "run")
     if args is not None:
         check_run_args(job.definition, args, role)
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     _reopen(draft.facts, now)
     others = [live for live in draft.occurrences() if live.slot != WAITING_PLACE]
     waiting = [live for live in others if not live.running and live.due_at <= now]
@@ -181,26 +181,32 @@ def run(
     return draft.change()
 
 
-def restart(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> Change:
+def restart(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
     """Begin as new: repeats and spent budget at 0. The counters go on."""
     _require(job, "restarted", status(job, lives), ENDED)
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     facts = draft.facts
     _reopen(facts, now)
     facts.ended_as = facts.period_start = None
     facts.repeats_done = facts.period_failures = 0
-    facts.anchor = timeline.first_anchor(draft.definition, now)
-    birth.begin(draft)
+    facts.anchor = next_time.first_anchor(draft.definition, now)
+    creating.begin(draft)
     draft.tell("job.restarted", anchor=facts.anchor, next_due_at=facts.next_due_at)
-    course.end_if_over(draft)
+    next_time.end_if_over(draft)
     return draft.change()
 
 
 def cancel_execution(
-    job: Job, lives: Sequence[Live], live: Live, now: datetime, luck: Luck, by: str = "", force: bool = False
+    job: Job,
+    lives: Sequence[Live],
+    live: Live,
+    now: datetime,
+    chance: Chance,
+    by: str = "",
+    force: bool = False,
 ) -> Change:
     """Stop one execution. `force` ends the record of one that cannot be stopped; its late result is refused."""
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     live = draft.run_of(live) or live if live.step else live
     if live.waits_for is WaitsFor.STEPS:
         _cancel_run(draft, live, force)
@@ -228,11 +234,13 @@ def _cancel_run(draft: Draft, run: Live, force: bool) -> None:
         draft.tell("execution.cancelled", run.id, force=force)
 
 
-def release(job: Job, lives: Sequence[Live], live: Live, now: datetime, luck: Luck, by: str = "") -> Change:
+def release(
+    job: Job, lives: Sequence[Live], live: Live, now: datetime, chance: Chance, by: str = ""
+) -> Change:
     """Take a running execution from its worker and queue it again; the worker's late result is refused."""
     if live.worker_id is None:
         raise Conflict("This execution is not running; only a running one can be released.")
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     settling.come_to(draft, live, Interrupted())
     draft.tell("execution.released", live.id, worker=live.worker_id)
     return draft.change()
@@ -272,13 +280,13 @@ def _reopen(facts: Facts, now: datetime) -> None:
 
 def _resume_schedule(draft: Draft) -> None:
     facts = draft.facts
-    course.skip_gap(draft, SkipReason.PAUSED)
-    facts.anchor = timeline.anchor_from(draft.definition, draft.now)
+    next_time.skip_gap(draft, SkipReason.PAUSED)
+    facts.anchor = next_time.anchor_from(draft.definition, draft.now)
     if facts.reset_at is not None and facts.reset_at > draft.now:
-        course.wait_for_reset(draft)
+        next_time.wait_for_reset(draft)
     else:
         facts.reset_at = None
-        course.name_next(draft, draft.now)
+        next_time.name_next(draft, draft.now)
 
 
 def _stop_everything(draft: Draft) -> None:
@@ -287,7 +295,7 @@ def _stop_everything(draft: Draft) -> None:
             draft.stop(live)
         else:
             draft.withdraw(live, None)
-    course.close_gap(draft)
+    next_time.close_gap(draft)
     draft.facts.updated_at = draft.now
     draft.facts.next_due_at = draft.facts.reset_at = None
 
@@ -305,11 +313,11 @@ def _close_old_schedule(draft: Draft) -> None:
     waits is left to the new schedule."""
     if draft.facts.first_run_waits:
         draft.facts.next_due_at = None
-    for live in [live for live in draft.occurrences() if not live.running and live.asked is Asked.SCHEDULE]:
+    for live in [live for live in draft.occurrences() if not live.running and live.asked is AskedBy.SCHEDULE]:
         if live.attempt == 0 and live.due_at > draft.now:
             draft.withdraw(live, None)
-    course.let_in(draft)
-    course.close_gap(draft)
+    next_time.let_in(draft)
+    next_time.close_gap(draft)
     draft.facts.reset_at = None
 
 
@@ -317,20 +325,20 @@ def _begin_new_schedule(draft: Draft, first_run_waits: bool) -> None:
     """Never at once, but for a time that has passed already, or a first run that still waits."""
     schedule = draft.definition.schedule
     if draft.open and first_run_waits:
-        birth.begin(draft, bounded=True)
-        course.end_if_over(draft)
+        creating.begin(draft, bounded=True)
+        next_time.end_if_over(draft)
     elif draft.open and isinstance(schedule, Once) and schedule.at <= draft.now:
-        birth.start(draft, schedule.at)
+        creating.start(draft, schedule.at)
     elif draft.open:
-        course.name_next(draft, draft.now)
-        course.end_if_over(draft)
+        next_time.name_next(draft, draft.now)
+        next_time.end_if_over(draft)
 
 
 def _go_on_with_new_end(draft: Draft, after: datetime) -> None:
     """The due times stay where they are; from now on there are more of them, or fewer."""
     if draft.open and draft.facts.reset_at is None and not draft.facts.first_run_waits:
-        course.name_next(draft, after)
-        course.end_if_over(draft)
+        next_time.name_next(draft, after)
+        next_time.end_if_over(draft)
 
 
 def _follow(draft: Draft, live: Live) -> None:
@@ -373,4 +381,4 @@ def _start_another(draft: Draft, args: Json | None) -> None:
         raise Conflict(
             "This job is running and another run is waiting already; try again when one has ended."
         )
-    draft.queue_first(draft.now, Asked.HAND, place, args)
+    draft.queue_first(draft.now, AskedBy.HAND, place, args)

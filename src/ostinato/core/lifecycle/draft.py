@@ -12,12 +12,13 @@ from operator import attrgetter
 from uuid import UUID
 
 from ostinato.core import schedule as when
-from ostinato.core.lifecycle import timeline
+from ostinato.core.lifecycle import next_time
 from ostinato.core.limits import limit_key
 from ostinato.core.model import (
     RUN_SLOT,
     WAITING_PLACE,
-    Asked,
+    AskedBy,
+    Chance,
     Change,
     Definition,
     Event,
@@ -25,7 +26,6 @@ from ostinato.core.model import (
     Facts,
     Job,
     Live,
-    Luck,
     Result,
     Skip,
     SkipReason,
@@ -40,11 +40,11 @@ ALL_FACTS = attrgetter(*[field.name for field in fields(Facts)])
 class Draft:
     """The next state of one job, while a rule decides."""
 
-    def __init__(self, job: Job, lives: Sequence[Live], now: datetime, luck: Luck, by: str = "") -> None:
+    def __init__(self, job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> None:
         self.id: UUID = job.id
         self.definition: Definition = job.definition
         self.facts: Facts = Facts(*ALL_FACTS(job.facts))  # 0.9 µs; `replace` takes 5
-        self.now, self.luck, self.by = now, luck, by
+        self.now, self.chance, self.by = now, chance, by
         self.lives: dict[UUID, Live] = {live.id: live for live in lives}
         self._add: dict[UUID, Live] = {}
         self._alter: dict[UUID, Live] = {}
@@ -93,14 +93,14 @@ class Draft:
     @property
     def dealt_until(self) -> datetime:
         """Up to here every due time has its record; one that recurs counts from its anchor."""
-        begin = self.facts.anchor if self.recurring else timeline.FIRST_INSTANT
+        begin = self.facts.anchor if self.recurring else next_time.FIRST_INSTANT
         return max(begin, self.facts.last_due_at or begin)
 
     @property
     def goes_on_from(self) -> datetime:
         """The instant after which to look for the next due time; times beyond now, by a wrong clock, may have gaps."""
         dealt = self.dealt_until
-        return dealt if dealt - self.now <= timeline.FIRED_AHEAD else self.now
+        return dealt if dealt - self.now <= next_time.FIRED_AHEAD else self.now
 
     @property
     def its_time_has_come(self) -> bool:
@@ -121,7 +121,7 @@ class Draft:
     def held_by_pause(self, row: Live | Execution) -> bool:
         """A paused job starts nothing but what a person asked for after the pause."""
         paused_at = self.facts.paused_at
-        return paused_at is not None and not (row.asked is Asked.HAND and row.due_at > paused_at)
+        return paused_at is not None and not (row.asked is AskedBy.HAND and row.due_at > paused_at)
 
     def occurrences(self) -> list[Live]:
         """The live rows that stand for an occurrence (a workflow's steps do not)."""
@@ -157,15 +157,15 @@ class Draft:
     # -- the queue
 
     def queue_first(
-        self, due_at: datetime, asked: Asked, slot: int = RUN_SLOT, args: str | None = None
+        self, due_at: datetime, asked: AskedBy, slot: int = RUN_SLOT, args: str | None = None
     ) -> None:
         """The first attempt at a new occurrence."""
         self.facts.last_number += 1
-        run_at = self._start_of(due_at) if asked is Asked.SCHEDULE else due_at
+        run_at = self._start_of(due_at) if asked is AskedBy.SCHEDULE else due_at
         if slot == WAITING_PLACE:
             waits_for: WaitsFor | None = WaitsFor.TURN
         else:
-            waits_for = WaitsFor.TIME if run_at - self.now > timeline.FIRED_AHEAD else None
+            waits_for = WaitsFor.TIME if run_at - self.now > next_time.FIRED_AHEAD else None
         self._queue(
             number=self.facts.last_number, attempt=0, due_at=due_at, asked=asked, run_at=run_at,
             slot=slot, waits_for=waits_for, args=args,
@@ -183,7 +183,7 @@ class Draft:
     def queue_step(self, run: Live, step: str, task: str, args: str | None, attempt: int) -> Live:
         """An attempt at a step of a run; it has no slot, and counts as the run's own execution."""
         live = Live(
-            id=self.luck.id(self.now), job_id=self.id, number=run.number, attempt=attempt,
+            id=self.chance.id(self.now), job_id=self.id, number=run.number, attempt=attempt,
             execution_number=run.execution_number, asked=run.asked, due_at=run.due_at, run_at=self.now,
             queued_at=self.now, queue=run.queue, priority=run.priority, task=task, step=step, slot=None, args=args,
         )  # fmt: skip
@@ -193,7 +193,7 @@ class Draft:
     def queue_step_again(self, ended: Execution, run_at: datetime, failures: int, losses: int) -> None:
         """The next attempt at a step."""
         live = Live(
-            id=self.luck.id(self.now), job_id=self.id, number=ended.number, attempt=ended.attempt + 1,
+            id=self.chance.id(self.now), job_id=self.id, number=ended.number, attempt=ended.attempt + 1,
             execution_number=ended.execution_number, asked=ended.asked, due_at=ended.due_at, run_at=run_at,
             queued_at=self.now, queue=ended.queue, priority=self.definition.priority, task=ended.task,
             step=ended.step, slot=None, waits_for=WaitsFor.TIME if run_at > self.now else None, args=ended.args,
@@ -275,7 +275,7 @@ class Draft:
 
     def withdraw(self, live: Live, reason: SkipReason | None) -> None:
         """Take a queued execution back. Its due time keeps exactly one record."""
-        first = live.attempt == 0 and live.asked is Asked.SCHEDULE
+        first = live.attempt == 0 and live.asked is AskedBy.SCHEDULE
         if first and live.due_at > self.now:
             self._unfire(live)
         elif first and reason is not None:
@@ -296,25 +296,25 @@ class Draft:
         before = self.facts.last_due_at
         follows = before if before is not None and before < first else None
         self._skips.append(
-            Skip(self.luck.id(self.now), self.id, reason, first, last, count, self.now, in_the_way, follows)
+            Skip(self.chance.id(self.now), self.id, reason, first, last, count, self.now, in_the_way, follows)
         )
         self.facts.skipped += count
         self.dealt_with(last)
 
     def skip_between(self, reason: SkipReason, after: datetime, until: datetime) -> None:
         """Record every due time d with after < d <= until, if there is one."""
-        first = timeline.next_due(self.definition, self.facts, after)
-        last = timeline.newest_due(self.definition, self.facts, until, after)
+        first = next_time.next_due(self.definition, self.facts, after)
+        last = next_time.newest_due(self.definition, self.facts, until, after)
         if first is not None and last is not None:
-            self.skip(reason, first, last, timeline.count_due(self.definition, self.facts, after, until))
+            self.skip(reason, first, last, next_time.count_due(self.definition, self.facts, after, until))
 
     def cut_back(self, skip: Skip) -> None:
         """End a skip at now: its later due times have not come yet."""
-        floor, facts, schedule = skip.first_due_at - timeline.INSTANT, self.facts, self.definition.schedule
+        floor, facts, schedule = skip.first_due_at - next_time.INSTANT, self.facts, self.definition.schedule
         if isinstance(schedule, Every):
             facts = replace(facts, anchor=skip.first_due_at - schedule.period)  # its grid, not a later one
-        last = timeline.newest_due(self.definition, facts, self.now, floor)
-        count = timeline.count_due(self.definition, facts, floor, self.now)
+        last = next_time.newest_due(self.definition, facts, self.now, floor)
+        count = next_time.count_due(self.definition, facts, floor, self.now)
         self._rewritten.append(replace(skip, last_due_at=last or skip.first_due_at, count=count))
         self.facts.skipped -= skip.count - count
 
@@ -327,7 +327,7 @@ class Draft:
         """Leave an event: only for what no other row tells."""
         text = json.dumps(data, default=str, sort_keys=True) if data else "{}"
         self._events.append(
-            Event(self.luck.id(self.now), self.now, kind, self.id, execution_id, by=self.by, data=text)
+            Event(self.chance.id(self.now), self.now, kind, self.id, execution_id, by=self.by, data=text)
         )
 
     # -- within
@@ -353,7 +353,7 @@ class Draft:
         if waits_for is None and key is not None:
             waits_for = WaitsFor.LIMIT
         live = Live(
-            id=self.luck.id(self.now),
+            id=self.chance.id(self.now),
             job_id=self.id,
             execution_number=self.facts.last_execution_number,
             queued_at=self.now,
@@ -378,7 +378,7 @@ class Draft:
         self._remove(live)
         facts = self.facts
         if facts.last_due_at == live.due_at:
-            before = live.due_at - timeline.INSTANT
+            before = live.due_at - next_time.INSTANT
             facts.last_due_at = (
-                timeline.newest_due(self.definition, facts, before, facts.anchor) or facts.anchor
+                next_time.newest_due(self.definition, facts, before, facts.anchor) or facts.anchor
             )

@@ -4,6 +4,8 @@ A step sees the due times from `next_due_at` up to now. Usually that is one. Aft
 many: all but the newest are *missed* (a newer one has come), and so is the newest when it is older than
 `late_after`. The catch-up policy chooses one of them; what comes before it is one skip. The window may
 leave the chosen one out. Then the overlap policy decides whether it may be queued beside what is live.
+
+Running because another job has completed.
 """
 
 from collections.abc import Sequence
@@ -11,18 +13,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, islice
 
-from ostinato.core.lifecycle import course, timeline
+from ostinato.core.lifecycle import next_time
 from ostinato.core.lifecycle.draft import Draft
-from ostinato.core.lifecycle.timeline import FIRED_AHEAD, INSTANT
+from ostinato.core.lifecycle.next_time import FIRED_AHEAD, INSTANT
 from ostinato.core.model import (
     RUN_SLOT,
     WAITING_PLACE,
-    Asked,
+    AskedBy,
+    Chance,
     Change,
     Execution,
     Job,
     Live,
-    Luck,
     Skip,
     SkipReason,
 )
@@ -48,7 +50,7 @@ def fire(
     job: Job,
     lives: Sequence[Live],
     now: datetime,
-    luck: Luck,
+    chance: Chance,
     dealt: Dealt = NOTHING_DEALT,
     last: Execution | None = None,
 ) -> Change:
@@ -57,7 +59,7 @@ def fire(
     `dealt` is looked up when the next time is not after `last_due_at`; `last`, the schedule's newest failed
     occurrence as its last attempt left it, when a retry budget is whole again.
     """
-    draft = Draft(job, lives, now, luck)
+    draft = Draft(job, lives, now, chance)
     due = draft.facts.next_due_at
     if due is None or not draft.open:
         draft.facts.next_due_at = None
@@ -69,32 +71,34 @@ def fire(
         _look_first(draft, due, dealt)
     elif due > now or draft.facts.first_run_waits:
         _place(draft, due)
-        course.name_next(draft, due)
+        next_time.name_next(draft, due)
     else:
         _deal_with(draft, due)
     return draft.change()
 
 
-def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Sequence[Skip] = ()) -> Change:
+def rewind(
+    job: Job, lives: Sequence[Live], now: datetime, chance: Chance, ahead: Sequence[Skip] = ()
+) -> Change:
     """Compute the next time anew: the clock was set back, or the zone data changed.
 
     `ahead` are skips that reach beyond now: they were recorded by a clock that was wrong, and what has not
     come yet cannot have been skipped.
     """
-    draft = Draft(job, lives, now, luck)
+    draft = Draft(job, lives, now, chance)
     facts = draft.facts
     before, first_run_waits = facts.next_due_at, facts.first_run_waits
     for skip in ahead:
         draft.cut_back(skip)
     _bring_back(draft)
     if draft.open and facts.reset_at is not None:
-        course.wait_for_reset(draft)
+        next_time.wait_for_reset(draft)
     elif first_run_waits:
         facts.next_due_at = facts.anchor = min(before or now, now)
         facts.computed_at = now
     else:
-        course.name_next(draft, draft.goes_on_from)
-    course.end_if_over(draft)
+        next_time.name_next(draft, draft.goes_on_from)
+    next_time.end_if_over(draft)
     last = facts.last_due_at
     if facts.next_due_at != before or (last is not None and last - now > FIRED_AHEAD):
         draft.tell(
@@ -106,7 +110,7 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, luck: Luck, ahead: Se
 def _bring_back(draft: Draft) -> None:
     """Move values that a wrong clock put into the future back to now."""
     facts, now, period = draft.facts, draft.now, draft.definition.policies.retry_reset_period
-    facts.anchor = timeline.anchor_by(draft.definition, facts, now)
+    facts.anchor = next_time.anchor_by(draft.definition, facts, now)
     if facts.period_start is not None:
         facts.period_start = min(facts.period_start, now)
     if facts.reset_at is not None and period is not None:
@@ -116,14 +120,14 @@ def _bring_back(draft: Draft) -> None:
             draft.withdraw(live, None)
         elif live.queued_at > now and live.run_at > now:
             draft.requeue(live, queued_at=now, run_at=now + max(live.run_at - live.queued_at, timedelta(0)))
-    course.let_in(draft)
+    next_time.let_in(draft)
 
 
 def _comes_again(draft: Draft, live: Live) -> bool:
     """Return True if the schedule will reach its due time again; never for a first run that was wanted at once."""
-    if live.attempt or live.asked is not Asked.SCHEDULE or live.due_at - draft.now <= FIRED_AHEAD:
+    if live.attempt or live.asked is not AskedBy.SCHEDULE or live.due_at - draft.now <= FIRED_AHEAD:
         return False
-    return timeline.next_due(draft.definition, draft.facts, live.due_at - INSTANT) == live.due_at
+    return next_time.next_due(draft.definition, draft.facts, live.due_at - INSTANT) == live.due_at
 
 
 def _too_early(draft: Draft, due: datetime) -> bool:
@@ -154,8 +158,8 @@ def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
     gaps = _gaps(draft, due, until, dealt)
     newest = _newest_in(draft, gaps)
     if newest is None:
-        course.name_next(draft, until)
-        course.end_if_over(draft)
+        next_time.name_next(draft, until)
+        next_time.end_if_over(draft)
         return
     newer = not draft.fixed_delay and _newest(draft, newest) is not None
     _deal_with_gaps(draft, due, newest, gaps, newer or _missed(draft, newest), looked=True, newer=newer)
@@ -170,7 +174,7 @@ def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Ga
         *sorted([*((each, each) for each in dealt.times), *dealt.ranges]),
         (until + INSTANT, until),
     ):
-        following = timeline.next_due(draft.definition, draft.facts, after)
+        following = next_time.next_due(draft.definition, draft.facts, after)
         if following is None or following > until:
             break
         if following < first:
@@ -182,7 +186,7 @@ def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Ga
 def _newest_in(draft: Draft, gaps: Sequence[Gap]) -> datetime | None:
     if draft.fixed_delay:
         return gaps[-1][1] if gaps else None
-    return timeline.newest_due(draft.definition, draft.facts, gaps[-1][1], gaps[-1][0]) if gaps else None
+    return next_time.newest_due(draft.definition, draft.facts, gaps[-1][1], gaps[-1][0]) if gaps else None
 
 
 def _deal_with_gaps(
@@ -197,7 +201,7 @@ def _deal_with_gaps(
 ) -> None:
     """Choose one due time of the gaps; those before it are skipped. `looked`: records may lie between and after them;
     `newer`: a later due time has come."""
-    if missed and not looked and course.must_wait(draft):
+    if missed and not looked and next_time.must_wait(draft):
         draft.facts.next_due_at = None
         return
     chosen = None if newer else _chosen(draft, due, newest, gaps, looked)
@@ -210,8 +214,8 @@ def _deal_with_gaps(
         _skip_gaps(draft, SkipReason.WINDOW, gaps, inside or chosen - INSTANT, chosen)
     if draft.fixed_delay:
         draft.facts.anchor = draft.now
-    course.name_next(draft, draft.now if draft.fixed_delay else chosen or newest)
-    course.end_if_over(draft)
+    next_time.name_next(draft, draft.now if draft.fixed_delay else chosen or newest)
+    next_time.end_if_over(draft)
 
 
 def _skip_gaps(
@@ -223,7 +227,7 @@ def _skip_gaps(
 
 
 def _newest(draft: Draft, floor: datetime) -> datetime | None:
-    return timeline.newest_due(draft.definition, draft.facts, draft.now, floor)
+    return next_time.newest_due(draft.definition, draft.facts, draft.now, floor)
 
 
 def _missed(draft: Draft, due: datetime) -> bool:
@@ -245,7 +249,7 @@ def _chosen(
             return newest if newest >= oldest else only_late
         case CatchUp.ALL:
             missed = chain.from_iterable(
-                timeline.backwards(draft.definition, draft.facts, end, max(begin, oldest - INSTANT))
+                next_time.backwards(draft.definition, draft.facts, end, max(begin, oldest - INSTANT))
                 for begin, end in reversed(gaps)
             )
             return min(islice(missed, 1 if looked else policies.catch_up_limit), default=only_late)
@@ -262,7 +266,7 @@ def _inside_window(draft: Draft, due: datetime, chosen: datetime, gaps: Sequence
 def _newest_inside(draft: Draft, floor: datetime, newest: datetime) -> datetime | None:
     window, due = draft.definition.policies.window, newest
     while window is not None and draft.outside_window(due):
-        earlier = timeline.newest_due(draft.definition, draft.facts, window.last_inside(due), floor)
+        earlier = next_time.newest_due(draft.definition, draft.facts, window.last_inside(due), floor)
         if earlier is None:
             return None
         due = earlier
@@ -276,7 +280,7 @@ def _place(draft: Draft, due: datetime) -> None:
     if slot is None:
         draft.skip(SkipReason.OVERLAP, due, due, 1, in_the_way=others[0].id)
     else:
-        draft.queue_first(due, Asked.SCHEDULE, slot)
+        draft.queue_first(due, AskedBy.SCHEDULE, slot)
         draft.dealt_with(due)
 
 
@@ -298,7 +302,7 @@ def _place_beside(draft: Draft, others: Sequence[Live]) -> int | None:
 def _could_exceed_repeats(draft: Draft, others: Sequence[Live]) -> bool:
     """Nothing is fired that could exceed `total_repeats`."""
     total = draft.definition.policies.total_repeats
-    under_way = sum(live.asked is Asked.SCHEDULE for live in others)
+    under_way = sum(live.asked is AskedBy.SCHEDULE for live in others)
     return total > 0 and under_way > 0 and draft.facts.repeats_done + under_way >= total
 
 
@@ -332,5 +336,21 @@ def _after_reset(draft: Draft, last: Execution | None) -> None:
         draft.queue_again(last, draft.opening(draft.now), RUN_SLOT, failures=0, losses=0)
     if newest is not None:
         draft.skip_between(SkipReason.WINDOW, inside or dealt, newest)
-    course.name_next(draft, newest or draft.goes_on_from)
-    course.end_if_over(draft)
+    next_time.name_next(draft, newest or draft.goes_on_from)
+    next_time.end_if_over(draft)
+
+
+def follow(job: Job, lives: Sequence[Live], now: datetime, chance: Chance) -> Change | None:
+    """An occurrence for one completion of the other; None: there is no room for it yet, so it waits.
+
+    One that is paused or over lets it pass, and says so: a resume never catches up.
+    """
+    draft = Draft(job, lives, now, chance)
+    if not draft.open:
+        draft.tell("job.passed_over", after=job.policies.after)
+        return draft.change()
+    place = draft.free_place()
+    if place is None:
+        return None
+    draft.queue_first(now, AskedBy.HAND, place)
+    return draft.change()

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ostinato.core import retry
-from ostinato.core.lifecycle import course, steps, timeline
+from ostinato.core.lifecycle import next_time, steps
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.model import (
     MAX_LOSSES,
-    Asked,
+    AskedBy,
+    Chance,
     Change,
     Ending,
     Execution,
     Job,
     Live,
-    Luck,
     Result,
     SkipReason,
 )
@@ -36,7 +36,7 @@ from ostinato.core.workflow import Graph, Origin, RunState
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class WorkflowOfRun:
     """The workflow that an execution is part of, as far as it is wanted; `flaw` says why it cannot begin."""
 
     graph: Graph | None = None
@@ -45,7 +45,7 @@ class Flow:
     flaw: str = ""
 
 
-NO_FLOW = Flow()
+NO_FLOW = WorkflowOfRun()
 
 
 def settle(
@@ -54,29 +54,29 @@ def settle(
     live: Live,
     outcome: Outcome,
     now: datetime,
-    luck: Luck,
+    chance: Chance,
     by: str = "",
-    flow: Flow = NO_FLOW,
+    flow: WorkflowOfRun = NO_FLOW,
 ) -> Change:
     """Settle a running execution with its outcome. `lives` are all live rows of the job, this one included.
 
     `flow` is the workflow it is part of: wanted for what became of a step, and for a run that begins.
     """
-    draft = Draft(job, lives, now, luck, by)
+    draft = Draft(job, lives, now, chance, by)
     come_to(draft, live, outcome, flow)
     return draft.change()
 
 
-def time_out_run(job: Job, lives: Sequence[Live], run: Live, now: datetime, luck: Luck) -> Change:
+def time_out_run(job: Job, lives: Sequence[Live], run: Live, now: datetime, chance: Chance) -> Change:
     """The run of a workflow has taken longer than its job allows."""
-    draft = Draft(job, lives, now, luck)
+    draft = Draft(job, lives, now, chance)
     over = steps.time_out(draft, run)
     if over is not None:
         _end(draft, *over)
     return draft.change()
 
 
-def come_to(draft: Draft, live: Live, outcome: Outcome, flow: Flow = NO_FLOW) -> None:
+def come_to(draft: Draft, live: Live, outcome: Outcome, flow: WorkflowOfRun = NO_FLOW) -> None:
     """One way to end, for workers and for people."""
     if (
         isinstance(outcome, Interrupted)
@@ -121,7 +121,7 @@ def _end(draft: Draft, live: Live, outcome: Outcome) -> None:
             _lost(draft, live, ended)
 
 
-def _begun(draft: Draft, live: Live, flow: Flow) -> tuple[Live, Outcome] | None:
+def _begun(draft: Draft, live: Live, flow: WorkflowOfRun) -> tuple[Live, Outcome] | None:
     if _stopped(draft, live):
         return live, Cancelled(live.cancel_by)
     if flow.graph is None or flow.state is None or flow.origin is None:
@@ -139,7 +139,7 @@ def _hand_back(draft: Draft, live: Live, run_at: datetime) -> None:
         cancelled(draft)
     elif draft.recurring and draft.held_by_pause(live):
         draft.withdraw(live, SkipReason.PAUSED)
-        course.go_on(draft)
+        next_time.go_on(draft)
     else:
         draft.hand_back(live, run_at)
 
@@ -149,18 +149,18 @@ def _hand_back(draft: Draft, live: Live, run_at: datetime) -> None:
 
 def _succeeded(draft: Draft, live: Live) -> None:
     facts, total = draft.facts, draft.definition.policies.total_repeats
-    by_schedule = live.asked is Asked.SCHEDULE
+    by_schedule = live.asked is AskedBy.SCHEDULE
     facts.repeats_done += by_schedule
     if _decides_the_ending(draft):
         facts.ended_as = Ending.COMPLETED
     elif draft.recurring and by_schedule and facts.ended_as is None and 0 < total <= facts.repeats_done:
-        course.conclude(draft, Ending.COMPLETED, SkipReason.OVERLAP)
-    course.go_on(draft)
+        next_time.conclude(draft, Ending.COMPLETED, SkipReason.OVERLAP)
+    next_time.go_on(draft)
 
 
 def _decides_the_ending(draft: Draft) -> bool:
     """A run-once job ends as its last occurrence did."""
-    others = any(live.asked is Asked.SCHEDULE for live in draft.occurrences())
+    others = any(live.asked is AskedBy.SCHEDULE for live in draft.occurrences())
     return draft.its_time_has_come and not others and not draft.gone
 
 
@@ -173,7 +173,9 @@ def _failed(draft: Draft, live: Live, ended: Execution, retry_in: timedelta | No
     if not _stopped(draft, live) and (final or used_up):
         _exhausted(draft, live)
     elif _may_queue(draft, live):
-        wait = retry.delay(timeline.backoff_of(draft.definition, draft.facts), spent, draft.luck.fraction())
+        wait = retry.delay(
+            next_time.backoff_of(draft.definition, draft.facts), spent, draft.chance.fraction()
+        )
         run_at = draft.now + (wait if retry_in is None else retry_in)
         draft.queue_again(ended, draft.opening(run_at), live.slot, failures=failures)
     else:
@@ -196,8 +198,8 @@ def _wait_after_loss(draft: Draft, losses: int) -> timedelta:
     """At once the first time; then apart from those it shared a worker with, so that the culprit is alone."""
     if losses <= 1:
         return timedelta(0)
-    wait = retry.delay(timeline.backoff_of(draft.definition, draft.facts), losses - 1, 0.5)
-    return retry.spread_out(wait, draft.luck.fraction())
+    wait = retry.delay(next_time.backoff_of(draft.definition, draft.facts), losses - 1, 0.5)
+    return retry.spread_out(wait, draft.chance.fraction())
 
 
 def _spend(draft: Draft, failures: int) -> tuple[int, bool]:
@@ -217,7 +219,7 @@ def _spend(draft: Draft, failures: int) -> tuple[int, bool]:
 
 def _stopped(draft: Draft, live: Live) -> bool:
     """Operators win: nothing more comes of what was cancelled or deleted, nor of a schedule that is over."""
-    over = draft.facts.ended_as is not None and live.asked is Asked.SCHEDULE
+    over = draft.facts.ended_as is not None and live.asked is AskedBy.SCHEDULE
     return over or draft.gone or live.cancel_asked_at is not None
 
 
@@ -233,14 +235,14 @@ def _exhausted(draft: Draft, live: Live, resets: bool = True) -> None:
     draft.tell("job.exhausted", live.id, number=live.number, attempt=live.attempt)
     if _decides_the_ending(draft):
         facts.ended_as = Ending.FAILED
-    elif draft.recurring and live.asked is Asked.SCHEDULE:
+    elif draft.recurring and live.asked is AskedBy.SCHEDULE:
         match policies.when_exhausted:
             case WhenExhausted.FAIL:
-                course.conclude(draft, Ending.FAILED, SkipReason.FAILED)
+                next_time.conclude(draft, Ending.FAILED, SkipReason.FAILED)
             case WhenExhausted.WAIT_RESET if resets and policies.retry_reset_period is not None:
                 facts.reset_at = (facts.period_start or draft.now) + policies.retry_reset_period
                 facts.next_due_at = None
-    course.go_on(draft)
+    next_time.go_on(draft)
 
 
 def _given_up(draft: Draft, live: Live) -> None:
@@ -248,7 +250,7 @@ def _given_up(draft: Draft, live: Live) -> None:
     if live.cancel_asked_at is not None:
         cancelled(draft)
     else:
-        course.go_on(draft)
+        next_time.go_on(draft)
 
 
 def cancelled(draft: Draft) -> None:
@@ -256,4 +258,4 @@ def cancelled(draft: Draft) -> None:
     over = draft.facts.ended_as is not None
     if draft.its_time_has_come and not over and not draft.gone and not draft.occurrences():
         draft.facts.cancelled_at = draft.now
-    course.go_on(draft)
+    next_time.go_on(draft)

@@ -1,9 +1,13 @@
-"""The status of a job, derived from its facts and live rows. The view `job_status` says the same in SQL."""
+"""The status of a job, derived from its facts and live rows. The view `job_status` says the same in SQL.
+
+Commands that a status allows, for pages and lists. The commands check again, under the job's lock.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Final
 
-from ostinato.core.model import Asked, Job, Live, Status, WaitsFor
+from ostinato.core.model import AskedBy, Job, Live, Status, WaitsFor
 from ostinato.core.schedule import Manual, is_recurring
 
 WAITING_FOR_A_WORKER = (None, WaitsFor.TASK, WaitsFor.LIMIT)
@@ -47,4 +51,28 @@ def _asked_by_schedule(job: Job, waiting: Iterable[Live]) -> bool:
 def _asked_by_hand(live: Live) -> bool:
     """A further attempt with nothing spent is a retry that a person asked for (or a reset gave)."""
     retried = live.attempt > 0 and live.failures == live.losses == 0
-    return live.asked is Asked.HAND or retried
+    return live.asked is AskedBy.HAND or retried
+
+
+ALIVE: Final = frozenset({Status.PENDING, Status.SCHEDULED, Status.QUEUED, Status.RUNNING})
+ENDED: Final = frozenset({Status.COMPLETED, Status.FAILED})
+ALLOWED: Final = {  # in the order in which they are offered
+    "run": frozenset(Status) - {Status.CANCELLED},
+    "retry": frozenset({Status.FAILED}),
+    "restart": ENDED,
+    "pause": ALIVE,
+    "resume": frozenset({Status.PAUSED}),
+    "cancel": ALIVE | {Status.PAUSED},
+    "delete": frozenset(Status),
+}
+
+
+def allowed(status: Status, *, is_paused: bool = False) -> tuple[str, ...]:
+    """List the commands of a job in this status. A paused job may still run, or be run by hand."""
+    paused = is_paused and status is not Status.CANCELLED
+    by_pause = Status.PAUSED if paused else status
+    return tuple(
+        command
+        for command, states in ALLOWED.items()
+        if (by_pause if command in ("pause", "resume") else status) in states
+    )

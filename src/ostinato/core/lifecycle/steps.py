@@ -37,7 +37,7 @@ from ostinato.core.outcome import (
 from ostinato.core.payload import decode, encode
 from ostinato.core.policy import OnLost
 from ostinato.core.retry import Backoff
-from ostinato.core.workflow import SCHEDULE, Graph, Origin, RunState, Step, StepState, matching_trigger
+from ostinato.core.workflow import SCHEDULE, Graph, GraphStep, Origin, RunState, StepState, matching_trigger
 from ostinato.core.workflow.references import PAYLOAD, TRIGGER, Unresolved, look_up, resolved
 from ostinato.core.workflow.state import attempts_of
 
@@ -143,7 +143,9 @@ def _told(outcome: Outcome) -> dict[str, Any]:
             return {}
 
 
-def _judge(draft: Draft, run: Live, step: Step, state: RunState, ended: Execution, outcome: Outcome) -> None:
+def _judge(
+    draft: Draft, run: Live, step: GraphStep, state: RunState, ended: Execution, outcome: Outcome
+) -> None:
     """The state of the step; or its next attempt, which leaves it open."""
     stops = _stops(draft, run, state)
     match outcome:
@@ -160,27 +162,27 @@ def _judge(draft: Draft, run: Live, step: Step, state: RunState, ended: Executio
                 draft.stop_steps(run)
 
 
-def _again(draft: Draft, step: Step, ended: Execution, outcome: Outcome) -> bool:
+def _again(draft: Draft, step: GraphStep, ended: Execution, outcome: Outcome) -> bool:
     """Queue the next attempt of a step, if it has one."""
     if isinstance(outcome, Lost):
         losses = ended.losses + 1
         if draft.definition.policies.on_lost is OnLost.FAIL or losses >= MAX_LOSSES:
             return False
         wait = retry.delay(_backoff(step), losses - 1, 0.5) if losses > 1 else timedelta(0)
-        wait = retry.spread_out(wait, draft.luck.fraction())
+        wait = retry.spread_out(wait, draft.chance.fraction())
         draft.queue_step_again(ended, draft.now + wait, ended.failures, losses)
         return True
     failures = ended.failures + 1
     if failures > step.retries or (isinstance(outcome, Failed) and outcome.final):
         return False
-    wait = retry.delay(_backoff(step), failures, draft.luck.fraction())
+    wait = retry.delay(_backoff(step), failures, draft.chance.fraction())
     if isinstance(outcome, Failed) and outcome.retry_in is not None:
         wait = outcome.retry_in
     draft.queue_step_again(ended, draft.now + wait, failures, ended.losses)
     return True
 
 
-def _backoff(step: Step) -> Backoff:
+def _backoff(step: GraphStep) -> Backoff:
     return Backoff() if step.retry_delay is None else Backoff(base=step.retry_delay)
 
 
@@ -221,7 +223,7 @@ def _go_on(draft: Draft, run: Live, graph: Graph, state: RunState) -> Over:
     return _end(draft, run, state)
 
 
-def _consider(draft: Draft, run: Live, graph: Graph, step: Step, state: RunState) -> None:
+def _consider(draft: Draft, run: Live, graph: Graph, step: GraphStep, state: RunState) -> None:
     """Steps come in order, so what is skipped here is known to those that come after it."""
     if step.id in state.states or any(live.step == step.id for live in draft.steps_of(run)):
         return
@@ -236,14 +238,14 @@ def _consider(draft: Draft, run: Live, graph: Graph, step: Step, state: RunState
         _begin_step(draft, run, graph, step, state)
 
 
-def _skip(graph: Graph, step: Step, state: RunState) -> None:
+def _skip(graph: Graph, step: GraphStep, state: RunState) -> None:
     """Skip a step; its value is null."""
     state.states[step.id] = StepState.SKIPPED
     for reference in graph.references.get(step.id, ()):
         state.values[reference.text] = None
 
 
-def _begin_step(draft: Draft, run: Live, graph: Graph, step: Step, state: RunState) -> None:
+def _begin_step(draft: Draft, run: Live, graph: Graph, step: GraphStep, state: RunState) -> None:
     attempt = state.attempts.get(step.id, -1) + 1
     try:
         if step.when is not None and not step.when.of(state.values):
@@ -257,7 +259,9 @@ def _begin_step(draft: Draft, run: Live, graph: Graph, step: Step, state: RunSta
     draft.queue_step(run, step.id, step.task, args, attempt)
 
 
-def _cannot_begin(draft: Draft, run: Live, step: Step, state: RunState, attempt: int, error: Invalid) -> None:
+def _cannot_begin(
+    draft: Draft, run: Live, step: GraphStep, state: RunState, attempt: int, error: Invalid
+) -> None:
     """Its args cannot be made: it fails without having begun."""
     live = draft.queue_step(run, step.id, step.task, None, attempt)
     kind = type(error).__name__

@@ -15,7 +15,8 @@ from email.utils import parsedate_to_datetime
 from types import NoneType
 from typing import Any, Final
 
-from ostinato.core.tables import Cell, Column, ColumnType
+from ostinato.core.ids import EPOCH
+from ostinato.core.tables import Cell, ColumnType, MappedColumn
 
 LARGEST: Final = 2**63 - 1
 TRUE: Final = frozenset({"true", "t", "yes", "y", "on", "1"})
@@ -28,7 +29,6 @@ SINCE_1970: Final = {
     **dict.fromkeys((15, 16), "microseconds"),
 }
 SECONDS_IN_UTC: Final = re.compile(r"(?:....-..-..T..:..:..(?:Z|\+00:00)\n)*+")
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _sorted: Final = json.JSONEncoder(
@@ -57,7 +57,7 @@ def cells_of(values: list[Any], kind: ColumnType) -> list[Cell]:
     return [value if type(value) is plain else None if value is None else convert(value) for value in values]
 
 
-def less_overlap(greatest: Cell, column: Column, overlap: timedelta | float | None) -> str:
+def less_overlap(greatest: Cell, column: MappedColumn, overlap: timedelta | float | None) -> str:
     """Return the value to ask for after the greatest stored one."""
     if isinstance(greatest, str) and column.type is ColumnType.TIMESTAMP:
         at = _instant(greatest) - (overlap if isinstance(overlap, timedelta) else timedelta(0))

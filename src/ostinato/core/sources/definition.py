@@ -8,7 +8,7 @@ from typing import Any
 
 from ostinato.core.auth import Auth
 from ostinato.core.schedule import Schedule
-from ostinato.core.tables import Column, ColumnType, Target
+from ostinato.core.tables import ColumnType, MappedColumn, Target
 
 ACTIVE = "active"
 ROOT = "."
@@ -43,7 +43,7 @@ class MappedField:
     """One value of a record, and where it goes."""
 
     source: str
-    column: Column
+    column: MappedColumn
 
 
 class WhenMissing(StrEnum):
@@ -68,7 +68,7 @@ class Incremental:
     """Ask only for what is new: from the greatest value of a column that is stored, less an overlap."""
 
     param: str
-    column: Column
+    column: MappedColumn
     overlap: timedelta | float | None = None
     start: str = ""  # what to ask for while nothing is stored
 
@@ -92,7 +92,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class RunSettings:
     """Timeout and retries of a run."""
 
     timeout: timedelta = timedelta(seconds=300)
@@ -113,7 +113,7 @@ class Source:
     status: str = ACTIVE
     description: str = ""
     database: str = ""
-    execution: Execution = Execution()
+    execution: RunSettings = RunSettings()
     params: tuple[tuple[str, str], ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
     auth: Auth | None = None
@@ -140,16 +140,16 @@ class Source:
 __all__ = [
     "ACTIVE",
     "ROOT",
-    "Column",
     "ColumnType",
-    "Execution",
     "Incremental",
     "Limits",
+    "MappedColumn",
     "MappedField",
     "OnLimit",
     "Paging",
     "PagingKind",
     "Response",
+    "RunSettings",
     "Source",
     "WhenMissing",
 ]

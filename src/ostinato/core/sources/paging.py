@@ -31,7 +31,7 @@ class DoesNotAdvance(Invalid):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PageStep:
     """One page: its number from 1, and what its request says."""
 
     number: int = 1
@@ -42,7 +42,7 @@ class Step:
 class Checkpoint:
     """The note of a run with each page: its next step (None: that was all), and its counters."""
 
-    next: Step | None
+    next: PageStep | None
     source: str  # a fingerprint of the definition that it is good for
     attempt: int
     counters: Mapping[str, int]
@@ -62,12 +62,12 @@ class Checkpoint:
                     case None:
                         return cls(None, of, attempt, counters)
                     case {"number": int(number), "cursor": str(cursor)}:
-                        return cls(Step(number, cursor), of, attempt, counters)
+                        return cls(PageStep(number, cursor), of, attempt, counters)
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenPage:
     """The part of an answer about pages."""
 
     records: int
@@ -82,14 +82,14 @@ class Trail:
 
     been: set[str] = field(default_factory=set)
 
-    def go(self, step: Step) -> None:
+    def go(self, step: PageStep) -> None:
         if step.cursor:
             if step.cursor in self.been:
                 raise DoesNotAdvance(f"page {step.number} would be at {step.cursor[:100]!r} again.")
             self.been.add(step.cursor)
 
 
-def params_of(paging: Paging, step: Step) -> list[tuple[str, str]]:
+def params_of(paging: Paging, step: PageStep) -> list[tuple[str, str]]:
     """Return the parameters of a page's request, beside those of the source."""
     found = []
     match paging.kind:
@@ -104,7 +104,7 @@ def params_of(paging: Paging, step: Step) -> list[tuple[str, str]]:
     return found
 
 
-def url_of(paging: Paging, step: Step, url: str) -> str:
+def url_of(paging: Paging, step: PageStep, url: str) -> str:
     """Return the URL of a page."""
     by_url = paging.kind in (PagingKind.LINK_HEADER, PagingKind.NEXT_URL)
     return step.cursor if by_url and step.cursor else url
@@ -116,16 +116,16 @@ def missing_params(url: str, params: list[tuple[str, str]]) -> list[tuple[str, s
     return [(name, value) for name, value in params if name not in there]
 
 
-def next_step(paging: Paging, step: Step, seen: Seen, url: str) -> Step | None:
+def next_step(paging: Paging, step: PageStep, seen: SeenPage, url: str) -> PageStep | None:
     """The page after this one, or None. `url` is where this page came from."""
     match paging.kind:
         case PagingKind.NONE:
             return None
         case PagingKind.PAGE | PagingKind.OFFSET:
-            return Step(step.number + 1) if _has_more(paging, seen) else None
+            return PageStep(step.number + 1) if _has_more(paging, seen) else None
         case PagingKind.CURSOR:
             cursor = _cursor(seen.next)
-            return Step(step.number + 1, cursor) if cursor else None
+            return PageStep(step.number + 1, cursor) if cursor else None
         case PagingKind.LINK_HEADER:
             return _at(step, linked(seen.link), url)
         case PagingKind.NEXT_URL:
@@ -141,7 +141,7 @@ def linked(header: str) -> str:
     return ""
 
 
-def _has_more(paging: Paging, seen: Seen) -> bool:
+def _has_more(paging: Paging, seen: SeenPage) -> bool:
     if paging.has_more_path:
         return _is_yes(seen.more)
     return seen.records > 0 and (paging.limit is None or seen.records >= paging.limit)
@@ -158,10 +158,10 @@ def _cursor(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _at(step: Step, target: str, url: str) -> Step | None:
+def _at(step: PageStep, target: str, url: str) -> PageStep | None:
     if not target.strip():
         return None
     there = urljoin(url, target.strip())
     if urlsplit(there).hostname != urlsplit(url).hostname:
         raise Invalid(f"the next page lies on another host than this one: {there[:200]!r}")
-    return Step(step.number + 1, there)
+    return PageStep(step.number + 1, there)

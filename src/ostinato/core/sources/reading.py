@@ -15,7 +15,6 @@ from ostinato.core.sources.databases import ServerDatabase, read_database
 from ostinato.core.sources.definition import (
     ACTIVE,
     ROOT,
-    Execution,
     Incremental,
     Limits,
     MappedField,
@@ -23,12 +22,13 @@ from ostinato.core.sources.definition import (
     Paging,
     PagingKind,
     Response,
+    RunSettings,
     Source,
     WhenMissing,
 )
 from ostinato.core.sources.paths import check_path
-from ostinato.core.sources.words import Words, span_of, text_of
-from ostinato.core.tables import Column, ColumnType, check_column_name, check_table_name
+from ostinato.core.sources.words import ObjectReader, span_of, text_of
+from ostinato.core.tables import ColumnType, MappedColumn, check_column_name, check_table_name
 from ostinato.core.zones import zone as known_zone
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -43,7 +43,7 @@ TIMES: Final = (ColumnType.TIMESTAMP, ColumnType.DATE)
 
 def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYWHERE) -> Source:
     """A source from plain values; `timezone` is for schedules that name none."""
-    words = Words(given)
+    words = ObjectReader(given)
     name = _name(words)  # what is missing is named in the order in which people write
     url = check_url(words.needed_text("url"), "url", egress)
     words.needed("table")
@@ -77,7 +77,7 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
     return source
 
 
-def _name(words: Words) -> str:
+def _name(words: ObjectReader) -> str:
     words.needed("name")
     name = words.name("name")
     if not NAME.fullmatch(name):
@@ -85,7 +85,7 @@ def _name(words: Words) -> str:
     return name
 
 
-def _schedule(words: Words, timezone: str) -> Schedule:
+def _schedule(words: ObjectReader, timezone: str) -> Schedule:
     written, zone = words.any("schedule"), words.text("timezone", timezone)
     try:
         known_zone(zone)
@@ -105,7 +105,7 @@ def _schedule(words: Words, timezone: str) -> Schedule:
         raise Invalid(f"schedule: {error}") from None
 
 
-def _database(words: Words, egress: Egress) -> str:
+def _database(words: ObjectReader, egress: Egress) -> str:
     database = words.text("database", longest=2000)
     if not database:
         return ""
@@ -126,16 +126,16 @@ def _database(words: Words, egress: Egress) -> str:
     return database
 
 
-def _params(words: Words) -> tuple[tuple[str, str], ...]:
+def _params(words: ObjectReader) -> tuple[tuple[str, str], ...]:
     found = []
     for where, each in words.items("params", 200):
-        param = Words(each, where)
+        param = ObjectReader(each, where)
         found.append((param.needed_text("name", 200), param.text("value")))
         param.no_more()
     return tuple(found)
 
 
-def _headers(words: Words) -> tuple[tuple[str, str], ...]:
+def _headers(words: ObjectReader) -> tuple[tuple[str, str], ...]:
     found = []
     for name in list(words._given):
         value = words.text(name, longest=4000)
@@ -151,9 +151,9 @@ def _headers(words: Words) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _response(words: Words) -> Response:
+def _response(words: ObjectReader) -> Response:
     data_path = check_path(words.text("dataPath", ROOT, 500) or ROOT, "response.dataPath")
-    fields = tuple(_field(Words(each, where)) for where, each in words.items("fields", MOST_FIELDS))
+    fields = tuple(_field(ObjectReader(each, where)) for where, each in words.items("fields", MOST_FIELDS))
     if not fields:
         raise words.missing("fields", "say which values go to which columns")
     names = [each.column.name for each in fields]
@@ -171,16 +171,16 @@ def _response(words: Words) -> Response:
     )
 
 
-def _field(words: Words) -> MappedField:
+def _field(words: ObjectReader) -> MappedField:
     source = check_path(words.needed_text("source", 500), words.path("source"))
     kind = ColumnType(words.choice("type", list(ColumnType), ColumnType.TEXT))
     target = words.name("target") or source
     name = check_column_name(target, words.path("target" if words.has("target") else "source"))
     words.no_more()
-    return MappedField(source, Column(name, kind))
+    return MappedField(source, MappedColumn(name, kind))
 
 
-def _paging(words: Words) -> Paging:
+def _paging(words: ObjectReader) -> Paging:
     given = [name for name in ("pagination", "offsetPagination", "cursorPagination") if words.has(name)]
     if len(given) > 1:
         raise Invalid(f"{given[1]}: there is {given[0]} already, and a source has one way to page.")
@@ -196,7 +196,7 @@ def _paging(words: Words) -> Paging:
     return paging
 
 
-def _paging_of(kind: PagingKind, words: Words) -> Paging:
+def _paging_of(kind: PagingKind, words: ObjectReader) -> Paging:
     match kind:
         case PagingKind.PAGE:
             start = words.whole("start", 1, 0, 1_000_000)
@@ -224,7 +224,7 @@ def _paging_of(kind: PagingKind, words: Words) -> Paging:
             return Paging()
 
 
-def _counted(kind: PagingKind, param: str, start: int, words: Words) -> Paging:
+def _counted(kind: PagingKind, param: str, start: int, words: ObjectReader) -> Paging:
     limit_param, limit = _limit(words)
     more = words.text("hasMorePath", longest=500)
     if more:
@@ -232,14 +232,14 @@ def _counted(kind: PagingKind, param: str, start: int, words: Words) -> Paging:
     return Paging(kind, param, limit_param, limit, start, more)
 
 
-def _limit(words: Words) -> tuple[str, int | None]:
+def _limit(words: ObjectReader) -> tuple[str, int | None]:
     param, limit = words.text("limitParam", longest=200), words.whole("limit", 0, 1, 10_000_000)
     if param and not limit:
         raise words.missing("limit", f"it is what {words.path('limitParam')} is asked for")
     return (param or "limit", limit) if limit else ("", None)
 
 
-def _incremental(words: Words, response: Response) -> Incremental | None:
+def _incremental(words: ObjectReader, response: Response) -> Incremental | None:
     if not words.has("incremental"):
         return None
     inner = words.inner("incremental")
@@ -258,7 +258,7 @@ def _incremental(words: Words, response: Response) -> Incremental | None:
     return found
 
 
-def _overlap(written: Any, column: Column) -> timedelta | float | None:
+def _overlap(written: Any, column: MappedColumn) -> timedelta | float | None:
     if written is None:
         return None
     if column.type in TIMES:
@@ -271,7 +271,7 @@ def _overlap(written: Any, column: Column) -> timedelta | float | None:
     )
 
 
-def _limits(words: Words) -> Limits:
+def _limits(words: ObjectReader) -> Limits:
     usual = Limits()
     found = Limits(
         words.whole("maxPages", usual.pages, 1, 10_000_000),
@@ -284,9 +284,9 @@ def _limits(words: Words) -> Limits:
     return found
 
 
-def _execution(words: Words) -> Execution:
-    inner, usual = words.inner("execution"), Execution()
-    found = Execution(
+def _execution(words: ObjectReader) -> RunSettings:
+    inner, usual = words.inner("execution"), RunSettings()
+    found = RunSettings(
         inner.span("timeout", usual.timeout),
         inner.whole("maxRetries", usual.max_retries, 0, 1_000_000),
         inner.span("retryResetPeriod", usual.reset_period),
@@ -299,7 +299,7 @@ def _execution(words: Words) -> Execution:
     return found
 
 
-def _queue(words: Words) -> str:
+def _queue(words: ObjectReader) -> str:
     queue = words.name("queue", "default")
     try:
         check_queue_name(queue)

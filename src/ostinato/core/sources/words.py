@@ -20,7 +20,7 @@ LONGEST_NAME: Final = 500
 LARGEST: Final = 2**53 - 1
 
 
-class Words:
+class ObjectReader:
     """An object that is being read, and the name that it stands under."""
 
     def __init__(self, given: object, where: str = "") -> None:
@@ -133,10 +133,10 @@ class Words:
             raise Invalid(f"{self.path(name)} must be one of {', '.join(choices)}, not {shown(found)}.")
         return str(found)
 
-    def inner(self, name: str) -> "Words":
+    def inner(self, name: str) -> "ObjectReader":
         """An object below; empty where nothing was said."""
         found = self._take(name)
-        return Words({} if found is None else found, self.path(name))
+        return ObjectReader({} if found is None else found, self.path(name))
 
     def items(self, name: str, most: int) -> list[tuple[str, Any]]:
         """The members of a list, each with the name that it stands under."""

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from ostinato.core.model import Asked, Event, Execution, Live, Result, WaitsFor
+from ostinato.core.model import AskedBy, Event, Execution, Live, Result, WaitsFor
 from ostinato.core.why.values import LATE, Because, Cause, Evidence, Told, absence, last_of
 from ostinato.core.why.words import between, by, clock, span
 
 
 def attempt_told(evidence: Evidence, attempt: Execution | Live) -> Iterator[Told]:
     name = f"Attempt {attempt.attempt}" if attempt.attempt else "It"
-    if attempt.attempt == 0 and attempt.asked is Asked.HAND:
+    if attempt.attempt == 0 and attempt.asked is AskedBy.HAND:
         yield Cause(Because.BY_HAND), f"It was asked for at {clock(attempt.due_at)}, not by the schedule."
     if attempt.started_at is None:
         yield from _waiting(evidence, attempt, name)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.lifecycle import timeline
+from ostinato.core.lifecycle import next_time
 from ostinato.core.model import Execution, Job, Live, Skip, SkipReason
 from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Manual
@@ -46,7 +46,7 @@ def unrecorded_due(job: Job, at: datetime, now: datetime) -> datetime | None:
     if definition.policies.fixed_delay or (facts.ended_at and facts.ended_at <= at):
         return None
     floor = max(facts.last_due_at or facts.anchor, facts.anchor)
-    return timeline.newest_due(definition, facts, min(at, now), floor)
+    return next_time.newest_due(definition, facts, min(at, now), floor)
 
 
 def recorded_due(evidence: Evidence) -> datetime | None:
@@ -60,7 +60,7 @@ def due_in(skip: Skip, job: Job, at: datetime) -> datetime:
     """The newest due time of a skip up to an instant; where the schedule has changed since, the ends are known."""
     if at >= skip.last_due_at:
         return skip.last_due_at
-    due = timeline.newest_due(job.definition, job.facts, at, skip.first_due_at - timeline.INSTANT)
+    due = next_time.newest_due(job.definition, job.facts, at, skip.first_due_at - next_time.INSTANT)
     return due or skip.first_due_at
 
 
@@ -204,7 +204,7 @@ def _before_the_first(evidence: Evidence) -> bool:
     """Return True if nothing was due between the beginning of this schedule and the instant."""
     job, anchor = evidence.job, evidence.job.facts.anchor
     return (
-        anchor <= evidence.at and timeline.newest_due(job.definition, job.facts, evidence.at, anchor) is None
+        anchor <= evidence.at and next_time.newest_due(job.definition, job.facts, evidence.at, anchor) is None
     )
 
 

@@ -3,7 +3,7 @@
 Pure, like all of core. What a run of a workflow does with it stands in core/lifecycle/steps.py.
 """
 
-from ostinato.core.workflow.graph import Graph, Step, Trigger, TriggerKind, read_graph
+from ostinato.core.workflow.graph import Graph, GraphStep, Trigger, TriggerKind, read_graph
 from ostinato.core.workflow.origin import SCHEDULE, WORKFLOW_TASK, Origin, matching_trigger
 from ostinato.core.workflow.state import RunState, StepState
 
@@ -11,9 +11,9 @@ __all__ = [
     "SCHEDULE",
     "WORKFLOW_TASK",
     "Graph",
+    "GraphStep",
     "Origin",
     "RunState",
-    "Step",
     "StepState",
     "Trigger",
     "TriggerKind",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.core.errors import Invalid
-from ostinato.core.workflow.references import Reference, read_reference
+from ostinato.core.workflow.references import StepReference, read_reference
 
 TOKEN: Final = re.compile(
     r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'[^'\\]*')"""
@@ -32,7 +32,7 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }  # fmt: skip
 ORDERED: Final = ("<", "<=", ">", ">=", "in")
 DEEPEST: Final = 20
-LONGEST: Final = 1000
+LONGEST_CONDITION: Final = 1000
 
 Values = Mapping[str, Any]  # by the text of the reference
 
@@ -47,7 +47,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Referred:
-    reference: Reference
+    reference: StepReference
 
     def of(self, values: Values) -> Any:
         return values.get(self.reference.text)
@@ -92,12 +92,12 @@ Condition = Literal | Referred | Comparison | Not | Joined
 
 def read_condition(text: object, place: str) -> Condition:
     """A condition from its text; `place` says where it stands."""
-    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_CONDITION:
         raise Invalid(f'{place}: a condition is text like "extract.result.count > 0".')
     return _Reader(text, place).whole()
 
 
-def references_of(condition: Condition) -> Iterator[Reference]:
+def references_of(condition: Condition) -> Iterator[StepReference]:
     match condition:
         case Referred(reference):
             yield reference

@@ -15,13 +15,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
-from ostinato.core.checks import LONGEST as LONGEST_NAMES
-from ostinato.core.checks import LONGEST_WAIT, is_storable
+from ostinato.core.checks import LONGEST_BY_FIELD, LONGEST_WAIT, is_storable
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import as_whole, check_json, encode
 from ostinato.core.workflow.condition import Condition, read_condition, references_of
-from ostinato.core.workflow.references import NAME, PAYLOAD, RESULT, TRIGGER, Reference, references_in
+from ostinato.core.workflow.references import NAME, PAYLOAD, RESULT, TRIGGER, StepReference, references_in
 
 MOST_NODES: Final = 500
 MOST_RETRIES: Final = 1_000_000
@@ -47,7 +46,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GraphStep:
     """A node that runs a task."""
 
     id: str
@@ -65,17 +64,17 @@ class Graph:
     """The nodes of a workflow, checked, each step after those it comes after."""
 
     triggers: tuple[Trigger, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[GraphStep, ...]
 
     @cached_property
-    def step(self) -> Mapping[str, Step]:
+    def step(self) -> Mapping[str, GraphStep]:
         """Steps by id."""
         return {step.id: step for step in self.steps}
 
     @cached_property
-    def references(self) -> Mapping[str, tuple[Reference, ...]]:
+    def references(self) -> Mapping[str, tuple[StepReference, ...]]:
         """References to each node's values."""
-        found: dict[str, dict[str, Reference]] = {}
+        found: dict[str, dict[str, StepReference]] = {}
         for step in self.steps:
             for _, reference in _references(step, ""):
                 found.setdefault(reference.root, {})[reference.text] = reference
@@ -92,7 +91,7 @@ def read_graph(nodes: object) -> Graph:
     encode(nodes, "nodes")
     places: dict[str, str] = {}
     read = [_node(node, f"nodes[{index}]", places) for index, node in enumerate(nodes)]
-    steps = {node.id: node for node in read if isinstance(node, Step)}
+    steps = {node.id: node for node in read if isinstance(node, GraphStep)}
     triggers = tuple(node for node in read if isinstance(node, Trigger))
     if not steps:
         raise Invalid("nodes: a workflow of triggers alone does nothing; add a node with a task.")
@@ -118,7 +117,7 @@ STEP_FIELDS: Final = ("id", "type", "task", "args", "after", "retries", "retry_d
 TYPES: Final = (*TriggerKind, "task")
 
 
-def _node(node: object, place: str, places: dict[str, str]) -> Step | Trigger:
+def _node(node: object, place: str, places: dict[str, str]) -> GraphStep | Trigger:
     if not isinstance(node, dict):
         raise Invalid(f"{place}: a node is an object with an id.")
     name = node.get("id")
@@ -156,9 +155,9 @@ def _trigger(node: Mapping[str, Any], kind: TriggerKind, place: str) -> Trigger:
     return Trigger(node["id"], kind, event)
 
 
-def _step(node: Mapping[str, Any], place: str) -> Step:
+def _step(node: Mapping[str, Any], place: str) -> GraphStep:
     task, args, after = node.get("task"), node.get("args", {}), node.get("after", [])
-    if not isinstance(task, str) or not 0 < len(task) <= LONGEST_NAMES["task"] or not is_storable(task):
+    if not isinstance(task, str) or not 0 < len(task) <= LONGEST_BY_FIELD["task"] or not is_storable(task):
         raise Invalid(f"{place}.task: a node needs the name of a task.")
     if task == "workflow":
         raise Invalid(f"{place}.task: a workflow cannot be a step of a workflow.")
@@ -169,7 +168,7 @@ def _step(node: Mapping[str, Any], place: str) -> Step:
     if not isinstance(after, list) or not all(isinstance(each, str) for each in after):
         raise Invalid(f"{place}.after: a list of the ids of other nodes.")
     when = node.get("when")
-    return Step(
+    return GraphStep(
         node["id"],
         task,
         args,
@@ -203,7 +202,7 @@ def _span(value: object, place: str) -> timedelta | None:
 # -- the whole
 
 
-def _check_after(step: Step, places: Mapping[str, str]) -> None:
+def _check_after(step: GraphStep, places: Mapping[str, str]) -> None:
     for index, name in enumerate(step.after):
         if name not in places:
             close = get_close_matches(name[:100], places, n=1)
@@ -211,9 +210,9 @@ def _check_after(step: Step, places: Mapping[str, str]) -> None:
             raise Invalid(f"{places[step.id]}.after[{index}]: there is no node {name[:100]!r}{hint}")
 
 
-def _ordered(steps: Mapping[str, Step], places: Mapping[str, str]) -> tuple[Step, ...]:
+def _ordered(steps: Mapping[str, GraphStep], places: Mapping[str, str]) -> tuple[GraphStep, ...]:
     """Each step after those it comes after; a circle is refused with all who are in it."""
-    done: dict[str, Step] = {}
+    done: dict[str, GraphStep] = {}
     left = dict(steps)
     while left:
         ready = [s for s in left.values() if all(each in done or each not in steps for each in s.after)]
@@ -226,7 +225,7 @@ def _ordered(steps: Mapping[str, Step], places: Mapping[str, str]) -> tuple[Step
     return tuple(done.values())
 
 
-def _circle(left: Mapping[str, Step]) -> list[str]:
+def _circle(left: Mapping[str, GraphStep]) -> list[str]:
     name, way = next(iter(left)), list[str]()
     while name not in way:
         way.append(name)
@@ -234,21 +233,21 @@ def _circle(left: Mapping[str, Step]) -> list[str]:
     return [*way[way.index(name) :], name]
 
 
-def _all_before(ordered: Sequence[Step]) -> dict[str, set[str]]:
+def _all_before(ordered: Sequence[GraphStep]) -> dict[str, set[str]]:
     before: dict[str, set[str]] = {}
     for step in ordered:
         before[step.id] = set(step.after).union(*(before.get(each, set()) for each in step.after))
     return before
 
 
-def _references(step: Step, place: str) -> Iterator[tuple[str, Reference]]:
+def _references(step: GraphStep, place: str) -> Iterator[tuple[str, StepReference]]:
     yield from references_in(dict(step.args), f"{place}.args")
     for reference in references_of(step.when) if step.when is not None else ():
         yield f"{place}.when", reference
 
 
 def _check_references(
-    step: Step, places: Mapping[str, str], steps: Any, triggers: set[str], before: set[str]
+    step: GraphStep, places: Mapping[str, str], steps: Any, triggers: set[str], before: set[str]
 ) -> None:
     for place, reference in _references(step, places[step.id]):
         root, path = reference.root, reference.path

@@ -27,7 +27,7 @@ class Unresolved(Invalid):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class StepReference:
     """The source of a value: a step, the payload or the trigger, and the path from there."""
 
     root: str
@@ -38,17 +38,17 @@ class Reference:
         return ".".join((self.root, *self.path))
 
 
-def read_reference(text: object, place: str) -> Reference:
+def read_reference(text: object, place: str) -> StepReference:
     """A reference from its text; `place` says where it stands."""
     if not isinstance(text, str):
         raise Invalid(f"{place}: a reference is text like 'extract.result.count'.")
     root, *path = text.split(".")
     if not NAME.fullmatch(root) or not all(PART.fullmatch(part) for part in path):
         raise Invalid(f"{place}: {text[:100]!r} is not a reference; write it like 'extract.result.count'.")
-    return Reference(root, tuple(path))
+    return StepReference(root, tuple(path))
 
 
-def references_in(value: Any, place: str) -> Iterator[tuple[str, Reference]]:
+def references_in(value: Any, place: str) -> Iterator[tuple[str, StepReference]]:
     """Every reference in a JSON value, with its place."""
     match value:
         case {"$ref": text, **others} if not others:

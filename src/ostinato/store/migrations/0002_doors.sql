@@ -3,7 +3,7 @@
 CREATE TABLE {api_keys} (
     id {uuid} PRIMARY KEY,
     prefix {text} NOT NULL,
-    hash {text} NOT NULL,            -- SHA-256 of the whole key: no slow hash, since the key is 256 bits of luck
+    hash {text} NOT NULL,            -- SHA-256 of the whole key: no slow hash, since the key is 256 random bits
     name {text} NOT NULL,
     role {text} NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
     created_at {instant} NOT NULL,

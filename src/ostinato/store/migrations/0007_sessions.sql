@@ -1,4 +1,4 @@
--- Who has come into the dashboard. The cookie is 256 bits of luck; here is its SHA-256 alone.
+-- Who has come into the dashboard. The cookie is 256 random bits; here is its SHA-256 alone.
 CREATE TABLE {sessions} (
     hash {text} PRIMARY KEY,
     name {text} NOT NULL,

@@ -1,4 +1,4 @@
--- Repeating jobs, in the words of the schedules API (wire/schedules.py).
+-- Repeating jobs, in the words of the schedules API (shapes/schedules.py).
 
 -- part: chosen_schedules
 -- Ids of jobs are in the order of creation. Tags are a JSON list of texts (search.sql).

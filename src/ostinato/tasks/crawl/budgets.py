@@ -9,7 +9,7 @@ from typing import Any, Final
 from ostinato.core.auth import Bearer, InHeader, InQuery
 from ostinato.core.errors import BudgetSpent
 from ostinato.core.providers import Key
-from ostinato.outgoing import Admission
+from ostinato.outgoing import RequestPermit
 
 FRESH: Final = 2.0  # seconds for which a host that nobody counts is let through unasked
 KINDS: Final[dict[str, type[Key]]] = {"bearer": Bearer, "header": InHeader, "query": InQuery}
@@ -17,7 +17,7 @@ KINDS: Final[dict[str, type[Key]]] = {"bearer": Bearer, "header": InHeader, "que
 Ask = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-class Leave:
+class CrawlPermit:
     """Leave for one request."""
 
     def __init__(self, told: list[Any], over: list[list[str]]) -> None:
@@ -46,12 +46,12 @@ class AskedGate:
         """A host asks for longer pauses."""
         self._pauses[host] = max(pause, self._pauses.get(host, self._pause))
 
-    async def admit(self, host: str, patience: float, within: float) -> Admission | None:
+    async def admit(self, host: str, patience: float, within: float) -> RequestPermit | None:
         deadline, pause = time.monotonic() + patience, self._pauses.get(host, self._pause)
         while pause or time.monotonic() >= self._free.get(host, 0.0):
             told = await self._asked({"host": host, "within": within, "pause": pause})
             if "leave" in told:
-                return Leave(told["leave"], self._over)
+                return CrawlPermit(told["leave"], self._over)
             if "wait" in told:
                 await asyncio.sleep(told["wait"])
                 break

@@ -13,7 +13,7 @@ from parsel import Selector
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 
-from ostinato.core.built_in.crawl import Rule
+from ostinato.core.builtin.crawl import Rule
 from ostinato.core.crawl.urls import canonical, path_of
 
 VERSION: Final = "1"  # of what is done here: a page that an older one read is read again

@@ -16,7 +16,7 @@ from ostinato.core.crawl.scope import MOST_HOPS, Scope
 from ostinato.core.errors import OstinatoError
 from ostinato.task import Context
 
-AT_ONCE: Final = 50  # URLs that are taken
+URLS_OF_A_TURN: Final = 50  # URLs that are taken
 MOST_FOUND: Final = 5_000  # URLs that one turn hands in
 TURN_EVERY: Final = 1.0  # seconds: so much of its work a crash can undo
 TURN_BYTES: Final = 1_000_000
@@ -28,7 +28,7 @@ LEAST_SEEN: Final = 10_000
 SEEN_PER_PAGE: Final = 20  # URLs that are remembered for each page that may be fetched
 
 
-class Visit(NamedTuple):
+class UrlVisit(NamedTuple):
     """A URL to visit, with what an earlier crawl knows of it."""
 
     url: str
@@ -50,8 +50,8 @@ class Ledger:
         self._ctx, self.scope, self._hand = ctx, scope, hand
         self._max_pages, self._max_bytes = max_pages, max_bytes
         self._most_seen = max(LEAST_SEEN, SEEN_PER_PAGE * max_pages)
-        self._queue = deque[Visit]()
-        self._under_way = dict[str, Visit]()
+        self._queue = deque[UrlVisit]()
+        self._under_way = dict[str, UrlVisit]()
         self._fetched: list[dict[str, Any]] = []
         self._touched: list[tuple[str, int, str]] = []
         self._done: list[str] = []
@@ -92,7 +92,7 @@ class Ledger:
             told = await self.ask(self._so_far())
             self._seen += told["new"]
             held = {*self._under_way, *self._done, *(visit.url for visit in self._queue)}
-            coming = (Visit(*each) for each in told["waiting"])
+            coming = (UrlVisit(*each) for each in told["waiting"])
             self._queue.extend(visit for visit in coming if visit.url not in held)
         async with self._changed:
             self._changed.notify_all()
@@ -135,7 +135,7 @@ class Ledger:
     def _so_far(self) -> dict[str, Any]:
         """Return the work since the last turn, and hand it over to the worker."""
         found = [self._found.pop(url) for url in list(self._found)[:MOST_FOUND]]
-        room = self._hand + AT_ONCE
+        room = self._hand + URLS_OF_A_TURN
         turn = {
             "do": "turn",
             "fetched": self._fetched,
@@ -165,7 +165,7 @@ class Ledger:
 
     # -- what is next
 
-    async def next(self) -> Visit | None:
+    async def next(self) -> UrlVisit | None:
         """The next URL to visit, when there is room for it; None: the crawl is over."""
         while not self._over:
             if self._queue and len(self._under_way) < self._room:
@@ -215,18 +215,18 @@ class Ledger:
         """A start URL leads to this host: it is meant too."""
         self.scope = self.scope.with_host(host)
 
-    async def keep(self, visit: Visit, page: dict[str, Any]) -> None:
+    async def keep(self, visit: UrlVisit, page: dict[str, Any]) -> None:
         """A page that answered."""
         self._fetched.append(page)
         self._bytes += len(page["text"]) + len(page["links"])
         await self.done(visit)
 
-    async def touch(self, visit: Visit, status: int, error: str = "") -> None:
+    async def touch(self, visit: UrlVisit, status: int, error: str = "") -> None:
         """A page of which what is kept stays."""
         self._touched.append((visit.url, status, error))
         await self.done(visit)
 
-    async def done(self, visit: Visit) -> None:
+    async def done(self, visit: UrlVisit) -> None:
         """Nothing more is to be done about this URL."""
         self._under_way.pop(visit.url, None)
         self._done.append(visit.url)

@@ -10,7 +10,7 @@ from ostinato.core.crawl.urls import canonical, host_of
 from ostinato.core.errors import Unreachable
 from ostinato.outgoing import Bounds, Outgoing
 
-LONGEST: Final = 512 * 1024  # bytes of robots.txt that are read
+LARGEST_FILE: Final = 512 * 1024  # bytes of robots.txt that are read
 LONGEST_DELAY: Final = 60.0  # seconds: with more a crawl would never end
 BOUNDS: Final = Bounds(begin=20.0, silence=20.0, total=60.0)
 
@@ -74,7 +74,7 @@ class Robots:
                 if not reply.good:
                     return Rules()  # there is none: RFC 9309, 2.3.1.3
                 text = b""
-                while len(text) < LONGEST and (part := await reply.read(LONGEST - len(text))):
+                while len(text) < LARGEST_FILE and (part := await reply.read(LARGEST_FILE - len(text))):
                     text += part
         except Unreachable as error:
             return Rules(trouble=f"The robots.txt of {host_of(origin + '/')} cannot be had: {error}")

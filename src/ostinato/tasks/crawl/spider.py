@@ -12,14 +12,15 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from ostinato.core import urls
-from ostinato.core.built_in.crawl import MIB, CrawlArgs
+from ostinato.core.builtin.crawl import CrawlArgs
 from ostinato.core.crawl.urls import canonical, host_of
 from ostinato.core.errors import OstinatoError, TooMuch, Unreachable
+from ostinato.core.payload import MIB
 from ostinato.outgoing import Bounds, Outgoing
 from ostinato.task import Defer
 from ostinato.tasks.crawl import extract, sitemaps
 from ostinato.tasks.crawl.budgets import AskedGate
-from ostinato.tasks.crawl.ledger import Ledger, Visit
+from ostinato.tasks.crawl.ledger import Ledger, UrlVisit
 from ostinato.tasks.crawl.robots import Robots, Rules
 
 NOT_NOW: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -35,7 +36,7 @@ class CrawlFailed(Exception):
     """The site cannot be crawled now."""
 
 
-class Pages(Spider):
+class PageSpider(Spider):
     """Visits what the ledger names."""
 
     name = "crawl"
@@ -70,10 +71,10 @@ class Pages(Spider):
 
     # -- asking
 
-    def _may(self, visit: Visit, rules: Rules) -> bool:
+    def _may(self, visit: UrlVisit, rules: Rules) -> bool:
         return visit.kind == "sitemap" or rules.allows(visit.url, self.args.user_agent)
 
-    async def _forbidden(self, visit: Visit, rules: Rules) -> None:
+    async def _forbidden(self, visit: UrlVisit, rules: Rules) -> None:
         self.ledger.counters["forbidden"] += 1
         if _is_start(visit) and not self.ledger.counters["crawled"]:
             if rules.trouble:
@@ -82,7 +83,7 @@ class Pages(Spider):
             self.forbidden = visit.url
         await self.ledger.done(visit)
 
-    def _request(self, visit: Visit, rules: Rules) -> Request:
+    def _request(self, visit: UrlVisit, rules: Rules) -> Request:
         seconds = self.args.page_timeout.total_seconds()
         most = round((self.args.max_page_mb if visit.kind == "page" else 50) * MIB)
         bounds = Bounds(seconds, seconds, seconds, most, most, redirects=-1)
@@ -94,7 +95,7 @@ class Pages(Spider):
             dont_filter=True,
         )  # fmt: skip
 
-    def _headers(self, visit: Visit) -> dict[str, str]:
+    def _headers(self, visit: UrlVisit) -> dict[str, str]:
         headers = {"User-Agent": self.args.user_agent, "Accept": ACCEPT}
         if visit.hash and visit.rules == self._rules:
             if visit.etag:
@@ -133,7 +134,7 @@ class Pages(Spider):
             await self.ledger.fail(error)
             return None
         self.ledger.counters["requests"] += 1
-        visit: Visit = request.meta["visit"]
+        visit: UrlVisit = request.meta["visit"]
         if error.transient and not isinstance(error, TooMuch):
             return await self._again(request, visit, 0, str(error))
         await self._unanswered(visit, 0, str(error))
@@ -147,7 +148,7 @@ class Pages(Spider):
             await self.ledger.fail(error)
             return None
 
-    async def _look_at(self, response: Response, visit: Visit) -> Outcome:
+    async def _look_at(self, response: Response, visit: UrlVisit) -> Outcome:
         counters, status = self.ledger.counters, response.status
         counters["requests"] += 1
         counters["bytes"] += response.meta["received"]
@@ -166,7 +167,7 @@ class Pages(Spider):
             await self._page(response, visit)
         return None
 
-    async def _again(self, request: Request, visit: Visit, status: int, why: str) -> Outcome:
+    async def _again(self, request: Request, visit: UrlVisit, status: int, why: str) -> Outcome:
         asked: timedelta | None = request.meta.get("wait")
         if asked is not None and asked > LONGEST_PAUSE:
             await self.ledger.fail(Defer(asked))
@@ -180,7 +181,7 @@ class Pages(Spider):
         await asyncio.sleep(max(PAUSE * 2 ** (tries - 1), asked.total_seconds() if asked else 0))
         return [request.replace(meta={**request.meta, "tries": tries + 1})]
 
-    async def _unanswered(self, visit: Visit, status: int, why: str) -> None:
+    async def _unanswered(self, visit: UrlVisit, status: int, why: str) -> None:
         if visit.kind == "sitemap":
             await self.ledger.done(visit)
             return
@@ -192,7 +193,7 @@ class Pages(Spider):
         else:
             await self.ledger.keep(visit, self._empty(visit, status, why))
 
-    async def _refused(self, visit: Visit, status: int) -> None:
+    async def _refused(self, visit: UrlVisit, status: int) -> None:
         if visit.kind == "sitemap":
             await self.ledger.done(visit)
             return
@@ -205,7 +206,7 @@ class Pages(Spider):
         else:
             await self.ledger.touch(visit, status, f"It answered {status}.")
 
-    async def _hopeless(self, visit: Visit, why: str) -> bool:
+    async def _hopeless(self, visit: UrlVisit, why: str) -> bool:
         """Return True if the crawl cannot begin: then nothing is saved, and a retry begins anew."""
         if not _is_start(visit) or self.ledger.counters["crawled"]:
             return False
@@ -214,12 +215,12 @@ class Pages(Spider):
 
     # -- pages
 
-    async def _unchanged(self, visit: Visit) -> None:
+    async def _unchanged(self, visit: UrlVisit) -> None:
         self.ledger.counters.update(crawled=1, unchanged=1)
         self.ledger.find(filter(extract.is_page, json.loads(visit.links or "[]")), visit.depth + 1)
         await self.ledger.touch(visit, 304)
 
-    async def _redirected(self, response: Response, visit: Visit) -> None:
+    async def _redirected(self, response: Response, visit: UrlVisit) -> None:
         self.ledger.counters["redirects"] += 1
         location = (response.headers.get("Location") or b"").decode("utf-8", "replace")
         url = canonical(location, visit.url) if location else None
@@ -229,7 +230,7 @@ class Pages(Spider):
             self.ledger.find([url], visit.depth, visit.kind, visit.hops + 1)
         await self.ledger.done(visit)
 
-    async def _sitemap(self, response: Response, visit: Visit) -> None:
+    async def _sitemap(self, response: Response, visit: UrlVisit) -> None:
         self.ledger.counters["sitemaps"] += 1
         try:
             for kind, url in sitemaps.read(response.body, visit.url):
@@ -241,7 +242,7 @@ class Pages(Spider):
             self.logger.warning("The sitemap %s was not read to its end: %s", visit.url, error)
         await self.ledger.done(visit)
 
-    async def _page(self, response: Response, visit: Visit) -> None:
+    async def _page(self, response: Response, visit: UrlVisit) -> None:
         counters = self.ledger.counters
         try:
             page = extract.read(response, self.args.extract)
@@ -262,7 +263,7 @@ class Pages(Spider):
             counters.update({"crawled": 1, news: 1, "indexed": int(news != "unchanged" and bool(page.text))})
             await self.ledger.keep(visit, self._row(response, visit, page))
 
-    def _row(self, response: Response, visit: Visit, page: extract.Read) -> dict[str, Any]:
+    def _row(self, response: Response, visit: UrlVisit, page: extract.Read) -> dict[str, Any]:
         return self._empty(visit, response.status, "") | {
             "content_type": _header(response, "Content-Type").partition(";")[0].strip().lower()[:200],
             "title": page.title,
@@ -277,7 +278,7 @@ class Pages(Spider):
             "size": len(response.body),
         }
 
-    def _empty(self, visit: Visit, status: int, error: str) -> dict[str, Any]:
+    def _empty(self, visit: UrlVisit, status: int, error: str) -> dict[str, Any]:
         """A page of which nothing is kept but that it was visited."""
         return {
             "url": visit.url, "status": status, "error": error[:1000], "content_type": "", "title": "",
@@ -290,6 +291,6 @@ def _header(response: Response, name: str) -> str:
     return (response.headers.get(name) or b"").decode("latin-1").replace("\0", "")
 
 
-def _is_start(visit: Visit) -> bool:
+def _is_start(visit: UrlVisit) -> bool:
     """Return True if a visit is a start of the crawl, or a redirect of one."""
     return visit.depth == 0 and visit.kind == "page"

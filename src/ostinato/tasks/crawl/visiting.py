@@ -11,18 +11,19 @@ from scrapy.settings import Settings
 
 from ostinato.config import Grants
 from ostinato.core.arguments import read
-from ostinato.core.built_in.crawl import MIB, CrawlArgs
-from ostinato.core.crawl.resting import rests_until
+from ostinato.core.builtin.crawl import CrawlArgs
+from ostinato.core.crawl.pauses import rests_until
 from ostinato.core.crawl.scope import Scope
 from ostinato.core.errors import OstinatoError
-from ostinato.core.model import Asked
+from ostinato.core.model import AskedBy
+from ostinato.core.payload import MIB
 from ostinato.outgoing import Outgoing
 from ostinato.task import Context, Defer, GiveUp
 from ostinato.task.outcomes import hide_frames_of
 from ostinato.tasks.crawl.budgets import AskedGate
 from ostinato.tasks.crawl.ledger import COUNTED, Ledger
 from ostinato.tasks.crawl.robots import Robots, origin_of
-from ostinato.tasks.crawl.spider import Pages
+from ostinato.tasks.crawl.spider import PageSpider
 
 hide_frames_of(__file__)  # what is wrong with others' sites is no bug of ours
 
@@ -73,7 +74,7 @@ def _due(ctx: Context, args: CrawlArgs, ledger: Ledger) -> datetime:
         return ctx.due_at
     at, told = ledger.last
     last, unchanged = datetime.fromisoformat(told.get("due", at)), told.get("unchanged_crawls", 0)
-    if ctx.live.asked is Asked.HAND:
+    if ctx.live.asked is AskedBy.HAND:
         return last  # it is none of the schedule's, and must not move the grid
     until = rests_until(ctx.definition.schedule, last, unchanged, args.rest_up_to)
     if until is None or until <= ctx.due_at:
@@ -94,10 +95,10 @@ async def _begin(args: CrawlArgs, ledger: Ledger, robots: Robots) -> None:
 
 async def _crawled(
     args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Outgoing, gate: AskedGate
-) -> Pages:
+) -> PageSpider:
     logging.getLogger("scrapy").setLevel(logging.WARNING)
     runner = AsyncCrawlerRunner(Settings(SETTINGS))
-    crawler = runner.create_crawler(Pages)
+    crawler = runner.create_crawler(PageSpider)
     turning = asyncio.create_task(ledger.keep_turning())
     try:
         await runner.crawl(crawler, args=args, ledger=ledger, robots=robots, outgoing=outgoing, gate=gate)
@@ -112,7 +113,7 @@ async def _crawled(
             await ledger.save()
         raise ledger.trouble
     spider = crawler.spider
-    assert isinstance(spider, Pages)
+    assert isinstance(spider, PageSpider)
     return spider
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ostinato.task import Context, Signal, Task
 from ostinato.task.outcomes import hide_frames_of
 from ostinato.tasks.fetch.errors import PermanentFailure, TransientFailure
-from ostinato.tasks.fetch.run import Run
+from ostinato.tasks.fetch.run import SourceRun
 from ostinato.tasks.fetch.turns import TURNS
 
 
@@ -18,7 +18,7 @@ async def fetch(ctx: Context, source: dict[str, Any]) -> dict[str, Any]:
     """Fetch an HTTP API into a table."""
     try:
         with TURNS.quick():
-            return await Run(ctx, source).go()
+            return await SourceRun(ctx, source).go()
     except (TransientFailure, PermanentFailure, Signal) as error:
         raise error.with_traceback(None) from None  # the sentence says it all
 

@@ -12,11 +12,11 @@ from typing import IO, Any, Final
 from ostinato.core.errors import OstinatoError
 from ostinato.core.sources.definition import OnLimit, PagingKind, Source
 from ostinato.core.sources.mapping import Mapper, Rejection
-from ostinato.core.sources.paging import DoesNotAdvance, Step, next_step
+from ostinato.core.sources.paging import DoesNotAdvance, PageStep, next_step
 from ostinato.core.tables import Row
 from ostinato.tasks.fetch.errors import PermanentFailure, failure
-from ostinato.tasks.fetch.page import Page
-from ostinato.tasks.fetch.reading import HasStored, Records, read
+from ostinato.tasks.fetch.page import FetchedPage
+from ostinato.tasks.fetch.reading import HasStored, PageRecords, read
 
 KEPT: Final = 20  # rejected records that are shown
 
@@ -24,7 +24,7 @@ Pack = Callable[[list[Row]], Sequence[Row]]  # what makes rows ready for their d
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class FetchCounters:
     """Counters of a run."""
 
     pages: int = 0
@@ -40,18 +40,18 @@ class Counters:
 class Mapped:
     """The rows of a page, before they are stored."""
 
-    step: Step
+    step: PageStep
     chunks: Iterable[Sequence[Row]]  # to be gone through as often as one likes
     seen: int  # records
     offered: int  # rows that they became; the others were rejected
     rejected: list[Rejection]  # the first of them
     limited_by: str = ""  # the limit that cut it
-    following: Step | None = None  # the next page
+    following: PageStep | None = None  # the next page
     wait: timedelta | None = None  # the API asks to be left alone for so long
-    so_far: Counters = Counters()  # with this page, but for what storing it will tell
+    so_far: FetchCounters = FetchCounters()  # with this page, but for what storing it will tell
     files: ExitStack = field(default_factory=ExitStack)  # where large ones are
 
-    def stored(self, before: Counters, new: int) -> Counters:
+    def stored(self, before: FetchCounters, new: int) -> FetchCounters:
         """Return the counters after a page with this number of new rows."""
         return replace(
             self.so_far,
@@ -72,7 +72,7 @@ class Spooled:
             yield [(*cells, bytes.fromhex(of)) for *cells, of in json.loads(line)]
 
 
-class Pages:
+class PageReader:
     """Reads and maps the pages of a run, one after the other, on a thread."""
 
     def __init__(self, source: Source, pack: Pack, has_stored: HasStored) -> None:
@@ -81,7 +81,7 @@ class Pages:
         self._mapper = Mapper(source)
         self._last: object = None  # the records of the page before, or their digest
 
-    def mapped(self, page: Page, step: Step, before: Counters) -> Mapped:
+    def mapped(self, page: FetchedPage, step: PageStep, before: FetchCounters) -> Mapped:
         """The rows of a page, and which one is next. What is wrong with it is a failure of the run."""
         try:
             with ExitStack() as files:
@@ -98,14 +98,14 @@ class Pages:
         finally:
             page.close()
 
-    def _require_progress(self, records: Records, step: Step) -> None:
+    def _require_progress(self, records: PageRecords, step: PageStep) -> None:
         if self._source.paging.kind is PagingKind.NONE or records.whole is None:
             return
         if records.whole and records.whole == self._last:
             raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
         self._last = records.whole
 
-    def _rows(self, records: Records, step: Step, before: Counters, files: ExitStack) -> Mapped:
+    def _rows(self, records: PageRecords, step: PageStep, before: FetchCounters, files: ExitStack) -> Mapped:
         if records.whole is None:
             return self._spooled(records, step, before, files)
         rejected: list[Rejection] = []
@@ -113,7 +113,9 @@ class Pages:
         rows = self._mapper.rows(given, step.number, rejected)
         return Mapped(step, [self._pack(rows)], len(given), len(rows), rejected[:KEPT], limited_by)
 
-    def _spooled(self, records: Records, step: Step, before: Counters, files: ExitStack) -> Mapped:
+    def _spooled(
+        self, records: PageRecords, step: PageStep, before: FetchCounters, files: ExitStack
+    ) -> Mapped:
         """The rows of a large page, in a file: its transaction is to be short, and memory flat."""
         made = tempfile.TemporaryFile("w+", encoding="utf-8", prefix="ostinato-")  # noqa: SIM115
         spool = files.enter_context(made)
@@ -133,7 +135,7 @@ class Pages:
         self._last = digest.digest()
         return mapped
 
-    def _cut(self, records: list[Any], step: Step, before: int) -> tuple[list[Any], str]:
+    def _cut(self, records: list[Any], step: PageStep, before: int) -> tuple[list[Any], str]:
         """As many of these records as there is room for, and the limit that keeps out the others."""
         room = self._source.limits.records - before
         if len(records) <= room:
@@ -141,7 +143,7 @@ class Pages:
         name = at_limit(self._source, "limits.maxRecords", f"{self._source.limits.records} records", step)
         return records[: max(room, 0)], name
 
-    def _counted(self, mapped: Mapped, page: Page, before: Counters) -> Counters:
+    def _counted(self, mapped: Mapped, page: FetchedPage, before: FetchCounters) -> FetchCounters:
         rejected = before.rejected + mapped.seen - mapped.offered
         crawled = before.items_crawled + mapped.seen
         self.rejections += mapped.rejected[: KEPT - len(self.rejections)]
@@ -164,7 +166,7 @@ class Pages:
         )
 
 
-def at_limit(source: Source, name: str, what: str, step: Step) -> str:
+def at_limit(source: Source, name: str, what: str, step: PageStep) -> str:
     """The name of a limit at which a run stops, where its source says so; else that is a failure."""
     if source.limits.then is OnLimit.FAIL:
         raise PermanentFailure(

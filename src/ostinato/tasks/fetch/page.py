@@ -13,7 +13,7 @@ from typing import IO, Final
 
 from ostinato.core.errors import BadAnswer, Invalid, TooMuch, Unreachable
 from ostinato.core.sources.definition import Source
-from ostinato.core.sources.paging import Step, missing_params, params_of, url_of
+from ostinato.core.sources.paging import PageStep, missing_params, params_of, url_of
 from ostinato.outgoing import Bounds, Credentials, Outgoing
 from ostinato.tasks.fetch.errors import failure
 
@@ -22,7 +22,7 @@ SILENCE: Final = 30.0  # seconds that an API may say nothing
 
 
 @dataclass(slots=True)
-class Page:
+class FetchedPage:
     """An answer, with its body. To be closed."""
 
     url: str
@@ -49,11 +49,11 @@ class Page:
 async def ask(
     outgoing: Outgoing,
     source: Source,
-    step: Step,
+    step: PageStep,
     credentials: Credentials,
     more: list[tuple[str, str]],
     most: int,
-) -> Page:
+) -> FetchedPage:
     """Ask for a page of at most so many bytes. What goes wrong is a failure of the run, with the page's number."""
     url = url_of(source.paging, step, source.url)
     params = [*source.params, *more, *params_of(source.paging, step)]
@@ -84,7 +84,7 @@ async def ask(
                 body.close()
                 raise
             link = reply.headers.get("link", "")
-            return Page(reply.url, body, reply.unpacked, reply.hops, link, wait, reply.bad)
+            return FetchedPage(reply.url, body, reply.unpacked, reply.hops, link, wait, reply.bad)
     except TooMuch as error:
         raise failure(TooMuch(f"{error} (limits.maxBytes)"), step.number) from None
     except (Unreachable, Invalid) as error:

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from ostinato.core.errors import BadAnswer, TooMuch
 from ostinato.core.sources.definition import PagingKind, Source, WhenMissing
-from ostinato.core.sources.paging import Seen
+from ostinato.core.sources.paging import SeenPage
 from ostinato.core.sources.paths import MISSING, PLACE, find, getter, is_dotted, parts_of
 from ostinato.outgoing.reply import parse_json
-from ostinato.tasks.fetch.page import Page
+from ostinato.tasks.fetch.page import FetchedPage
 
 CHUNK: Final = 1000  # records that are mapped and stored at once
 EVENTS: Final = {"start_map": {}, "number": 0, "boolean": False}  # of ijson, each with a value of its kind
@@ -27,22 +27,22 @@ HasStored = Callable[[], bool]  # whether the source has stored a record
 
 
 @dataclass(slots=True)
-class Records:
+class PageRecords:
     """The records of a page, in chunks, each handed out once; `seen` is complete when they have been."""
 
     chunks: Iterator[list[Any]]
-    seen: Seen
+    seen: SeenPage
     whole: list[Any] | None = None  # where they are in memory anyway
 
 
-def read(page: Page, source: Source, has_stored: HasStored = lambda: False) -> Records:
+def read(page: FetchedPage, source: Source, has_stored: HasStored = lambda: False) -> PageRecords:
     """Find the records of a page. BadAnswer where it is not what it should be."""
     if page.is_large and _can_stream(source):
         return _streamed(page, source, has_stored)
     return _whole(page, source, has_stored)
 
 
-def _whole(page: Page, source: Source, has_stored: HasStored) -> Records:
+def _whole(page: FetchedPage, source: Source, has_stored: HasStored) -> PageRecords:
     page.body.seek(0)
     try:
         document = parse_json(page.body.read(), "The API")
@@ -54,10 +54,10 @@ def _whole(page: Page, source: Source, has_stored: HasStored) -> Records:
     if not isinstance(records, list):
         raise page.wrong(_not_a_list(source, records))
     chunks = (records[at : at + CHUNK] for at in range(0, len(records), CHUNK))
-    seen = Seen(
+    seen = SeenPage(
         len(records), _at(source.paging.has_more_path, document), _at(source.paging.next_path, document)
     )
-    return Records(chunks, Seen(seen.records, seen.more, seen.next, page.link), records)
+    return PageRecords(chunks, SeenPage(seen.records, seen.more, seen.next, page.link), records)
 
 
 def _at(path: str, document: Any) -> Any:
@@ -88,17 +88,19 @@ def _can_stream(source: Source) -> bool:
     return all(is_dotted(path) and not any(map(PLACE.fullmatch, parts_of(path))) for path in paths)
 
 
-def _streamed(page: Page, source: Source, has_stored: HasStored) -> Records:
+def _streamed(page: FetchedPage, source: Source, has_stored: HasStored) -> PageRecords:
     paging = source.paging
     asked = paging.has_more_path or paging.next_path
     found = _first(page, asked) if asked and paging.kind is not PagingKind.LINK_HEADER else None
     more, following = (found, None) if paging.has_more_path else (None, found)
-    records = Records(iter(()), Seen(0, more, following, page.link))
+    records = PageRecords(iter(()), SeenPage(0, more, following, page.link))
     records.chunks = _chunks(page, source, records, has_stored)
     return records
 
 
-def _chunks(page: Page, source: Source, records: Records, has_stored: HasStored) -> Iterator[list[Any]]:
+def _chunks(
+    page: FetchedPage, source: Source, records: PageRecords, has_stored: HasStored
+) -> Iterator[list[Any]]:
     count = 0
     items = _items(page, ".".join([*parts_of(source.response.data_path), "item"]))
     while chunk := list(islice(items, CHUNK)):
@@ -107,10 +109,10 @@ def _chunks(page: Page, source: Source, records: Records, has_stored: HasStored)
     if not count:
         _require_list(page, source, has_stored)
     seen = records.seen
-    records.seen = Seen(count, seen.more, seen.next, seen.link)
+    records.seen = SeenPage(count, seen.more, seen.next, seen.link)
 
 
-def _items(page: Page, prefix: str) -> Iterator[Any]:
+def _items(page: FetchedPage, prefix: str) -> Iterator[Any]:
     import ijson  # type: ignore[import-untyped]
 
     page.body.seek(0)
@@ -121,11 +123,11 @@ def _items(page: Page, prefix: str) -> Iterator[Any]:
         raise page.wrong(f"The API did not answer with JSON: {sentence}.") from None
 
 
-def _first(page: Page, path: str) -> Any:
+def _first(page: FetchedPage, path: str) -> Any:
     return next(_items(page, ".".join(parts_of(path))), None)
 
 
-def _require_list(page: Page, source: Source, has_stored: HasStored) -> None:
+def _require_list(page: FetchedPage, source: Source, has_stored: HasStored) -> None:
     """Raise BadAnswer unless a page without records has an empty list, null, or a list that may be missing."""
     import ijson
 

@@ -17,18 +17,18 @@ from ostinato.core.errors import Invalid, LeaseLost, OstinatoError, StoreError
 from ostinato.core.payload import encode
 from ostinato.core.sources import read_source
 from ostinato.core.sources.converting import less_overlap
-from ostinato.core.sources.paging import Checkpoint, DoesNotAdvance, Step, Trail
+from ostinato.core.sources.paging import Checkpoint, DoesNotAdvance, PageStep, Trail
 from ostinato.outgoing import Credentials
 from ostinato.task import Context, Defer, GiveUp
 from ostinato.tasks.fetch.errors import PermanentFailure, failure
-from ostinato.tasks.fetch.mapped import Counters, Mapped, Pages, at_limit
+from ostinato.tasks.fetch.mapped import FetchCounters, Mapped, PageReader, at_limit
 from ostinato.tasks.fetch.page import ask
 
-PATIENCE: Final = timedelta(seconds=30)  # that a run waits where it is
+LONGEST_WAIT: Final = timedelta(seconds=30)  # that a run waits where it is
 A_CANCEL: Final = 30.0  # seconds until one that was asked for has certainly come
 
 
-class Run:
+class SourceRun:
     """One run of a source."""
 
     def __init__(self, ctx: Context, written: dict[str, Any]) -> None:
@@ -39,10 +39,10 @@ class Run:
         if not self.source.active:
             raise GiveUp(f"The source {self.source.name} is {self.source.status}: only an active one runs.")
         self.ctx = ctx
-        self.count = Counters()
+        self.count = FetchCounters()
         self.limited_by = ""
         target = self.source.target
-        self._pages = Pages(self.source, partial(ctx.pack_rows, target), partial(ctx.has_stored, target))
+        self._pages = PageReader(self.source, partial(ctx.pack_rows, target), partial(ctx.has_stored, target))
         self._credentials = Credentials(self.source.auth)
         self._trail = Trail()
         self._more: list[tuple[str, str]] = []  # parameters that ask for what is new
@@ -80,16 +80,16 @@ class Run:
 
     # -- where to begin
 
-    def _first_step(self) -> Step | None:
+    def _first_step(self) -> PageStep | None:
         """The first page, or where this occurrence stopped before; None if it had fetched everything by then."""
         stopped = Checkpoint.of(self.ctx.checkpoint)
         if stopped is None or stopped.source != self._fingerprint:
-            return Step()
+            return PageStep()
         handed_back = stopped.attempt == self.ctx.attempt
         if not handed_back and not self.source.execution.resume:
-            return Step()
+            return PageStep()
         if handed_back:
-            self.count = Counters(**stopped.counters)
+            self.count = FetchCounters(**stopped.counters)
         if stopped.next is not None:
             self.ctx.log.info("Going on where it stopped", page=stopped.next.number)
         return stopped.next
@@ -104,7 +104,7 @@ class Run:
             return [(asked.param, asked.start)] if asked.start else []
         return [(asked.param, less_overlap(greatest, asked.column, asked.overlap))]
 
-    def _enough(self, step: Step) -> bool:
+    def _enough(self, step: PageStep) -> bool:
         pages = self.source.limits.pages
         if self.count.pages >= pages:
             self.limited_by = at_limit(self.source, "limits.maxPages", f"{pages} pages", step)
@@ -112,7 +112,7 @@ class Run:
 
     # -- a page
 
-    async def _page(self, step: Step) -> Step | None:
+    async def _page(self, step: PageStep) -> PageStep | None:
         """Take a page, and get the next one while it is stored: a run waits for the slower of the two only."""
         coming, self._coming = self._coming, None
         mapped = await (coming or self._get(step, self.count))
@@ -130,7 +130,7 @@ class Run:
             await self._leave_alone(mapped.wait)
         return following
 
-    async def _get(self, step: Step, before: Counters) -> Mapped:
+    async def _get(self, step: PageStep, before: FetchCounters) -> Mapped:
         try:
             self._trail.go(step)
         except DoesNotAdvance as error:
@@ -155,7 +155,7 @@ class Run:
 
     async def _leave_alone(self, wait: timedelta) -> None:
         """The API has said that nothing is left for now: a long wait is better spent in the queue."""
-        if wait > PATIENCE:
+        if wait > LONGEST_WAIT:
             self._tell()
             raise Defer(wait)
         await asyncio.sleep(wait.total_seconds())

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from ostinato.core.errors import OstinatoError
 from ostinato.core.sources.definition import Source
 from ostinato.core.sources.mapping import Mapper, Rejection
-from ostinato.core.sources.paging import Step, next_step
+from ostinato.core.sources.paging import PageStep, next_step
 from ostinato.core.tables import Row
 from ostinato.outgoing import Credentials, Outgoing
 from ostinato.tasks.fetch.errors import failure
 from ostinato.tasks.fetch.page import ask
 from ostinato.tasks.fetch.reading import read
 
-SHOWN = 100  # rows and rejections
+SHOWN_ROWS = 100  # rows and rejections
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Tried:
 
 async def try_source(source: Source, outgoing: Outgoing) -> Tried:
     """Fetch and map one page. What goes wrong is raised as a run would fail with it."""
-    first, tried = Step(), Tried(tuple(each.column.name for each in source.response.fields))
+    first, tried = PageStep(), Tried(tuple(each.column.name for each in source.response.fields))
     incremental = source.incremental
     more = [(incremental.param, incremental.start)] if incremental and incremental.start else []
     page = await ask(outgoing, source, first, Credentials(source.auth), more, source.limits.bytes)
@@ -42,7 +42,7 @@ async def try_source(source: Source, outgoing: Outgoing) -> Tried:
         for chunk in records.chunks:
             for row in mapper.rows(chunk, first.number, tried.rejected, tried.records):
                 hashes.add(row[-1])
-                if len(tried.rows) < SHOWN:
+                if len(tried.rows) < SHOWN_ROWS:
                     tried.rows.append(row[:-1])
             tried.records += len(chunk)
         tried.distinct = len(hashes)

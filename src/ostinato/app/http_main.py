@@ -1,0 +1,127 @@
+"""The HTTP process of `ostinato serve`: `python -m ostinato.app.http_main SOCKET PAIR`, two file descriptors.
+
+It loads the app from the reference that comes over the pair, and serves until it is told to stop or the pair is closed.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from ostinato.app import Ostinato
+from ostinato.app.engine_link import STOP, EngineLink, frames
+from ostinato.app.listening import AppReference
+from ostinato.app.loading import load_app
+from ostinato.app.running import run_to_the_end
+from ostinato.app.signals import Signals
+from ostinato.app.starting import Doorway, begun
+from ostinato.clock import MeasuredClock
+from ostinato.core.errors import OstinatoError, SchemaBehind, StoreError, StoreUnavailable
+from ostinato.isolation.frames import LENGTHS, Frame, Unpacking
+from ostinato.telemetry.formatting import configure_logging
+
+THREADS: Final = 16
+
+log = logging.getLogger("ostinato")
+
+
+def main(listening: int, pair: int) -> int:
+    """Serve on a socket; return the exit code."""
+    bound, end = socket.socket(fileno=listening), socket.socket(fileno=pair)
+    for each in (bound, end):
+        each.set_inheritable(False)
+    order = _order(end)
+    if order is None:
+        return 0
+    try:
+        app = load(AppReference.from_json(order.body))
+        configure_logging(app.settings)
+        run_to_the_end(_serve(app, bound, end, insecure=order.head["insecure"]))
+    except OstinatoError as error:
+        log.error("The HTTP process cannot serve: %s", error)
+        return 2
+    return 0
+
+
+def load(reference: AppReference) -> Ostinato:
+    """Load the app of a command."""
+    app = load_app(reference.where)
+    app.configure(**reference.chosen)
+    return app
+
+
+def _order(end: socket.socket) -> Frame | None:
+    """Wait for the first frame; None when there is no process of an engine any more."""
+    lengths = end.recv(LENGTHS.size, socket.MSG_WAITALL)
+    if len(lengths) < LENGTHS.size:
+        return None
+    rest = end.recv(sum(LENGTHS.unpack(lengths)), socket.MSG_WAITALL)
+    return next(Unpacking().feed(lengths + rest), None)
+
+
+async def _serve(app: Ostinato, bound: socket.socket, end: socket.socket, *, insecure: bool) -> None:
+    reader, writer = await asyncio.open_connection(sock=end)
+    link = EngineLink(writer, os.getppid())
+    doorway = Doorway(bound, THREADS, insecure=insecure)
+    with Signals() as signals:
+        hearing = asyncio.create_task(_hear(reader, link, signals, doorway))
+        if await begun(lambda: _open(app), signals, doorway):
+            doorway.open(app, link)
+            signals.pass_to(doorway.stop)
+            duties = _duties(app, link)
+            await doorway.start()
+            for each in duties:
+                each.cancel()
+        hearing.cancel()
+    await doorway.close()
+
+
+def _open(app: Ostinato) -> None:
+    """Open the database. One with an old schema is not available yet: the process of the engine upgrades it."""
+    try:
+        app.open()
+    except SchemaBehind as error:
+        raise StoreUnavailable(str(error)) from None
+
+
+async def _hear(reader: asyncio.StreamReader, link: EngineLink, signals: Signals, doorway: Doorway) -> None:
+    """Take answers and the order to stop. When the process of the engine has ended, end within seconds."""
+
+    def take(frame: Frame) -> None:
+        if frame.head.get("do") == STOP:
+            signals.hear()
+        else:
+            link.answered(frame)
+
+    await frames(reader, take)
+    doorway.server.force_exit = True
+    signals.hear()
+
+
+def _duties(app: Ostinato, link: EngineLink) -> "list[asyncio.Task[None]]":
+    """Start what an engine does in its own process: count ended executions, and measure the clock.
+
+    Executions are counted also while `/metrics` is not read: a deleted job takes its counters along.
+    """
+    clock, settings, counters = app.parts.clock, app.settings, app.parts.store.statistics.counters
+    loops = [_repeat(lambda: link.executions.take_in(counters()), settings.metrics)]
+    if isinstance(clock, MeasuredClock):
+        loops.append(_repeat(clock.remeasure, settings.sweep))
+    return [asyncio.create_task(each) for each in loops]
+
+
+async def _repeat(duty: Callable[[], None], every: timedelta) -> None:
+    """Do a duty again and again, in a thread; the next time makes up for one that failed."""
+    while True:
+        with suppress(StoreError, RuntimeError):  # RuntimeError: no thread can be started
+            await asyncio.to_thread(duty)
+        await asyncio.sleep(every.total_seconds())
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:3])))

@@ -1,0 +1,222 @@
+"""`ostinato export` and `ostinato import`: jobs as lines of JSON, each a body that makes the job again."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from ostinato.cli.codes import BAD_INPUT
+from ostinato.cli.output import Answer, Sentences, note
+from ostinato.cli.progress import progress
+from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.core.errors import Invalid, NotFound
+from ostinato.shapes.documents import read_json
+
+PAUSED: Final = "is_paused"
+GOING_ON: Final = ("pending", "scheduled", "queued", "running", "paused")
+STDIO: Final = "-"
+
+
+class OrJobs(TyperGroup):
+    """`ostinato import FILE` is short for `ostinato import jobs FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = ["jobs", *args]
+        return super().parse_args(ctx, args)
+
+
+incoming = typer.Typer(cls=OrJobs, help="Make jobs from a file, or from a crontab.", rich_markup_mode=None)
+
+
+@verb
+def export(
+    api: ApiCalls,
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="Where to write; else to standard output.")
+    ] = STDIO,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only jobs with this tag.")] = None,
+    app: Annotated[
+        str | None, typer.Option("--of-app", metavar="NAME", help="Only jobs of this app.")
+    ] = None,
+    ended: Annotated[bool, typer.Option("--ended", help="Also those that have ended.")] = False,
+) -> None:
+    """Write jobs as lines of JSON, for `ostinato import`. History is not in it: see `db backup`."""
+    chosen: dict[str, object] = {"tag": tag, "app": app, "status": [] if ended else list(GOING_ON)}
+    total, count = api.get("/jobs", **chosen, limit=1)["total"], 0
+    with _writing(file) as out, progress("Exporting") as told:
+        for count, job in enumerate(api.pages("/jobs", "jobs", sort="created_at", **chosen), 1):
+            out.write(json.dumps(body_of(job), ensure_ascii=False) + "\n")
+            told(count, total)
+    if file != STDIO:
+        note(f"{count} jobs were written to {file}.")
+
+
+def body_of(job: Answer) -> dict[str, Any]:
+    """Return the body that creates this job again. An interval continues: its next time is the new one's first."""
+    body = {name: job[name] for name in _written() if job.get(name) not in (None, "", [], {})}
+    if "every" in job["schedule"] and job["start_at"] is None and job["status"] == "scheduled":
+        body["start_at"] = job["next_run_at"]
+    if job[PAUSED]:
+        body[PAUSED] = True
+    return body
+
+
+def _written() -> list[str]:
+    """List the fields of a job in our words; a schedule names its zone itself."""
+    from ostinato.shapes.own_job import OurWords
+
+    return [name for name in OurWords.model_fields if name != "timezone"]
+
+
+@contextmanager
+def _writing(file: str) -> Iterator[IO[str]]:
+    if file == STDIO:
+        yield sys.stdout
+        return
+    try:
+        with open(file, "x", encoding="utf-8", opener=_private) as out:
+            yield out
+    except FileExistsError:
+        raise Invalid(f"{file} is there already: choose another name, or move it away.") from None
+    except OSError as error:
+        raise Invalid(f"{file} cannot be written: {error.strerror}.") from None
+
+
+def _private(file: str, flags: int) -> int:
+    """Arguments may be nobody else's business."""
+    return os.open(file, flags, 0o600)
+
+
+@incoming.command("jobs")
+@verb
+def import_jobs(
+    api: ApiCalls,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Lines of JSON, as `export` writes them; - is stdin.")
+    ],
+    update: Annotated[bool, typer.Option("--update", help="Bring jobs whose key is there in line.")] = False,
+) -> None:
+    """Make a job of each line. A job whose key is there already stays as it is."""
+    counts = {"made": 0, "updated": 0, "there": 0, "refused": 0}
+    lines = list(_lines(file))
+    with progress("Importing") as told:
+        for count, (number, line) in enumerate(lines, 1):
+            try:
+                counts[_take_in(api, _object(line), update)] += 1
+            except (Invalid, NotFound) as error:
+                counts["refused"] += 1
+                note(f"Line {number}: {error}")
+            told(count, len(lines))
+    api.tell(counts, _summary)
+    if counts["refused"]:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _lines(file: str) -> Iterator[tuple[int, str]]:
+    try:
+        with sys.stdin if file == STDIO else Path(file).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, line
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {file}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file} cannot be read: {error}.") from None
+
+
+def _object(line: str) -> dict[str, Any]:
+    value = read_json(line, "It")
+    if not isinstance(value, dict):
+        raise Invalid("It is not a JSON object.")
+    return value
+
+
+def _take_in(api: ApiCalls, body: dict[str, Any], update: bool) -> str:
+    """Make the job, or leave or change the one that holds its key: what was done."""
+    paused = body.pop(PAUSED, False)
+    there = _holder(api, body.get("key"))
+    if there is not None and not update:
+        return "there"
+    if there is not None:
+        api.ask("PATCH", api.job(there["id"]), body=body)
+        return "updated"
+    made = api.post("/jobs", body, allow_unknown=True)
+    if paused:
+        api.post(api.job(made["id"], "pause"))
+    return "made"
+
+
+def _holder(api: ApiCalls, key: object) -> Answer | None:
+    if not isinstance(key, str) or not key:
+        return None
+    with suppress(NotFound):
+        job: Answer = api.get(api.job(key))
+        return job if job["status"] in GOING_ON else None
+    return None
+
+
+def _summary(counts: dict[str, int]) -> Sentences:
+    told = {"made": "made", "updated": "brought in line", "there": "there already", "refused": "refused"}
+    words = [f"{counts[name]} {word}" for name, word in told.items() if counts[name]]
+    return Sentences([f"Jobs: {', '.join(words) or 'none'}."])
+
+
+@incoming.command("crontab")
+@verb
+def import_crontab(
+    api: ApiCalls,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="A crontab; - is stdin. With --undo: a file or import."),
+    ] = None,
+    system: Annotated[
+        bool, typer.Option("--system", help="As in /etc/crontab: a user stands before each command.")
+    ] = False,
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", metavar="ZONE", help="The zone of lines above CRON_TZ.")
+    ] = None,
+    keep_cron: Annotated[bool, typer.Option("--keep-cron", help="Plain periods stay cron, too.")] = False,
+    task: Annotated[
+        str, typer.Option("--task", metavar="TASK", help="The task that runs a line.")
+    ] = "command",
+    queue: Annotated[
+        str | None, typer.Option("--queue", metavar="QUEUE", help="The queue of the jobs.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare the next ten times before and after.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the newest import back.")] = False,
+) -> None:
+    """Make a job of each line of a crontab. Plain periods become intervals where that means the same."""
+    from ostinato.cli import crontab
+    from ostinato.config import Settings
+    from ostinato.core.zones import zone
+
+    if undo:
+        crontab.undo(api, file, yes)
+        return
+    if file is None:
+        raise Invalid(
+            "Say which crontab: a file, or - for standard input (crontab -l | ostinato import crontab -)."
+        )
+    zone_name = zone(timezone or Settings.load().timezone).key
+    wish = crontab.Wish(
+        file,
+        task,
+        queue,
+        zone_name,
+        timezone is not None,
+        system=system,
+        keep_cron=keep_cron,
+        yes=yes,
+        verify=verify,
+    )
+    crontab.import_crontab(api, wish)

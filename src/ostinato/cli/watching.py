@@ -1,0 +1,70 @@
+"""Answers that refresh until Ctrl-C: `--watch` and `ostinato top`."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from ostinato.cli.output import Shown, console, print_json
+from ostinato.cli.verbs import ApiCalls
+
+PERIOD: Final = 2.0  # seconds
+
+
+def live(api: ApiCalls, ask: Callable[[], Any], view: Callable[[Any], Shown], *, whole: bool = False) -> None:
+    """Show the answer again and again: in place on a terminal, as one line of JSON each with `--json`."""
+    with suppress(KeyboardInterrupt), _interrupts_kept() as check:  # the way to end it
+
+        def asked() -> Any:
+            answer = ask()
+            check()
+            return answer
+
+        if api.as_json:
+            _lines(asked)
+        else:
+            _screen(asked, view, whole)
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[Callable[[], None]]:
+    """Ctrl-C is also remembered: what is raised inside a callback of SQLite's is lost, one in eight while it answers.
+
+    What is yielded raises it again.
+    """
+    interrupted = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield check
+    except Exception:
+        check()  # the question may have failed because of it
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _lines(ask: Callable[[], Any]) -> None:
+    while True:
+        print_json(ask(), indent=None)
+        time.sleep(PERIOD)
+
+
+def _screen(ask: Callable[[], Any], view: Callable[[Any], Shown], whole: bool) -> None:
+    from rich.live import Live
+
+    with Live(view(ask()), console=console(), screen=whole, auto_refresh=False) as screen:
+        while True:
+            screen.refresh()
+            time.sleep(PERIOD)
+            screen.update(view(ask()))

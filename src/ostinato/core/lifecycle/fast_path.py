@@ -1,0 +1,73 @@
+"""The usual firing and the usual success, decided without a draft.
+
+The plain firing: a job that recurs, untouched, with nothing live; one time is due, and the next one has not come. It is
+queued, and the next time named. The plain success: a run has completed, nobody has touched its job meanwhile, and
+nothing else of the job is live. Then all there is to do is to count it, and for a run-once job to end.
+
+`fire` and `settle` say the same, at many times the cost: they stay the rules, and
+tests/core/test_fast_path.py holds these shortcuts to them.
+"""
+
+from datetime import datetime
+
+from ostinato.core.lifecycle import next_time
+from ostinato.core.lifecycle.draft import ALL_FACTS
+from ostinato.core.lifecycle.next_time import FIRED_AHEAD
+from ostinato.core.limits import is_limited
+from ostinato.core.model import AskedBy, Chance, Change, Definition, Facts, Finished, Job, Live
+from ostinato.core.outcome import Completed
+from ostinato.core.policy import CatchUp
+from ostinato.core.schedule import Cron, Every, Manual, Once
+
+SCHEDULE = AskedBy.SCHEDULE  # looking up a member of an Enum is a call
+
+
+def fire_plainly(job: Job, now: datetime, chance: Chance) -> Change | None:
+    """Decide as `fire` does about a job without live rows; None: ask `fire`."""
+    definition, facts, due = job.definition, job.facts, job.facts.next_due_at
+    if due is None or due - now > FIRED_AHEAD or now - due > definition.policies.late_after:
+        return None
+    if _is_touched(facts) or (facts.last_due_at is not None and due <= facts.last_due_at):
+        return None
+    following = next_time.next_due(definition, facts, due) if _is_steady(definition) else None
+    if following is None or following <= now:
+        return None
+    after = Facts(*ALL_FACTS(facts))
+    after.last_number += 1
+    after.last_execution_number += 1
+    after.last_due_at, after.next_due_at, after.computed_at = due, following, now
+    live = Live(
+        chance.id(now), job.id, after.last_number, 0, after.last_execution_number, SCHEDULE, due, due, now,
+        definition.queue, definition.priority, definition.task,
+    )  # fmt: skip
+    return Change(Job(job.id, definition, after), (live,))
+
+
+def _is_touched(facts: Facts) -> bool:
+    touched = facts.paused_at or facts.cancelled_at or facts.deleted_at or facts.ended_as or facts.reset_at
+    return touched is not None
+
+
+def _is_steady(definition: Definition) -> bool:
+    """Return True if runs start at their due times, without window, jitter, delay or limit."""
+    policies = definition.policies
+    if policies.window is not None or policies.jitter or policies.fixed_delay or is_limited(policies):
+        return False
+    return isinstance(definition.schedule, Every | Cron)
+
+
+def may_be_plain(finished: Finished) -> bool:
+    """Return True if a success, by its policies, changes only counters; the job itself is not read."""
+    definition = finished.definition
+    if definition is None or type(finished.outcome) is not Completed or finished.live.slot is None:
+        return False
+    if finished.live.limit_key is not None or type(definition.schedule) is Manual:
+        return False  # somebody may wait for its place; nobody knows what comes next
+    policies = definition.policies
+    return not policies.total_repeats and not policies.fixed_delay and policies.catch_up is not CatchUp.ALL
+
+
+def last_time(definition: Definition) -> datetime | None:
+    """The due time with whose success a job ends; None for one that goes on."""
+    schedule = definition.schedule
+    return schedule.at if type(schedule) is Once else None

@@ -1,0 +1,212 @@
+"""The site, put together: routes, templates, and what stands before every page."""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Router
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ostinato.access.bodies import ClientGone
+from ostinato.access.checking import run_check
+from ostinato.access.methods import allow_of, wrong_method
+from ostinato.access.sessions import Visitor, Visitors
+from ostinato.access.workload import Workload
+from ostinato.config import Settings
+from ostinato.core.access import ANYBODY
+from ostinato.core.errors import Forbidden, NotFound, OstinatoError
+from ostinato.dashboard import (
+    calendar,
+    charts,
+    crawled_pages,
+    events,
+    executions,
+    formatting,
+    graph,
+    job,
+    job_templates,
+    jobs,
+    login,
+    overview,
+    providers,
+    sources,
+    workers,
+    workflows,
+)
+from ostinato.dashboard import settings as settings_page
+from ostinato.dashboard.csrf import read_form, require_own_form
+from ostinato.dashboard.forms import pages as forms
+from ostinato.dashboard.headers import Strict
+from ostinato.dashboard.page_request import PageRequest, Trouble
+from ostinato.dashboard.routes import Route
+from ostinato.dashboard.static_files import Files
+from ostinato.service import Service
+
+log = logging.getLogger("ostinato.dashboard")
+
+HERE: Final = Path(__file__).parent
+ROUTES: Final[Sequence[Route]] = (
+    *login.ROUTES,
+    *overview.ROUTES,
+    *forms.ROUTES,
+    *sources.ROUTES,
+    *crawled_pages.ROUTES,
+    *workflows.ROUTES,
+    *providers.ROUTES,
+    *job_templates.ROUTES,
+    *settings_page.ROUTES,
+    *jobs.ROUTES,
+    *job.ROUTES,
+    *executions.ROUTES,
+    *calendar.ROUTES,
+    *workers.ROUTES,
+    *events.ROUTES,
+)
+NAVIGATION: Final = (  # those that have a route
+    ("/", "Overview"),
+    ("/jobs", "Jobs"),
+    ("/executions", "Executions"),
+    ("/calendar", "Calendar"),
+    ("/sources", "Sources"),
+    ("/pages", "DashboardFirst"),
+    ("/workflows", "Workflows"),
+    ("/templates", "Templates"),
+    ("/providers", "Providers"),
+    ("/workers", "Workers"),
+    ("/events", "Events"),
+    ("/settings", "Settings"),
+)
+
+
+class Site:
+    """The dashboard around a front desk."""
+
+    def __init__(
+        self, service: Service, settings: Settings, visitors: Visitors, version: str, workload: Workload
+    ) -> None:
+        self.service, self.settings, self.visitors, self.version = service, settings, visitors, version
+        self._workload = workload
+        self._files = Files(HERE / "static")
+        self._templates = self._environment()
+        # What is spelled out stands before what has a {part}: /jobs/new is no job.
+        ordered = sorted(ROUTES, key=lambda route: route.path.count("{"))
+        self.routes: list[BaseRoute] = [
+            StarletteRoute("/static/{name}", self._files.answer),
+            *(StarletteRoute(each.path, self._endpoint(each), methods=[each.method]) for each in ordered),
+        ]
+        self._router = Router(self.routes, default=self._nothing_here)
+        self.app: ASGIApp = Strict(self._routed)
+
+    def _environment(self) -> Environment:
+        found = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        found.filters |= formatting.FILTERS
+        found.globals |= {"static": self._files.url, **formatting.GLOBALS, **charts.GLOBALS, **graph.GLOBALS}
+        return found
+
+    def render(self, template: str, visit: PageRequest, **answer: Any) -> str:
+        there = {route.path for route in ROUTES}
+        return self._templates.get_template(template).render(
+            visit=visit,
+            now=visit.now,
+            may=visit.may,
+            troubles=visit.troubles,
+            there=there,
+            navigation=[(path, name) for path, name in NAVIGATION if path in there],
+            version=self.version,
+            log_in=self.visitors.log_in,
+            **answer,
+        )
+
+    def has(self, scope: Scope) -> bool:
+        """Return True if an address belongs to the dashboard."""
+        return any(route.matches(scope)[0] is not Match.NONE for route in self.routes)
+
+    # -- what stands before every page
+
+    def _endpoint(self, route: Route) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                form = await read_form(request) if route.method == "POST" else FormData()
+                visitor = await run_check(partial(self.visitors.of, request.headers))
+                place = await self._workload.place(visitor.credential)
+            except OstinatoError as error:
+                return await run_in_threadpool(self._refuse, request, error)
+            except ClientGone:
+                return Response(status_code=400)  # for a client that left
+            try:
+                return await run_in_threadpool(self._answer, route, request, form, visitor)
+            finally:
+                place.give_back()
+
+        return endpoint
+
+    def _answer(self, route: Route, request: Request, form: FormData, visitor: Visitor) -> Response:
+        try:
+            visit = PageRequest(self, request, visitor, form, self.service.now())
+            if route.role is not None and visit.visitor.caller is None:
+                return login.ask(visit)
+            if route.method == "POST":
+                require_own_form(request.headers, visit.visitor, form)
+            if route.role is not None and not visit.may(route.role):
+                raise Forbidden(
+                    f"This needs the role {route.role.value}; {visit.by} is {visit.caller.role.value}."
+                )
+            return route.answer(visit)
+        except OstinatoError as error:
+            return self._refuse(request, error)
+        except Exception as error:  # a page says that it happened, the log says what
+            log.error("A page failed: %s %s", request.method, request.url.path, exc_info=error)
+            return self._refuse(request, OstinatoError())
+
+    def _refuse(self, request: Request, error: OstinatoError) -> Response:
+        return self._trouble(request, Trouble.of(error))
+
+    def _trouble(self, request: Request, trouble: Trouble) -> Response:
+        """A page that says what went wrong, and asks the database nothing: it may be the database that is away."""
+        stranger = Visitor(None if self.visitors.log_in else ANYBODY, "", is_new=False)
+        visit = PageRequest(self, request, stranger, FormData(), self.service.now())
+        return visit.page("trouble.html", status=trouble.status, trouble=trouble)
+
+    async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        allow = allow_of(self.routes, scope)
+        if allow is None:
+            await self._router(scope, receive, send)
+            return
+        answer = self._trouble(Request(scope), Trouble(wrong_method(scope, allow), 405))
+        answer.headers["Allow"] = allow
+        await answer(scope, receive, send)
+
+    async def _nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._refuse(Request(scope), NotFound("There is no page at this address."))
+        await answer(scope, receive, send)
+
+
+class DashboardFirst:
+    """Stands before the API: answers for the addresses of the site, and for browsers that got lost."""
+
+    def __init__(self, app: ASGIApp, site: Site, others: Sequence[BaseRoute]) -> None:
+        self._app, self._site, self._others = app, site, others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (self._site.has(scope) or self._is_lost(scope)):
+            await self._site.app(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _is_lost(self, scope: Scope) -> bool:
+        wants_page = "text/html" in Request(scope).headers.get("accept", "")
+        return wants_page and all(route.matches(scope)[0] is Match.NONE for route in self._others)

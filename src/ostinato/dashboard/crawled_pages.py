@@ -1,0 +1,64 @@
+"""Pages that crawls found: looked for by their words, and one with all that is kept of it."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from ostinato.core.errors import OstinatoError
+from ostinato.dashboard import query
+from ostinato.dashboard.page_request import PageRequest
+from ostinato.dashboard.routes import get
+from ostinato.service.crawled_pages import COUNTED, FURTHEST, name_of
+
+ROWS_OF_A_PAGE: Final = 20
+SHOWN_CHARACTERS: Final = 20_000  # characters of a text; the rest is in the API
+LINKS: Final = 200
+
+
+def show_all(visit: PageRequest) -> Response:
+    """Pages with these words, the best first; without words, those that were fetched last."""
+    words, job, host = (query.word(visit, name) for name in ("q", "job", "host"))
+    offset = _offset(visit)
+    try:
+        found = visit.service.pages.search(words or None, job or None, host or None, ROWS_OF_A_PAGE, offset)
+    except OstinatoError as error:
+        visit, offset = visit.troubled("filters", error), 0
+        found = visit.service.pages.search(limit=ROWS_OF_A_PAGE)
+    jobs = visit.service.board.some({page.job_id for page in found.pages})
+    further = offset + ROWS_OF_A_PAGE
+    return visit.page(
+        "pages.html",
+        found=found,
+        jobs=jobs,
+        name_of=name_of,
+        chosen={"q": words, "job": job, "host": host},
+        filtered=bool(words or job or host),
+        counted=COUNTED,
+        first_shown=offset + 1,
+        more=query.address(visit, offset=str(further)) if further < min(found.total, FURTHEST) else "",
+        first=query.address(visit, offset=None) if offset else "",
+    )
+
+
+def show(visit: PageRequest) -> Response:
+    """One page."""
+    whole = visit.service.pages.get(visit.part("id"))
+    return visit.page(
+        "one_page.html",
+        page=whole.page,
+        whole=whole,
+        name=name_of(whole.page),
+        job=visit.service.board.some([whole.page.job_id]).get(whole.page.job_id),
+        text=whole.text[:SHOWN_CHARACTERS],
+        cut=len(whole.text) > SHOWN_CHARACTERS,
+        links=whole.links[:LINKS],
+    )
+
+
+def _offset(visit: PageRequest) -> int:
+    """Read the offset of the list; anything but a number is 0."""
+    text = query.word(visit, "offset")
+    return min(int(text), FURTHEST) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+ROUTES: Final = (get("/pages", show_all), get("/pages/{id}", show))

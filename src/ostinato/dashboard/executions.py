@@ -1,0 +1,188 @@
+"""Executions: the list of all, and one with its times, its log and its end."""
+
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.core.payload import decode
+from ostinato.core.stops import RELEASED
+from ostinato.core.workflow import WORKFLOW_TASK
+from ostinato.dashboard import graph, query
+from ostinato.dashboard.charts import Phase
+from ostinato.dashboard.page_request import PageRequest
+from ostinato.dashboard.routes import get, post
+from ostinato.service import ExecutionView
+from ostinato.service.dashboard import Attempt
+from ostinato.service.log_levels import LEVELS, level_word
+from ostinato.service.workflow_runs import RunView
+from ostinato.store.logs import LogPage
+from ostinato.store.search import STATES
+
+ROWS_OF_A_PAGE: Final = 50
+LINES: Final = 500
+ZERO: Final = timedelta(0)
+EMPTY: Final = LogPage((), 0, 0)
+
+
+def show_all(visit: PageRequest) -> Response:
+    """A page of executions, the newest first."""
+    state, task, cursor = (query.word(visit, name) for name in ("state", "task", "cursor"))
+    try:
+        job = query.id_asked(visit, "job")
+        page = visit.service.executions.search(
+            job,
+            states=[state] if state else (),
+            task=task or None,
+            limit=ROWS_OF_A_PAGE,
+            cursor=cursor or None,
+        )
+    except Invalid as error:
+        visit, job = visit.troubled("filters", error), None
+        page = visit.service.executions.search(limit=ROWS_OF_A_PAGE)
+    jobs = visit.service.board.some([*(run.job_id for run in page.items), *([job] if job else [])])
+    return visit.page(
+        "executions.html",
+        page=page,
+        jobs=jobs,
+        job=jobs.get(job) if job else None,
+        chosen={"state": state, "task": task},
+        states=[(each, each) for each in STATES],
+        filtered=bool(state or task or job),
+        more=query.address(visit, cursor=page.cursor) if page.cursor else "",
+        first=query.address(visit, cursor=None) if cursor else "",
+    )
+
+
+def show(visit: PageRequest) -> Response:
+    """One execution."""
+    return _page(visit, query.id_in_path(visit))
+
+
+def _page(visit: PageRequest, execution_id: UUID) -> Response:
+    found = visit.service.board.execution(execution_id)
+    level = query.one_of(visit, "level", set(LEVELS), "")
+    log = _log(visit, execution_id, level)
+    args, run = found.row.args, _workflow_run(visit, found)
+    own = next((step for step in run.steps if step.id == found.row.step), None) if run else None
+    return visit.page(
+        "one_execution.html",
+        found=found,
+        run=found.view,
+        job=found.job,
+        phases_of=_phases(found, visit.now),
+        args=found.job.args if args is None else decode(args),
+        own_args=args is not None,
+        log=log,
+        level=level,
+        levels=[(each, each) for each in LEVELS],
+        level_word=level_word,
+        is_live=found.view.state in ("queued", "running"),
+        attempts=found.attempts if own is None else own.attempts,
+        of_workflow=run,
+        drawing="" if run is None else graph.drawn(_nodes(run), f"The steps of {run.name}"),
+    )
+
+
+def _workflow_run(visit: PageRequest, found: Attempt) -> RunView | None:
+    """The run of a workflow that this is, or is a step of."""
+    if found.row.task != WORKFLOW_TASK and not found.row.step:
+        return None
+    try:
+        return visit.service.workflows.steps(found.view.id)
+    except OstinatoError:  # its run, or its workflow, is not kept any more
+        return None
+
+
+def _nodes(run: RunView) -> list[graph.Node]:
+    return [
+        graph.Node(
+            step.id,
+            step.task,
+            step.after,
+            state=step.state,
+            href=f"/executions/{step.last.id}" if step.last else "",
+        )
+        for step in run.steps
+    ]
+
+
+def _log(visit: PageRequest, execution_id: UUID, level: str) -> LogPage:
+    """The first lines, or those from a number on."""
+    after = query.word(visit, "after")
+    try:
+        return visit.service.executions.log(
+            execution_id, after=int(after) if after.isdigit() else 0, level=level or None, limit=LINES
+        )
+    except OverflowError:
+        return EMPTY
+
+
+def _phases(found: Attempt, now: datetime) -> list[Phase]:
+    """Split the time from the due time to the end into phases. Clocks differ: no phase is negative."""
+    run, queued_at = found.view, found.row.queued_at
+    ready = max(run.run_at, queued_at)
+    started = run.started_at or run.finished_at or now
+    end = run.finished_at or now
+    ending = {"completed": "completed", "failed": "failed", "cancelled": "cancelled"}.get(run.state, "ran")
+    told = [
+        Phase("waited", "from its due time until it was queued, or could start", ready - run.due_at),
+        Phase("queued", "in the queue", started - ready),
+    ]
+    if run.started_at is not None:
+        told.append(Phase(ending, "ran" if run.finished_at else "running", end - run.started_at))
+    return [Phase(each.kind, each.word, max(each.length, ZERO)) for each in told]
+
+
+# -- what may be asked of it
+
+
+def cancel(visit: PageRequest) -> Response:
+    """Ask it to stop, or take it back."""
+    execution_id = query.id_in_path(visit)
+    force = visit.form.get("force") == "1"
+    try:
+        left = visit.service.executions.cancel(execution_id, by=visit.by, force=force)
+    except OstinatoError as error:
+        return _troubled(visit, execution_id, error)
+    told = left.stop.sentence if left.stop else "It is cancelled."
+    return visit.see(f"/executions/{execution_id}", told)
+
+
+def release(visit: PageRequest) -> Response:
+    """Take it from its worker, and queue it again."""
+    execution_id = query.id_in_path(visit)
+    try:
+        visit.service.executions.release(execution_id, by=visit.by)
+    except OstinatoError as error:
+        return _troubled(visit, execution_id, error)
+    return visit.see(f"/executions/{execution_id}", f"The run is queued again. {RELEASED}")
+
+
+def run_again(visit: PageRequest) -> Response:
+    """Run its job once more, with the same args."""
+    execution_id = query.id_in_path(visit)
+    found = visit.service.board.execution(execution_id)
+    try:
+        job = visit.service.jobs.run_again(found.row, by=visit.caller)
+    except OstinatoError as error:
+        return _troubled(visit, execution_id, error)
+    newest: list[ExecutionView] = [ExecutionView.of(live) for live in job.lives]
+    queued = max(newest, key=lambda run: run.number, default=None)
+    return visit.see(f"/executions/{queued.id}" if queued else f"/jobs/{job.id}", "A run is queued.")
+
+
+def _troubled(visit: PageRequest, execution_id: UUID, error: OstinatoError) -> Response:
+    return _page(visit.troubled("actions", error), execution_id)
+
+
+ROUTES: Final = (
+    get("/executions", show_all),
+    get("/executions/{id}", show),
+    post("/executions/{id}/cancel", cancel, Role.OPERATOR),
+    post("/executions/{id}/release", release, Role.OPERATOR),
+    post("/executions/{id}/run", run_again, Role.OPERATOR),
+)

@@ -1,0 +1,44 @@
+"""Errors of a form: beside their fields, and the rest above."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from ostinato.core.errors import Invalid, OstinatoError, UnknownTask
+from ostinato.dashboard.forms.fields import Form
+from ostinato.dashboard.page_request import PageRequest, Trouble
+from ostinato.shapes.errors import refused
+
+
+class WrongFields(Invalid):
+    """Several fields are wrong."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__(" ".join(fields.values()))
+        self.fields = fields
+
+
+def troubled(
+    visit: PageRequest, where: str, form: Form, error: OstinatoError | ValidationError
+) -> tuple[PageRequest, Form]:
+    """The visit with what stands above the form, and the form with what stands beside its fields."""
+    trouble = _trouble(error)
+    errors = trouble.fields or {"": trouble.sentence}
+    above = form.unplaced(errors)
+    marked = form.wrong(errors)
+    if len(above) < len(errors):
+        above.insert(0, "Nothing was saved: look at what is marked below.")
+    return visit.troubled(where, replace(trouble, sentence=" ".join(above), fields=marked.errors)), marked
+
+
+def _trouble(error: OstinatoError | ValidationError) -> Trouble:
+    match error:
+        case ValidationError():
+            return Trouble.told(refused(error.errors()))
+        case WrongFields():
+            return Trouble(str(error), 422, error.fields)
+        case UnknownTask():
+            return Trouble(str(error), 422, {"task": str(error)})
+        case _:
+            return Trouble.of(error)

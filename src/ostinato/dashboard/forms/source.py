@@ -1,0 +1,197 @@
+"""The form of a source: its definition field by field. What no field of ours can show stays as somebody wrote it."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+import yaml
+
+from ostinato.core.errors import Invalid
+from ostinato.dashboard.forms import structure
+from ostinato.dashboard.forms.fields import (
+    AREA,
+    CHOICE,
+    LIST,
+    OPTIONAL,
+    TEXT,
+    WHOLE,
+    Field,
+    WidgetKind,
+    table,
+    value_of,
+    written,
+)
+from ostinato.dashboard.forms.job import Group
+from ostinato.shapes.documents import read_json
+
+FIELDS_EXAMPLE: Final = (
+    "- {source: date, target: day, type: date}\n- {source: value, target: amount, type: number}"
+)
+
+
+def _text_or_object(text: str) -> Any:
+    return read_json(text) if text.lstrip().startswith("{") else text.strip()
+
+
+def _params(text: str) -> Any:
+    """`name=value`, one a line."""
+    pairs = [line.partition("=") for line in text.split("\n") if line.strip()]
+    if any(not sign for _, sign, _ in pairs):
+        raise Invalid("Write each parameter in a line of its own: name=value.")
+    return [{"name": name.strip(), "value": value.strip()} for name, _, value in pairs]
+
+
+def _headers(text: str) -> Any:
+    """`Name: value`, one a line."""
+    pairs = [line.partition(":") for line in text.split("\n") if line.strip()]
+    if any(not sign for _, sign, _ in pairs):
+        raise Invalid("Write each header in a line of its own: Name: value.")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+SCHEDULE: Final = WidgetKind("line", _text_or_object)
+MAPPING: Final = WidgetKind("json", structure.read)
+PARAMS: Final = WidgetKind("area", _params)
+HEADERS: Final = WidgetKind("area", _headers)
+EXECUTION: Final = "execution"
+
+FIELDS: Final = table(
+    Field("name", "Name", TEXT, "Letters, digits and . _ -", needed=True),
+    Field("url", "URL", TEXT, "Where the records are: http or https.", needed=True),
+    Field("table", "Table", TEXT, "Where they go; made if it is not there.", needed=True),
+    Field("schedule", "Schedule", SCHEDULE, "daily · hourly · 30m · 0 9 * * mon-fri", "daily"),
+    Field("timezone", "Time zone", OPTIONAL, "For a cron schedule."),
+    Field("status", "Status", CHOICE, "One that is not active never runs.", "active",
+          (("active", "active"), ("inactive", "inactive"))),
+    Field("description", "Description", AREA),
+    Field("response.dataPath", "Path to the records", OPTIONAL, "data.items; . is the root.", "."),
+    Field("response.unique", "Unique columns", LIST, "What tells two records apart.", "all of them"),
+    Field("response.fields", "Columns", MAPPING, "For each: source (a path in the record), target (the column), "
+          "type (text, integer, number, boolean, timestamp, date, json). As YAML or JSON.", FIELDS_EXAMPLE,
+          needed=True),
+    Field("params", "Parameters", PARAMS, "name=value, one in each line."),
+    Field("headers", "Headers", HEADERS, "Accept: application/json, one in each line. Secrets belong to auth."),
+    Field("pagination.type", "Pages", CHOICE, "How the API hands out its pages.", "", (
+        ("", "one page"), ("page", "by number"), ("offset", "by offset"), ("cursor", "by a cursor in each answer"),
+        ("link_header", "by the header Link"), ("next_url", "by a URL in each answer"), ("none", "none"),
+    )),
+    Field("pagination.pageParam", "Parameter: page", OPTIONAL, default="page"),
+    Field("pagination.offsetParam", "Parameter: offset", OPTIONAL, default="offset"),
+    Field("pagination.cursorParam", "Parameter: cursor", OPTIONAL),
+    Field("pagination.nextCursorPath", "Path to the next cursor", OPTIONAL),
+    Field("pagination.nextUrlPath", "Path to the next URL", OPTIONAL),
+    Field("pagination.hasMorePath", "Path to: there is more", OPTIONAL),
+    Field("pagination.limitParam", "Parameter: size of a page", OPTIONAL, default="limit"),
+    Field("pagination.limit", "Records of a page", WHOLE),
+    Field("pagination.start", "Number of the first page", WHOLE, default="1"),
+    Field("auth.type", "Credentials", CHOICE, "Say where a secret is, such as env:SECRET_NAME.", "", (
+        ("", "none"), ("bearer", "bearer token"), ("basic", "user and password"), ("header", "a header"),
+        ("query", "a parameter"), ("oauth2_client_credentials", "OAuth 2 client"),
+    )),
+    Field("auth.token", "Token", OPTIONAL, "env:SECRET_NAME"),
+    Field("auth.username", "User", OPTIONAL),
+    Field("auth.password", "Password", OPTIONAL, "env:SECRET_NAME"),
+    Field("auth.name", "Name of the header or parameter", OPTIONAL),
+    Field("auth.value", "Its value", OPTIONAL, "env:SECRET_NAME"),
+    Field("auth.tokenUrl", "Token URL", OPTIONAL),
+    Field("auth.clientId", "Client id", OPTIONAL),
+    Field("auth.clientSecret", "Client secret", OPTIONAL, "env:SECRET_NAME"),
+    Field("auth.scope", "Scope", OPTIONAL),
+    Field("incremental.param", "Ask from", OPTIONAL, "The parameter that says since when."),
+    Field("incremental.from", "The greatest stored", OPTIONAL, "max(day)"),
+    Field("incremental.overlap", "Less an overlap of", OPTIONAL, "1d"),
+    Field("incremental.start", "While nothing is stored", OPTIONAL, "2020-01-01"),
+    Field(f"{EXECUTION}.timeout", "Timeout", OPTIONAL, "Of a run.", "5m"),
+    Field("execution.maxRetries", "Failures in a period", WHOLE, "So many use up the budget.", "5"),
+    Field("execution.retryResetPeriod", "Period", OPTIONAL, "After it the budget is whole again.", "1d"),
+    Field("limits.maxPages", "Pages at most", WHOLE, default="1000"),
+    Field("limits.maxBytes", "Bytes at most", OPTIONAL, "50MB", "50MB"),
+    Field("limits.maxRecords", "Records at most", WHOLE, default="1000000"),
+    Field("limits.maxRejected", "Rejected at most", OPTIONAL, "Share of the records: 10%", "10%"),
+    Field("limits.onLimit", "At a limit", CHOICE, default="", choices=(
+        ("", "default: fail"), ("fail", "the run fails"), ("stop", "the run stops, and says so"))),
+    Field("database", "Database", OPTIONAL, "Another one: env:SECRET_NAME with its URL.", "the scheduler's own"),
+    Field("queue", "Queue", OPTIONAL, default="default"),
+    Field("priority", "Priority", WHOLE, "1 (first) to 10.", "5"),
+    Field("tags", "Tags", LIST, "Separated by commas."),
+    Field("owner", "Owner", TEXT),
+)  # fmt: skip
+
+PAGES: Final = tuple(name for name in FIELDS if name.startswith("pagination."))
+AUTH: Final = tuple(name for name in FIELDS if name.startswith("auth."))
+GROUPS: Final = (
+    Group("Columns", ("response.dataPath", "response.unique", "response.fields")),
+    Group("Asking for it", ("pagination.type", "auth.type"),
+          ("params", "headers", *PAGES[1:], *AUTH[1:]),
+          "Parameters, headers, details of pages and credentials"),
+    Group("How much, and when it fails", ("execution.maxRetries", "execution.retryResetPeriod", f"{EXECUTION}.timeout"),
+          tuple(name for name in FIELDS if name.startswith(("incremental.", "limits."))),
+          "Only what is new, limits"),
+    Group("About it", ("status", "tags"), ("description", "owner", "database", "queue", "priority"),
+          "Description, owner, database, queue"),
+)  # fmt: skip
+BEGINNING: Final[Mapping[str, str]] = {"status": "active", "schedule": "daily"}
+
+
+def texts_of(definition: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of the form for an existing source."""
+    return {name: _shown(name, _inside(definition, name)) for name in FIELDS}
+
+
+def _shown(name: str, value: Any) -> str:
+    match name, value:
+        case _, None:
+            return "active" if name == "status" else ""
+        case "response.fields", list():
+            return "\n".join(f"- {_flow(each)}" for each in value)
+        case "params", list() if all(isinstance(each, dict) for each in value):
+            return "\n".join(f"{each.get('name', '')}={each.get('value', '')}" for each in value)
+        case "headers", dict():
+            return "\n".join(f"{header}: {each}" for header, each in value.items())
+        case _:
+            return written(value)
+
+
+def _flow(value: Any) -> str:
+    return str(
+        yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True, sort_keys=False)
+    ).strip()
+
+
+def _inside(definition: Mapping[str, Any], name: str) -> Any:
+    outer, dot, inner = name.partition(".")
+    value = definition.get(outer)
+    if not dot:
+        return value
+    return value.get(inner) if isinstance(value, dict) else None
+
+
+def definition_of(texts: Mapping[str, str], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the definition from the typed texts: changed fields, and the rest as in `before`."""
+    definition = copy.deepcopy(dict(before or {}))
+    shown = texts_of(definition)
+    for name, one in FIELDS.items():
+        text = texts.get(name, "")
+        if before is not None and (name not in texts or text == shown[name]):
+            continue
+        _put(definition, name, value_of(one, text) if text.strip() else None)
+    if not _inside(definition, "auth.type"):
+        definition.pop("auth", None)
+    return definition
+
+
+def _put(definition: dict[str, Any], name: str, value: Any) -> None:
+    outer, dot, inner = name.partition(".")
+    if not dot:
+        definition.pop(name, None)
+        if value is not None:
+            definition[name] = value
+        return
+    inside = definition.get(outer)
+    inside = dict(inside) if isinstance(inside, dict) else {}
+    inside.pop(inner, None)
+    if value is not None:
+        inside[inner] = value
+    definition.pop(outer, None)
+    if inside:
+        definition[outer] = inside

@@ -1,0 +1,70 @@
+"""Job templates: which there are, and jobs made of them by filling in a form."""
+
+from typing import Final
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import OstinatoError
+from ostinato.dashboard.forms import job
+from ostinato.dashboard.forms.arguments import Arguments
+from ostinato.dashboard.forms.editing import here
+from ostinato.dashboard.forms.errors import WrongFields, troubled
+from ostinato.dashboard.forms.fields import Form, typed
+from ostinato.dashboard.page_request import PageRequest
+from ostinato.dashboard.routes import get, post
+from ostinato.service.templates import TemplateView
+from ostinato.shapes.templates import TemplateAnswer, definition_of
+
+OTHERWISE: Final = {
+    name: job.FIELDS[name] for name in ("name", "schedule", "timezone", "key", "queue", "tags")
+}
+
+
+def show_all(visit: PageRequest) -> Response:
+    return visit.page("templates.html", views=visit.service.templates.list())
+
+
+def show(visit: PageRequest) -> Response:
+    return _page(visit, visit.service.templates.get(visit.part("name")), {})
+
+
+def use(visit: PageRequest) -> Response:
+    """Make a job of it; what is wrong stands beside its field."""
+    view, texts = visit.service.templates.get(visit.part("name")), typed(visit.form, visit.form)
+    try:
+        arguments = Arguments.of_schema(TemplateAnswer.of(view).args)
+        params = arguments.read(texts)
+        if wrong := arguments.flaws(params):
+            raise WrongFields(wrong)
+        over = job.new_body({name: texts.get(name, "") for name in OTHERWISE})
+        definition = definition_of(
+            visit.service.templates.body(view.template.name, params, over), here(visit)
+        )
+        made, is_new = visit.service.jobs.make(definition, by=visit.by)
+    except (OstinatoError, ValidationError) as error:
+        return _page(visit, view, texts, error)
+    told = "The job is made." if is_new else f"There was a job with the key {made.key} already: this one."
+    return visit.see(f"/jobs/{made.id}", told, visit.service.jobs.secrets(made), [made.task])
+
+
+def _page(
+    visit: PageRequest,
+    view: TemplateView,
+    texts: dict[str, str],
+    error: OstinatoError | ValidationError | None = None,
+) -> Response:
+    answer = TemplateAnswer.of(view)
+    arguments = Arguments.of_schema(answer.args)
+    form = Form({**arguments.fields, **OTHERWISE}, texts)
+    if error is not None:
+        visit, form = troubled(visit, "template", form, error)
+    return visit.page("one_template.html", answer=answer, form=form, otherwise=OTHERWISE)
+
+
+ROUTES: Final = (
+    get("/templates", show_all),
+    get("/templates/{name}", show),
+    post("/templates/{name}/jobs", use, Role.ADMIN),
+)

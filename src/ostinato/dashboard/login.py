@@ -1,0 +1,61 @@
+"""Log in with a token or an API key; log out."""
+
+from typing import Final
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from ostinato.access.refusals import Refusal
+from ostinato.core.errors import Unauthorized
+from ostinato.dashboard.page_request import PageRequest, Trouble
+from ostinato.dashboard.routes import get, post
+
+
+def ask(visit: PageRequest) -> Response:
+    """Show the log-in page; after it the visitor returns to the wanted page."""
+    if visit.request.method == "POST":
+        told = Trouble("Your session is over: log in, then do it again. Nothing was changed.", 401)
+        return _form(visit.troubled("login", told), "/")
+    wanted = visit.path + (f"?{visit.request.url.query}" if visit.request.url.query else "")
+    return visit.see("/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}")
+
+
+def show(visit: PageRequest) -> Response:
+    """The form, or straight on for those who need none."""
+    onward = _local(visit.query.get("next", "/"))
+    return visit.see(onward) if visit.visitor.caller is not None else _form(visit, onward)
+
+
+def log_in(visit: PageRequest) -> Response:
+    onward = _local(str(visit.form.get("next", "/")))
+    if not visit.site.visitors.log_in:
+        return visit.see(onward)
+    credential = str(visit.form.get("credential", "")).strip()
+    try:
+        session = visit.site.visitors.begin(credential)
+    except Unauthorized as error:
+        visit.request.state.refused = Refusal.of_text(credential, str(error))
+        return _form(visit.troubled("credential", error), onward)
+    return visit.remember(visit.see(onward), session)
+
+
+def log_out(visit: PageRequest) -> Response:
+    visit.site.visitors.end(visit.visitor)
+    return visit.forget(visit.see("/login", "You are logged out."))
+
+
+def _form(visit: PageRequest, onward: str) -> Response:
+    return visit.page("login.html", onward=onward)
+
+
+def _local(path: str) -> str:
+    """An address of ours, and never one of somebody else's."""
+    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if safe else "/"
+
+
+ROUTES: Final = (
+    get("/login", show, role=None),
+    post("/login", log_in, role=None),
+    post("/logout", log_out, role=None),
+)

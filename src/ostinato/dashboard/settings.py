@@ -1,0 +1,127 @@
+"""Settings: what holds here and where it comes from, who has a key, what this is made of."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+from uuid import UUID
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from ostinato.config import SETTINGS
+from ostinato.core.access import Role
+from ostinato.core.errors import NotFound, OstinatoError, Unauthorized
+from ostinato.dashboard.forms.errors import troubled
+from ostinato.dashboard.forms.fields import (
+    CHOICE,
+    OPTIONAL,
+    TEXT,
+    Field,
+    Form,
+    nested,
+    table,
+    typed,
+    value_of,
+)
+from ostinato.dashboard.page_request import PageRequest
+from ostinato.dashboard.routes import get, post
+from ostinato.service.keys import NewKey
+from ostinato.shapes.keys import KeyBody
+
+KEY_FIELDS: Final = table(
+    Field("name", "Name", TEXT, "Whose it is; events say key:NAME~ab12.", needed=True),
+    Field(
+        "role",
+        "Role",
+        CHOICE,
+        choices=(
+            ("viewer", "viewer: reads"),
+            ("operator", "operator: and runs, pauses, cancels"),
+            ("admin", "admin: and edits"),
+        ),
+    ),
+    Field("expires_in", "Good for", OPTIONAL, "30d, 12h", "until it is revoked"),
+)
+LIBRARIES: Final = ("fastapi", "uvicorn", "pydantic", "jinja2", "httpx2", "psycopg", "cronsim", "tzdata")
+
+
+def show(visit: PageRequest) -> Response:
+    return _page(visit, Form(KEY_FIELDS, {"role": Role.VIEWER.value}))
+
+
+def make_key(visit: PageRequest) -> Response:
+    """Make a key, and show it: this once, on the page that made it."""
+    texts = typed(visit.form, KEY_FIELDS)
+    said = {
+        name: value_of(one, texts[name]) for name, one in KEY_FIELDS.items() if texts.get(name, "").strip()
+    }
+    form = Form(KEY_FIELDS, texts)
+    try:
+        body = KeyBody.model_validate(nested(said))
+        made = visit.service.keys.create(
+            body.name,
+            body.role,
+            body.expires_in,
+            by=visit.by,
+            check=lambda: visit.site.visitors.require(visit.request.headers),
+        )
+    except Unauthorized:
+        raise
+    except (OstinatoError, ValidationError) as error:
+        return _page(*troubled(visit, "key", form, error))
+    return _page(visit, Form(KEY_FIELDS, {"role": Role.VIEWER.value}), made)
+
+
+def revoke_key(visit: PageRequest) -> Response:
+    try:
+        key = visit.service.keys.revoke(UUID(visit.part("id")), by=visit.by)
+    except ValueError:
+        raise NotFound("There is no such key.") from None
+    return visit.see("/settings#keys", f"The key of {key.name} is revoked.")
+
+
+def end_access(visit: PageRequest) -> Response:
+    """End all access; the admin logs in again with a new token, or a key made by the command line."""
+    ended = visit.service.access.end_all(by=visit.by)
+    told = f"All access is ended: API keys revoked: {ended.keys}, sessions ended: {ended.sessions}."
+    return visit.see("/settings", told)
+
+
+def _page(visit: PageRequest, form: Form, made: NewKey | None = None) -> Response:
+    settings = visit.site.settings
+    values = settings.shown()
+    return visit.page(
+        "settings.html",
+        settings=[
+            (each, values[each.name], settings.origins.get(each.name, "argument")) for each in SETTINGS
+        ],
+        warnings=settings.warnings,
+        keys=visit.service.keys.list() if visit.may(Role.ADMIN) else [],
+        form=form,
+        made=made,
+        findings=visit.service.check_up(),
+        versions=_versions(visit),
+    )
+
+
+def _versions(visit: PageRequest) -> list[tuple[str, str]]:
+    ours = [
+        ("Ostinato", visit.site.version),
+        ("Python", f"{platform.python_version()} on {platform.platform(terse=True)}"),
+    ]
+    return ours + [(name, found) for name in LIBRARIES if (found := _version(name))]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+ROUTES: Final = (
+    get("/settings", show),
+    post("/settings/keys", make_key, Role.ADMIN),
+    post("/settings/keys/{id}/revoke", revoke_key, Role.ADMIN),
+    post("/settings/access/end", end_access, Role.ADMIN),
+)

@@ -1,0 +1,62 @@
+"""The page of workers, their executions and queues."""
+
+import json
+from typing import Final
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import OstinatoError
+from ostinato.dashboard import query
+from ostinato.dashboard.page_request import PageRequest
+from ostinato.dashboard.routes import get, post
+
+
+def show(visit: PageRequest) -> Response:
+    """Workers and queues."""
+    team = visit.service.board.team()
+    return visit.page(
+        "workers.html",
+        at_work=[each for each in team if each.worker.closed_at is None],
+        gone=[each for each in team if each.worker.closed_at is not None],
+        queues_of={each.worker.id: json.loads(each.worker.queues) for each in team},
+        queues=visit.service.queues(),
+        jobs=visit.service.board.some(run.job_id for each in team for run in each.runs),
+        quote=quote,
+    )
+
+
+def drain(visit: PageRequest) -> Response:
+    """Let a worker finish what it runs, and claim no more."""
+    try:
+        visit.service.drain(query.id_in_path(visit), by=visit.by)
+    except OstinatoError as error:
+        return show(visit.troubled("workers", error))
+    return visit.see("/workers", "The worker claims no more, and goes when it has finished.")
+
+
+def pause(visit: PageRequest) -> Response:
+    name = visit.part("name")
+    try:
+        visit.service.pause_queue(name, by=visit.by)
+    except OstinatoError as error:
+        return show(visit.troubled("queues", error))
+    return visit.see("/workers#queues", f"The queue {name} is paused: nothing of it starts.")
+
+
+def resume(visit: PageRequest) -> Response:
+    name = visit.part("name")
+    try:
+        visit.service.resume_queue(name, by=visit.by)
+    except OstinatoError as error:
+        return show(visit.troubled("queues", error))
+    return visit.see("/workers#queues", f"The queue {name} goes on.")
+
+
+ROUTES: Final = (
+    get("/workers", show),
+    post("/workers/{id}/drain", drain, Role.OPERATOR),
+    post("/queues/{name}/pause", pause, Role.OPERATOR),
+    post("/queues/{name}/resume", resume, Role.OPERATOR),
+)

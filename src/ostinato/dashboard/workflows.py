@@ -1,0 +1,282 @@
+"""Workflows: what there is, each as a drawing with its runs, a form for its nodes."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from ostinato.core.access import Role
+from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.dashboard import graph
+from ostinato.dashboard.forms import diff, structure
+from ostinato.dashboard.forms.errors import troubled
+from ostinato.dashboard.forms.fields import (
+    AREA,
+    OBJECT,
+    SWITCH,
+    TEXT,
+    Field,
+    Form,
+    WidgetKind,
+    table,
+    typed,
+    value_of,
+)
+from ostinato.dashboard.forms.job import NO_YES
+from ostinato.dashboard.page_request import PageRequest
+from ostinato.dashboard.routes import get, post
+from ostinato.service import JobFilter, JobView
+from ostinato.service.workflows import WorkflowView, tag_of
+from ostinato.shapes.base import WrongField
+from ostinato.shapes.workflows import WorkflowBody, WorkflowEdit, WorkflowRunBody
+
+ROWS_OF_A_PAGE: Final = 50
+RUNS: Final = 25
+FIRST: Final = ("id", "task", "type")  # of a node, for those who read it
+EXAMPLE: Final = """\
+- id: nightly
+  type: trigger_schedule
+- id: by_hand
+  type: trigger_manual
+- id: extract
+  task: extract
+  args: {region: {$ref: payload.region}}
+  after: [nightly, by_hand]
+  retries: 2
+- id: send
+  task: send_email
+  args: {count: {$ref: extract.result.count}}
+  after: [extract]
+  when: extract.result.count > 0
+"""
+NODES: Final = WidgetKind("json", structure.read)
+FIELDS: Final = table(
+    Field("name", "Name", TEXT, "Unique among all workflows.", needed=True),
+    Field("active", "Active", SWITCH, "Whether anything may start it.", "true", NO_YES[::-1]),
+    Field("description", "Description", AREA),
+    Field("nodes", "Nodes", NODES, "Triggers and tasks, as JSON or YAML.", EXAMPLE, needed=True),
+)
+RUN_FIELDS: Final = table(
+    Field("payload", "Payload", OBJECT, "What the trigger brings; steps refer to it.", '{"region": "eu"}'),
+    Field("trigger", "Trigger", TEXT, "The node that it begins with."),
+)
+
+
+# -- what there is
+
+
+def list_workflows(visit: PageRequest) -> Response:
+    after = visit.query.get("after", "0")
+    views = visit.service.workflows.list(
+        ROWS_OF_A_PAGE, int(after) if after.isdecimal() and len(after) < 19 else 0
+    )
+    return visit.page(
+        "workflows.html", rows=[(view, _newest(visit, view)) for view in views], page=ROWS_OF_A_PAGE
+    )
+
+
+def _newest(visit: PageRequest, view: WorkflowView) -> JobView | None:
+    found = visit.service.jobs.search(JobFilter(tag=tag_of(view.id)), limit=1)
+    return next(iter(found.items), None)
+
+
+def show(visit: PageRequest) -> Response:
+    return _shown(visit, visit.service.workflows.get(visit.part("id")), Form(RUN_FIELDS, {}))
+
+
+def _shown(visit: PageRequest, view: WorkflowView, form: Form) -> Response:
+    runs = visit.service.workflows.runs(view.id, RUNS)
+    triggers = [str(node["id"]) for node in view.nodes if "task" not in node]
+    return visit.page(
+        "workflow.html",
+        view=view,
+        drawing=graph.drawn(graph.nodes_of(view.nodes), f"The steps of {view.name}"),
+        runs=runs,
+        total=visit.service.jobs.search(JobFilter(tag=tag_of(view.id)), limit=1).total,
+        last=visit.service.jobs.last_runs(runs) if runs else {},
+        tag=tag_of(view.id),
+        form=form,
+        triggers=triggers,
+    )
+
+
+# -- starting and deleting
+
+
+def run(visit: PageRequest) -> Response:
+    """Start it now; what is wrong with the payload stands beside it."""
+    view = visit.service.workflows.get(visit.part("id"))
+    form = Form(RUN_FIELDS, typed(visit.form, RUN_FIELDS))
+    try:
+        said = {
+            name: value_of(one, form.text(name))
+            for name, one in RUN_FIELDS.items()
+            if form.text(name).strip()
+        }
+        body = WorkflowRunBody.model_validate(said)
+        job = visit.service.workflows.run(view.id, body.payload, trigger=body.trigger, by=visit.by)
+    except (OstinatoError, ValidationError) as error:
+        visit, form = troubled(visit, "run", form, error)
+        return _shown(visit, view, form)
+    return visit.see(f"/jobs/{job.id}", f"{view.name} runs, as this job.")
+
+
+def delete(visit: PageRequest) -> Response:
+    view = visit.service.workflows.get(visit.part("id"))
+    visit.service.workflows.delete(view.id, by=visit.by)
+    return visit.see("/workflows", f"The workflow {view.name} is deleted; what runs goes on.")
+
+
+# -- the form
+
+
+def new(visit: PageRequest) -> Response:
+    return _form(visit, {"active": "true"})
+
+
+def make(visit: PageRequest) -> Response:
+    texts = typed(visit.form, visit.form)
+    if visit.form.get("do") != "save":
+        return _form(visit, texts, _checked(visit, texts))
+    try:
+        body = WorkflowBody.model_validate(_said(texts))
+        view = visit.service.workflows.create(
+            body.name, body.nodes, description=body.description, active=body.active, by=visit.by,
+            allow_unknown=_allowed(visit),
+        )  # fmt: skip
+    except (OstinatoError, ValidationError) as error:
+        return _form(visit, texts, error)
+    return visit.see(f"/workflows/{view.id}", "The workflow is made.", tasks=view.tasks)
+
+
+def edit(visit: PageRequest) -> Response:
+    view = visit.service.workflows.get(visit.part("id"))
+    return _form(visit, _texts_of(view), view=view)
+
+
+def change(visit: PageRequest) -> Response:
+    """Show what would change; save it, if that is just what was looked at."""
+    view, texts = visit.service.workflows.get(visit.part("id")), typed(visit.form, visit.form)
+    if visit.form.get("do") not in ("review", "save"):
+        return _form(visit, texts, _checked(visit, texts), view=view)
+    lines: list[diff.DiffLine] | None = None
+    try:
+        said = {"description": "", **_said(texts)}
+        body = WorkflowEdit.model_validate(said)
+        visit.service.workflows.check(body.name or view.name, body.nodes, allow_unknown=_allowed(visit))
+        lines = diff.changes(_flat(_told(view)), _flat(_told(view) | body.said()))
+        if not lines or texts.get("reviewed") != diff.digest(lines):
+            return _form(visit, texts, view=view, lines=lines)
+        view = visit.service.workflows.put(view.id, **body.said(), by=visit.by, allow_unknown=_allowed(visit))
+    except (OstinatoError, ValidationError) as error:
+        return _form(visit, texts, error, view=view, lines=lines)
+    return visit.see(f"/workflows/{view.id}", "The workflow is saved.", tasks=view.tasks)
+
+
+def _form(
+    visit: PageRequest,
+    texts: dict[str, str],
+    error: OstinatoError | ValidationError | None = None,
+    *,
+    view: WorkflowView | None = None,
+    lines: list[diff.DiffLine] | None = None,
+) -> Response:
+    form = Form(FIELDS, texts)
+    if error is not None:
+        visit, form = troubled(visit, "workflow", form, _in_its_field(error))
+    line = structure.line_of(form.text("nodes"), form.errors.get("nodes", ""), "nodes")
+    return visit.page(
+        "workflow_form.html",
+        form=form,
+        view=view,
+        lines=lines,
+        digest=diff.digest(lines or []),
+        drawing=_drawn(texts),
+        example=EXAMPLE,
+        line=line,
+        line_text="" if line is None else form.text("nodes").split("\n")[line - 1],
+    )
+
+
+def _in_its_field(error: OstinatoError | ValidationError) -> OstinatoError | ValidationError:
+    """Attach an error about nodes to the nodes, and "name: …" to the name."""
+    name = str(error).partition(":")[0]
+    if isinstance(error, Invalid) and not isinstance(error, WrongField | ValidationError):
+        field = "nodes" if name.startswith("nodes") else name
+        return WrongField(field, str(error)) if field in FIELDS else error
+    return error
+
+
+def _checked(visit: PageRequest, texts: Mapping[str, str]) -> OstinatoError | ValidationError | None:
+    """Return the error that saving would raise."""
+    try:
+        body = WorkflowBody.model_validate(_said(texts))
+        visit.service.workflows.check(body.name, body.nodes, body.description, allow_unknown=_allowed(visit))
+    except (OstinatoError, ValidationError) as error:
+        return error
+    return None
+
+
+def _said(texts: Mapping[str, str]) -> dict[str, Any]:
+    said = {name: value_of(one, texts[name]) for name, one in FIELDS.items() if texts.get(name, "").strip()}
+    if isinstance(nodes := said.get("nodes"), dict) and "nodes" in nodes:
+        said["nodes"] = nodes["nodes"]  # a whole workflow was pasted
+    return said
+
+
+def _allowed(visit: PageRequest) -> bool:
+    return bool(visit.form.get("allow_unknown"))
+
+
+def _texts_of(view: WorkflowView) -> dict[str, str]:
+    return {
+        "name": view.name,
+        "description": view.description,
+        "active": "true" if view.active else "false",
+        "nodes": _written(view),
+    }
+
+
+def _written(view: WorkflowView) -> str:
+    """One node a line, as far as it goes."""
+    ordered = [sorted(node.items(), key=lambda each: (each[0] not in FIRST, each[0])) for node in view.nodes]
+    lines = [json.dumps(dict(node), ensure_ascii=False) for node in ordered]
+    return "[\n  " + ",\n  ".join(lines) + "\n]"
+
+
+def _told(view: WorkflowView) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "description": view.description,
+        "active": view.active,
+        "nodes": [dict(node) for node in view.nodes],
+    }
+
+
+def _flat(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Nodes by their id, so that one that moved is not another."""
+    return {**told, "nodes": {str(node["id"]): node for node in told["nodes"]}}
+
+
+def _drawn(texts: Mapping[str, str]) -> Any:
+    try:
+        nodes = _said(texts).get("nodes", [])
+    except Invalid:
+        return ""
+    if not isinstance(nodes, list):
+        return ""
+    return graph.drawn(graph.nodes_of([node for node in nodes if isinstance(node, dict)]))
+
+
+ROUTES: Final = (
+    get("/workflows", list_workflows),
+    get("/workflows/new", new, Role.ADMIN),
+    post("/workflows/new", make, Role.ADMIN),
+    get("/workflows/{id}", show),
+    post("/workflows/{id}/run", run, Role.OPERATOR),
+    post("/workflows/{id}/delete", delete, Role.ADMIN),
+    get("/workflows/{id}/edit", edit, Role.ADMIN),
+    post("/workflows/{id}/edit", change, Role.ADMIN),
+)

@@ -1,0 +1,125 @@
+"""One execution that somebody has claimed already, run to its end: for processes that are called for each run.
+
+A worker as any other, with a lease of its own that is renewed from a thread while the run lasts; only that it neither
+looks for work nor stays.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeVar
+from uuid import UUID
+
+from ostinato.budgets import way_out
+from ostinato.clock import Clock
+from ostinato.config import Settings
+from ostinato.core.errors import DatabaseReplaced, StoreError
+from ostinato.core.model import Chance, Claimed
+from ostinato.core.payload import MIB
+from ostinato.engine.lease import Renewing
+from ostinato.engine.threads import StoreThreads
+from ostinato.engine.worker import Identity, Worker
+from ostinato.isolation.plan import ProcessPlan
+from ostinato.store.store import Store
+from ostinato.task import Registry
+from ostinato.telemetry.reports import Telemetry
+
+T = TypeVar("T")
+
+WATCH_EVERY: Final = 1.0  # seconds
+FIRST_RETRY: Final = 0.1  # seconds; doubles up to the last
+LAST_RETRY: Final = 5.0
+
+
+class SingleRun:
+    """Runs one claimed execution on the running loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        clock: Clock,
+        chance: Chance,
+        telemetry: Telemetry,
+        settings: Settings,
+    ) -> None:
+        self._store, self._clock, self._telemetry, self._settings = store, clock, telemetry, settings
+        self._executor = StoreThreads(4)
+        processes = ProcessPlan(grace=settings.stop_grace)
+        identity = Identity(
+            "", "", (), 1, settings.lease, processes, settings.isolation, settings.keep_log_mb * MIB, settings.permits
+        )  # fmt: skip
+        self._outgoing = way_out(
+            store,
+            clock,
+            lambda call: self._worker.in_store(call),
+            settings.permits,
+        )
+        self._worker: Worker = Worker(
+            store, registry, clock, chance, telemetry, identity, self._executor, self._outgoing
+        )
+
+    async def run(self, claimed: Claimed, worker_id: UUID, sent: float) -> None:
+        """Run it and settle it; `sent`: when the claim was sent, on the monotonic clock."""
+        worker = self._worker
+        worker.lease.adopt(worker_id, sent)
+        loop = asyncio.get_running_loop()
+
+        def give_up(_: Exception) -> None:
+            loop.call_soon_threadsafe(worker.abandon)  # the flush meets the same error, and raises it
+
+        renewing = Renewing(worker.lease, self._settings.renew, lambda: worker.running, _nothing, give_up)
+        duties = [asyncio.create_task(duty()) for duty in (self._watch, self._write_logs)]
+        try:
+            worker.take_up([claimed])
+            while worker.held:
+                worker.ended.clear()
+                await self._until_done(worker.flush)
+                if worker.held:
+                    await worker.ended.wait()
+            await self._until_done(worker.logs.flush)
+            if not worker.lease.closed:
+                now = self._clock.now()
+                await worker.in_store(self._store.workers.leave_quietly, worker_id, now)
+        finally:
+            for each in duties:
+                each.cancel()
+            renewing.close()
+            worker.close()
+            await self._outgoing.close()
+            self._executor.shutdown()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_EVERY)
+            if self._worker.lease.closed:
+                self._worker.abandon()
+            with suppress(StoreError):
+                await self._worker.watch()
+
+    async def _write_logs(self) -> None:
+        while True:
+            await self._worker.logs.wait()
+            await self._until_done(self._worker.logs.flush)
+
+    async def _until_done(self, duty: Callable[[], Awaitable[T]]) -> T:
+        """Again and again, later and later: a store that is away comes back."""
+        wait, away = FIRST_RETRY, False
+        while True:
+            try:
+                done = await duty()
+            except DatabaseReplaced:
+                raise
+            except StoreError as error:
+                away = True
+                self._telemetry.store_away(error)
+            else:
+                if away:
+                    self._telemetry.store_back()
+                return done
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, LAST_RETRY)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,164 @@
+"""A child as its supervisor sees it: a process for runs, and all that its runs start.
+
+A child adopts the orphans among its descendants, and so it knows whether anything is left of a run. When a child itself
+ends, its descendants become the supervisor's: whatever that has for a child without having forked it is what a dead
+child left behind, and is killed.
+"""
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from mmap import mmap
+from resource import struct_rusage
+from typing import Final
+
+from ostinato.isolation import system
+from ostinato.isolation.child import BEGUN, STOP_ASKED, be_child
+from ostinato.isolation.frames import Head, Wire
+from ostinato.isolation.output import Output
+from ostinato.isolation.preparing import Surroundings
+
+MAX_RSS_UNIT: Final = 1024 if system.HAS_PROC else 1  # bytes
+CPU_GRACE: Final = 1.0  # seconds of CPU to clean up in after a limit was reached
+
+
+class ChildState(Enum):
+    PREPARING = auto()  # it imports the user's code
+    IDLE = auto()
+    BUSY = auto()
+    LEAVING = auto()  # it was told to end, and has nothing to do any more
+    DEAD = auto()
+
+
+@dataclass(slots=True)
+class ChildRun:
+    """A run that the worker has ordered."""
+
+    id: int
+    body: bytes
+    limits: dict[str, float]
+    kill_at: float | None = None  # asked to stop: SIGKILL comes then
+    stopped: str | None = None  # terminated, killed
+    limit: str | None = None  # the one that was exceeded
+    ended: Head | None = None  # as the child tells it: it has returned
+    outcome: bytes = b""
+    cpu: int = 0  # microseconds of what outlived the child
+    peak: int = 0  # bytes
+
+
+@dataclass(slots=True)
+class Family:
+    """A child, its connections and what it runs."""
+
+    pid: int
+    wire: Wire
+    output: Output
+    shared: mmap
+    since: float  # when its state began
+    state: ChildState = ChildState.PREPARING
+    run: ChildRun | None = None
+    runs: int = 0
+    total: int = 0  # microseconds of CPU before what runs now
+    first_memory: int = 0
+    status: int | None = None  # how the process ended, as wait says it
+    relatives: set[int] = field(default_factory=set)  # descendants seen when it was killed
+
+    def begin(self, run: ChildRun) -> None:
+        self.state, self.run = ChildState.BUSY, run
+        self.shared[BEGUN] = 0
+        self.wire.send({}, run.body)
+
+    def take_back(self) -> ChildRun | None:
+        """The run of a dead child that had not even begun it: it was killed meanwhile."""
+        run = self.run
+        if run is None or self.shared[BEGUN] or run.kill_at is not None or run.limit is not None:
+            return None
+        self.run = None
+        return run
+
+    def terminate(self) -> None:
+        """Ask it and its group to stop."""
+        self.shared[STOP_ASKED] = 1
+        with suppress(OSError):
+            os.killpg(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the child and all that descends from it. What is forked meanwhile is found as an orphan."""
+        self.relatives |= set(system.descendants(self.pid))
+        for pid in (self.pid, *self.relatives):
+            system.kill(pid)
+
+    @property
+    def has_descendants(self) -> bool:
+        return bool(system.descendants(self.pid))
+
+    def count(self, used: struct_rusage, before: int = 0) -> None:
+        """Add what a process of the run has used that only the supervisor has waited for."""
+        if self.run is not None:
+            self.run.cpu += max(round((used.ru_utime + used.ru_stime) * 1e6) - before, 0)
+            self.run.peak = max(self.run.peak, used.ru_maxrss * MAX_RSS_UNIT)
+
+    def died(self, status: int, used: struct_rusage) -> None:
+        """The child itself has ended."""
+        self.state, self.status = ChildState.DEAD, status
+        if self.run is None:
+            return
+        if self.run.ended is None:
+            self.count(used, self.total)
+        if self.run.kill_at is not None:
+            self.run.stopped = self.run.stopped or "terminated"
+
+    def exceeded(self) -> str | None:
+        """The limit that its run has exceeded, if it has one."""
+        limits = {} if self.run is None else self.run.limits
+        if self.output.written > limits.get("output", float("inf")):
+            return "OutputLimit"
+        if "cpu" not in limits and "memory" not in limits:
+            return None
+        used = [usage for pid in (self.pid, *system.descendants(self.pid)) if (usage := system.usage_of(pid))]
+        if sum(each.cpu for each in used) - self.total / 1e6 > limits.get("cpu", float("inf")) + CPU_GRACE:
+            return "CpuLimit"
+        if max((each.memory for each in used), default=0) > limits.get("memory", float("inf")):
+            return "MemoryLimit"
+        return None
+
+    def report(self) -> Head:
+        """Return the report of its run for the worker."""
+        run = self.run
+        assert run is not None
+        told = run.ended or {}
+        head: Head = {
+            "ev": "ended",
+            "run": run.id,
+            "cpu": told.get("cpu", 0) + run.cpu,
+            "peak": max(told.get("peak", 0), run.peak),
+        }
+        if run.ended is None and self.status is not None:
+            head |= how_it_ended(self.status)
+        return head | {"stopped": run.stopped, "limit": run.limit}
+
+
+def how_it_ended(status: int) -> Head:
+    """The signal or the exit code of a process that was waited for."""
+    code = os.waitstatus_to_exitcode(status)
+    return {"signal": -code} if code < 0 else {"exit": code}
+
+
+def fork(prepared: bytes, pass_on: Callable[[int, str, bytes], None], keep: int, now: float) -> Family:
+    """A new child. Only a process with one thread may do this."""
+    ours, theirs = socket.socketpair()
+    (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+    shared, parent = mmap(-1, 2), os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        system.die_with(parent)
+        be_child(theirs, (out_end, err_end), shared, Surroundings.from_json(prepared))
+    theirs.close()
+    os.close(out_end)
+    os.close(err_end)
+    output = Output((out, err), lambda stream, lines: pass_on(pid, stream, lines), keep)
+    return Family(pid, Wire(ours), output, shared, now)

@@ -1,0 +1,93 @@
+"""The HTTP app, put together."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+
+from ostinato.access.credentials import Recognise, anybody
+from ostinato.access.workload import Workload
+from ostinato.config import Settings
+from ostinato.rest import (
+    access,
+    control,
+    crawled_pages,
+    declined,
+    docs,
+    events,
+    executions,
+    hooks,
+    jobs,
+    keys,
+    logs,
+    providers,
+    schedules,
+    sources,
+    statistics,
+    tasks,
+    templates,
+    workers,
+    workflows,
+)
+from ostinato.rest.body_reader import BodyReader
+from ostinato.rest.caller import OPEN, Doorkeeper
+from ostinato.rest.concurrency import Working
+from ostinato.rest.document import Api
+from ostinato.rest.failures import answer_errors
+from ostinato.rest.fallbacks import ByMethod, NoSniff
+from ostinato.rest.idempotency import Repeating
+from ostinato.rest.streams import Streams
+from ostinato.service import Service
+
+ROUTERS: Final = (
+    jobs.router,
+    control.router,
+    declined.router,
+    executions.router,
+    schedules.router,
+    logs.router,
+    statistics.router,
+    workers.router,
+    tasks.router,
+    templates.router,
+    keys.router,
+    access.router,
+    hooks.router,
+    providers.router,
+    crawled_pages.router,
+    events.router,
+    workflows.router,
+    sources.router,
+)
+
+
+def create_app(
+    service: Service,
+    settings: Settings,
+    *,
+    recognise: Recognise = anybody,
+    by_session: Recognise | None = None,
+    routers: Sequence[APIRouter] = (),
+    version: str = "",
+) -> FastAPI:
+    """The whole API around a front desk. `routers` are added to ours, as they are."""
+    app = Api(
+        title="Ostinato",
+        version=version or "0",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.service, app.state.settings, app.state.streams = service, settings, Streams(service)
+    for router in (*ROUTERS, docs.router, *routers):
+        app.router.routes.extend(router.routes)
+    answer_errors(app)
+    app.add_middleware(Repeating, repeats=service.repeats)
+    app.state.workload = Workload()
+    app.add_middleware(Working, workload=app.state.workload)
+    app.add_middleware(BodyReader)
+    app.add_middleware(ByMethod, routes=app.router.routes)
+    # The last one added is the first one asked.
+    app.add_middleware(Doorkeeper, recognise=recognise, open_paths=OPEN, by_session=by_session)
+    app.add_middleware(NoSniff)
+    return app

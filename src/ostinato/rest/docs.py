@@ -1,0 +1,89 @@
+"""`/docs`: the API to look at and to try, from files of ours alone: no other server is asked, by a strict policy."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from swagger_ui_bundle import swagger_ui_path  # type: ignore[import-untyped]
+
+from ostinato.core.errors import NotFound
+
+router = APIRouter(include_in_schema=False)
+
+NULL: Final = {"type": "null"}
+NULLABLE: Final = {"nullable": True, "enum": [None]}  # null, in version 3.0
+FILES: Final = {
+    "swagger-ui.css": "text/css",
+    "swagger-ui-bundle.js": "text/javascript",
+    "favicon-32x32.png": "image/png",
+}
+POLICY: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+}
+HTML: Final = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Ostinato API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/begin.js"></script>
+</body>
+</html>
+"""
+BEGIN: Final = """SwaggerUIBundle({
+  url: "/docs/openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null,
+  presets: [SwaggerUIBundle.presets.apis], supportedSubmitMethods: ["get", "put", "post", "delete", "patch"]
+});
+"""
+
+
+@router.get("/docs")
+async def docs() -> HTMLResponse:
+    return HTMLResponse(HTML, headers=POLICY)
+
+
+@router.get("/docs/begin.js")
+async def begin() -> Response:
+    return Response(BEGIN, media_type="text/javascript", headers=POLICY)
+
+
+@router.get("/docs/openapi.json")
+def older_document(request: Request) -> JSONResponse:
+    """`/openapi.json` in version 3.0: the page knows no newer one."""
+    return JSONResponse(_older(request.app.openapi()) | {"openapi": "3.0.3"}, headers=POLICY)
+
+
+@router.get("/docs/{name}")
+async def file(name: str) -> FileResponse:
+    if name not in FILES:
+        raise NotFound("There is no such file.")
+    return FileResponse(Path(swagger_ui_path) / name, media_type=FILES[name], headers=POLICY)
+
+
+def _older(value: Any) -> Any:
+    """OpenAPI 3.1 as 3.0: there "or null" is `nullable`, and a constant is an enum of one."""
+    if isinstance(value, list):
+        return [_older(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _older(each) for name, each in value.items()}
+    if "const" in found:
+        found["enum"] = [found.pop("const")]
+    if isinstance(found.get("type"), list):
+        found["anyOf"] = [{"type": kind} for kind in found.pop("type")]
+    kinds = found.get("anyOf")
+    if isinstance(kinds, list) and NULLABLE in kinds:
+        others = [kind for kind in kinds if kind != NULLABLE]
+        del found["anyOf"]
+        found |= {"nullable": True} | (others[0] if len(others) == 1 else {"anyOf": others})
+    return NULLABLE if found == NULL else found

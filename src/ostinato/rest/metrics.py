@@ -1,0 +1,170 @@
+"""`/metrics`, for Prometheus: what the database knows, and what this process has counted and measured.
+
+The database is asked at each scrape; if it does not answer, `ostinato_store_up` is 0 and the rest is told all the same.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Response
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.registry import Collector
+
+from ostinato.core.errors import StoreError
+from ostinato.engine.measurements import Measurement, Measuring
+from ostinato.rest.caller import Viewer
+from ostinato.rest.routers import api_router
+from ostinato.service import Service
+from ostinato.service.metrics import Gauges
+from ostinato.telemetry.measures import Snapshot
+from ostinato.telemetry.reports import Counts
+
+# Not the library's choose_encoder: an odd Accept header is too much for it.
+PLAIN: Final = (generate_latest, CONTENT_TYPE_PLAIN_0_0_4)
+OPEN_METRICS: Final = (openmetrics.generate_latest, openmetrics.CONTENT_TYPE_LATEST)
+OPEN_METRICS_TYPE: Final = "application/openmetrics-text"
+
+# What is counted, the name it goes by, its label, and what it is.
+COUNTED: Final = (
+    ("claimed", "ostinato_claims", "", "Executions that were claimed by this process."),
+    ("retry", "ostinato_retries", "", "Further attempts that were queued by this process."),
+    ("released", "ostinato_releases", "why", "Executions that were handed back by this process."),
+    ("refused", "ostinato_stale_results_refused", "", "Results of this process that came too late."),
+    ("lease_lost", "ostinato_leases_lost", "", "Leases that this process has lost."),
+    ("worker_lost", "ostinato_workers_lost", "", "Workers that this process has found gone."),
+    ("skipped", "ostinato_skipped_due_times", "reason", "Due times that this process has skipped."),
+    ("notice", "ostinato_notices", "how", "Attempts of this process to deliver notices."),
+    ("heartbeat", "ostinato_heartbeats", "how", "Calls of this process to the outside monitor."),
+    ("store_error", "ostinato_store_errors", "", "Calls to the store that failed in this process."),
+    (
+        "access_refused",
+        "ostinato_refused_credentials",
+        "credential",
+        "Requests of this process that were refused.",
+    ),
+    ("flaw", "ostinato_audit_flaws", "flaw", "Flaws that the auditor of this process has found."),
+    ("clock_jump", "ostinato_clock_jumps", "", "How often the clock was set, as this process has seen it."),
+)
+
+
+class Exporter(Collector):
+    """Tells everything, each time anew."""
+
+    def __init__(self, service: Service, measuring: Measuring, version: str, refused: Counts) -> None:
+        self._service, self._measuring, self._version, self._refused = service, measuring, version, refused
+
+    def collect(self) -> Iterator[Metric]:
+        measured = self._measuring.measurement()
+        yield _gauge("ostinato_info", "Which version this is.", "version", {self._version: 1})
+        try:
+            gauges = self._service.gauges()
+        except StoreError:
+            gauges = None
+        yield _gauge("ostinato_store_up", "Whether the database answers.", "", {"": int(gauges is not None)})
+        if gauges is not None:
+            self._measuring.executions.take_in(gauges.counters)
+            yield from _of_database(gauges)
+        yield self._executions()
+        yield from _counted({**measured.counts, **self._refused.snapshot()})
+        yield from _times(measured)
+
+    def _executions(self) -> Metric:
+        family = CounterMetricFamily(
+            "ostinato_executions", "Executions that have ended, in all processes.", labels=["task", "outcome"]
+        )
+        for (task, outcome), count in sorted(self._measuring.executions.snapshot().items()):
+            family.add_metric([task, outcome], count)
+        return family
+
+
+def _counted(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+    for what, name, label, about in COUNTED:
+        family = CounterMetricFamily(name, about, labels=[label] if label else [])
+        found = {which: count for (kind, which), count in counts.items() if kind == what}
+        for which, count in sorted((found if label or found else {"": 0}).items()):
+            family.add_metric([which] if label else [], count)
+        yield family
+
+
+def _times(measured: Measurement) -> Iterator[Metric]:
+    durations = HistogramMetricFamily(
+        "ostinato_execution_duration_seconds", "How long runs of this process took.", labels=["task"]
+    )
+    lateness = HistogramMetricFamily(
+        "ostinato_execution_lateness_seconds",
+        "How long after they might have begun runs of this process did begin.",
+        labels=["task"],
+    )
+    for task, (took, late) in sorted(measured.run_times.items()):
+        _add(durations, [task], took)
+        _add(lateness, [task], late)
+    store = HistogramMetricFamily(
+        "ostinato_store_seconds", "How long calls of the engine to the store took.", labels=[]
+    )
+    _add(store, [], measured.store_times)
+    yield from (durations, lateness, store)
+
+
+def _of_database(gauges: Gauges) -> Iterator[Metric]:
+    yield _gauge("ostinato_jobs", "Jobs by what they are doing.", "status", gauges.jobs.items())
+    queues = gauges.queues
+    yield _gauge(
+        "ostinato_queue_waiting", "Executions that wait.", "queue", ((q.name, q.queued) for q in queues)
+    )
+    yield _gauge(
+        "ostinato_queue_running", "Executions that run.", "queue", ((q.name, q.running) for q in queues)
+    )
+    paused = ((q.name, int(q.paused_at is not None)) for q in queues)
+    yield _gauge("ostinato_queue_paused", "Whether a queue is paused.", "queue", paused)
+    at_work = gauges.at_work
+    yield _gauge("ostinato_workers", "Workers that are alive.", "", {"": at_work.workers})
+    yield _gauge("ostinato_worker_slots", "How much they could run at once.", "", {"": at_work.concurrency})
+    yield _gauge("ostinato_worker_running", "How much they do run.", "", {"": at_work.running})
+
+
+def _gauge(
+    name: str, about: str, label: str, values: "dict[str, int] | Iterable[tuple[str, int]]"
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, about, labels=[label] if label else [])
+    for which, value in values.items() if isinstance(values, dict) else values:
+        family.add_metric([which] if label else [], value)
+    return family
+
+
+def _add(family: HistogramMetricFamily, labels: list[str], snapshot: Snapshot) -> None:
+    buckets = [("+Inf" if bound == inf else repr(bound), count) for bound, count in snapshot.buckets]
+    family.add_metric(labels, buckets, snapshot.sum)
+
+
+def router(service: Service, measuring: Measuring, version: str, refused: Counts) -> APIRouter:
+    """`/metrics` of the process that runs the jobs. If HTTP has a process of its own, that is shown too.
+
+    `refused` counts refused credentials.
+    """
+    routes, registry = api_router("metrics", prefix=""), CollectorRegistry()
+    ProcessCollector(pid=lambda: measuring.pid, registry=registry)
+    if measuring.pid != os.getpid():
+        ProcessCollector(namespace="ostinato_http", registry=registry)
+    collectors: tuple[Callable[..., object], ...] = (PlatformCollector, GCCollector)
+    for collector in collectors:
+        collector(registry=registry)
+    registry.register(Exporter(service, measuring, version, refused))
+
+    @routes.get("/metrics", response_class=Response, responses=TEXT)
+    def metrics(by: Viewer, accept: Annotated[str, Header()] = "") -> Response:
+        """Everything that a monitor watches, as Prometheus reads it."""
+        encode, content_type = OPEN_METRICS if OPEN_METRICS_TYPE in accept else PLAIN
+        return Response(encode(registry), media_type=content_type, headers={"Cache-Control": "no-store"})
+
+    return routes
+
+
+TEXT: Final[dict[int | str, dict[str, object]]] = {
+    200: {"description": "Prometheus text", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}

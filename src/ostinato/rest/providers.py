@@ -1,0 +1,68 @@
+"""Providers: how often hosts may be asked, by all workers together. Everybody may look; admins edit."""
+
+from typing import Annotated
+
+from fastapi import Path, Response
+from pydantic import BaseModel
+
+from ostinato.core.auth import secrets_of
+from ostinato.core.providers import Provider
+from ostinato.rest.caller import Admin
+from ostinato.rest.dependencies import ServiceDep, warn
+from ostinato.rest.routers import api_router
+from ostinato.service import Service
+from ostinato.shapes.providers import HOST, BudgetBody, ProviderAnswer, ProviderBody, ProviderList
+
+router = api_router("providers")
+
+Domain = Annotated[
+    str, Path(description="The domain of a provider.", json_schema_extra={"pattern": HOST, "maxLength": 253})
+]
+
+
+class ProviderGone(BaseModel):
+    """The answer to a deletion."""
+
+    message: str
+
+
+@router.get("/providers")
+def list_providers(service: ServiceDep) -> ProviderList:
+    """All of them, with what is left of their budgets and how many executions wait for them."""
+    return ProviderList(providers=[ProviderAnswer.of(row) for row in service.providers.list()])
+
+
+@router.post("/providers", status_code=201)
+def create_provider(body: ProviderBody, service: ServiceDep, by: Admin, response: Response) -> ProviderAnswer:
+    """A budget for a domain that has none. It counts within seconds in every process."""
+    row = service.providers.create(body.new(), by=by.name)
+    _warn(response, service, row.provider)
+    return ProviderAnswer.of(row)
+
+
+@router.get("/providers/{domain}")
+def get_provider(domain: Domain, service: ServiceDep) -> ProviderAnswer:
+    """One provider."""
+    return ProviderAnswer.of(service.providers.get(domain))
+
+
+@router.put("/providers/{domain}", responses={201: {"model": ProviderAnswer, "description": "It is new."}})
+def put_provider(
+    domain: Domain, body: BudgetBody, service: ServiceDep, by: Admin, response: Response
+) -> ProviderAnswer:
+    """A budget for a domain, whether it has one or not. What was used of it stays used."""
+    row, is_new = service.providers.put(body.provider(domain), by=by.name)
+    response.status_code = 201 if is_new else 200
+    _warn(response, service, row.provider)
+    return ProviderAnswer.of(row)
+
+
+@router.delete("/providers/{domain}")
+def delete_provider(domain: Domain, service: ServiceDep, by: Admin) -> ProviderGone:
+    """Its hosts are asked without a budget from then on."""
+    service.providers.delete(domain, by=by.name)
+    return ProviderGone(message=f"Provider {domain} was deleted.")
+
+
+def _warn(response: Response, service: Service, provider: Provider) -> None:
+    warn(response, service, () if provider.key is None else secrets_of(provider.key))

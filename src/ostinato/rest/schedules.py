@@ -1,0 +1,166 @@
+"""Schedules, in the words of seed 001: repeating jobs that run workflows. Paths also without the slash at their end."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Path, Query, Response
+
+from ostinato.core.errors import Conflict, NotFound
+from ostinato.core.model import Definition
+from ostinato.core.workflow import WORKFLOW_TASK
+from ostinato.core.workflow.origin import Origin
+from ostinato.rest.caller import Admin, Operator, Viewer
+from ostinato.rest.dependencies import ServiceDep
+from ostinato.rest.routers import api_router
+from ostinato.service import JobView, Service
+from ostinato.service.workflows import tag_of
+from ostinato.shapes.base import WrongState
+from ostinato.shapes.errors import ErrorAnswer
+from ostinato.shapes.schedules import (
+    BatchBody,
+    ScheduleAnswer,
+    ScheduleBody,
+    ScheduleEdit,
+    ScheduleList,
+    ScheduleQuery,
+    edited,
+)
+
+router = api_router("schedules")
+
+F = TypeVar("F", bound=Callable[..., Any])
+Ref = Annotated[str, Path(alias="id", description="The id of a schedule: that of its job.", max_length=200)]
+
+
+def at(method: str, path: str, **options: Any) -> Callable[[F], F]:
+    """An endpoint with and without the slash at its end; the seed writes it with one."""
+
+    def add(endpoint: F) -> F:
+        router.add_api_route(f"{path}/", endpoint, methods=[method], **options)
+        router.add_api_route(path, endpoint, methods=[method], include_in_schema=False, **options)
+        return endpoint
+
+    return add
+
+
+REFUSED: Any = {400: {"model": ErrorAnswer, "description": "The state of the schedule does not allow it"}}
+
+
+@at("GET", "/schedules", response_model=ScheduleList)
+def list_schedules(asked: Annotated[ScheduleQuery, Query()], service: ServiceDep, by: Viewer) -> ScheduleList:
+    """A page of schedules, the newest first: every job that repeats, however it was made."""
+    tag = None if asked.workflow_id is None else tag_of(service.workflows.get(asked.workflow_id).id)
+    page = service.schedules.page(asked.status, tag, asked.limit, asked.offset)
+    return ScheduleList(items=[ScheduleAnswer.of(view) for view in page.items], total=page.total)
+
+
+@at("POST", "/schedules", status_code=201, response_model=ScheduleAnswer)
+def create_schedule(body: ScheduleBody, service: ServiceDep, by: Admin, response: Response) -> ScheduleAnswer:
+    """Make a schedule; its first run is one interval from now."""
+    definition = service.workflows.definition(
+        body.workflow_id,
+        body.schedule,
+        payload=body.trigger_payload,
+        trigger=body.trigger_node_id,
+        policies=body.policies,
+        name=body.name,
+        owner=by.name,
+    )
+    wanted = replace(definition, description=body.description)
+    view, _ = service.jobs.make(wanted, by=by.name, allow_unknown=True)
+    response.headers["Location"] = f"/api/v1/schedules/{view.id}/"
+    return _answer(service, view)
+
+
+@at("POST", "/schedules/batch-delete", status_code=204)
+def delete_schedules(body: BatchBody, service: ServiceDep, by: Admin) -> None:
+    """Delete many at once. One that is not there, or not any more, is as good as deleted."""
+    for schedule_id in body.schedule_ids:
+        with suppress(NotFound):
+            service.jobs.delete(service.schedules.get(schedule_id).job.id, by=by.name)
+
+
+@at("GET", "/schedules/{id}", response_model=ScheduleAnswer)
+def get_schedule(ref: Ref, service: ServiceDep, by: Viewer) -> ScheduleAnswer:
+    """One schedule."""
+    return ScheduleAnswer.of(service.schedules.get(ref))
+
+
+@at("PATCH", "/schedules/{id}", response_model=ScheduleAnswer)
+def edit_schedule(ref: Ref, body: ScheduleEdit, service: ServiceDep, by: Admin) -> ScheduleAnswer:
+    """Change what the body says. A run in progress is not touched; another interval counts from now."""
+    view, said = service.schedules.get(ref).job, body.given()
+
+    def change(definition: Definition) -> Definition:
+        return edited(_with_workflow(service, definition, said), said)
+
+    if change(view.definition) != view.definition:
+        view = service.jobs.edit(view.id, change, by=by.name, allow_unknown=True)
+    return _answer(service, view)
+
+
+@at("DELETE", "/schedules/{id}", status_code=204)
+def delete_schedule(ref: Ref, service: ServiceDep, by: Admin) -> None:
+    """Gone from every answer at once; what runs is told to stop."""
+    service.jobs.delete(service.schedules.get(ref).job.id, by=by.name)
+
+
+@at("POST", "/schedules/{id}/pause", response_model=ScheduleAnswer, responses=REFUSED)
+def pause_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
+    """Nothing more starts; what runs may finish. Only an active one can be paused."""
+    return _steered(service, ref, service.jobs.pause, "paused", by.name)
+
+
+@at("POST", "/schedules/{id}/resume", response_model=ScheduleAnswer, responses=REFUSED)
+def resume_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
+    """Go on, one interval from now. Only a paused one can be resumed."""
+    return _steered(service, ref, service.jobs.resume, "resumed", by.name)
+
+
+@at("POST", "/schedules/{id}/restart", response_model=ScheduleAnswer, responses=REFUSED)
+def restart_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
+    """Begin as new, with the counters at 0. Only one that is done or dead can be restarted."""
+    return _steered(service, ref, service.jobs.restart, "restarted", by.name)
+
+
+def _steered(
+    service: Service, ref: str, command: Callable[..., JobView], done: str, by: str
+) -> ScheduleAnswer:
+    before = service.schedules.get(ref)
+    try:
+        return _answer(service, command(before.job.id, by=by))
+    except Conflict:
+        word = service.schedules.get(ref).word
+        raise WrongState(f"This schedule is {word}: it cannot be {done}. {ALLOWED[done]}") from None
+
+
+ALLOWED = {
+    "paused": "Only an active one can be.",
+    "resumed": "Only a paused one can be.",
+    "restarted": "Only one that is done, or dead of its failures, can be.",
+}
+
+
+def _answer(service: Service, view: JobView) -> ScheduleAnswer:
+    return ScheduleAnswer.of(service.schedules.of([view])[0])
+
+
+def _with_workflow(service: Service, definition: Definition, said: Mapping[str, Any]) -> Definition:
+    """With another workflow, trigger node or payload, if that was said; looked up again, as when it was made."""
+    if definition.task != WORKFLOW_TASK:
+        for name in said.keys() & {"workflow_id", "trigger_node_id"}:
+            raise Conflict(f"{name}: this schedule runs the task {definition.task!r}, no workflow.")
+        return definition
+    if not said.keys() & {"workflow_id", "trigger_node_id", "trigger_payload"}:
+        return definition
+    before = Origin.read(definition.args)
+    wanted = service.workflows.definition(
+        said.get("workflow_id", before.workflow),
+        definition.schedule,
+        payload=said.get("trigger_payload", before.payload),
+        trigger=said.get("trigger_node_id", before.trigger),
+    )
+    others = tuple(tag for tag in definition.tags if not tag.startswith("workflow:"))
+    return replace(definition, args=wanted.args, tags=(*wanted.tags, *others))

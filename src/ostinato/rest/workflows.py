@@ -1,0 +1,113 @@
+"""Workflows: make, look at, change, delete, start; and the events that start them."""
+
+from typing import Annotated, Any
+
+from fastapi import Body, Path, Query, Response
+
+from ostinato.rest.caller import Admin, Operator, Viewer
+from ostinato.rest.dependencies import ServiceDep, warn
+from ostinato.rest.executions import ExecutionId, id_of
+from ostinato.rest.routers import api_router
+from ostinato.shapes.queries import MakeQuery
+from ostinato.shapes.workflows import (
+    RunAnswer,
+    Started,
+    TriggeredAnswer,
+    WorkflowAnswer,
+    WorkflowBody,
+    WorkflowEdit,
+    WorkflowGone,
+    WorkflowList,
+    WorkflowRunBody,
+)
+
+router = api_router("workflows")
+
+Ref = Annotated[str, Path(alias="id", description="The id of a workflow, or its name.", max_length=200)]
+Kind = Annotated[str, Path(description="What happened, such as order.", max_length=100)]
+
+
+@router.post("/workflows", status_code=201)
+def create_workflow(
+    body: WorkflowBody,
+    asked: Annotated[MakeQuery, Query()],
+    service: ServiceDep,
+    by: Admin,
+    response: Response,
+) -> WorkflowAnswer:
+    """Make a workflow. What is wrong with its nodes is told with the place."""
+    view = service.workflows.create(
+        body.name,
+        body.nodes,
+        description=body.description,
+        active=body.active,
+        by=by.name,
+        allow_unknown=asked.allow_unknown,
+    )
+    response.headers["Location"] = f"/api/v1/workflows/{view.id}"
+    warn(response, service, (), view.tasks)
+    return WorkflowAnswer.of(view)
+
+
+@router.get("/workflows")
+def list_workflows(
+    service: ServiceDep,
+    by: Viewer,
+    limit: Annotated[int, Query(ge=1, le=250)] = 50,
+    after: Annotated[int, Query(ge=0, le=2**63 - 1, description="Go on after this id.")] = 0,
+) -> WorkflowList:
+    """In the order in which they were made."""
+    return WorkflowList(workflows=[WorkflowAnswer.of(view) for view in service.workflows.list(limit, after)])
+
+
+@router.get("/workflows/{id}")
+def get_workflow(ref: Ref, service: ServiceDep, by: Viewer) -> WorkflowAnswer:
+    """One workflow, by its id or its name."""
+    return WorkflowAnswer.of(service.workflows.get(ref))
+
+
+@router.put("/workflows/{id}")
+def put_workflow(
+    ref: Ref,
+    body: WorkflowEdit,
+    asked: Annotated[MakeQuery, Query()],
+    service: ServiceDep,
+    by: Admin,
+    response: Response,
+) -> WorkflowAnswer:
+    """Change what the body says. Other nodes are another version; runs in progress keep theirs."""
+    view = service.workflows.put(ref, **body.said(), by=by.name, allow_unknown=asked.allow_unknown)
+    warn(response, service, (), view.tasks)
+    return WorkflowAnswer.of(view)
+
+
+@router.delete("/workflows/{id}")
+def delete_workflow(ref: Ref, service: ServiceDep, by: Admin) -> WorkflowGone:
+    """Gone from every answer; runs in progress go on."""
+    service.workflows.delete(ref, by=by.name)
+    return WorkflowGone(message=f"Workflow {ref} is deleted.")
+
+
+@router.post("/workflows/{id}/run", status_code=202)
+def run_workflow(ref: Ref, service: ServiceDep, by: Operator, body: WorkflowRunBody | None = None) -> Started:
+    """Start it now: a job of its own that runs once."""
+    payload, trigger = (None, None) if body is None else (body.payload, body.trigger)
+    return Started.of(service.workflows.run(ref, payload, trigger=trigger, by=by.name))
+
+
+@router.post("/triggers/{kind}", status_code=202)
+def dispatch_event(
+    kind: Kind,
+    service: ServiceDep,
+    by: Operator,
+    data: Annotated[dict[str, Any] | None, Body(description="What steps find as payload.")] = None,
+) -> TriggeredAnswer:
+    """Set off every trigger node of active workflows that waits for this kind."""
+    started = service.workflows.dispatch_event(kind, data, by=by.name)
+    return TriggeredAnswer(kind=kind, started=[Started.of(view) for view in started])
+
+
+@router.get("/executions/{id}/steps")
+def list_steps(execution: ExecutionId, service: ServiceDep, by: Viewer) -> RunAnswer:
+    """A run of a workflow with its steps, by its id or that of one of its steps."""
+    return RunAnswer.of(service.workflows.steps(id_of(execution)))

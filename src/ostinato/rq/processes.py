@@ -1,0 +1,111 @@
+"""RQ workers of our own, in processes of their own, beside one that looks after them: `ostinato worker --engine rq`.
+
+They are ordinary RQ workers. One that ends is started again; when their parent ends, however it ends, they finish what
+they run and end too.
+"""
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final
+
+from ostinato.core.payload import LogMessage
+
+log = logging.getLogger("ostinato.rq")
+
+LOOK_EVERY: Final = 1.0  # seconds
+AGAIN_AFTER: Final = 5.0  # seconds, so that one that cannot start does not spin
+ENOUGH: Final = 5.0  # seconds to be gone once they are told to stop at once
+
+
+class Crew:
+    """Some RQ workers, from `with` to its end."""
+
+    def __init__(self, where: str | None, chosen: Mapping[str, object], size: int, grace: float) -> None:
+        """`where` the app is; `chosen` are settings above its own; `grace`: seconds for what runs at the end."""
+        self._order = json.dumps({"app": where, "chosen": {k: v for k, v in chosen.items() if v is not None}})
+        self._size, self._grace = size, grace
+        self._members: list[subprocess.Popen[str]] = []
+        self._over = threading.Event()
+        self._watching = threading.Thread(target=self._watch, name="ostinato-crew", daemon=True)
+
+    def __enter__(self) -> "Crew":
+        self._members = [self._start() for _ in range(self._size)]
+        self._watching.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._watching.join()
+        self._tell_all()
+        if not self._all_gone(self._grace):
+            self._tell_all()  # RQ takes the second for: at once
+            self._all_gone(ENOUGH)
+        for each in self._members:
+            if each.poll() is None:
+                each.kill()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        started = subprocess.Popen(
+            [sys.executable, "-m", "ostinato.rq"], stdin=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert started.stdin is not None
+        try:
+            started.stdin.write(self._order)  # not as arguments: an address may have a password
+            started.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended already; whoever watches says so
+        return started
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_EVERY):
+            for place, each in enumerate(self._members):
+                if each.poll() is not None:
+                    log.warning(
+                        LogMessage("An RQ worker has ended; another is started", {"code": each.returncode})
+                    )
+                    if self._over.wait(AGAIN_AFTER):
+                        return
+                    self._members[place] = self._start()
+
+    def _tell_all(self) -> None:
+        for each in self._members:
+            if each.poll() is None:
+                each.send_signal(signal.SIGTERM)
+
+    def _all_gone(self, seconds: float) -> bool:
+        try:
+            for each in self._members:
+                each.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def join(order: Mapping[str, Any]) -> None:
+    """Work as an RQ worker for the app of the order, until told to stop."""
+    from ostinato.app import Ostinato
+    from ostinato.app.loading import load_app
+    from ostinato.engine.retrying import until_available
+    from ostinato.isolation.system import tell_when_parent_ends
+    from ostinato.rq.functions import use
+    from ostinato.rq.worker import Worker, wait_for_redis
+    from ostinato.rq_messages import connect
+
+    tell_when_parent_ends(signal.SIGTERM)
+    app: Ostinato = load_app(order["app"])
+    app.configure(**order["chosen"])
+    connection = connect(app.settings.redis_url.reveal())
+    use(app, connection)
+    known = until_available(lambda: app.scheduler.queues())
+    queues = app.settings.queues or sorted({"default", *(queue.name for queue in known)})
+    wait_for_redis()
+    worker = Worker(list(queues), connection=connection)
+    worker.work(with_scheduler=True, logging_level="WARNING")

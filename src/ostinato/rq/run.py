@@ -1,0 +1,190 @@
+"""An app at work for RQ: what a message does, from its delivery to the next one."""
+
+import asyncio
+import hashlib
+import logging
+import os
+import socket
+from contextlib import nullcontext, suppress
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from redis import Redis
+from redis.exceptions import RedisError
+from rq.job import Job as Entry
+
+from ostinato.app import Ostinato
+from ostinato.core.errors import StoreError, StoreUnavailable
+from ostinato.core.model import Claimed, Finished
+from ostinato.core.outcome import Cancelled, Lost
+from ostinato.core.payload import LogMessage
+from ostinato.engine.capture import captured
+from ostinato.engine.single_run import SingleRun
+from ostinato.rq.failing import RunTelemetry, failure
+from ostinato.rq_messages import RqMessages
+from ostinato.store.claiming_one import TakenJob
+from ostinato.store.workers import NewWorker
+from ostinato.telemetry.formatting import configure_logging
+from ostinato.telemetry.reports import Telemetry
+from ostinato.wiring import our_version
+
+log = logging.getLogger("ostinato.rq")
+
+HOOKS_HAVE: Final = 1.0  # seconds to be told what happened
+LIMITED: Final = 500  # rows that are let in with one look
+
+
+class Office:
+    """One app, one database, one Redis."""
+
+    def __init__(self, app: Ostinato, connection: Redis) -> None:
+        configure_logging(app.settings)
+        self.app, self.connection = app, connection
+        self._courier: RqMessages | None = None
+
+    @property
+    def courier(self) -> RqMessages:
+        """Opens the database on first use; from then on, what changes in it is brought to this Redis."""
+        if self._courier is None:
+            parts = self.app.parts
+            self._courier = RqMessages(parts.store, parts.clock, self.connection)
+            parts.store.database.on_change = self._courier.told
+        return self._courier
+
+    # -- a message
+
+    def execute(self, job_id: UUID, mine: Entry | None) -> None:
+        """Fire and claim, or do nothing; then run, settle, and see to the next message.
+
+        Raise RunFailed if the run has failed, so that RQ counts a failed job.
+        """
+        try:
+            self.courier.mine = mine
+            self._execute(job_id, mine)
+        finally:
+            self.courier.mine = None
+            self.app.hooks.drain(HOOKS_HAVE)
+
+    def _execute(self, job_id: UUID, mine: Entry | None) -> None:
+        try:
+            taken, worker, sent = self._take(job_id, mine)
+        except StoreUnavailable as error:
+            self._come_back(mine, error)
+            return
+        telemetry = RunTelemetry(self.app.settings, self.app.hooks)
+        telemetry.changed(taken.changes)
+        if taken.unknown is not None:
+            telemetry.unknown_task(taken.unknown, 1)
+        if taken.claimed is not None:
+            self._run(taken.claimed, worker, sent, mine, telemetry)
+        self._see_to_the_next(job_id, taken)
+        if mine is not None and taken.claimed is not None:
+            failed = failure(taken.claimed.live.id, telemetry.changes, mine)
+            if failed is not None:
+                raise failed
+
+    def _take(self, job_id: UUID, mine: Entry | None) -> tuple[TakenJob, UUID, float]:
+        parts = self.app.parts
+        sent, now = parts.clock.monotonic(), parts.clock.now()
+        worker = NewWorker(
+            parts.chance.id(now), self.app.name, socket.gethostname(), _worker_pid(mine), our_version(),
+            self.app.registry.names(), () if mine is None else (mine.origin,), 1,
+        )  # fmt: skip
+        wanted = job_id, worker, parts.clock.now, parts.settings.lease, "" if mine is None else mine.id
+        taken = parts.store.taking.take(*wanted)
+        if taken.claimed is None and taken.limited:
+            parts.store.queue.time_has_come(now, LIMITED)
+            parts.store.queue.let_through(now)
+            taken = parts.store.taking.take(*wanted)
+        return taken, worker.id, sent
+
+    def _run(
+        self, claimed: Claimed, worker: UUID, sent: float, mine: Entry | None, telemetry: Telemetry
+    ) -> None:
+        parts, live = self.app.parts, claimed.live
+        if mine is not None:  # for whoever finds this process dead
+            mine.meta = {"execution": str(live.id), "fence": live.fence, "worker": str(worker)}
+            with suppress(RedisError):  # the run goes on without it
+                mine.save_meta()  # type: ignore[no-untyped-call]
+
+        async def run() -> None:
+            single = SingleRun(
+                parts.store, self.app.registry, parts.clock, parts.chance, telemetry, parts.settings
+            )
+            await single.run(claimed, worker, sent)
+
+        with captured() if parts.settings.capture_output else nullcontext():
+            asyncio.run(run())
+
+    def _see_to_the_next(self, job_id: UUID, taken: TakenJob) -> None:
+        """A Redis that is away, or a database, keeps nobody: others recover what is missing."""
+        try:
+            if taken.limited:
+                self.app.parts.store.queue.let_through(self.app.parts.clock.now())
+            self.courier.carry([job_id])
+            if self._my_turn():
+                self.recover()
+        except (RedisError, StoreError) as error:
+            log.warning(LogMessage("The next run is not enqueued here; recovery will", {"error": str(error)}))
+
+    def _come_back(self, mine: Entry | None, error: StoreUnavailable) -> None:
+        if mine is None:
+            raise error
+        log.warning(LogMessage("The database is away; this message comes back", {"error": str(error)}))
+        self.courier.come_back_later()
+
+    # -- recovery
+
+    def recover(self) -> int:
+        """Settle what nobody keeps any more, and bring back what is missing: how many messages."""
+        parts = self.app.parts
+        now, patience = parts.clock.now(), 2 * parts.settings.lease
+        for lease in parts.store.workers.leases():
+            if lease.lease_until + patience < now:  # the sweepers of servers are quicker, where there are any
+                parts.store.workers.close_lost(lease, now)
+        parts.store.workers.settle_leftovers(now)
+        parts.store.queue.time_out_runs(now)
+        return self.courier.recover()
+
+    def _my_turn(self) -> bool:
+        """Return True if no worker has recovered messages for a while: one of all does."""
+        name = hashlib.sha256(self.app.parts.store.database.name.encode()).hexdigest()[:12]
+        every = max(self.app.settings.sweep, timedelta(seconds=1))
+        return bool(
+            self.connection.set(
+                f"ostinato:recovery:{name}", 1, nx=True, px=every // timedelta(milliseconds=1)
+            )
+        )
+
+    # -- runs that were killed
+
+    def end_stopped(self, entry: Entry) -> None:
+        """RQ has killed a run because somebody asked for it."""
+        self._end(entry, None)
+
+    def end_killed(self, entry: Entry, how: str) -> None:
+        """The process of a run has gone, and its worker has noticed."""
+        self._end(entry, Lost(f"its process ended: {how}"))
+
+    def _end(self, entry: Entry, otherwise: Lost | None) -> None:
+        meta, parts = entry.get_meta(), self.app.parts
+        if "execution" not in meta:
+            return
+        job_id, now = UUID(str(entry.args[0])), parts.clock.now()
+        for live in parts.store.taking.present([job_id])[job_id].lives:
+            if str(live.id) == meta["execution"] and live.fence == meta["fence"] and live.worker_id:
+                asked = live.cancel_asked_at is not None
+                cancelled = Cancelled(live.cancel_by if asked else "rq", "its process was stopped by RQ")
+                outcome = cancelled if asked or otherwise is None else otherwise
+                settled = parts.store.queue.settle([Finished(live, outcome, now)])
+                Telemetry(parts.settings, self.app.hooks).changed(settled.changes)
+                failure(live.id, settled.changes, entry)  # RQ itself fails the message of a killed run
+        parts.store.workers.leave_quietly(UUID(meta["worker"]), now)
+        self.courier.told([job_id])
+
+
+def _worker_pid(mine: Entry | None) -> int:
+    """The process of RQ's worker: in one that it has forked for a message, that is the parent."""
+    forked = mine is not None and os.environ.get("RQ_JOB_ID") == mine.id
+    return os.getppid() if forked else os.getpid()

@@ -1,0 +1,80 @@
+"""Questions about the pages that crawls found."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.errors import Invalid, NotFound
+from ostinato.service.jobs import JobQuestions, Ref
+from ostinato.service.paging import check_page, check_words
+from ostinato.store.pages import COUNTED, FOUND, FOUND_ENDS, CrawledPage, PageFilter, WholePage
+from ostinato.store.store import Store
+
+__all__ = [
+    "COUNTED",
+    "FOUND",
+    "FOUND_ENDS",
+    "FURTHEST",
+    "CrawledPageService",
+    "FoundPages",
+    "name_of",
+    "starred",
+]
+
+FURTHEST: Final = 10_000
+LONGEST_SEARCH: Final = 500  # characters of a search
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPages:
+    """Some of the pages, and how many there are (counted up to 10,000)."""
+
+    pages: list[CrawledPage]
+    total: int
+
+
+class CrawledPageService:
+    """Queries of pages that crawls found."""
+
+    def __init__(self, store: Store, jobs: JobQuestions) -> None:
+        self._store, self._jobs = store, jobs
+
+    def search(
+        self,
+        words: str | None = None,
+        job: Ref | None = None,
+        host: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+    ) -> FoundPages:
+        """Pages with these words, the best first; without words, those that were fetched last."""
+        check_page(limit, offset)
+        check_words(q=words, host=host)
+        if offset > FURTHEST:
+            raise Invalid(f"offset can be {FURTHEST:,} at most: say more precisely what you look for.")
+        if words is not None and len(words) > LONGEST_SEARCH:
+            raise Invalid(f"q can have {LONGEST_SEARCH} characters at most.")
+        job_id: UUID | None = None if job is None else self._jobs.get(job).id
+        chosen = PageFilter(words, job_id, None if host is None else host.lower())
+        return FoundPages(*self._store.pages.search(chosen, limit, offset))
+
+    def get(self, page_id: str) -> WholePage:
+        """One page, whole."""
+        try:
+            number = int(page_id, 16)
+        except ValueError:
+            number = -1
+        found = self._store.pages.get(number) if 0 <= number < 2**63 else None
+        if found is None:
+            raise NotFound(f"There is no page {page_id[:100]!r}.")
+        return found
+
+
+def starred(snippet: str) -> str:
+    """A snippet as text: `the **lamp** of the keeper`."""
+    return snippet.replace(FOUND, "**").replace(FOUND_ENDS, "**")
+
+
+def name_of(page: CrawledPage) -> str:
+    """The id of a page as it is written."""
+    return f"{page.id:016x}"

@@ -1,0 +1,293 @@
+"""Queries of the dashboard: one for each page; each reads little, however long history is."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core.ids import EPOCH
+from ostinato.core.load import Grid, load
+from ostinato.core.model import Event, Execution, Job, Live, Skip, Status
+from ostinato.core.schedule import Cron
+from ostinato.core.searching import Expired, no_limit
+from ostinato.core.upcoming import foreseen
+from ostinato.core.zones import change_between, offset_at, zone
+from ostinato.service.doctor import LATE_AFTER, LATELY, Finding, FindingState, failures, judge
+from ostinato.service.executions import ExecutionService
+from ostinato.service.jobs import JobService, Ref
+from ostinato.service.metrics import Figures
+from ostinato.service.paging import PAGE_LIMIT, Page, execution_key
+from ostinato.service.views import ExecutionView, JobView
+from ostinato.store.dashboard import Course, Ran
+from ostinato.store.doctor import Checkup
+from ostinato.store.feed import is_wanted
+from ostinato.store.hourly_counts import Hour
+from ostinato.store.rows import QueueRow, WorkerRow
+from ostinato.store.store import Store
+
+SPARK: Final = 20  # runs beside a job in a list
+DOTS: Final = 120  # runs in the chart of one job
+RUNNING: Final = 250
+SHOWN_ROWS: Final = 8
+MOST_IN_AN_HOUR: Final = 100
+SPEAKING: Final = 1_000  # runs whose percentiles speak for all
+TIMES: Final = 4  # that are told of one job in an hour
+LOOKED_THROUGH: Final = 5_000  # events, for those of some kinds
+QUARTER: Final = timedelta(minutes=15)
+COMING: Final = 48  # quarters of an hour
+HOUR: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A worker, how it is, and what it runs."""
+
+    worker: WorkerRow
+    state: str  # working, draining, silent, stopped, lost
+    runs: Sequence[ExecutionView]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything at a glance."""
+
+    counts: Mapping[Status, int]
+    hours: Sequence[Hour]
+    figures: Figures
+    alarms: Sequence[Finding]
+    running: Sequence[ExecutionView]  # some of it
+    running_count: int
+    failed: Sequence[ExecutionView]
+    following: Sequence[JobView]  # what is due next
+    coming: "Ahead"  # due times by the quarter of an hour
+    team: Sequence[Team]
+    queues: Sequence[QueueRow]
+    jobs: Mapping[UUID, JobView]  # those that are spoken of
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An execution with what only its own page shows."""
+
+    view: ExecutionView
+    row: Execution | Live
+    job: JobView
+    attempts: Sequence[ExecutionView]  # all at the same occurrence, the first first
+    worker: WorkerRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockChange:
+    """A clock that jumps while something is to come: whose, when, by how much, and how many jobs go by it."""
+
+    zone: str
+    at: datetime
+    by: timedelta  # forward is a gap, back a fold
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Due times to come, counted by stretches of time, and the clocks that jump meanwhile."""
+
+    counts: Sequence[tuple[datetime, int]]
+    changes: Sequence[ClockChange]
+    complete: bool  # false: the search expired, and some jobs are not counted
+
+
+class DashboardService:
+    """Questions of the dashboard."""
+
+    def __init__(self, store: Store, clock: Clock, jobs: JobService, executions: ExecutionService) -> None:
+        self._store, self._clock, self._jobs, self._executions = store, clock, jobs, executions
+
+    # -- everything at a glance
+
+    def overview(self, span: timedelta, expired: Expired = no_limit) -> Overview:
+        """Sum up the last while. The search for due times to come ends when it expires."""
+        now, figures = self._clock.now(), self._store.statistics
+        counters = figures.counters()
+        condition = Checkup(self._store.database).condition(now, LATE_AFTER, LATELY)
+        findings = (*judge(condition, now), *failures(figures.failing(now - LATELY, counters)))
+        live, count = self._store.board.running(SHOWN_ROWS)
+        running = [ExecutionView.of(row) for row in live]
+        failed = [ExecutionView.of(row) for row in self._store.board.failed(SHOWN_ROWS)]
+        following = self.some(self._store.board.soonest(SHOWN_ROWS))
+        return Overview(
+            counts={**dict.fromkeys(Status, 0), **self._store.search.count_by_status()},
+            hours=self._store.hours.between(now - span + HOUR, now),
+            figures=Figures.of(counters.values(), figures.newest_runs(limit=SPEAKING)),
+            alarms=[found for found in findings if found.state is not FindingState.OK],
+            running=running,
+            running_count=count,
+            failed=failed,
+            following=sorted(following.values(), key=lambda view: view.next_run_at or now),
+            coming=self.ahead(Grid(_floor(now, QUARTER), QUARTER, COMING), expired),
+            team=self._team([row for row in condition.workers if row.closed_at is None], ()),
+            queues=condition.queues,
+            jobs=self.some(run.job_id for run in (*running, *failed)),
+        )
+
+    def some(self, ids: Iterable[UUID]) -> dict[UUID, JobView]:
+        """Return the jobs among these that exist."""
+        wanted = list(dict.fromkeys(ids))
+        return {key: JobView.of(row) for key, row in self._store.jobs.get(wanted).items()} if wanted else {}
+
+    def sparks(self, views: Iterable[JobView], limit: int = SPARK) -> Mapping[UUID, Sequence[Ran]]:
+        """The newest runs of each of these jobs, the newest last."""
+        return self._store.board.newest_runs([view.id for view in views], limit)
+
+    # -- who works
+
+    def team(self) -> Sequence[Team]:
+        """List live and recent workers, with the executions each runs."""
+        running, _ = self._store.board.running(RUNNING)
+        return self._team(self._store.workers.seen(self._clock.now(), LATELY), map(ExecutionView.of, running))
+
+    def _team(self, rows: Iterable[WorkerRow], running: Iterable[ExecutionView]) -> list[Team]:
+        now, of = self._clock.now(), dict[UUID | None, list[ExecutionView]]()
+        for run in running:
+            of.setdefault(run.worker_id, []).append(run)
+        team = [Team(row, _state(row, now), of.get(row.id, [])) for row in rows]
+        return sorted(
+            team, key=lambda each: (each.worker.closed_at is not None, each.worker.host, each.worker.pid)
+        )
+
+    # -- one job, one execution
+
+    def history(
+        self, ref: Ref, limit: int, cursor: str | None = None
+    ) -> tuple[Page[ExecutionView], list[ExecutionView | Skip]]:
+        """A page of a job's executions, and the same with the skips in between: every due time is there."""
+        job_id = self._jobs.resolve(ref)
+        page = self._executions.search(job_id, limit=limit, cursor=cursor)
+        last = execution_key(cursor)
+        before = None if last is None else self._store.history.find(last.id)
+        upper = None if before is None else before.due_at
+        skips = self._store.history.skips(job_id, limit, upper)
+        if page.cursor is not None:
+            skips = [skip for skip in skips if skip.last_due_at >= page.items[-1].due_at]
+        return page, interleave(page.items, skips)
+
+    def execution(self, execution_id: UUID) -> Attempt:
+        """One execution, with all attempts at its occurrence."""
+        view = self._executions.get(execution_id)
+        row = self._store.history.find(execution_id)
+        job = self._jobs.get(view.job_id)
+        assert row is not None  # get has found it, and nobody takes it away this soon
+        ended = self._store.traces.attempts(view.job_id, view.number)
+        lives = [live for live in job.lives if live.number == view.number and not live.step]
+        every: list[Execution | Live] = [*ended, *lives]
+        seen = self._store.workers.seen(self._clock.now(), timedelta(days=30)) if view.worker_id else []
+        worker = next((each for each in seen if each.id == view.worker_id), None)
+        return Attempt(view, row, job, [ExecutionView.of(each) for each in every], worker)
+
+    # -- what is to come, what was
+
+    def ahead(self, grid: Grid, expired: Expired = no_limit) -> Ahead:
+        """Count the due times of all jobs in each stretch of time until the search expires."""
+        total, courses, complete = [0] * grid.count, self._store.board.courses(grid.end), True
+        for course in courses:
+            if expired():
+                complete = False
+                break
+            for number, count in enumerate(load(course.schedule, course.policies, course.next_due_at, grid)):
+                total[number] += count * course.jobs
+        counts = [(grid.stretch(number)[0], count) for number, count in enumerate(total)]
+        return Ahead(counts, self._clock_changes(courses, grid.end), complete)
+
+    def due_within(
+        self, begin: datetime, end: datetime, expired: Expired = no_limit
+    ) -> list[tuple[JobView, list[datetime]]]:
+        """List jobs that have due times in a stretch of time, with a few of these, until the search expires."""
+        now, grid, board = self._clock.now(), Grid(begin, end - begin, 1), self._store.board
+        there = [course for course in board.courses(end) if not expired() and _is_in(course, grid)]
+        jobs = (
+            (job_id for job_id, course in board.jobs_on(there, end) if _is_in(course, grid)) if there else ()
+        )
+        chosen = list(islice(jobs, MOST_IN_AN_HOUR))
+        found = self.some(chosen)
+        return [
+            (found[each], _times(found[each].job, now, begin, end, expired))
+            for each in chosen
+            if each in found
+        ]
+
+    def queued_within(self, begin: datetime, end: datetime) -> list[ExecutionView]:
+        """List executions that were queued in a stretch of the past, the newest first."""
+        found = self._store.board.queued_between(begin, end, MOST_IN_AN_HOUR)
+        return [ExecutionView.of(row) for row in found]
+
+    def hours(self, since: datetime) -> list[Hour]:
+        """Executions by the hour, until now."""
+        return self._store.hours.between(since, self._clock.now())
+
+    def _clock_changes(self, courses: Iterable[Course], until: datetime) -> list[ClockChange]:
+        """Clocks by which jobs go, and that jump before an instant."""
+        now, by_zone = self._clock.now().replace(microsecond=0), dict[str, int]()
+        for course in courses:
+            if isinstance(course.schedule, Cron):
+                by_zone[course.schedule.timezone] = by_zone.get(course.schedule.timezone, 0) + course.jobs
+        found = []
+        for name, jobs in sorted(by_zone.items()):
+            tz = zone(name)
+            before, after = offset_at(now, tz), offset_at(until, tz)
+            if before != after:
+                found.append(ClockChange(name, change_between(now, until, tz), after - before, jobs))
+        return found
+
+    # -- who did what
+
+    def audit(
+        self, job: Ref | None, kinds: Collection[str], by: str, limit: int, before: UUID | None
+    ) -> tuple[list[Event], UUID | None]:
+        """Events, the newest first, and where to look on; None at the end."""
+        job_id = None if job is None else self._jobs.get(job).id
+        found = list[Event]()
+        for _ in range(LOOKED_THROUGH // PAGE_LIMIT):
+            page = self._store.history.events(PAGE_LIMIT, job_id, before)
+            for event in page:
+                before = event.id
+                if is_wanted(event.kind, kinds) and by.lower() in event.by.lower():
+                    found.append(event)
+                if len(found) == limit:
+                    return found, before
+            if len(page) < PAGE_LIMIT:
+                return found, None
+        return found, before
+
+
+def interleave(runs: Sequence[ExecutionView], skips: Sequence[Skip]) -> list[ExecutionView | Skip]:
+    """Both by their due times, the latest first; of one due time, the runs in the order in which they are."""
+    rest = sorted(skips, key=lambda skip: skip.last_due_at)
+    merged = list[ExecutionView | Skip]()
+    for run in runs:
+        while rest and rest[-1].last_due_at > run.due_at:
+            merged.append(rest.pop())
+        merged.append(run)
+    return [*merged, *reversed(rest)]
+
+
+def _is_in(course: Course, grid: Grid) -> bool:
+    return load(course.schedule, course.policies, course.next_due_at, grid)[0] > 0
+
+
+def _state(row: WorkerRow, now: datetime) -> str:
+    if row.closed_at is not None:
+        return row.closed_as or "stopped"
+    if row.lease_until <= now:
+        return "silent"
+    return "draining" if row.drain_asked_at else "working"
+
+
+def _floor(at: datetime, step: timedelta) -> datetime:
+    return at - (at - EPOCH) % step
+
+
+def _times(job: Job, now: datetime, begin: datetime, end: datetime, expired: Expired) -> list[datetime]:
+    """List the first few due times of a job within a stretch of time."""
+    from_there = foreseen(job, max(now, begin - timedelta(microseconds=1)), TIMES, expired).times
+    return [due for due in from_there if begin <= due < end]

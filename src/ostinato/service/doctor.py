@@ -1,0 +1,280 @@
+"""The doctor: looks at everything, says what is not well, and what to do about it."""
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+import tzdata
+
+from ostinato.clock import SystemClock
+from ostinato.config import Grants
+from ostinato.core.audit import FlawKind
+from ostinato.core.duration import DAY, MINUTE, SECOND, format_duration
+from ostinato.core.failing import Failing, above_usual
+from ostinato.service.secret_grants import Ungranted, ungranted
+from ostinato.store import migrate
+from ostinato.store.audit import sentence
+from ostinato.store.clock_record import SETTLED_AFTER
+from ostinato.store.doctor import Checkup, DoctorSnapshot
+from ostinato.store.rows import WorkerRow
+from ostinato.store.sqlite import SqliteDatabase
+from ostinato.store.store import Store
+
+LATE_AFTER: Final = MINUTE  # what is late by less is only late
+LATELY: Final = DAY
+LEAST_ROOM: Final = 256 * 1024 * 1024  # bytes
+STOPPING: Final = {
+    FlawKind.UNREADABLE,
+    FlawKind.NEXT_DUE,
+    FlawKind.UNKNOWN_WORKER,
+    FlawKind.WAITS,
+}  # no work is done
+SHOWN_REFERENCES: Final = 10  # references
+MOST_FAILING: Final = 5  # jobs, each in a line of its own
+DATABASES: Final = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
+
+
+class FindingState(StrEnum):
+    """The state of a finding."""
+
+    OK = "ok"
+    LOOK = "look"  # somebody should look at it
+    WRONG = "wrong"  # something does not run, or will not
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding: its subject, its state, and advice."""
+
+    subject: str
+    state: FindingState
+    finding: str
+    advice: str = ""
+
+
+def check_up(store: Store, grants: Grants) -> list[Finding]:
+    """Everything that can be told from here."""
+    database = store.database
+    now = database.now()
+    condition = still_flawed(store, Checkup(database).condition(now, LATE_AFTER, LATELY), now)
+    return [
+        Finding(
+            "database",
+            FindingState.OK,
+            f"{DATABASES[database.dialect.kind]} {condition.version}, {database.name}",
+        ),
+        Finding("identity", FindingState.OK, str(migrate.identity_of(database))),
+        Finding("schema", FindingState.OK, f"version {migrate.schema_version(database)}"),
+        *_room(store),
+        _clock(store),
+        *_jumped(store.clock_record.jumped_at(), now),
+        zone_data(tzdata.IANA_VERSION, now),
+        *judge(condition, now),
+        *failures(store.statistics.failing(now - LATELY, store.statistics.counters())),
+        *secrets(ungranted(store, grants)),
+    ]
+
+
+def _room(store: Store) -> Iterator[Finding]:
+    if not isinstance(store.database, SqliteDatabase):
+        return
+    free = shutil.disk_usage(store.database.file.parent).free
+    state = FindingState.OK if free >= LEAST_ROOM else FindingState.WRONG
+    advice = "" if state is FindingState.OK else "Make room: a full disk stops everything."
+    yield Finding("disk", state, f"{free // 2**20:,} MiB free", advice)
+
+
+def _clock(store: Store) -> Finding:
+    if isinstance(store.database, SqliteDatabase):
+        return Finding("clock", FindingState.OK, "this host's, and everybody's who uses this file")
+    asked = SystemClock().now()
+    theirs = store.database.now()
+    return clock_offset(asked + (SystemClock().now() - asked) / 2 - theirs)
+
+
+def _jumped(at: datetime | None, now: datetime) -> Iterator[Finding]:
+    if at is not None and timedelta(0) <= now - at < SETTLED_AFTER:
+        advice = "For a day nothing is deleted by its age. Set the clock by NTP."
+        yield Finding("clock", FindingState.LOOK, f"the clock was set {_ago(now - at)}", advice)
+
+
+def clock_offset(ahead: timedelta) -> Finding:
+    """Judge the difference between this host's clock and the database's, which all workers use."""
+    where = "ahead of" if ahead > timedelta() else "behind"
+    told = f"this host is {abs(ahead).total_seconds():.1f} s {where} the database"
+    if abs(ahead) < SECOND:
+        return Finding("clock", FindingState.OK, told)
+    return Finding("clock", FindingState.LOOK, told, "Jobs go by the database's clock; set both by NTP.")
+
+
+def zone_data(version: str, now: datetime) -> Finding:
+    """Judge the age of the time zone data."""
+    if int(version[:4]) >= now.year - 1:
+        return Finding("zone data", FindingState.OK, f"tzdata {version}")
+    advice = "Governments change their clocks: pip install --upgrade tzdata."
+    return Finding("zone data", FindingState.LOOK, f"tzdata {version}", advice)
+
+
+def secrets(missing: Sequence[Ungranted]) -> Iterator[Finding]:
+    """Name the stored references that are not granted on this host, and apart those that cannot be."""
+    if not missing:
+        yield Finding("secrets", FindingState.OK, "all references that are stored are granted on this host")
+    ours = [each for each in missing if each.is_ours]
+    if others := [each for each in missing if not each.is_ours]:
+        names = ",".join(each.reference for each in others[:SHOWN_REFERENCES])
+        advice = f"Where the workers run, add them to OSTINATO_SECRETS: {names}"
+        yield Finding("secrets", FindingState.LOOK, _ungranted(others), advice)
+    if ours:
+        yield Finding("secrets", FindingState.LOOK, _ungranted(ours), ours[0].advice)
+
+
+def _ungranted(missing: Sequence[Ungranted]) -> str:
+    told = ", ".join(f"{each.reference} ({each.user})" for each in missing[:SHOWN_REFERENCES])
+    return f"{len(missing)} not granted on this host: {told}"
+
+
+def failures(found: Sequence[Failing]) -> Iterator[Finding]:
+    """Name the jobs that fail above their usual rate."""
+    above = [each for each in found if above_usual(each.lately, each.before)]
+    for each in above[:MOST_FAILING]:
+        advice = f"ostinato execution list --status failed --task {shlex.quote(each.task)}"
+        yield Finding("failures", FindingState.LOOK, each.sentence, advice)
+    if len(above) > MOST_FAILING:
+        told = f"{_jobs(len(above) - MOST_FAILING)} more fail above their usual rate"
+        yield Finding("failures", FindingState.LOOK, told, "ostinato execution list --status failed")
+    if not above:
+        yield Finding(
+            "failures",
+            FindingState.OK,
+            f"no job fails above its usual rate in the last {format_duration(LATELY)}",
+        )
+
+
+def judge(condition: DoctorSnapshot, now: datetime) -> Iterator[Finding]:
+    """Judge a snapshot of the database."""
+    at_work = [each for each in condition.workers if each.closed_at is None and each.lease_until > now]
+    yield from _went_back(condition, now)
+    yield _audit(condition)
+    yield _workers(condition, at_work)
+    yield from _lost(condition, at_work, now)
+    yield from _nobody_can(condition, at_work)
+    yield from _dispatching(condition, now)
+    yield from _backlog(condition, now)
+    yield from _unsaved(condition)
+
+
+def still_flawed(store: Store, condition: DoctorSnapshot, now: datetime) -> DoctorSnapshot:
+    """Audit the jobs whose flaws were told, and keep the flaws that are still there."""
+    ids = dict.fromkeys(flaw.job_id for flaw in condition.flaws if flaw.job_id is not None)
+    return replace(condition, flaws=tuple(store.audit.of(list(ids), now)))
+
+
+def _audit(condition: DoctorSnapshot) -> Finding:
+    """Judge the flaws that the auditor has told in the last days."""
+    flaws = condition.flaws
+    if not flaws:
+        return Finding("audit", FindingState.OK, "no flaws known")
+    first, jobs = flaws[0], len({flaw.job_id for flaw in flaws})
+    count = "1 flaw" if len(flaws) == 1 else f"{len(flaws)} flaws"
+    told = f"{count} in {_jobs(jobs)}. {sentence(first)}"
+    state = FindingState.WRONG if any(flaw.kind in STOPPING for flaw in flaws) else FindingState.LOOK
+    return Finding(
+        "audit", state, told, "ostinato db check lists all flaws; docs/guides/operating.md says what to do."
+    )
+
+
+def _went_back(condition: DoctorSnapshot, now: datetime) -> Iterator[Finding]:
+    if condition.went_back_at is None:
+        return
+    told = f"the database was restored to an earlier state, or lost commits, {_ago(now - condition.went_back_at)}"
+    advice = "Runs of the lost time run again. The event database.went_back says how much was lost."
+    yield Finding("identity", FindingState.LOOK, told, advice)
+
+
+def _workers(condition: DoctorSnapshot, at_work: list[WorkerRow]) -> Finding:
+    if at_work:
+        running, room = sum(each.running for each in at_work), sum(each.concurrency for each in at_work)
+        return Finding(
+            "workers", FindingState.OK, f"{len(at_work)} at work, running {running} of {room} at once"
+        )
+    state = FindingState.WRONG if condition.wanted else FindingState.LOOK
+    return Finding("workers", state, "nobody is at work", "Start one: ostinato worker --app MODULE:APP.")
+
+
+def _lost(condition: DoctorSnapshot, at_work: list[WorkerRow], now: datetime) -> Iterator[Finding]:
+    silent = [each for each in condition.workers if each.closed_at is None and each not in at_work]
+    lost = [each for each in condition.workers if each.closed_as == "lost"]
+    if silent or lost:
+        told = f"{len(silent) + len(lost)} died or fell silent in the last {format_duration(LATELY)}"
+        yield Finding(
+            "lost workers", FindingState.LOOK, told, "Look into their logs: killed, out of memory, or asleep?"
+        )
+
+
+def _nobody_can(condition: DoctorSnapshot, at_work: list[WorkerRow]) -> Iterator[Finding]:
+    """Jobs that no worker at work could run: it does not know their task, or does not serve their queue."""
+    if not at_work:
+        return
+    for wanted in condition.wanted:
+        knowing = [each for each in at_work if wanted.task in each.task_names]
+        told = f"{_jobs(wanted.jobs)} of the task {wanted.task!r} in the queue {wanted.queue!r}"
+        if not knowing:
+            advice = "No worker at work knows this task: start one that does, or delete the jobs."
+            yield Finding("jobs nobody can run", FindingState.WRONG, told, advice)
+        elif not any(_serves(each, wanted.queue) for each in knowing):
+            advice = "No worker that knows this task serves this queue: see --queues."
+            yield Finding("jobs nobody can run", FindingState.WRONG, told, advice)
+
+
+def _serves(worker: WorkerRow, queue: str) -> bool:
+    served = json.loads(worker.queues)
+    return not served or queue in served
+
+
+def _dispatching(condition: DoctorSnapshot, now: datetime) -> Iterator[Finding]:
+    if condition.unfired and condition.unfired_since is not None:
+        told = f"{_jobs(condition.unfired)} were due and not fired, the oldest {_ago(now - condition.unfired_since)}"
+        yield Finding(
+            "due times", FindingState.WRONG, told, "Start ostinato serve or a worker: nobody fires them."
+        )
+    else:
+        yield Finding("due times", FindingState.OK, "none is overdue")
+    if condition.set_aside:
+        told = f"{_jobs(condition.set_aside)} could not be dealt with and are set aside"
+        yield Finding("due times", FindingState.WRONG, told, "The log of the process that tried says why.")
+
+
+def _backlog(condition: DoctorSnapshot, now: datetime) -> Iterator[Finding]:
+    paused = {queue.name: queue for queue in condition.queues if queue.paused_at is not None}
+    for queue in paused.values():
+        by = f" by {queue.paused_by}" if queue.paused_by else ""
+        told = f"the queue {queue.name!r} is paused{by}, with {queue.queued} waiting"
+        yield Finding("backlog", FindingState.LOOK, told, f"ostinato queue resume {queue.name}")
+    late = [each for each in condition.waiting if now - each.since > LATE_AFTER and each.queue not in paused]
+    for waiting in late:
+        told = f"{waiting.count} wait in the queue {waiting.queue!r}, the oldest since {_ago(now - waiting.since)}"
+        yield Finding("backlog", FindingState.LOOK, told, "More workers, or more --concurrency, would help.")
+    if not late:
+        yield Finding(
+            "backlog", FindingState.OK, f"{sum(each.count for each in condition.waiting)} wait to start"
+        )
+
+
+def _unsaved(condition: DoctorSnapshot) -> Iterator[Finding]:
+    if condition.unsaved:
+        told = f"{condition.unsaved} cannot be saved; their workers hold them and offer them every minute"
+        advice = "The log of the worker says why. Do not kill it: a result that it holds is lost with it."
+        yield Finding("results", FindingState.WRONG, told, advice)
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"
+
+
+def _ago(length: timedelta) -> str:
+    return f"{format_duration(length // SECOND * SECOND)} ago"

@@ -1,0 +1,22 @@
+"""Requests that may come again: carried out once, answered alike."""
+
+from ostinato.clock import Clock
+from ostinato.store.idempotency import Answered, RepeatableRequest
+from ostinato.store.store import Store
+
+
+class Repeats:
+    """Keeps the answers that doors gave to requests with a key."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def begin(self, asked: RepeatableRequest) -> Answered | None:
+        """The answer to a repeat; None: carry it out, then `finish` or `drop`."""
+        return self._store.answers.begin(asked, self._clock.now())
+
+    def finish(self, asked: RepeatableRequest, answered: Answered) -> None:
+        self._store.answers.finish(asked, answered)
+
+    def drop(self, asked: RepeatableRequest) -> None:
+        self._store.answers.drop(asked)

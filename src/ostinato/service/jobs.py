@@ -1,0 +1,491 @@
+"""Commands about jobs.
+
+Questions about jobs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core import lifecycle
+from ostinato.core.access import Caller, trusted
+from ostinato.core.auth import references
+from ostinato.core.checks import check_definition, is_storable
+from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, Stale
+from ostinato.core.limits import is_limited
+from ostinato.core.model import (
+    Chance,
+    Change,
+    Definition,
+    Event,
+    Execution,
+    Job,
+    Json,
+    Live,
+    Result,
+    Skip,
+    Status,
+)
+from ostinato.core.payload import decode, encode
+from ostinato.core.policy import FirstRun
+from ostinato.core.run_args import merge
+from ostinato.core.searching import DueTimes, Expired, no_limit
+from ostinato.core.stops import Stop
+from ostinato.core.task_schema import TaskSchema
+from ostinato.core.upcoming import foreseen
+from ostinato.core.why import BY_HAND, Why
+from ostinato.service.known_tasks import KnownTasks
+from ostinato.service.metrics import Figures
+from ostinato.service.paging import PAGE_LIMIT, Page, Sort, check_page, check_words, job_cursor, job_key
+from ostinato.service.views import JobStats, JobView
+from ostinato.service.why import Inquiry
+from ostinato.store.jobs import Copies, Rule
+from ostinato.store.rows import LastRun
+from ostinato.store.search import JobFilter, JobKey
+from ostinato.store.statistics import TaskCounters
+from ostinato.store.store import Store
+
+Ref = UUID | str
+ALL = JobFilter()
+WAITING = (Status.PENDING, Status.QUEUED)
+
+
+class JobQuestions:
+    """Queries about the jobs of one app, by id or by key."""
+
+    def __init__(self, store: Store, clock: Clock, chance: Chance, app: str) -> None:
+        self._store, self._clock, self._chance, self._app = store, clock, chance, app
+
+    def get(self, ref: Ref) -> JobView:
+        """One job."""
+        job_id = self.resolve(ref)
+        row = self._store.jobs.get([job_id]).get(job_id)
+        if row is None:
+            raise NotFound(f"There is no job {ref}.")
+        return JobView.of(row)
+
+    def list(
+        self,
+        *,
+        status: Status | str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        before: UUID | None = None,
+        all_apps: bool = False,
+    ) -> list[JobView]:
+        """A page of jobs, the newest first."""
+        statuses = frozenset() if status is None else frozenset([_status(status)])
+        chosen = JobFilter(statuses, task, queue, app=None if all_apps else self._app)
+        newest = Sort("created_at", down=True)
+        cursor = None if before is None else job_cursor(newest, JobKey(before))
+        return list(self.search(chosen, limit=min(limit, PAGE_LIMIT), cursor=cursor).items)
+
+    def search(
+        self,
+        chosen: JobFilter = ALL,
+        *,
+        sort: str = "-created_at",
+        limit: int = 50,
+        offset: int = 0,
+        cursor: str | None = None,
+    ) -> Page[JobView]:
+        """A page of jobs. Sorts: created_at, updated_at, name, next_run_at, priority, status; with a - falling."""
+        check_page(limit, offset)
+        check_words(task=chosen.task, queue=chosen.queue, tag=chosen.tag, text=chosen.text, app=chosen.app)
+        by = Sort.of(sort)
+        found = self._store.search.jobs(chosen, by.by, by.down, limit, offset, job_key(cursor, by))
+        items = tuple(JobView.of(row) for row in found.rows)
+        return Page(items, found.total, job_cursor(by, found.last))
+
+    def last_runs(self, views: Iterable[JobView]) -> dict[UUID, LastRun]:
+        """Return the newest ended run of each of these jobs, if there is one."""
+        return self._store.history.last_runs([view.id for view in views])
+
+    def with_reasons(self, views: Sequence[JobView]) -> Sequence[JobView]:
+        """Return the same jobs; those that are pending or queued say why."""
+        waiting = {view.id: view.waiting for view in views if view.status in WAITING}
+        rows = [(view.job, live) for view in views if (live := waiting.get(view.id))]
+        told = Inquiry(self._store, self._chance).obstacles(rows, self._clock.now())
+        reasons = {job_id: BY_HAND if live is None else told[live.id] for job_id, live in waiting.items()}
+        return [replace(view, reason=reasons.get(view.id)) if reasons else view for view in views]
+
+    def stats(self, ref: Ref) -> JobStats:
+        """A job in figures."""
+        view = self.get(ref)
+        facts, last = view.facts, self._store.history.last_of(view.id)
+        runs = self._store.statistics.newest_runs(view.id)
+        counted = {result: getattr(facts, result) for result in Result}
+        figures = Figures.of([TaskCounters(counted, facts.skipped)], runs)
+        return JobStats(
+            total_executions=figures.total,
+            successful_runs=figures.completed,
+            failed_runs=figures.failed,
+            cancelled_runs=figures.cancelled,
+            skipped=figures.skipped,
+            average_duration=figures.average_duration,
+            percentiles=figures.durations,
+            lateness=figures.lateness,
+            cpu_ms=figures.cpu_ms,
+            memory_mb=figures.memory_mb,
+            last_execution_at=None if last is None else last.started_at or last.finished_at,
+            next_scheduled_at=view.next_run_at,
+            success_rate=figures.success_rate,
+        )
+
+    def next_times(self, ref: Ref, n: int = 10) -> Sequence[datetime]:
+        """List the next times at which the schedule will run it."""
+        return self.foreseen(ref, n, no_limit).times
+
+    def foreseen(self, ref: Ref, n: int, expired: Expired) -> DueTimes:
+        """Search for the next times until the search expires."""
+        return foreseen(self.get(ref).job, self._clock.now(), n, expired)
+
+    def skips(self, ref: Ref, limit: int = 50) -> Sequence[Skip]:
+        """The due times that were not run, the newest first."""
+        return self._store.history.skips(self.get(ref).id, limit)
+
+    def why(self, ref: Ref, at: datetime | None = None) -> Why:
+        """Explain the occurrence at or before an instant (now, unless given), as data and as sentences."""
+        if at is not None and at.tzinfo is None:
+            raise Invalid(
+                "The instant is in no time zone; say which one is meant, for example 2026-11-16T09:00:00Z."
+            )
+        now = self._clock.now()
+        return Inquiry(self._store, self._chance).why(self.get(ref), at or now, now)
+
+    def events(self, ref: Ref | None = None, limit: int = 50) -> Sequence[Event]:
+        """List events, the newest first."""
+        return self._store.history.events(limit, None if ref is None else self.resolve(ref))
+
+    def resolve(self, ref: Ref) -> UUID:
+        """The id that an id, its text or a key stands for."""
+        if isinstance(ref, UUID):
+            return ref
+        try:
+            return UUID(ref)
+        except ValueError:
+            pass
+        if not is_storable(ref):
+            raise NotFound(f"There is no job with the key {ref!r}{self._in_app()}.")
+        ids = self._store.jobs.ids_by_key(self._app, ref)
+        if ids:
+            return self._store.jobs.holder(self._app, ref) or ids[0]
+        if not self._app:
+            return self._in_any_app(ref)
+        raise NotFound(f"There is no job with the key {ref!r}{self._in_app()}.")
+
+    def _in_any_app(self, key: str) -> UUID:
+        """At the desk of no app (an operator's), a key that one app alone has is that app's."""
+        found = self._store.jobs.by_key_anywhere(key)
+        if len(found) > 1:
+            raise Conflict(f"The apps {', '.join(sorted(found))} each have a job {key!r}: take its id.")
+        for job_id in found.values():
+            return job_id
+        raise NotFound(f"There is no job with the key {key!r}.")
+
+    def _in_app(self) -> str:
+        return f" in the app {self._app!r}" if self._app else ""
+
+
+def _status(name: str) -> Status:
+    try:
+        return Status(name)
+    except ValueError:
+        raise Invalid(f"There is no status {name!r}; there are {', '.join(Status)}.") from None
+
+
+__all__ = ["JobService", "Ref"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A job that was deleted: the key that stays away, and the stop of its runs."""
+
+    declined: str | None
+    stop: Stop | None
+
+
+class JobService(JobQuestions):
+    """Jobs of one app: what can be asked about them, and done with them."""
+
+    def __init__(self, store: Store, clock: Clock, chance: Chance, app: str, known: KnownTasks) -> None:
+        super().__init__(store, clock, chance, app)
+        self._known = known
+
+    # -- making
+
+    def create(
+        self,
+        definitions: Sequence[Definition],
+        *,
+        by: str = "",
+        connection: object | None = None,
+        allow_unknown: bool = False,
+    ) -> list[UUID]:
+        """Make jobs, all or none. One whose key is held by a job that has not ended is that job."""
+        changes = self._changes(definitions, by, allow_unknown)
+        return self._store.jobs.add(changes, connection, self._followers(changes))
+
+    def check(self, wanted: Definition, before: Definition, *, allow_unknown: bool = False) -> None:
+        """Raise what editing a job to be so would raise; nothing is kept."""
+        check_definition(wanted)
+        self._check_edit(before, wanted, self._known.described({wanted.task}))
+        if not allow_unknown:
+            self._known.require({wanted.task})
+
+    def secrets(self, view: JobView) -> list[str]:
+        """List the references to secrets in the args of a job; those of your own tasks are not known."""
+        return list(references(view.args)) if self._known.is_built_in(view.task) else []
+
+    def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
+        """Refuse what cannot be. The args of the tasks of this process were checked when they were bound."""
+        tasks = {definition.task for definition in definitions}
+        described = self._known.described(tasks)
+        for each in definitions:
+            check_definition(each)
+            self._known.check_args(each.task, each.args, described, each.policies.run_args)
+        if not allow_unknown:
+            self._known.require(tasks)
+        now, bounded = self._clock.now(), self._bounded(definitions)
+        return [
+            lifecycle.create(self._chance.id(now), each, now, self._chance, by, each.queue in bounded)
+            for each in definitions
+        ]
+
+    def _bounded(self, definitions: Sequence[Definition]) -> frozenset[str]:
+        """List the queues with a bound, if a job is to run at once."""
+        at_once = any(each.policies.first_run is FirstRun.NOW for each in definitions)
+        return self._store.queue.bounded() if at_once else frozenset()
+
+    def make(
+        self, definition: Definition, *, by: str = "", allow_unknown: bool = False
+    ) -> tuple[JobView, bool]:
+        """One job as it was made, and whether it is new: one that holds the key already is answered as it is."""
+        self._known.check_own(definition.task, definition.args)
+        (change,) = self._changes([definition], by, allow_unknown)
+        (job_id,) = self._store.jobs.add([change], after=self._followers([change]))
+        new = job_id == change.job.id
+        return JobView.after(change, ()) if new else self.get(job_id), new
+
+    def _followers(self, changes: Sequence[Change]) -> dict[UUID, UUID]:
+        """Return the new jobs that follow another, by id; the other may be made in the same call."""
+        following = [change.job for change in changes if change.job.policies.after is not None]
+        together = {change.job.definition.key: change.job.id for change in changes} if following else {}
+        found: dict[UUID, UUID] = {}
+        for job in following:
+            try:
+                found[job.id] = self._followed(job.policies.after)
+            except NotFound:
+                if job.policies.after not in together:
+                    raise
+                found[job.id] = together[job.policies.after]
+        for job_id in found:
+            _refuse_circle(job_id, found)
+        return found
+
+    def _other_followed(self, job_id: UUID, before: str | None, ref: str | None) -> UUID | None:
+        """The job that an edit lets this one follow, if it is another one than before."""
+        if ref is None or ref == before:
+            return None
+        after = self._followed(ref)
+        if job_id in self._store.jobs.chain(after):
+            raise Invalid(f"after: {ref!r} runs after this job itself: neither would ever begin.")
+        return after
+
+    def _followed(self, ref: str | None) -> UUID:
+        try:
+            return self.get(ref or "").id
+        except NotFound as error:
+            raise NotFound(f"after: {error}") from None
+
+    def create_copies(
+        self,
+        definition: Definition,
+        args: Sequence[Json],
+        *,
+        connection: object | None = None,
+        allow_unknown: bool = False,
+    ) -> list[UUID]:
+        """Make jobs that differ only in their args: one passes through the checks and the rules, the others copy it."""
+        if is_limited(definition.policies):  # their args may decide who shares the limit
+            each = [replace(definition, args=one) for one in args]
+            return self.create(each, connection=connection, allow_unknown=allow_unknown)
+        check_definition(definition)
+        described = self._known.described({definition.task})
+        for text in args:
+            self._known.check_args(definition.task, text, described, definition.policies.run_args)
+        if not allow_unknown:
+            self._known.require({definition.task})
+        now, chance = self._clock.now(), self._chance
+        original = lifecycle.create(chance.id(now), replace(definition, args=args[0]), now, chance)
+        others = chance.ids(now, len(args) - 1)
+        copies = Copies(others, chance.ids_as_bytes(now, len(others)), args[1:])
+        self._store.jobs.add_copies(original, copies, connection)
+        return [original.job.id, *others]
+
+    def edit(
+        self,
+        ref: Ref,
+        change: Callable[[Definition], Definition],
+        *,
+        by: str = "",
+        allow_unknown: bool = False,
+        expected_version: int | None = None,
+    ) -> JobView:
+        """Change a definition; `change` gets the one that is current under the job's lock.
+
+        With an expected version it is changed only if it still has that one; else Stale.
+        """
+
+        def rule(job: Job, lives: Sequence[Live], _: Any) -> Change:
+            if expected_version is not None and job.facts.version != expected_version:
+                raise Stale(
+                    f"This job has version {job.facts.version} by now, not {expected_version}: read it again."
+                )
+            wanted = change(job.definition)
+            check_definition(wanted)
+            self._check_edit(job.definition, wanted, described)
+            return lifecycle.edit(job, lives, wanted, self._clock.now(), self._chance, by)
+
+        job_id = self.resolve(ref)
+        current = self.get(job_id).definition
+        wanted = change(current)
+        described = self._known.described({wanted.task})
+        if not allow_unknown:
+            self._known.require({wanted.task})
+        after = self._other_followed(job_id, current.policies.after, wanted.policies.after)
+        return self._command(job_id, rule, after=after)
+
+    def _check_edit(
+        self, before: Definition, wanted: Definition, described: Mapping[str, TaskSchema]
+    ) -> None:
+        """Refuse other args that do not fit. Those that are there may be older than the task, and stay."""
+        if self._known.is_built_in(wanted.task) or (before.task, before.args) != (wanted.task, wanted.args):
+            self._known.check_own(wanted.task, wanted.args)
+            self._known.check_args(wanted.task, wanted.args, described, wanted.policies.run_args)
+
+    # -- steering
+
+    def pause(self, ref: Ref, *, by: str = "") -> JobView:
+        """From its return on nothing of the job starts but what somebody then runs by hand."""
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.pause(job, lives, self._clock.now(), self._chance, by)
+        )
+
+    def resume(self, ref: Ref, *, by: str = "") -> JobView:
+        """Go on without catching up."""
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.resume(job, lives, self._clock.now(), self._chance, by)
+        )
+
+    def cancel(self, ref: Ref, *, by: str = "") -> JobView:
+        """Stop for good."""
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.cancel(job, lives, self._clock.now(), self._chance, by)
+        )
+
+    def delete(self, ref: Ref, *, by: str = "", declined: bool = True) -> Deleted:
+        """Delete a job: no answer shows it any more. A declared one stays deleted, unless `declined` is off.
+
+        Return the key whose declaration makes no job any more, if there is one, and the stop of its runs.
+        """
+        stops = list[Stop | None]()
+
+        def rule(job: Job, lives: Sequence[Live], _: Execution | None) -> Change:
+            change = lifecycle.delete(job, lives, self._clock.now(), self._chance, by)
+            stops[:] = [JobView.after(change, lives).stop]
+            return change
+
+        key = self._store.jobs.delete(self.resolve(ref), rule, declined_by=by if declined else None)
+        return Deleted(key, stops[0] if stops else None)
+
+    def retry(self, ref: Ref, *, by: str = "", from_start: bool = False) -> JobView:
+        """Go on with the failed occurrence: a workflow from its failed steps, or, if asked for, from the start."""
+        return self._command(
+            ref,
+            lambda job, lives, last: lifecycle.retry(
+                job, lives, last, self._clock.now(), self._chance, by, from_start
+            ),
+            wants_last=True,
+        )
+
+    def run(self, ref: Ref, args: Mapping[str, Any] | None = None, *, by: Caller | str = "") -> JobView:
+        """Run the job once more, now; the args are merged over the job's. The schedule does not move.
+
+        A `Caller` who is not an admin may set only the job's `run_args`: Forbidden. A plain name may set all.
+        """
+        if args is not None:
+            encode(args)  # Invalid for what is not JSON
+        return self._run(ref, by, None if args is None else lambda job: encode(merge(decode(job.args), args)))
+
+    def run_again(self, execution: Execution | Live, *, by: Caller | str = "") -> JobView:
+        """Run the job of an execution once more, with the args of that execution; of a step, the whole workflow."""
+        args = None if execution.step else execution.args
+        return self._run(execution.job_id, by, None if args is None else lambda _: args)
+
+    def _run(self, ref: Ref, by: Caller | str, wanted: Callable[[Definition], Json] | None) -> JobView:
+        caller, job_id = trusted(by), self.resolve(ref)
+        described = self._known.described({self.get(job_id).task}) if wanted is not None else {}
+
+        def rule(job: Job, lives: Sequence[Live], _: Any) -> Change:
+            args = job.definition.args if wanted is None else wanted(job.definition)
+            other = None if args == job.definition.args else args
+            change = lifecycle.run(
+                job, lives, other, self._clock.now(), self._chance, caller.name, caller.role
+            )
+            if other is not None:
+                self._known.check_own(job.definition.task, other)
+                self._known.check_args(job.definition.task, other, described)
+            return change
+
+        return self._command(job_id, rule)
+
+    def restart(self, ref: Ref, *, by: str = "") -> JobView:
+        """Begin as new."""
+        return self._command(
+            ref, lambda job, lives, _: lifecycle.restart(job, lives, self._clock.now(), self._chance, by)
+        )
+
+    def bulk(
+        self, action: str, refs: Iterable[Ref], *, by: str = ""
+    ) -> dict[Ref, OstinatoError | Stop | None]:
+        """Do one action for many jobs, each in a transaction of its own; return errors, and stops of runs."""
+        command = self._actions().get(action)
+        if command is None:
+            raise Invalid(f"There is no action {action!r}; there are {', '.join(self._actions())}.")
+        answers: dict[Ref, OstinatoError | Stop | None] = {}
+        for ref in refs:
+            try:
+                answers[ref] = command(ref, by=by).stop
+            except OstinatoError as error:
+                answers[ref] = error
+        return answers
+
+    def _actions(self) -> dict[str, Callable[..., JobView | Deleted]]:
+        return {
+            "pause": self.pause, "resume": self.resume, "cancel": self.cancel, "delete": self.delete,
+            "retry": self.retry, "run": self.run, "restart": self.restart,
+        }  # fmt: skip
+
+    def _command(self, ref: Ref, rule: Rule, wants_last: bool = False, after: UUID | None = None) -> JobView:
+        """The job as the command left it: a worker may have gone on with it by now."""
+        found: list[Live] = []
+
+        def noting(job: Job, lives: Sequence[Live], last: Execution | None) -> Change:
+            found[:] = lives
+            return rule(job, lives, last)
+
+        return JobView.after(self._store.jobs.change(self.resolve(ref), noting, wants_last, after), found)
+
+
+def _refuse_circle(job_id: UUID, after: Mapping[UUID, UUID]) -> None:
+    way, current = {job_id}, after.get(job_id)
+    while current is not None:
+        if current in way:
+            raise Invalid("after: these jobs run after each other: none of them would ever begin.")
+        way.add(current)
+        current = after.get(current)

@@ -1,0 +1,127 @@
+"""Known tasks: of this process, or of any worker of the last 30 days; and their arguments."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, Final
+
+from ostinato.clock import Clock
+from ostinato.core import builtin
+from ostinato.core.builtin import NOTHING_ALLOWED, Permits
+from ostinato.core.errors import UnknownTask
+from ostinato.core.model import Json
+from ostinato.core.payload import decode
+from ostinato.core.task_schema import Schema, TaskSchema, check_by_schema
+from ostinato.store.store import Store
+from ostinato.task import Task
+from ostinato.task.describing import schema_of
+from ostinato.tasks import BUILT_IN
+
+FRESH: Final = timedelta(seconds=1)  # for as long the descriptions of workers are not read again
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Description of a task by its workers, if there is one, and when it was read."""
+
+    at: datetime
+    found: TaskSchema | None
+
+
+def no_task(_name: str) -> Task[..., Any] | None:
+    """For a desk without an app."""
+    return None
+
+
+class KnownTasks:
+    """Refuses names that nobody is known to run (most often they are typing mistakes), and args that cannot be run."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        here: Callable[[], Collection[str]] = tuple,
+        own: Callable[[str], Task[..., Any] | None] = no_task,
+        permits: Permits = NOTHING_ALLOWED,
+    ) -> None:
+        """`here`: the names that this process knows. `own`: a task of the user's, who may have replaced one of ours."""
+        self._store, self._clock, self._here = store, clock, here
+        self.own, self.permits = own, permits
+        self._elsewhere: frozenset[str] = frozenset()
+        self._read: Mapping[str, _Read] = {}
+
+    def require(self, names: Collection[str]) -> None:
+        """Every one of these is known somewhere."""
+        strange = set(names) - set(self._here()) - BUILT_IN.keys() - self._elsewhere
+        if strange:
+            self._elsewhere = self._store.workers.known_tasks(self._clock.now())
+            strange -= self._elsewhere
+        for name in sorted(strange):
+            raise UnknownTask(self._sentence(name))
+
+    def everywhere(self) -> frozenset[str]:
+        """Every name that somebody is known to run."""
+        self._elsewhere = self._store.workers.known_tasks(self._clock.now())
+        return frozenset({*self._here(), *BUILT_IN, *self._elsewhere})
+
+    def is_built_in(self, name: str) -> bool:
+        """Return True if this name is a built-in task."""
+        return name in BUILT_IN and self.own(name) is None
+
+    def described(self, names: Collection[str]) -> Mapping[str, TaskSchema]:
+        """Find what workers wrote about those of these tasks that only other processes have."""
+        wanted = [name for name in names if name not in BUILT_IN and self.own(name) is None]
+        if not wanted:
+            return {}
+        now = self._clock.now()
+        fresh = {name: read for name, read in self._read.items() if timedelta(0) <= now - read.at < FRESH}
+        if new := [name for name in wanted if name not in fresh]:
+            told = self._store.workers.task_schemas(new)
+            self._read = fresh = {**fresh, **{name: _Read(now, told.get(name)) for name in new}}
+        return {name: found for name in wanted if (found := fresh[name].found) is not None}
+
+    def undescribed(self, names: Collection[str]) -> Sequence[str]:
+        """List the tasks of which no process here and no worker says what they take."""
+        described = self.described(names)
+        return [
+            name
+            for name in sorted(names)
+            if name not in BUILT_IN and name not in described and self.own(name) is None
+        ]
+
+    def schema(self, name: str, described: Mapping[str, TaskSchema]) -> Schema | None:
+        """Return the schema of the args of a task of the user's."""
+        own = self.own(name)
+        if own is not None:
+            return schema_of(own)
+        return described[name].args if name in described else None
+
+    def check_args(
+        self, name: str, args: Json, described: Mapping[str, TaskSchema], run_args: Sequence[str] = ()
+    ) -> None:
+        """Raise Invalid if a task cannot be run with these args, or may not open these to operators.
+
+        `described`: from the method of this name; nothing is read here. Args of the tasks of this process are checked
+        where a call is bound.
+        """
+        if self.is_built_in(name):
+            given = decode(args)
+            builtin.check(name, given, self.permits)
+            builtin.described(name).check_open(given, run_args)
+        elif name in described:
+            check_by_schema(described[name].args, decode(args))
+
+    def check_own(self, name: str, args: Json) -> None:
+        """Raise WrongArgument if a task of this process does not take these args; other tasks pass."""
+        own = self.own(name)
+        if own is not None:
+            own.check(decode(args))
+
+    def _sentence(self, name: str) -> str:
+        close = get_close_matches(name, {*self._here(), *BUILT_IN, *self._elsewhere}, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return (
+            f"No process here, and no worker of the last 30 days, knows a task {name!r}.{hint}"
+            " With allow_unknown it is accepted, and waits for a worker that knows it."
+        )

@@ -1,0 +1,123 @@
+"""Pages of answers, and the cursors between them.
+
+A cursor is opaque to whoever holds it: the sort of its page and the key of the last row, as text. It says where the
+next page begins however many rows have come or gone since.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+from uuid import UUID
+
+from ostinato.core.checks import is_storable
+from ostinato.core.errors import Invalid, NotFound
+from ostinato.store.search import SORTS, ExecutionKey, JobKey
+
+T = TypeVar("T")
+
+PAGE_LIMIT: Final = 250  # the most that one page holds
+FURTHEST: Final = 1_000_000_000
+GREATEST: Final = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of the answers, how many there are altogether, and where to go on (None: these were the last)."""
+
+    items: Sequence[T]
+    total: int
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """By what, and whether from the greatest down."""
+
+    by: str
+    down: bool
+
+    @classmethod
+    def of(cls, text: str) -> "Sort":
+        by = text.removeprefix("-")
+        if by not in SORTS:
+            raise Invalid(
+                f"Jobs cannot be sorted by {by[:60]!r}; there are {', '.join(SORTS)}, each also with a -."
+            )
+        return cls(by, text.startswith("-"))
+
+    def __str__(self) -> str:
+        return f"{'-' * self.down}{self.by}"
+
+
+def check_page(limit: int, offset: int) -> None:
+    """Raise Invalid for a page that cannot be."""
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise Invalid(f"limit must be between 1 and {PAGE_LIMIT}, not {limit}.")
+    if not 0 <= offset <= FURTHEST:
+        raise Invalid(f"offset must be between 0 and {FURTHEST:,}, not {offset}.")
+
+
+def check_words(**words: str | None) -> None:
+    """Raise Invalid for a text that no database could compare with."""
+    for name, text in words.items():
+        if text is not None and not is_storable(text):
+            raise Invalid(f"{name} cannot contain NUL characters or half of a surrogate pair.")
+
+
+def job_cursor(sort: Sort, last: JobKey | None) -> str | None:
+    return None if last is None else _text([str(sort), last.id.hex, last.number, last.words])
+
+
+def job_key(cursor: str | None, sort: Sort) -> JobKey | None:
+    """Read the cursor of a page of jobs."""
+    match None if cursor is None else _values(cursor):
+        case None:
+            return None
+        case [str(by), str(job_id), int(number), str(words)] if by == str(sort) and abs(number) < GREATEST:
+            check_words(cursor=words)
+            return JobKey(_id(job_id), number, words)
+        case _:
+            raise _invalid()
+
+
+def execution_cursor(last: ExecutionKey | None) -> str | None:
+    return None if last is None else _text([last.id.hex, last.number, last.attempt])
+
+
+def execution_key(cursor: str | None) -> ExecutionKey | None:
+    """Read the cursor of a page of executions."""
+    match None if cursor is None else _values(cursor):
+        case None:
+            return None
+        case [str(execution_id), int(number), int(attempt)] if max(abs(number), abs(attempt)) < GREATEST:
+            return ExecutionKey(_id(execution_id), number, attempt)
+        case _:
+            raise _invalid()
+
+
+def _text(values: list[Any]) -> str:
+    packed = json.dumps(values, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def _values(cursor: str) -> Any:
+    try:
+        return json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError):
+        raise _invalid() from None
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(hex=text)
+    except ValueError:
+        raise _invalid() from None
+
+
+def _invalid() -> NotFound:
+    return NotFound(
+        "This cursor does not belong to this list: take the one of its last page, with the same sort."
+    )

@@ -1,0 +1,110 @@
+"""Repeating jobs as schedules: in the words and with the counters of seed 001."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ostinato.core.errors import NotFound
+from ostinato.core.model import Ending, Facts, Result
+from ostinato.core.schedule import is_recurring
+from ostinato.service.jobs import JobService, Ref
+from ostinato.service.paging import Page, check_page
+from ostinato.service.views import JobView
+from ostinato.store.rows import LastRun
+from ostinato.store.schedules import Counted, errors_of
+from ostinato.store.store import Store
+
+FAILURES = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
+
+
+class Word(StrEnum):
+    """The status of a schedule."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DONE = "done"
+    DEAD = "dead"
+
+
+def word_of(facts: Facts) -> Word:
+    """Paused from the moment it was asked, also while a run finishes. The list says the same in SQL."""
+    if facts.cancelled_at is not None:
+        return Word.DEAD
+    if facts.ended_at is not None:
+        return Word.DONE if facts.ended_as is Ending.COMPLETED else Word.DEAD
+    return Word.ACTIVE if facts.paused_at is None else Word.PAUSED
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleView:
+    """A repeating job, how its newest run ended, what went wrong last, and what it counted before its last restart."""
+
+    job: JobView
+    last: LastRun | None
+    error: str | None
+    before: Counted | None
+
+    @property
+    def word(self) -> Word:
+        return word_of(self.job.facts)
+
+    @property
+    def run_count(self) -> int:
+        """Successes, since the last restart."""
+        return self.job.facts.completed - (0 if self.before is None else self.before.completed)
+
+    @property
+    def error_count(self) -> int:
+        return errors_of(self.job.facts) - (0 if self.before is None else self.before.errors)
+
+    @property
+    def current_retry(self) -> int:
+        """Failures in a row of the occurrence that is tried now, or that was given up."""
+        lives = [live for live in self.job.lives if live.slot is not None]
+        if lives:
+            return max(live.failures for live in lives)
+        last = self.last
+        if last is None or last.result not in FAILURES or not self.error_count:
+            return 0
+        return last.failures + (last.result is not Result.LOST)
+
+    @property
+    def last_error(self) -> str:
+        """The newest message; empty if there is none, or none since the last restart."""
+        return "" if self.error is None or not self.error_count else self.error
+
+
+class ScheduleService:
+    """Queries about schedules; commands go to their jobs."""
+
+    def __init__(self, store: Store, jobs: JobService) -> None:
+        self._store, self._jobs = store, jobs
+
+    def get(self, ref: Ref) -> ScheduleView:
+        """One schedule; a job that runs once is none."""
+        try:
+            view = self._jobs.get(ref)
+        except NotFound:
+            raise NotFound(f"There is no schedule {ref}.") from None
+        if not is_recurring(view.definition.schedule):
+            raise NotFound(f"There is no schedule {ref}: the job of this id does not repeat.")
+        return self.of([view])[0]
+
+    def page(self, word: Word | None, tag: str | None, limit: int, offset: int) -> Page[ScheduleView]:
+        """A page of them, the newest first; `tag`: of those that have it."""
+        check_page(limit, offset)
+        ids, total = self._store.schedules.page(word, tag, limit, offset)
+        found = self._store.jobs.get(ids)
+        views = [JobView.of(found[job_id]) for job_id in ids if job_id in found]
+        return Page(self.of(views), total, None)
+
+    def of(self, views: Sequence[JobView]) -> list[ScheduleView]:
+        """Jobs as schedules."""
+        if not views:
+            return []
+        ids = [view.id for view in views]
+        last, errors = self._jobs.last_runs(views), self._store.schedules.last_errors(ids)
+        before = self._store.schedules.restarts(ids)
+        return [
+            ScheduleView(view, last.get(view.id), errors.get(view.id), before.get(view.id)) for view in views
+        ]

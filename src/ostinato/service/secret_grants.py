@@ -1,0 +1,77 @@
+"""References to secrets that stand in the database, and are not granted on this host."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ostinato.config import Grants
+from ostinato.core.auth import references, secrets_of
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Json
+from ostinato.core.payload import decode
+from ostinato.store.doctor import Checkup
+from ostinato.store.store import Store
+
+MOST_JOBS: Final = 10_000  # jobs that are looked at
+PAGE_LIMIT: Final = 250
+FEW: Final = 3
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ungranted:
+    """A stored reference that is not granted on this host, and one of its users."""
+
+    reference: str
+    user: str
+    is_ours: bool  # a secret of the settings: no grant opens it
+
+    @property
+    def advice(self) -> str:
+        if self.is_ours:
+            return "It is one of Ostinato's settings: name another secret."
+        return "Add it to OSTINATO_SECRETS where its worker runs."
+
+
+def few(told: Sequence[str]) -> list[str]:
+    """Return the first three, and how many more there are: headers and log lines must stay short."""
+    more = len(told) - FEW
+    return [*told[:FEW], *([f"and {more:,} more"] if more > 0 else [])]
+
+
+def ungranted(store: Store, grants: Grants) -> list[Ungranted]:
+    """List the references that are not granted here, by name."""
+    found: dict[str, Ungranted] = {}
+    for user, reference in _stored(store):
+        if reference not in found and not grants.allows(reference):
+            found[reference] = Ungranted(reference, user, grants.is_ours(reference))
+    return sorted(found.values())
+
+
+def _stored(store: Store) -> Iterator[tuple[str, str]]:
+    """List who uses which reference: jobs of built-in tasks, steps of workflows, hooks and providers."""
+    for name, args in Checkup(store.database).naming_secrets(MOST_JOBS):
+        yield from ((f"job {name}", each) for each in references(_read(args)))
+    for name, nodes in _workflows(store):
+        for node in nodes:
+            yield from ((f"workflow {name}", each) for each in references(node.get("args")))
+    for hook in store.outbox.hooks():
+        if hook.secret:
+            yield f"hook {hook.id}", hook.secret
+    for provider in store.providers.all():
+        if provider.key is not None:
+            yield from ((f"provider {provider.domain}", each) for each in secrets_of(provider.key))
+
+
+def _workflows(store: Store) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    after = 0
+    while page := store.workflows.page(PAGE_LIMIT, after):
+        yield from ((row.name, _read(row.nodes) or []) for row in page)
+        after = page[-1].id
+
+
+def _read(text: Json) -> Any:
+    """Read JSON of a row; None if it is broken, which `db check` reports."""
+    try:
+        return decode(text)
+    except Invalid:
+        return None

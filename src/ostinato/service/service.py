@@ -1,0 +1,178 @@
+"""The front desk itself."""
+
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.config import Grants
+from ostinato.core.builtin import NOTHING_ALLOWED, Permits
+from ostinato.core.checks import check_queue_name
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Chance, Event, Status
+from ostinato.service.access import AccessService
+from ostinato.service.crawled_pages import CrawledPageService
+from ostinato.service.dashboard import DashboardService
+from ostinato.service.declarations import Declarations
+from ostinato.service.doctor import Finding, check_up
+from ostinato.service.executions import ExecutionService
+from ostinato.service.hooks import HookService
+from ostinato.service.idempotency import Repeats
+from ostinato.service.jobs import JobService, Ref
+from ostinato.service.keys import KeyService
+from ostinato.service.known_tasks import KnownTasks, no_task
+from ostinato.service.metrics import Gauges, Metrics, metrics
+from ostinato.service.paging import PAGE_LIMIT
+from ostinato.service.providers import ProviderService
+from ostinato.service.schedules import ScheduleService
+from ostinato.service.secret_grants import Ungranted, few, ungranted
+from ostinato.service.sessions import SessionService
+from ostinato.service.sources import SourceService
+from ostinato.service.tasks import TaskService
+from ostinato.service.templates import TemplateService
+from ostinato.service.workflows import WorkflowService
+from ostinato.store.feed import Feed, is_wanted
+from ostinato.store.rows import QueueRow, WorkerRow
+from ostinato.store.store import Store
+from ostinato.task import Task
+
+LOOKED_THROUGH: Final = 5_000  # events, for those of some kinds
+
+
+class Service:
+    """Every command and every question of one app."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        chance: Chance,
+        app: str = "",
+        tasks: Callable[[], Collection[str]] = tuple,
+        own: Callable[[str], Task[..., Any] | None] = no_task,
+        permits: Permits = NOTHING_ALLOWED,
+    ) -> None:
+        """`tasks`: the names that are known here; `own`: the user's task of a name; `permits`: for built-in ones."""
+        self._store, self._clock, self.app = store, clock, app
+        self._grants = Grants.of(permits)
+        known = self._known = KnownTasks(store, clock, tasks, own, permits)
+        self.jobs = JobService(store, clock, chance, app, known)
+        self.tasks = TaskService(known)
+        self.templates = TemplateService(store, clock)
+        self.executions = ExecutionService(store, clock, chance, self.jobs)
+        self.board = DashboardService(store, clock, self.jobs, self.executions)
+        self.declarations = Declarations(store, clock, self.jobs, app)
+        self.keys = KeyService(store, clock, chance)
+        self.sessions = SessionService(store, clock)
+        self.access = AccessService(store, clock, chance)
+        self.hooks = HookService(store, clock, chance, self.jobs)
+        self.providers = ProviderService(store, clock)
+        self.repeats = Repeats(store, clock)
+        self.sources = SourceService(store, clock, self.jobs, app)
+        self.pages = CrawledPageService(store, self.jobs)
+        self.workflows = WorkflowService(store, clock, self.jobs, known, app)
+        self.schedules = ScheduleService(store, self.jobs)
+
+    def now(self) -> datetime:
+        """The time by the one clock."""
+        return self._clock.now()
+
+    def unready(self) -> list[str]:
+        """Why nothing can be done here now; StoreError when the database does not answer."""
+        if self._store.is_current():
+            return []
+        return ["The schema of the database is not the one of this program: upgrade the older of the two."]
+
+    def status_counts(self, app: str | None = None) -> dict[Status, int]:
+        """Count jobs by status, every status named; of all apps, unless one is given."""
+        return {**dict.fromkeys(Status, 0), **self._store.search.count_by_status(app)}
+
+    def metrics(self) -> Metrics:
+        """Everything in figures, of all apps."""
+        figures = self._store.statistics
+        return metrics(
+            self.status_counts(),
+            figures.counters(),
+            figures.newest_runs(),
+            figures.last_seen(),
+            self._clock.now(),
+        )
+
+    def gauges(self) -> Gauges:
+        """Return the figures for a monitor."""
+        figures = self._store.statistics
+        return Gauges(
+            self.status_counts(), self.queues(), figures.at_work(self._clock.now()), figures.counters()
+        )
+
+    def feed(self, job: Ref | None = None) -> Feed:
+        """Return the feed of one job or of all, from now on or since a cursor; several listeners may share it."""
+        job_id = None if job is None else self.jobs.get(job).id
+        return Feed(self._store.database, self._clock, job_id)
+
+    def events(self, job: Ref | None, kinds: Collection[str], limit: int) -> list[Event]:
+        """List events of these kinds, the newest first; `job.*` matches every kind with that prefix."""
+        job_id = None if job is None else self.jobs.get(job).id
+        found, before = list[Event](), None
+        for _ in range(LOOKED_THROUGH // PAGE_LIMIT):
+            page = self._store.history.events(PAGE_LIMIT, job_id, before)
+            found += [event for event in page if is_wanted(event.kind, kinds)]
+            if len(page) < PAGE_LIMIT or len(found) >= limit:
+                break
+            before = page[-1].id
+        return found[:limit]
+
+    def workers(self, since: timedelta = timedelta(days=1)) -> list[WorkerRow]:
+        """List live and recent workers."""
+        return self._store.workers.seen(self._clock.now(), since)
+
+    def drain(self, worker_id: UUID, *, by: str = "") -> None:
+        """Ask a worker to claim no more."""
+        self._store.workers.drain(worker_id, self._clock.now(), by)
+
+    def queues(self) -> list[QueueRow]:
+        """Every queue, with what waits and what runs in it."""
+        return self._store.workers.queues()
+
+    def pause_queue(self, name: str, *, by: str = "") -> None:
+        """From its return on nothing of the queue starts."""
+        check_queue_name(name)
+        self._store.workers.pause_queue(name, self._clock.now(), by)
+
+    def resume_queue(self, name: str, *, by: str = "") -> None:
+        check_queue_name(name)
+        self._store.workers.resume_queue(name, self._clock.now(), by)
+
+    def bound_queue(self, name: str, max_queued: int | None, *, by: str = "") -> None:
+        """Let the schedule fire into a queue only while fewer than this may start; None: without bound."""
+        check_queue_name(name)
+        if max_queued is not None and max_queued < 1:
+            raise Invalid(f"max_queued must be 1 or more, not {max_queued}.")
+        self._store.workers.bound_queue(name, max_queued, self._clock.now(), by)
+
+    def check_up(self) -> list[Finding]:
+        """The doctor's findings: what is well, what is not, and what to do."""
+        return check_up(self._store, self._grants)
+
+    def ungranted(self) -> list[Ungranted]:
+        """List the stored references to secrets that are not granted on this host."""
+        return ungranted(self._store, self._grants)
+
+    def warnings(self, named: Iterable[str], tasks: Collection[str] = ()) -> list[str]:
+        """Say which of these references to secrets are not granted on this host; workers elsewhere may have them.
+
+        Say also which of these tasks no worker has described.
+        """
+        refused = [
+            self._grants.refusal(each) for each in dict.fromkeys(named) if not self._grants.allows(each)
+        ]
+        unchecked = [
+            f"No worker has described the task {name!r}: its args are not checked."
+            for name in self._known.undescribed(tasks)
+        ]
+        return few(refused) + few(unchecked)
+
+    def problems(self) -> list[str]:
+        """List the flaws of the database."""
+        return self._store.audit.problems()

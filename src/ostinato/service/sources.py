@@ -1,0 +1,378 @@
+"""Sources: declared, looked at, run, tried out and deleted by people.
+
+A source is a job (task `fetch`, key `source:NAME`), so everything about jobs holds for it: this desk only knows how a
+definition becomes one. Definitions come in as plain values, as people wrote them in YAML or JSON; what is wrong with
+one is an Invalid that names the field.
+
+    desk.sources.list()                          every source, by name                       [SourceView]
+    desk.sources.get("us_gdp")                   one of them; NotFound                       SourceView
+    desk.sources.create(definition, here)        a new one; Conflict if the name is taken    SourceView
+    desk.sources.replace(name, definition, here) the whole definition anew                   SourceView
+    desk.sources.edit(name, changes, here)       some fields of it (null removes one)        SourceView
+    desk.sources.plan(definitions, here)         what `apply` would do; changes nothing      [Planned]
+    desk.sources.apply(definitions, here)        create and change, delete what is gone if pruned
+    desk.sources.run(name)                       an extra run now                            SourceView
+    desk.sources.delete(name, with_data=False)   the definition, and its rows if asked       rows deleted
+    desk.sources.records(name, limit)            the newest rows, by column                  [dict]
+    desk.sources.test(definition, here)          one page fetched and mapped, nothing kept   Tried
+
+`here` is the door's: the zone of schedules that name none, and the addresses that may be called.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from ostinato.clock import Clock
+from ostinato.core.auth import REFERENCE
+from ostinato.core.builtin.described import NOTHING_ALLOWED, Permits
+from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreUnavailable
+from ostinato.core.model import Definition, Json, WaitsFor
+from ostinato.core.payload import check_json
+from ostinato.core.schedule import next_after
+from ostinato.core.sources import Source, definition_of, key_of, read_source, source_of
+from ostinato.core.sources.jobs import TASK, is_source, written_of
+from ostinato.service.database_calls import ForeignDatabases, told_plainly
+from ostinato.service.jobs import JobService
+from ostinato.service.views import JobView
+from ostinato.store.rows import LastRun
+from ostinato.store.search import JobFilter
+from ostinato.store.store import Store
+
+if TYPE_CHECKING:
+    from ostinato.tasks.fetch.trying import Tried
+
+PAGE_LIMIT: Final = 250
+MOST_RECORDS: Final = 1000
+MOST_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContext:
+    """Settings of a door: the zone of schedules that name none, the addresses to call and the secrets to name."""
+
+    timezone: str = "UTC"
+    permits: Permits = NOTHING_ALLOWED
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A source, its job, and how its newest run ended."""
+
+    name: str
+    written: Mapping[str, Any]  # the definition as somebody wrote it
+    source: Source | None  # None where somebody has edited the job so that it cannot be read
+    flaw: str
+    job: JobView
+    last: LastRun | None
+    now: datetime
+
+    @property
+    def in_period(self) -> bool:
+        """True if failures are being counted: a period has begun, and is not over."""
+        begun, period = self.job.facts.period_start, self.job.definition.policies.retry_reset_period
+        return begun is not None and period is not None and self.now < begun + period
+
+    @property
+    def period_start(self) -> datetime | None:
+        """The start of the current retry period."""
+        return self.job.facts.period_start if self.in_period else None
+
+    @property
+    def retry_count(self) -> int:
+        """Failures within the current period."""
+        return self.job.facts.period_failures if self.in_period else 0
+
+    @property
+    def next_retry_at(self) -> datetime | None:
+        """The time of the next retry: after a backoff, or when the budget comes back. None: no backoff."""
+        waiting = [
+            live.run_at for live in self.job.lives if live.waits_for is WaitsFor.TIME and live.failures
+        ]
+        return min(waiting, default=None) or self.job.facts.reset_at
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan for one source: created, changed, unchanged, deleted or kept (gone from the files, not pruned)."""
+
+    name: str
+    change: str
+    next_run_at: datetime | None
+    fields: tuple[str, ...] = ()  # that differ
+
+
+class SourceService:
+    """Every command and question about sources."""
+
+    def __init__(self, store: Store, clock: Clock, jobs: JobService, app: str) -> None:
+        self._store, self._clock, self._jobs, self._app = store, clock, jobs, app
+        self._foreign = ForeignDatabases(store.records)
+
+    # -- questions
+
+    def list(self) -> list[SourceView]:
+        """Every source, by name."""
+        views, cursor = list[JobView](), None
+        while True:
+            page = self._jobs.search(
+                JobFilter(task=TASK, app=self._app or None), limit=PAGE_LIMIT, cursor=cursor
+            )
+            views += [view for view in page.items if is_source(view.definition)]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        last = self._jobs.last_runs(views) if views else {}
+        found = [self._view(view, last.get(view.id)) for view in views]
+        return sorted(found, key=lambda each: each.name)
+
+    def get(self, name: str) -> SourceView:
+        """One source."""
+        try:
+            view = self._jobs.get(key_of(name))
+        except NotFound:
+            raise NotFound(f"There is no source {name!r}.") from None
+        return self._view(view, self._jobs.last_runs([view]).get(view.id))
+
+    def records(self, name: str, limit: int = 20) -> Sequence[dict[str, Any]]:
+        """The newest rows of a source, by column."""
+        if not 1 <= limit <= MOST_RECORDS:
+            raise Invalid(f"limit must be from 1 to {MOST_RECORDS}, not {limit}.")
+        target = _readable(self.get(name)).target
+        with _as_it_stands():
+            return self._foreign.ask(target, lambda: self._store.records.newest(target, limit))
+
+    def test(self, definition: object, here: SourceContext) -> "Tried":
+        """Fetch and map one page of a definition; nothing is stored. Invalid for all that `create` or a run refuses."""
+        from ostinato.budgets import way_out  # only whoever tries a source needs all that
+        from ostinato.task import Signal
+        from ostinato.tasks.fetch.errors import PermanentFailure, TransientFailure
+        from ostinato.tasks.fetch.trying import try_source
+
+        source = _read(definition, here)
+        self._check_table(source)
+
+        async def one_page() -> "Tried":
+            outgoing = way_out(self._store, self._clock, asyncio.to_thread, here.permits)
+            try:
+                return await try_source(source, outgoing)
+            finally:
+                await outgoing.close()
+
+        try:
+            return asyncio.run(one_page())
+        except (TransientFailure, PermanentFailure, Signal) as error:
+            raise Invalid(str(error)) from None
+        except BudgetSpent as error:
+            raise Conflict(str(error)) from None
+
+    # -- commands
+
+    def create(self, definition: object, here: SourceContext, *, by: str = "") -> SourceView:
+        """A new source; its first run is at once."""
+        source = _read(definition, here)
+        self._check_table(source)
+        view, new = self._jobs.make(definition_of(source, self._app), by=by, allow_unknown=True)
+        if not new:
+            raise Conflict(f"There is a source {source.name!r} already: edit or delete it.")
+        if not source.active:
+            self._jobs.pause(view.id, by=by)
+        return self.get(source.name)
+
+    def replace(self, name: str, definition: object, here: SourceContext, *, by: str = "") -> SourceView:
+        """The whole definition of a source anew. A run in progress is not touched."""
+        return self._change(name, lambda _: definition, here, by)
+
+    def edit(self, name: str, changes: object, here: SourceContext, *, by: str = "") -> SourceView:
+        """Some fields of a definition; null removes one."""
+        if not isinstance(changes, Mapping):
+            raise Invalid("A change of a source is an object with the fields that change.")
+
+        def merged(written: Mapping[str, Any]) -> object:
+            both = {**written, **changes}
+            return {field: value for field, value in both.items() if value is not None}
+
+        return self._change(name, merged, here, by)
+
+    def plan(
+        self, definitions: Sequence[object], here: SourceContext, *, prune: bool = False
+    ) -> Sequence[Planned]:
+        """Plan what `apply` would do. All definitions are read first."""
+        wanted = self._wanted(definitions, here)
+        known = {view.name: view for view in self.list()}
+        planned = [self._planned(source, known.get(source.name)) for source in wanted.values()]
+        gone = [view for name, view in known.items() if name not in wanted]
+        return planned + [
+            Planned(view.name, "deleted" if prune else "kept", None if prune else view.job.next_run_at)
+            for view in gone
+        ]
+
+    def apply(
+        self, definitions: Sequence[object], here: SourceContext, *, prune: bool = False, by: str = ""
+    ) -> Sequence[Planned]:
+        """Create what is new, change what differs, delete what is gone if asked; what was done."""
+        wanted = self._wanted(definitions, here)
+        done = []
+        for planned in self.plan(definitions, here, prune=prune):
+            done.append(planned)
+            match planned.change:
+                case "created":
+                    view = self.create(wanted[planned.name].written, here, by=by)
+                case "changed":
+                    view = self.replace(planned.name, wanted[planned.name].written, here, by=by)
+                case "deleted":
+                    self.delete(planned.name, by=by)
+                    continue
+                case _:
+                    continue
+            done[-1] = replace(planned, next_run_at=view.job.next_run_at)
+        return done
+
+    def run(self, name: str, *, by: str = "") -> SourceView:
+        """An extra run now; the schedule does not move."""
+        view = self.get(name)
+        source = _readable(view)
+        if not source.active:
+            raise Conflict(f"The source {name!r} is {source.status}: only an active one runs.")
+        self._jobs.run(view.job.id, by=by)
+        return self.get(name)
+
+    def delete(self, name: str, *, with_data: bool = False, by: str = "") -> int:
+        """Remove a source, and what it has stored if asked: how many rows that were.
+
+        After the job's deletion no run of it stores another page, so that no row is left behind.
+        """
+        view = self.get(name)
+        if not with_data:
+            self._jobs.delete(view.job.id, by=by)
+            return 0
+        target, records = _readable(view).target, self._store.records
+        # A database that cannot be used is refused before anything is deleted.
+        with _as_it_stands():
+            self._foreign.ask(target, lambda: records.newest(target, 1))
+        self._jobs.delete(view.job.id, by=by)
+        with told_plainly(target):
+            return records.delete_rows(target)
+
+    # -- within
+
+    def _wanted(self, definitions: Sequence[object], here: SourceContext) -> dict[str, Source]:
+        if len(definitions) > MOST_AT_ONCE:
+            raise Invalid(f"At most {MOST_AT_ONCE} sources at once.")
+        wanted: dict[str, Source] = {}
+        for definition in definitions:
+            source = _named(definition, here)
+            if source.name in wanted:
+                raise Invalid(f"name: two sources are called {source.name!r}.")
+            wanted[source.name] = source
+        return wanted
+
+    def _planned(self, source: Source, view: SourceView | None) -> Planned:
+        now = self._clock.now()
+        if view is None:
+            return Planned(source.name, "created", now if source.active else None)
+        if view.source == source and view.job.definition.name == source.name:
+            return Planned(source.name, "unchanged", view.job.next_run_at)
+        same = view.source is not None and view.source.schedule == source.schedule
+        following = view.job.next_run_at if same else next_after(source.schedule, now, now)
+        return Planned(source.name, "changed", following if source.active else None, _differing(view, source))
+
+    def _change(
+        self, name: str, change: Callable[[Mapping[str, Any]], object], here: SourceContext, by: str
+    ) -> SourceView:
+        before = self.get(name)
+        source = _read(change(before.written), here)
+        if source.name != name:
+            raise Invalid(f"name: a source keeps its name; this one is {name!r}, not {source.name!r}.")
+        self._check_table(source)
+        was_active = before.source is None or before.source.active
+        if was_active and not source.active and before.job.facts.paused_at is None:
+            self._jobs.pause(before.job.id, by=by)
+        made = definition_of(source, before.job.definition.app)
+        self._jobs.edit(before.job.id, lambda old: _merged(old, made), by=by, allow_unknown=True)
+        if source.active and not was_active:
+            self._begin(before, by)
+        return self.get(name)
+
+    def _begin(self, before: SourceView, by: str) -> None:
+        """A source that becomes active runs at once if it never has."""
+        if before.job.facts.paused_at is not None:
+            self._jobs.resume(before.job.id, by=by)
+        if not before.job.facts.completed:
+            self._jobs.run(before.job.id, by=by)
+
+    def _check_table(self, source: Source) -> None:
+        """Refuse a table that cannot be written to. Another database may be out of reach here: the worker looks again.
+
+        A reference may lead nowhere here, and to a database on the worker.
+        """
+        try:
+            self._foreign.ask(source.target, lambda: self._store.records.look(source.target))
+        except StoreUnavailable:
+            if not source.database:
+                raise
+        except Invalid:
+            if not REFERENCE.fullmatch(source.database):
+                raise
+
+    def _view(self, job: JobView, last: LastRun | None) -> SourceView:
+        name = (job.key or "").removeprefix(key_of(""))
+        source, flaw, written = None, "", dict[str, Any]()
+        try:
+            written = written_of(job.definition)
+            source = source_of(job.definition)
+        except Invalid as error:
+            flaw = str(error)
+        return SourceView(name, written, source, flaw, job, last, self._clock.now())
+
+
+def _read(definition: object, here: SourceContext) -> Source:
+    check_json(definition, "A source")
+    source = read_source(definition, here.timezone, egress=here.permits.egress)
+    zoned: Json = json.dumps(source.written)  # a zone of the settings may change: the definition says its own
+    if "timezone" not in source.written and here.timezone != "UTC":
+        source = read_source({**json.loads(zoned), "timezone": here.timezone}, here.timezone)
+    return source
+
+
+def _named(definition: object, here: SourceContext) -> Source:
+    """The same, and who is wrong: one of many."""
+    try:
+        return _read(definition, here)
+    except Invalid as error:
+        name = definition.get("name") if isinstance(definition, Mapping) else None
+        raise Invalid(f"{name}: {error}" if isinstance(name, str) else str(error)) from None
+
+
+def _readable(view: SourceView) -> Source:
+    if view.source is None:
+        raise Conflict(f"The definition of {view.name!r} cannot be read: {view.flaw}")
+    return view.source
+
+
+@contextmanager
+def _as_it_stands() -> Iterator[None]:
+    """Raise Conflict where a stored definition cannot be used now: the request itself is right."""
+    try:
+        yield
+    except Invalid as error:
+        raise Conflict(str(error)) from None
+
+
+def _merged(old: Definition, made: Definition) -> Definition:
+    """Merge a source's definition into its job's; settings that only a job has (retention …) stay."""
+    theirs = made.policies
+    policies = replace(
+        old.policies, first_run=theirs.first_run, max_retries=theirs.max_retries, timeout=theirs.timeout,
+        retry_reset_period=theirs.retry_reset_period, when_exhausted=theirs.when_exhausted,
+    )  # fmt: skip
+    return replace(made, policies=policies, metadata=old.metadata, declared=old.declared)
+
+
+def _differing(view: SourceView, source: Source) -> tuple[str, ...]:
+    names: Iterable[str] = sorted({*view.written, *source.written})
+    return tuple(name for name in names if view.written.get(name) != source.written.get(name))

@@ -1,0 +1,96 @@
+"""Job templates: those that we bring, and those of users."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from ostinato.clock import Clock
+from ostinato.core.auth import check_no_credentials
+from ostinato.core.errors import Conflict, NotFound
+from ostinato.core.job_templates import Template, parameters_json, read_template, shipped
+from ostinato.core.payload import decode, encode
+from ostinato.store.store import Store
+from ostinato.store.templates import TemplateRow
+from ostinato.tasks import BUILT_IN
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateView:
+    """A template, and where it comes from."""
+
+    template: Template
+    built_in: bool
+    updated_at: datetime | None = None
+    updated_by: str = ""
+
+    @property
+    def parameters(self) -> list[dict[str, Any]]:
+        """As they are written."""
+        return parameters_json(self.template)
+
+
+class TemplateService:
+    """Makes, lists and fills templates."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    @cached_property
+    def _shipped(self) -> dict[str, Template]:
+        return shipped()
+
+    def list(self) -> list[TemplateView]:
+        """All of them, by name."""
+        ours = [TemplateView(each, built_in=True) for each in self._shipped.values()]
+        theirs = [_view(row) for row in self._store.templates.list()]
+        return sorted([*ours, *theirs], key=lambda view: view.template.name)
+
+    def get(self, name: str) -> TemplateView:
+        if name in self._shipped:
+            return TemplateView(self._shipped[name], built_in=True)
+        row = self._store.templates.get(name)
+        if row is None:
+            raise NotFound(f"There is no template {name[:100]!r}.")
+        return _view(row)
+
+    def save(self, given: Mapping[str, Any], *, by: str = "", new: bool = False) -> TemplateView:
+        """Make a template, or change the one of that name; `new`: Conflict if there is one."""
+        template = read_template(dict(given))
+        self._refuse_ours(template.name)
+        if str(template.usual.get("task")) in BUILT_IN:
+            check_no_credentials(template.usual.get("args"), "job.args")
+        now = self._clock.now()
+        parameters = encode(parameters_json(template), "parameters")
+        row = TemplateRow(
+            template.name, template.description, parameters, encode(template.job, "job"), now, now, by
+        )
+        return _view(self._store.templates.save(row, new=new))
+
+    def delete(self, name: str, *, by: str = "") -> None:
+        """Jobs that were made from it stay as they are."""
+        self._refuse_ours(name)
+        self._store.templates.delete(name, self._clock.now(), by)
+
+    def body(
+        self, name: str, params: Mapping[str, Any], over: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The body of a job, filled in; `over`: what else is said about this one."""
+        return self.get(name).template.body(params, over)
+
+    def _refuse_ours(self, name: str) -> None:
+        if name in self._shipped:
+            raise Conflict(f"The template {name} is built in: choose another name.")
+
+
+def _view(row: TemplateRow) -> TemplateView:
+    template = read_template(
+        {
+            "name": row.name,
+            "description": row.description,
+            "parameters": decode(row.parameters, "parameters"),
+            "job": decode(row.body, "job"),
+        }
+    )
+    return TemplateView(template, False, row.updated_at, row.updated_by)

@@ -1,0 +1,304 @@
+"""Workflows: make, look at, change, delete, start; and how far their runs are."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from ostinato.clock import Clock
+from ostinato.core.auth import check_no_credentials
+from ostinato.core.checks import is_storable
+from ostinato.core.errors import Conflict, Invalid, NotFound, UnknownTask
+from ostinato.core.model import Definition, Status
+from ostinato.core.payload import decode, encode
+from ostinato.core.policy import Policies
+from ostinato.core.schedule import Once, Schedule
+from ostinato.core.task_schema import check_by_schema
+from ostinato.core.workflow import WORKFLOW_TASK, Graph, Origin, matching_trigger, read_graph
+from ostinato.core.workflow.graph import place_of
+from ostinato.core.workflow.origin import LARGEST_ID, MANUAL, answers
+from ostinato.core.workflow.references import REF, references_in
+from ostinato.service.declarations import DECLARATION, settled
+from ostinato.service.jobs import JobService
+from ostinato.service.known_tasks import KnownTasks
+from ostinato.service.views import JobView
+from ostinato.service.workflow_runs import RunView, run_view
+from ostinato.store.graphs import WorkflowRow
+from ostinato.store.search import JobFilter
+from ostinato.store.store import Store
+from ostinato.store.workflows import NewWorkflow
+
+WorkflowRef = int | str
+LONGEST_NAME: Final = 200
+LONGEST_DESCRIPTION: Final = 10_000
+PAGE_LIMIT: Final = 250
+STANDING: Final = frozenset(Status) - {Status.COMPLETED, Status.FAILED, Status.CANCELLED}
+NO_RETRIES: Final = Policies(max_retries=0)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowView:
+    """A workflow, at its newest version."""
+
+    id: int
+    name: str
+    description: str
+    version: int
+    active: bool
+    nodes: Sequence[Mapping[str, Any]]
+    declared: bool
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The names of the tasks of its steps."""
+        return frozenset(node["task"] for node in self.nodes if "task" in node)
+
+    @classmethod
+    def of(cls, row: WorkflowRow) -> "WorkflowView":
+        return cls(
+            row.id, row.name, row.description, row.version, row.active, decode(row.nodes, "nodes"),
+            row.declared is not None, row.created_at, row.updated_at,
+        )  # fmt: skip
+
+
+def tag_of(workflow: int) -> str:
+    """The tag by which the jobs of a workflow are found."""
+    return f"workflow:{workflow}"
+
+
+class WorkflowService:
+    """Workflows, of all apps: their names are shared."""
+
+    def __init__(self, store: Store, clock: Clock, jobs: JobService, known: KnownTasks, app: str) -> None:
+        self._store, self._clock, self._jobs, self._known, self._app = store, clock, jobs, known, app
+
+    # -- what there is
+
+    def get(self, ref: WorkflowRef) -> WorkflowView:
+        """One workflow, by its id or its name."""
+        return WorkflowView.of(self._find(ref))
+
+    def list(self, limit: int = PAGE_LIMIT, after: int = 0) -> list[WorkflowView]:
+        """In the order in which they were made."""
+        if not 1 <= limit <= PAGE_LIMIT:
+            raise Invalid(f"limit must be from 1 to {PAGE_LIMIT}, not {limit}.")
+        return [WorkflowView.of(row) for row in self._store.workflows.page(limit, after)]
+
+    # -- making
+
+    def create(
+        self,
+        name: str,
+        nodes: object,
+        *,
+        description: str = "",
+        active: bool = True,
+        declared: str | None = None,
+        by: str = "",
+        allow_unknown: bool = False,
+    ) -> WorkflowView:
+        """Make a workflow. A name that is taken: Conflict; something wrong with its nodes: Invalid, with the place."""
+        wanted = self._checked(name, nodes, description, active, allow_unknown, declared)
+        self._check_args(nodes)
+        return WorkflowView.of(self._store.workflows.add(wanted, self._clock.now(), by))
+
+    def check(self, name: str, nodes: object, description: str = "", *, allow_unknown: bool = False) -> None:
+        """Raise what making it would raise; nothing is kept."""
+        self._checked(name, nodes, description, True, allow_unknown)
+        self._check_args(nodes)
+
+    def put(
+        self,
+        ref: WorkflowRef,
+        *,
+        name: str | None = None,
+        nodes: object = None,
+        description: str | None = None,
+        active: bool | None = None,
+        declared: str | None = None,
+        by: str = "",
+        allow_unknown: bool = False,
+    ) -> WorkflowView:
+        """Change what is given. Other nodes are another version: runs in progress keep theirs."""
+        row = self._find(ref)
+        wanted = self._checked(
+            row.name if name is None else name,
+            decode(row.nodes, "nodes") if nodes is None else nodes,
+            row.description if description is None else description,
+            row.active if active is None else active,
+            allow_unknown or nodes is None,
+            row.declared if declared is None else declared,
+        )
+        if nodes is not None:
+            self._check_args(nodes)
+        if _same(row, wanted):
+            return WorkflowView.of(row)
+        return WorkflowView.of(self._store.workflows.put(row.id, wanted, self._clock.now(), by))
+
+    def declare(self, name: str, nodes: object, description: str = "") -> WorkflowView:
+        """Apply a declaration. It changes a workflow only when it differs from the last one: what an operator has
+        edited, or made inactive, stays."""
+        return settled(lambda: self._declare(name, nodes, description))
+
+    def _declare(self, name: str, nodes: object, description: str) -> WorkflowView:
+        said = hashlib.sha256(encode([nodes, description], "nodes").encode()).hexdigest()[:32]
+        row = self._store.workflows.get(name)
+        if row is None:
+            return self.create(name, nodes, description=description, declared=said, by=DECLARATION)
+        if row.declared == said:
+            return WorkflowView.of(row)
+        return self.put(row.id, nodes=nodes, description=description, declared=said, by=DECLARATION)
+
+    def delete(self, ref: WorkflowRef, *, by: str = "") -> None:
+        """Gone from every answer; what runs goes on, what its schedules start from now on fails and says why."""
+        if not self._store.workflows.delete(self._find(ref).id, self._clock.now(), by):
+            raise NotFound(f"There is no workflow {ref}.")
+
+    # -- starting
+
+    def definition(
+        self,
+        ref: WorkflowRef,
+        schedule: Schedule,
+        *,
+        payload: Any = None,
+        trigger: str | None = None,
+        event: str = "schedule",
+        policies: Policies = NO_RETRIES,
+        name: str = "",
+        owner: str = "",
+    ) -> Definition:
+        """The job that runs a workflow; refused if no trigger of it matches."""
+        row = self._find(ref)
+        matching_trigger(self._graph(row), row.name, event, trigger)
+        args = Origin(row.id, trigger, payload, event).args()
+        return Definition(
+            WORKFLOW_TASK, schedule, encode(args), policies, self._app, name=name or row.name, owner=owner,
+            tags=(tag_of(row.id),),
+        )  # fmt: skip
+
+    def run(
+        self, ref: WorkflowRef, payload: Any = None, *, trigger: str | None = None, by: str = ""
+    ) -> JobView:
+        """Start it now: a job of its own that runs once."""
+        row = self._find(ref)
+        if not row.active:
+            raise Conflict(f"The workflow {row.name!r} is not active: activate it first.")
+        wanted = self.definition(row.id, self._now(), payload=payload, trigger=trigger, event=MANUAL)
+        return self._jobs.make(wanted, by=by, allow_unknown=True)[0]
+
+    def dispatch_event(self, kind: str, data: Any = None, *, by: str = "") -> Sequence[JobView]:
+        """Set off every trigger node of active workflows that waits for this kind: the jobs that were started."""
+        if not kind or not is_storable(kind):
+            raise Invalid("The kind of an event is text, such as 'order'.")
+        encode({} if data is None else data, "data")
+        wanted = [
+            self.definition(row.id, self._now(), payload=data, trigger=trigger.id, event=kind)
+            for row in self._all()
+            if row.active
+            for trigger in self._graph(row).triggers
+            if answers(trigger, kind)
+        ]
+        ids = self._jobs.create(wanted, by=by, allow_unknown=True)
+        return [self._jobs.get(job_id) for job_id in ids]
+
+    # -- runs
+
+    def steps(self, execution_id: UUID) -> RunView:
+        """A run with its steps and their states, by the id of its execution, or of one of its steps."""
+        return run_view(self._store, execution_id)
+
+    def runs(self, ref: WorkflowRef, limit: int = 50) -> Sequence[JobView]:
+        """The jobs that run a workflow, the newest first: schedules, and one for each start by hand or by an event."""
+        row = self._find(ref)
+        found = list(self._jobs.search(JobFilter(tag=tag_of(row.id)), limit=limit).items)
+        found += (job for job in self._standing(row) if all(job.id != each.id for each in found))
+        return sorted(found, key=lambda job: job.facts.created_at, reverse=True)[:limit]
+
+    def _standing(self, row: WorkflowRow) -> Sequence[JobView]:
+        """Jobs that name it in their args alone, as those of `@app.workflow(every=…)`, and have not ended."""
+        asked = JobFilter(STANDING, task=WORKFLOW_TASK)
+        named = (row.id, str(row.id), row.name)
+        return [
+            job
+            for job in self._jobs.search(asked, limit=PAGE_LIMIT).items
+            if tag_of(row.id) not in job.definition.tags and job.args.get("workflow") in named
+        ]
+
+    # -- within
+
+    def _now(self) -> Once:
+        return Once(self._clock.now())
+
+    def _all(self) -> Sequence[WorkflowRow]:
+        found: list[WorkflowRow] = []
+        while page := self._store.workflows.page(PAGE_LIMIT, found[-1].id if found else 0):
+            found += page
+        return found
+
+    def _graph(self, row: WorkflowRow) -> Graph:
+        return self._store.workflows.version(row.id, row.version)
+
+    def _find(self, ref: WorkflowRef) -> WorkflowRow:
+        row = None
+        if isinstance(ref, int) or ref.isdecimal():
+            row = self._store.workflows.get(int(ref)) if int(ref) <= LARGEST_ID else None
+        elif is_storable(ref):
+            row = self._store.workflows.get(ref)
+        if row is None:
+            raise NotFound(f"There is no workflow {ref!r}.")
+        return row
+
+    def _checked(
+        self,
+        name: str,
+        nodes: object,
+        description: str,
+        active: bool,
+        allow_unknown: bool,
+        declared: str | None = None,
+    ) -> NewWorkflow:
+        if not name.strip() or not name.isprintable() or name != name.strip():
+            raise Invalid("name: a workflow needs a name.")
+        if len(name) > LONGEST_NAME or name.isdecimal():
+            raise Invalid(f"name: at most {LONGEST_NAME} characters, and not a number, which would be an id.")
+        if len(description) > LONGEST_DESCRIPTION or not is_storable(name + description):
+            raise Invalid(
+                f"description: at most {LONGEST_DESCRIPTION:,} characters that a database can keep."
+            )
+        graph = read_graph(nodes)
+        if not allow_unknown:
+            self._require_tasks(graph, nodes)
+        return NewWorkflow(name, encode(nodes, "nodes"), description, active, declared)
+
+    def _require_tasks(self, graph: Graph, nodes: Any) -> None:
+        for step in graph.steps:
+            try:
+                self._known.require({step.task})
+            except UnknownTask as error:
+                raise UnknownTask(f"{place_of(nodes, step.id)}.task: {error}") from None
+
+    def _check_args(self, nodes: Any) -> None:
+        """Refuse args that do not fit the user's tasks, and credentials in args of built-in ones.
+
+        The value behind a reference is not known yet.
+        """
+        steps = read_graph(nodes).steps
+        described = self._known.described({step.task for step in steps})
+        for step in steps:
+            if self._known.is_built_in(step.task):
+                check_no_credentials(step.args, f"{place_of(nodes, step.id)}.args")
+            schema = self._known.schema(step.task, described)
+            if schema is not None and REF not in step.args:
+                unsettled = [name for name, value in step.args.items() if any(references_in(value, ""))]
+                check_by_schema(schema, step.args, unsettled, f"{place_of(nodes, step.id)}.args")
+
+
+def _same(row: WorkflowRow, wanted: NewWorkflow) -> bool:
+    return (row.name, row.nodes, row.description, row.active, row.declared) == (
+        wanted.name, wanted.nodes, wanted.description, wanted.active, wanted.declared,
+    )  # fmt: skip

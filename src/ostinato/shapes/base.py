@@ -1,0 +1,140 @@
+"""Base of all shapes: unknown names are refused with the nearest known one, numbers are numbers."""
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from ostinato.core.checks import EARLIEST
+from ostinato.core.duration import format_duration, parse_duration
+from ostinato.core.errors import Conflict, Invalid
+from ostinato.core.payload import as_whole
+from ostinato.shapes.openapi import INSTANT, Within
+
+UNKNOWN: Final = "unknown_fields"
+LARGEST: Final = 2**53 - 1  # the largest whole number that every reader of JSON keeps
+
+
+class WrongField(Invalid):
+    """A field of the body is wrong, for a reason that only shows together with others or with the job."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+class WrongState(Conflict):
+    """The state of a schedule does not allow it: the words of seed 001 say 400 where ours say 409."""
+
+
+class RequestBody(BaseModel):
+    """A shape that comes in."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    read_only: ClassVar[Collection[str]] = ()  # fields of our answers that cannot be given here
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_known(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        strange = [name for name in given if name not in cls.model_fields]
+        unknown = {name: sentence for name in strange if (sentence := cls._about(name))}
+        if unknown:
+            raise PydanticCustomError(
+                UNKNOWN, "{sentence}", {"sentence": " ".join(unknown.values()), "of": unknown}
+            )
+        return {name: as_whole(value) for name, value in given.items()}
+
+    @classmethod
+    def _about(cls, name: str) -> str:
+        """Why a field that is none of ours is refused; empty if it is not."""
+        if name in cls.read_only:
+            return f"{name} is read-only: leave it out."
+        return f"There is no field {name[:100]!r}{did_you_mean(name, cls._known())}"
+
+    @classmethod
+    def _known(cls) -> Collection[str]:
+        return cls.model_fields
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Tell that no other fields may be given; those of our answers may come back where they are ignored."""
+        schema = handler(core)
+        written = handler.resolve_ref_schema(schema)
+        if cls.model_config.get("extra") != "forbid":
+            written["additionalProperties"] = False
+            fields = written.setdefault("properties", {})
+            for name in cls.read_only:
+                fields.setdefault(name, {"readOnly": True})
+        return schema
+
+    def said(self) -> dict[str, Any]:
+        """Return the given fields by name; null means left out."""
+        values = ((name, getattr(self, name)) for name in self.model_fields_set)
+        return {name: value for name, value in values if value is not None}
+
+
+def did_you_mean(unknown: str, known: Collection[str]) -> str:
+    """The end of a sentence about a name that is not known."""
+    close = difflib.get_close_matches(unknown[:100], sorted(known), n=1)
+    return f"; did you mean {close[0]}?" if close else "."
+
+
+def _instant(value: object) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("An instant is text like 2026-11-16T09:00:00Z.")
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{value[:60]!r} is not an instant; write it like 2026-11-16T09:00:00Z.") from None
+    if at.utcoffset() is None:
+        raise ValueError(f"{value[:60]} has no time zone; end it with Z (UTC) or an offset like +02:00.")
+    try:
+        found = at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value[:60]} goes beyond the calendar.") from None
+    if found < EARLIEST:
+        raise ValueError(f"{value[:60]} lies before 1900; say a later one.")
+    return found
+
+
+def _span(value: object) -> timedelta:
+    if isinstance(value, str | int | float | timedelta):
+        return parse_duration(value)
+    raise ValueError("A duration is text like 30s, 5m or 1h30m, or a number of seconds.")
+
+
+def shape(rule: re.Pattern[str]) -> str:
+    """A rule for whole texts as the document says it."""
+    return f"^({rule.pattern})$"
+
+
+Text = StrictStr
+Whole = StrictInt
+Switch = StrictBool
+Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(INSTANT, mode="validation")]
+Duration = Annotated[timedelta, BeforeValidator(_span)]  # with Within: the document says its bounds
+Span = Annotated[Duration, Within(timedelta(0))]
+
+
+def span_or_none(value: timedelta | None) -> str | None:
+    """A duration as it is written, or none."""
+    return None if value is None else format_duration(value)

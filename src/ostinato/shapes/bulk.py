@@ -1,0 +1,62 @@
+"""One action for many jobs: what comes in, and what came of each."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ostinato.shapes.base import RequestBody, Text, WrongField
+from ostinato.shapes.queries import Chosen
+
+MOST_JOBS = 1000
+
+Action = Literal["pause", "resume", "cancel", "delete", "retry", "run", "restart"]
+
+
+def _either(schema: dict[str, Any]) -> None:
+    """Tell that either ids or a filter are given, and that the filter says something."""
+    ids, chosen = schema["properties"]["ids"]["anyOf"][0], schema["properties"]["filter"]["anyOf"][0]
+    says = [
+        {"required": [name], "properties": {name: {"not": {"enum": [None]}}}} for name in Chosen.model_fields
+    ]
+    schema["oneOf"] = [
+        {"required": ["ids"], "properties": {"ids": ids, "filter": {"enum": [None]}}},
+        {
+            "required": ["filter"],
+            "properties": {"filter": {"allOf": [chosen, {"anyOf": says}]}, "ids": {"enum": [None]}},
+        },
+    ]
+
+
+class BulkBody(RequestBody):
+    """An action, and the jobs by id (or key) or by a filter; at most 1,000 at once."""
+
+    model_config = ConfigDict(json_schema_extra=_either)
+
+    action: Action
+    ids: Annotated[list[Text], Field(max_length=MOST_JOBS)] | None = None
+    filter: Chosen | None = None
+
+    def check(self) -> None:
+        if (self.ids is None) == (self.filter is None):
+            raise WrongField("ids", "Say which jobs: either ids, or a filter.")
+        if self.filter is not None and not self.filter.said():
+            raise WrongField("filter", "An empty filter would mean every job: say which ones.")
+
+
+class BulkResult(BaseModel):
+    """The result for one job."""
+
+    id: str
+    ok: bool
+    status_code: int
+    detail: str | None
+
+
+class BulkAnswer(BaseModel):
+    """The results for all jobs. `remaining`: further jobs that match the filter; ask again for them."""
+
+    action: Action
+    succeeded: int
+    failed: int
+    remaining: int
+    results: list[BulkResult]

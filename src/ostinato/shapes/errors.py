@@ -1,0 +1,110 @@
+"""Errors, going out: `detail` is a sentence for a person, `errors` has one line per field that is wrong."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from ostinato.core.errors import (
+    Conflict,
+    DatabaseReplaced,
+    Forbidden,
+    Invalid,
+    NotFound,
+    OstinatoError,
+    Stale,
+    StoreUnavailable,
+    TooLarge,
+    TooManyRequests,
+    TooSlow,
+    Unauthorized,
+    WrongArgument,
+)
+from ostinato.shapes.base import UNKNOWN, WrongField, WrongState
+
+STATUS: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
+    (Invalid, 422),
+    (NotFound, 404),
+    (Stale, 412),
+    (WrongState, 400),
+    (Conflict, 409),
+    (Unauthorized, 401),
+    (Forbidden, 403),
+    (TooManyRequests, 429),
+    (TooLarge, 413),
+    (TooSlow, 408),
+    (StoreUnavailable, 503),
+    (DatabaseReplaced, 503),
+)
+MOST_FIELDS: Final = 20  # wrong fields that are told one by one
+
+
+class FieldError(BaseModel):
+    """One field that is wrong, and why."""
+
+    field: str
+    message: str
+
+
+class ErrorAnswer(BaseModel):
+    """An error."""
+
+    detail: str
+    errors: list[FieldError] | None = None
+
+
+def status_of(error: OstinatoError) -> int:
+    """The HTTP status of an error of ours; 500 for those that are nobody's input."""
+    return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+
+
+def answer_of(error: OstinatoError) -> ErrorAnswer:
+    """An error of ours as it goes out. What is wrong inside (500) is not told outside."""
+    if status_of(error) == 500:
+        return ErrorAnswer(detail="Something went wrong inside; the log of the server says what.")
+    if isinstance(error, WrongField | WrongArgument):
+        return ErrorAnswer(detail=str(error), errors=[FieldError(field=error.field, message=str(error))])
+    return ErrorAnswer(detail=str(error))
+
+
+def refused(flaws: Sequence[Mapping[str, Any]]) -> ErrorAnswer:
+    """Write the errors of pydantic as sentences."""
+    errors = [line for flaw in flaws for line in _lines(flaw)][:MOST_FIELDS]
+    told = [
+        line.message if line.field in line.message else f"{line.field}: {line.message}" for line in errors
+    ]
+    return ErrorAnswer(detail=" ".join(dict.fromkeys(told)) or "The request cannot be read.", errors=errors)
+
+
+def _lines(flaw: Mapping[str, Any]) -> Iterator[FieldError]:
+    where = _field(flaw["loc"])
+    if flaw["type"] == UNKNOWN:
+        for name, sentence in flaw["ctx"]["of"].items():
+            yield FieldError(field=name[:100], message=sentence)
+        return
+    yield FieldError(field=where, message=_sentence(flaw))
+
+
+def _field(loc: Sequence[Any]) -> str:
+    """`body.backoff.base` without the place it came in."""
+    names = [str(part) for part in loc if part not in ("body", "query", "path", "header")]
+    return ".".join(names)[:100] or "body"
+
+
+def _sentence(flaw: Mapping[str, Any]) -> str:
+    match flaw["type"]:
+        case "value_error":
+            return str(flaw["ctx"]["error"])
+        case "missing":
+            return "It is needed."
+        case "model_attributes_type" | "dict_type":
+            return "It must be a JSON object."
+        case _:
+            text = str(flaw["msg"]).rstrip(".")
+            return f"{text}, not {_shown(flaw.get('input'))}."
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:60] + "…"

@@ -1,0 +1,159 @@
+"""A job in the words of seed 003, the interval scheduler of a crawler: coming in, turned into ours.
+
+`url`, `source_id` and `source_name` are the args of those names; a body with a url and no task is a `crawl` job.
+`interval_minutes` counts whatever `interval_type` says. In these words that seed's defaults apply: three retries,
+then the job has failed.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from ostinato.core.duration import DAY, HOUR, MINUTE
+from ostinato.core.policy import Policies, WhenExhausted
+from ostinato.core.schedule import LONGEST_PERIOD, Cron, Every, Schedule, to_json
+from ostinato.shapes.base import RequestBody, Switch, Text, Whole, WrongField
+from ostinato.shapes.openapi import CRON, SOMETHING, ZONE, absent, both, either, given, record, says
+from ostinato.shapes.own_job import about
+
+CRAWL: Final = "crawl"
+SOURCE: Final = ("source_id", "source_name", "url")
+DEFAULTS: Final = Policies(max_retries=3, when_exhausted=WhenExhausted.FAIL)
+LONGEST_NAME: Final = 255
+LONGEST_URL: Final = 2048
+
+UNITS: Final = {"minutes": "m", "hours": "h", "days": "d"}
+TYPES: Final = {unit: name for name, unit in UNITS.items()}
+ONE_UNIT: Final = re.compile(r"(\d+)([mhd])", re.ASCII)
+
+AnySchedule = TypeVar("AnySchedule", bound=Schedule | None)
+IntervalType = Literal["minutes", "hours", "days"]
+Name = Annotated[Text, says(format="printable", minLength=1, maxLength=LONGEST_NAME)]
+MOST_PERIODS: Final = {
+    "minutes": LONGEST_PERIOD // MINUTE,
+    "hours": LONGEST_PERIOD // HOUR,
+    "days": LONGEST_PERIOD // DAY,
+}
+FIELDS: Final = r"^(@[a-z]+|\S+(\s+\S+){4})$"  # a cron expression, as opposed to an interval or an instant
+# The ways to say a schedule, for the document: those of seed 003, and ours.
+INTERVALS: Final = tuple(
+    both(
+        given(interval_minutes={"type": "integer", "maximum": most}),
+        {"properties": {"interval_type": {"enum": [kind, None] if kind == "minutes" else [kind]}}},
+        {"properties": {}, "required": [] if kind == "minutes" else ["interval_type"]},
+        absent("schedule", "timezone"),
+    )
+    for kind, most in MOST_PERIODS.items()
+)
+WALL_TIMES: Final = both(given(schedule_time=CRON), absent("schedule", "interval_minutes", "interval_type"))
+ALONE: Final = absent("interval_minutes", "interval_type", "schedule_time", "schedule_enabled")
+OURS: Final = both(given(schedule=SOMETHING), absent("timezone"), ALONE)
+ZONED: Final = both(
+    given(
+        schedule=either({"type": "string", "pattern": FIELDS}, record({"cron": CRON}, "cron")), timezone=ZONE
+    ),
+    ALONE,
+)
+WAYS: Final = (OURS, ZONED, *INTERVALS, WALL_TIMES)
+
+
+class IntervalWords(RequestBody):
+    """Fields of a job in the words of the intervals API."""
+
+    source_id: Name | None = None
+    source_name: Name | None = None
+    url: Annotated[Text, says(format="http-url", maxLength=LONGEST_URL)] | None = None
+    interval_minutes: Annotated[Whole, Field(ge=1, le=100_000_000)] | None = Field(
+        None, description="How many minutes, hours or days (interval_type) lie between two runs."
+    )
+    interval_type: IntervalType | None = None
+    schedule_time: Annotated[Text, says(**CRON)] | None = Field(
+        None, description="A cron expression. An interval beside it wins, and keeps it for a rollback."
+    )
+    schedule_enabled: Switch | None = Field(None, description="false: once, at once.")
+    retry_backoff_seconds: Annotated[Whole, Field(ge=0, le=315_360_000)] | None = None
+
+
+ONLY_HERE: Final = frozenset(IntervalWords.model_fields)
+
+
+def every(minutes: int, kind: str) -> Every:
+    """Every so many minutes, hours or days."""
+    with about("interval_minutes"):
+        return Every.of(f"{minutes}{UNITS[kind]}")
+
+
+def cron(expression: str, timezone: str) -> Cron:
+    with about("schedule_time"):
+        return Cron(expression, timezone)
+
+
+def interval_of(schedule: Schedule) -> tuple[int, IntervalType] | None:
+    """A schedule as `interval_minutes` and `interval_type`, if it is an interval of whole minutes."""
+    if not isinstance(schedule, Every) or schedule.period % timedelta(minutes=1):
+        return None
+    written = ONE_UNIT.fullmatch(str(to_json(schedule)["every"]))
+    if written is None:
+        return _largest_unit(schedule.period)
+    return int(written[1]), TYPES[written[2]]  # type: ignore[return-value]
+
+
+def cron_of(schedule: Schedule) -> Cron | None:
+    """Return the cron schedule, or the one that an interval keeps for a rollback."""
+    return schedule.kept if isinstance(schedule, Every) else schedule if isinstance(schedule, Cron) else None
+
+
+def keeping(schedule: AnySchedule, kept: Cron | None) -> AnySchedule | Every:
+    """Keep a cron schedule beside an interval."""
+    if not isinstance(schedule, Every) or schedule.kept is not None:
+        return schedule
+    return replace(schedule, kept=kept)
+
+
+def _largest_unit(period: timedelta) -> tuple[int, IntervalType]:
+    if not period % timedelta(days=1):
+        return period // timedelta(days=1), "days"
+    if not period % timedelta(hours=1):
+        return period // timedelta(hours=1), "hours"
+    return period // timedelta(minutes=1), "minutes"
+
+
+def check_source(said: Mapping[str, Any]) -> None:
+    """The address and the names of a source, as far as one can tell without asking it."""
+    if "url" in said:
+        _check_url(said["url"])
+    for name in said.keys() & {"source_name", "source_id"}:
+        _check_name(name, said[name])
+
+
+def check_crawl(args: Mapping[str, Any]) -> None:
+    """The args of a crawl, however they were said."""
+    if "url" not in args:
+        raise WrongField("url", "A crawl needs a url.")
+    check_source(args)
+
+
+def _check_name(name: str, text: object) -> None:
+    good = isinstance(text, str) and text.strip() and len(text) <= LONGEST_NAME and text.isprintable()
+    if not good:
+        raise WrongField(name, f"{name} is a printable text of 1 to {LONGEST_NAME} characters.")
+
+
+def _check_url(url: object) -> None:
+    if not isinstance(url, str) or not _is_web_address(url):
+        raise WrongField("url", f"{str(url)[:100]!r} cannot be used: write http:// or https:// and a host.")
+
+
+def _is_web_address(url: str) -> bool:
+    if len(url) > LONGEST_URL or not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return False

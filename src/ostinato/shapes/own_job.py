@@ -1,0 +1,233 @@
+"""A job in our own words, coming in."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema
+
+from ostinato.core.checks import LONGEST_BY_FIELD, LONGEST_TAG, LONGEST_WAIT, QUEUE_NAME
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Definition
+from ostinato.core.payload import encode
+from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
+from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.run_args import LONGEST_PATH
+from ostinato.core.schedule import Cron, Once, Schedule, from_json, parse_schedule
+from ostinato.core.window import Window
+from ostinato.shapes.base import Duration, Instant, RequestBody, Span, Switch, Text, Whole, WrongField, shape
+from ostinato.shapes.openapi import (
+    POSITIVE,
+    SCHEDULE,
+    WINDOW,
+    ZONE,
+    Shape,
+    absent,
+    both,
+    either,
+    given,
+    says,
+    span,
+)
+
+Count = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
+Limit = Annotated[Whole, Field(ge=1, le=100_000_000)]
+Some = Annotated[Duration, POSITIVE]
+Zone = Annotated[Text, says(**ZONE)]
+ArgName = Annotated[Text, says(pattern=r"^[^.]+(\.[\s\S]+)?$", maxLength=LONGEST_PATH)]
+ScheduleWords = Annotated[dict[str, Any] | Text, WithJsonSchema(SCHEDULE)]
+
+
+def _upto(field: str, least: int = 0) -> Any:
+    """Tell how long a text of a job may be."""
+    return says(maxLength=LONGEST_BY_FIELD[field], **({"minLength": least} if least else {}))
+
+
+OTHERWISE: Final = [kind.value for kind in BackoffKind if kind is not BackoffKind.STEPS]
+
+
+def _has_its_steps(schema: Shape) -> None:
+    """Tell that a backoff by steps has steps; steps without a kind are one too."""
+    schema.update(
+        either(
+            given(steps={"type": "array", "minItems": 1}),
+            given(kind={"enum": OTHERWISE}),
+            both(absent("steps"), {"properties": {"kind": {"enum": [*OTHERWISE, None]}}}),
+        )
+    )
+
+
+class BackoffWords(RequestBody):
+    """The delays between attempts."""
+
+    model_config = ConfigDict(json_schema_extra=_has_its_steps)
+
+    kind: BackoffKind | None = None
+    base: Span | None = None
+    cap: Span | None = None
+    factor: Annotated[float, Field(ge=1, le=1000, strict=True)] | None = None
+    steps: list[Span] | None = None
+    jitter: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
+    never_retry: list[Text] | None = None
+
+
+def _backoff_object(given: object) -> object:
+    """A duration alone is the base, a list of them are the steps."""
+    match given:
+        case str() | int() | float():
+            return {"base": given}
+        case list():
+            return {"steps": given}
+        case _:
+            return given
+
+
+class _OrShorter:
+    """The short forms of a backoff, for the document."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Shape:
+        delay = span(timedelta(0), LONGEST_WAIT)
+        return either(handler(core), delay, {"type": "array", "items": delay, "minItems": 1})
+
+
+class OurWords(RequestBody):
+    """Fields of a job in our words; null means left out, except where it means "none"."""
+
+    task: Annotated[Text, says(format="task", minLength=1, maxLength=LONGEST_BY_FIELD["task"])] | None = (
+        Field(None, description="The name of a task that a worker knows; any name with allow_unknown.")
+    )
+    args: dict[str, Any] | None = None
+    schedule: ScheduleWords | None = Field(
+        None,
+        description='{"every": "6h"}, {"cron": "0 9 * * *", "timezone": "Europe/Paris"}, '
+        '{"at": "2026-11-16T09:00:00Z"}, {"manual": true}, or text: 30m, @daily, now, manual',
+    )
+    timezone: Zone | None = None
+    key: Annotated[Text, _upto("key", 1)] | None = None
+    name: Annotated[Text, _upto("name")] | None = None
+    description: Annotated[Text, _upto("description")] | None = None
+    queue: Annotated[Text, says(pattern=shape(QUEUE_NAME))] | None = None
+    priority: Annotated[Whole, Field(ge=1, le=10)] | None = None
+    tags: (
+        Annotated[list[Annotated[Text, says(minLength=1, maxLength=LONGEST_TAG)]], Field(max_length=50)]
+        | None
+    ) = None
+    metadata: dict[str, Any] | None = None
+    owner: Annotated[Text, _upto("owner")] | None = None
+    first_run: FirstRun | None = None
+    start_at: Instant | None = None
+    end_at: Instant | None = None
+    fixed_delay: Switch | None = None
+    total_repeats: Count | None = None
+    window: Annotated[dict[str, Any], WithJsonSchema(WINDOW)] | None = Field(
+        None, description='{"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "UTC"}'
+    )
+    jitter: Span | None = None
+    catch_up: CatchUp | None = None
+    late_after: Span | None = None
+    catch_up_limit: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    catch_up_within: Span | None = None
+    overlap: Overlap | None = None
+    max_overlap: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    max_retries: Count | None = None
+    backoff: Annotated[BackoffWords, BeforeValidator(_backoff_object), _OrShorter()] | None = None
+    retry_reset_period: Some | None = None
+    when_exhausted: WhenExhausted | None = None
+    on_lost: OnLost | None = None
+    timeout: Some | None = None
+    keep_executions: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    keep_days: Annotated[Whole, Field(ge=0, le=36_500)] | None = None
+    max_concurrency: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+    concurrency_key: Annotated[Text, says(format="concurrency-key")] | None = Field(
+        None, description='The runs that share the limits, such as "{args[tenant]}"'
+    )
+    rate_limit: Annotated[Text, says(format="rate")] | None = Field(None, description="10/m, 5/s, 20/30s")
+    after: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="The id or key of a job: run when that has completed."
+    )
+    cpu_limit: Some | None = None
+    memory_limit_mb: Limit | None = None
+    open_files_limit: Limit | None = None
+    output_limit_mb: Limit | None = None
+    run_args: Annotated[list[ArgName], Field(max_length=50)] | None = Field(
+        None, description="The args that an operator may set at a run, such as day or values.day."
+    )
+
+
+POLICIES: Final = frozenset(field.name for field in fields(Policies))
+MAY_BE_NONE: Final = frozenset(
+    {"key", "start_at", "end_at", "window", "catch_up_within", "retry_reset_period", "timeout", "keep_executions",
+     "keep_days", "max_concurrency", "concurrency_key", "rate_limit", "after",
+     "cpu_limit", "memory_limit_mb", "open_files_limit", "output_limit_mb"}
+)  # fmt: skip
+TEXTS: Final = ("task", "key", "name", "description", "queue", "priority", "owner", "app")
+
+
+def changed(definition: Definition, said: Mapping[str, Any]) -> Definition:
+    """The definition with what was said, in values of ours; `schedule` is a Schedule by now."""
+    given: dict[str, Any] = {name: said[name] for name in (*TEXTS, "schedule") if name in said}
+    if "args" in said:
+        given["args"] = encode(said["args"], "args")
+    if "metadata" in said:
+        given["metadata"] = encode(said["metadata"], "metadata")
+    if "tags" in said:
+        given["tags"] = tuple(said["tags"])
+    return replace(definition, **given, policies=_policies(definition.policies, said))
+
+
+def schedule_of(words: Mapping[str, Any] | str, timezone: str, now: datetime) -> Schedule:
+    """The schedule that somebody wrote; a cron without a zone is in ours."""
+    with about("schedule"):
+        if isinstance(words, str):
+            return Once(now) if words.strip().lower() == "now" else parse_schedule(words, timezone)
+        if words.keys() == {"cron"}:
+            return from_json({**words, "timezone": timezone})
+        return from_json(words)
+
+
+def zoned(schedule: Schedule, timezone: str) -> Schedule:
+    """The same wall times in another zone."""
+    if not isinstance(schedule, Cron):
+        raise WrongField("timezone", "Only a cron schedule has a time zone; intervals count real time.")
+    with about("timezone"):
+        return Cron(schedule.expression, timezone)
+
+
+@contextmanager
+def about(field: str) -> Iterator[None]:
+    """Attribute errors inside to this field."""
+    try:
+        yield
+    except WrongField:
+        raise
+    except Invalid as error:
+        raise WrongField(field, str(error)) from None
+
+
+def _policies(policies: Policies, said: Mapping[str, Any]) -> Policies:
+    given = {name: said[name] for name in POLICIES & said.keys() - {"window", "backoff"}}
+    if "run_args" in said:
+        given["run_args"] = tuple(said["run_args"])
+    if "window" in said:
+        with about("window"):
+            given["window"] = None if said["window"] is None else Window.from_json(said["window"])
+    if "backoff" in said:
+        with about("backoff"):
+            given["backoff"] = _backoff(policies.backoff, said["backoff"])
+    return replace(policies, **given)
+
+
+def _backoff(backoff: Backoff, words: BackoffWords) -> Backoff:
+    given = words.said()
+    if "jitter" in given:
+        given["spread"] = given.pop("jitter")
+    for name in given.keys() & {"steps", "never_retry"}:
+        given[name] = tuple(given[name])
+    if "steps" in given and "kind" not in given:
+        given = {"kind": BackoffKind.STEPS, "cap": max(given["steps"], default=backoff.cap)} | given
+    if given.keys() & {"kind", "base", "cap", "steps"}:
+        given["within_period"] = False
+    return replace(backoff, **given)

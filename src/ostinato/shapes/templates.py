@@ -1,0 +1,133 @@
+"""Job templates, in and out."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Self
+
+from pydantic import BaseModel, Field, ValidationError, WithJsonSchema
+
+from ostinato.core.arguments import schema
+from ostinato.core.job_templates import KINDS, NAME, Parameter
+from ostinato.core.model import Definition
+from ostinato.service.templates import TemplateView
+from ostinato.shapes import job_body
+from ostinato.shapes.base import RequestBody, Text, WrongField, did_you_mean, shape
+from ostinato.shapes.errors import refused
+from ostinato.shapes.job_body import BodyContext, JobBody
+from ostinato.shapes.openapi import NULL, Shape, either, nullable, record, span
+
+
+def _parameter() -> Shape:
+    """Describe a parameter: its default is of its type, and only a text has choices."""
+    found = schema(Parameter)
+    optional = found["properties"].keys() - set(found["required"])
+    fields = {
+        name: nullable(field) if name in optional else field for name, field in found["properties"].items()
+    }
+    return {**found, "properties": fields, **either(*map(_of_type, KINDS), _of_type("text", {"minItems": 1}))}
+
+
+def _of_type(kind: str, choices: Shape | None = None) -> Shape:
+    default = SPAN if kind == "duration" else dict(KINDS[kind].schema)
+    fields = {
+        "type": {"const": kind} if kind != "text" else {"enum": [kind, None]},
+        "choices": {"maxItems": 0},
+        "default": nullable(default),
+    }
+    needed = [] if kind == "text" else ["type"]
+    return {
+        "properties": fields if choices is None else {**fields, "choices": choices, "default": NULL},
+        "required": needed,
+    }
+
+
+SPAN: Final = span(timedelta(milliseconds=1), timedelta(days=3660))
+PARAMETER: Final = _parameter()
+JOB: Final = record({name: {} for name in JobBody.model_fields})
+
+
+class TemplateEdit(RequestBody):
+    """A template; its name stands in the address."""
+
+    description: Text = Field("", max_length=2000)
+    parameters: list[Annotated[dict[str, Any], WithJsonSchema(PARAMETER)]] = Field(
+        [], max_length=50, description='[{"name": "url", "type": "url", "description": "…", "default": …}]'
+    )
+    job: Annotated[dict[str, Any], WithJsonSchema(JOB)] = Field(
+        description="The body of a job, with holes: {{ params.url }}."
+    )
+
+    def given(self, name: str) -> dict[str, Any]:
+        """Return the template's fields; names of the job's fields are checked here, where they are known."""
+        check_fields(self.job)
+        return {"name": name, "description": self.description, "parameters": self.parameters, "job": self.job}
+
+
+class TemplateBody(TemplateEdit):
+    """A new template."""
+
+    name: Text = Field(max_length=100, json_schema_extra={"pattern": shape(NAME)})
+
+
+class UseBody(RequestBody):
+    """Parameters of a template, and further fields of the job."""
+
+    params: dict[str, Any] = Field({}, description="The parameters, by name.")
+    job: Annotated[dict[str, Any], WithJsonSchema(JOB)] = Field(
+        {}, description="Fields of the job that this one has otherwise: key, queue …"
+    )
+
+
+class TemplateAnswer(BaseModel):
+    """A template, and what fills it."""
+
+    name: str
+    description: str
+    built_in: bool
+    parameters: list[dict[str, Any]] = Field(
+        description="As they were written: name, type, description, default."
+    )
+    args: dict[str, Any] = Field(description="The parameters as a JSON schema, like the args of a task.")
+    job: dict[str, Any]
+    updated_at: datetime | None
+    updated_by: str
+
+    @classmethod
+    def of(cls, view: TemplateView) -> Self:
+        template = view.template
+        return cls(
+            name=template.name, description=template.description, built_in=view.built_in,
+            parameters=view.parameters, args=template.schema, job=dict(template.job), updated_at=view.updated_at,
+            updated_by=view.updated_by,
+        )  # fmt: skip
+
+
+class TemplateList(BaseModel):
+    """Every template, by name."""
+
+    templates: list[TemplateAnswer]
+    total: int
+
+
+class TemplateGone(BaseModel):
+    """The answer to a deletion."""
+
+    message: str
+
+
+def check_fields(job: Mapping[str, Any]) -> None:
+    """WrongField for a field that no job has."""
+    for name in job:
+        if name not in JobBody.model_fields:
+            close = did_you_mean(name, JobBody.model_fields)
+            raise WrongField(f"job.{name}", f"job has no field {name[:100]!r}{close}")
+
+
+def definition_of(body: Mapping[str, Any], here: BodyContext) -> Definition:
+    """The job that a filled template describes, checked as if somebody had sent it."""
+    try:
+        return job_body.new_definition(JobBody.model_validate(dict(body)), here)
+    except ValidationError as error:
+        told = refused(error.errors())
+        field = told.errors[0].field if told.errors else "job"
+        raise WrongField(field, told.detail) from None

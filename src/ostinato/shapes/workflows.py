@@ -1,0 +1,207 @@
+"""Workflows, in and out."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
+
+from ostinato.core.checks import LONGEST_BY_FIELD, LONGEST_WAIT
+from ostinato.core.duration import MICROSECOND
+from ostinato.core.workflow.condition import LONGEST_CONDITION
+from ostinato.core.workflow.graph import LONGEST_EVENT, MOST_NODES, MOST_RETRIES, TRIGGER_FIELDS, TriggerKind
+from ostinato.core.workflow.references import NAME
+from ostinato.service import JobView
+from ostinato.service.workflow_runs import RunView, StepView
+from ostinato.service.workflows import WorkflowView
+from ostinato.shapes.base import RequestBody, Switch, Text, shape
+from ostinato.shapes.executions import ExecutionAnswer
+from ostinato.shapes.openapi import Shape, either, nullable, record, span
+
+WAIT: Final = nullable(span(MICROSECOND, LONGEST_WAIT))
+ID: Final[Shape] = {"type": "string", "format": "node-id", "pattern": shape(NAME)}
+TRIGGER: Final = record(
+    {
+        "id": ID,
+        "type": {"enum": [TriggerKind.SCHEDULE.value, TriggerKind.MANUAL.value]},
+        "event": {"const": ""},
+    },
+    "id",
+    "type",
+)
+EVENT: Final = record(
+    {
+        "id": ID,
+        "type": {"const": TriggerKind.EVENT.value},
+        "event": {
+            "type": "string",
+            "pattern": r"[^\s\x1c-\x1f\x85]",
+            "maxLength": LONGEST_EVENT,
+            "not": {"enum": ["schedule", "manual"]},
+        },
+    },
+    *TRIGGER_FIELDS,
+)
+STEP: Final = record(
+    {
+        "id": ID,
+        "type": {"const": "task"},
+        "task": {"type": "string", "format": "task", "minLength": 1, "maxLength": LONGEST_BY_FIELD["task"]},
+        "args": {"type": "object"},
+        "after": either(ID, {"type": "array", "items": ID}),
+        "retries": {"type": "integer", "minimum": 0, "maximum": MOST_RETRIES},
+        "retry_delay": WAIT,
+        "timeout": WAIT,
+        "when": nullable({"type": "string", "format": "condition", "maxLength": LONGEST_CONDITION}),
+    },
+    "id",
+    "task",
+)
+NODES: Final[Shape] = {
+    "type": "array",
+    "items": either(TRIGGER, EVENT, STEP),
+    "contains": {"required": ["task"]},
+    "minItems": 1,
+    "maxItems": MOST_NODES,
+}
+
+# A name of digits alone would be an id.
+NAMED: Final = Field(
+    min_length=1, max_length=200, json_schema_extra={"format": "printable", "pattern": "[^0-9]"}
+)
+Nodes = list[dict[str, Any]]
+NewNodes = Annotated[Nodes, WithJsonSchema(NODES)]
+STEP_STATES: Final[list[JsonValue]] = [
+    "waiting",
+    "queued",
+    "running",
+    "completed",
+    "failed",
+    "cancelled",
+    "skipped",
+]
+
+
+class WorkflowBody(RequestBody):
+    """A workflow to be made. Its nodes are checked as a whole, each place by its name."""
+
+    name: Annotated[Text, NAMED] = Field(description="Unique among all workflows.")
+    nodes: NewNodes = Field(description="Triggers and tasks: docs/guides/workflows.md.")
+    description: Text = Field("", max_length=10_000)
+    active: Switch = Field(True, description="Whether anything may start it.")
+
+
+class WorkflowEdit(RequestBody):
+    """Changes to a workflow; the rest stays."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+    name: Annotated[Text, NAMED] | None = None
+    nodes: NewNodes | None = Field(None, description="All of them: another version.")
+    description: Text | None = Field(None, max_length=10_000)
+    active: Switch | None = None
+
+    read_only = ("id", "version", "declared", "created_at", "updated_at")
+
+    @classmethod
+    def _about(cls, name: str) -> str:
+        return "" if name in cls.read_only else super()._about(name)
+
+
+class WorkflowAnswer(BaseModel):
+    """A workflow at its newest version."""
+
+    id: int
+    name: str
+    description: str
+    version: int
+    active: bool
+    declared: bool = Field(description="Whether the code of an app declares it.")
+    nodes: Nodes
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, view: WorkflowView) -> Self:
+        return cls(
+            id=view.id, name=view.name, description=view.description, version=view.version, active=view.active,
+            declared=view.declared, nodes=[dict(node) for node in view.nodes], created_at=view.created_at,
+            updated_at=view.updated_at,
+        )  # fmt: skip
+
+
+class WorkflowList(BaseModel):
+    """Workflows, in the order in which they were made."""
+
+    workflows: list[WorkflowAnswer]
+
+
+class WorkflowGone(BaseModel):
+    """The answer to a deletion."""
+
+    message: str
+
+
+class WorkflowRunBody(RequestBody):
+    """Options for starting a workflow."""
+
+    payload: dict[str, Any] = Field({}, description="What the trigger brings; steps refer to it.")
+    trigger: Text | None = Field(None, description="The id of a trigger node, of several.", max_length=100)
+
+
+class Started(BaseModel):
+    """The job that runs a workflow, once."""
+
+    job_id: UUID
+    workflow_id: int
+    name: str
+    status: str
+
+    @classmethod
+    def of(cls, view: JobView) -> Self:
+        return cls(
+            job_id=view.id, workflow_id=view.args["workflow"], name=view.definition.name, status=view.status
+        )
+
+
+class TriggeredAnswer(BaseModel):
+    """The workflows that an event has started."""
+
+    kind: str
+    started: list[Started]
+
+
+class StepAnswer(BaseModel):
+    """A node of a run, and its attempts so far."""
+
+    id: str
+    task: str
+    after: list[str]
+    state: str = Field(json_schema_extra={"enum": STEP_STATES})
+    because: str | None = Field(description="Why it was skipped.")
+    attempts: list[ExecutionAnswer]
+
+    @classmethod
+    def of(cls, view: StepView) -> Self:
+        return cls(
+            id=view.id, task=view.task, after=list(view.after), state=view.state, because=view.because or None,
+            attempts=[ExecutionAnswer.of(each) for each in view.attempts],
+        )  # fmt: skip
+
+
+class RunAnswer(BaseModel):
+    """A run of a workflow with its steps, by the version that it began with."""
+
+    run: ExecutionAnswer
+    workflow_id: int | None
+    name: str
+    version: int | None
+    trigger: str | None
+    steps: list[StepAnswer]
+
+    @classmethod
+    def of(cls, view: RunView) -> Self:
+        return cls(
+            run=ExecutionAnswer.of(view.run), workflow_id=view.workflow, name=view.name, version=view.version,
+            trigger=view.trigger, steps=[StepAnswer.of(step) for step in view.steps],
+        )  # fmt: skip

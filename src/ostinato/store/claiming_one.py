@@ -1,0 +1,143 @@
+"""Taking: what is due of one job is fired, and one of its executions claimed, in one transaction.
+
+For workers that are called for a job rather than look for work themselves (RQ's). Whoever comes for a job that is
+paused, cancelled, deleted, not due, or held by another takes nothing, and nothing has changed.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from ostinato.core.messages import MAY_START, id_of
+from ostinato.core.model import Change, Claimed, Job, Live
+from ostinato.store import locking, rows
+from ostinato.store.adapt import to_uuid
+from ostinato.store.database import Tx
+from ostinato.store.firing import Firing, lock_one
+from ostinato.store.workers import NewWorker
+
+
+@dataclass(frozen=True, slots=True)
+class TakenJob:
+    """The result of taking a job: the claimed execution, and the changes that this needed."""
+
+    claimed: Claimed | None = None
+    changes: tuple[Change, ...] = ()
+    unknown: str | None = None  # the task that nobody here knows
+    limited: bool = False  # something waits for a place of its limit
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A job and its live rows now; the job is None if it was deleted."""
+
+    job: Job | None
+    lives: tuple[Live, ...]
+
+
+class Taking(Firing):
+    """Taking: a worker that was called for one job claims it."""
+
+    def take(
+        self,
+        job_id: UUID,
+        worker: NewWorker,
+        clock: Callable[[], datetime],
+        lease: timedelta,
+        message: str = "",
+    ) -> TakenJob:
+        """Fire what is due, and start one execution that may start, under a lease that begins with it.
+
+        The execution of the message goes first. The clock is read under the lock of the job.
+        """
+        with self._database.write() as tx:
+            served = {name for (name,) in tx.rows("share_open_queues")}
+            job, now = self._locked(tx, job_id), clock()
+            if job is None:
+                return TakenJob()
+            lives: Sequence[Live] = locking.lives_of(tx, [job_id])[job_id]
+            fired = self._fire_one(tx, job, lives, now)
+            if fired:
+                lives = locking.lives_of(tx, [job_id])[job_id]
+            ready = [live for live in lives if _may_start(live, now) and live.queue in served]
+            known = [live for live in ready if live.task in worker.tasks]
+            limited = any(live.limit_key is not None and live.worker_id is None for live in lives)
+            if not known:
+                strange = ready[0].task if ready else None
+                tx.run("park", ids=[live.id for live in ready])
+                return TakenJob(None, fired, strange, limited)
+            first = min(known, key=lambda live: (id_of(live) != message, live.priority, live.run_at))
+            claimed = self._start(tx, job, first, worker, now, lease)
+        return TakenJob(claimed, fired, None, limited)
+
+    def present(self, ids: Sequence[UUID]) -> dict[UUID, Present]:
+        """Read these jobs and their live rows from one snapshot; also live rows of deleted jobs."""
+        with self._database.read() as tx:
+            facts = dict(map(rows.facts_of, tx.rows("facts", ids=list(ids))))
+            jobs = locking.with_definitions(tx, self._definitions, facts)
+            lives = locking.lives_of(tx, list(ids), "live_of")
+        return {job_id: Present(jobs.get(job_id), tuple(lives[job_id])) for job_id in ids}
+
+    def jobs_awaited(self, after: UUID, limit: int) -> list[UUID]:
+        """The next jobs, in the order of their ids, that have a due time to come or something that waits."""
+        with self._database.read() as tx:
+            return [to_uuid(job_id) for (job_id,) in tx.rows("jobs_awaited", after=after, limit=limit)]
+
+    def closed_queues(self) -> frozenset[str]:
+        """The queues that are paused."""
+        with self._database.read() as tx:
+            return frozenset(name for (name,) in tx.rows("closed_queues"))
+
+    # -- within
+
+    def _locked(self, tx: Tx, job_id: UUID) -> Job | None:
+        found = lock_one(tx, job_id)
+        if not found or found[0][1].deleted_at is not None:
+            return None
+        return locking.with_definitions(tx, self._definitions, dict(found)).get(job_id)
+
+    def _fire_one(self, tx: Tx, job: Job, lives: Sequence[Live], now: datetime) -> tuple[Change, ...]:
+        due = job.facts.next_due_at
+        if due is None or due > now:
+            return ()
+        change = self._fire(tx, job, lives, now)
+        if change.job.facts == job.facts:
+            return ()
+        locking.save(tx, [change], {job.id: job.facts})
+        self._notices.write(tx, [change])
+        return (change,)
+
+    def _start(
+        self, tx: Tx, job: Job, live: Live, worker: NewWorker, now: datetime, lease: timedelta
+    ) -> Claimed:
+        tx.run("forget_predecessors", host=worker.host, pid=worker.pid)
+        tx.run(
+            "insert_worker", id=worker.id, app=worker.app, host=worker.host, pid=worker.pid, version=worker.version,
+            tasks=json.dumps(sorted(worker.tasks)), queues=json.dumps(sorted(worker.queues)),
+            concurrency=worker.concurrency, now=now, lease_until=now + lease,
+        )  # fmt: skip
+        started = replace(
+            live, worker_id=worker.id, started_at=now, fence=live.fence + 1, version=job.facts.version, waits_for=None,
+            progress=None,
+        )  # fmt: skip
+        tx.run(
+            "take_one",
+            id=live.id,
+            worker=worker.id,
+            now=now,
+            fence=started.fence,
+            job_version=started.version,
+        )
+        if not live.step:
+            return Claimed(started, job.definition)
+        own = self._graphs.definitions_of(tx, [started], {job.id: job.definition}, now)
+        return Claimed(started, own.get(live.id, job.definition))
+
+
+def _may_start(live: Live, now: datetime) -> bool:
+    """Its time has come, and it waits for nobody; one that has a limit passes the gate first."""
+    if live.worker_id is not None or live.run_at > now or live.waits_for not in MAY_START:
+        return False
+    return live.limit_key is None or live.waits_for is None

@@ -1,0 +1,87 @@
+"""Settling plain successes: nothing read, little written, no values made.
+
+What is special about a job, or about one of its runs, is seen by the database, under the same locks that a full settle
+takes; such a run is left to it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ostinato.core.lifecycle import last_time, may_be_plain
+from ostinato.core.model import AskedBy, Finished
+from ostinato.store.adapt import to_bytes
+from ostinato.store.database import Row, Shared, Tx
+from ostinato.store.dialect import DatabaseKind
+
+SCHEDULE: Final = AskedBy.SCHEDULE  # looking up a member of an Enum is a call
+EXPECTING: Final = "lock_expecting"
+LAST_TIME: Final = 4  # its place in a row of the batch
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Runs that may be plain successes, by job, and the batch that says what they expect."""
+
+    candidates: Mapping[bytes, Finished]
+    batch: Shared
+    worker: UUID | None  # that holds them all
+
+
+EXPECTS_NOTHING: Final = Expected({}, Shared(), None)
+
+
+def expected_of(finished: Sequence[Finished]) -> Expected:
+    """To be made before the transaction: in SQLite others wait for its end."""
+    worker = finished[0].live.worker_id if finished else None
+    candidates = {  # of one worker, which is the same object; another's are settled in full
+        to_bytes(each.live.job_id): each
+        for each in finished
+        if each.live.worker_id is worker and may_be_plain(each)
+    }
+    if not candidates:
+        return EXPECTS_NOTHING
+    batch = Shared([_expecting(job_id, each) for job_id, each in candidates.items()])
+    if len(candidates) < len(finished):
+        batch += _others(finished, candidates)
+    return Expected(candidates, batch, worker)
+
+
+def settle_plainly(tx: Tx, kind: DatabaseKind, expected: Expected) -> list[Finished]:
+    """Settle what is a plain success, and say which those were; all jobs are locked then."""
+    candidates, batch = expected.candidates, expected.batch
+    if not candidates:
+        return []
+    if tx.row(EXPECTING, batch, worker=expected.worker) != (len(batch), len(batch)):
+        plain = {job_id for (job_id,) in tx.rows("jobs_as_expected", batch, worker=expected.worker)}
+        candidates = {job_id: each for job_id, each in candidates.items() if job_id in plain}
+        batch = Shared([row for row in batch if row[1] in candidates])
+    _write(tx, kind, batch)
+    return list(candidates.values())
+
+
+def _expecting(job_id: bytes, each: Finished) -> Row:
+    live, definition = each.live, each.definition
+    return (
+        live.id, job_id, live.fence, live.version, last_time(definition), each.at,  # type: ignore[arg-type]
+        int(live.asked is SCHEDULE), each.outcome.result, each.account,  # type: ignore[union-attr]
+    )  # fmt: skip
+
+
+def _others(finished: Sequence[Finished], candidates: Mapping[bytes, Finished]) -> list[Row]:
+    """Jobs of which nothing is expected, to be locked in one go with the others."""
+    jobs = {to_bytes(each.live.job_id): each.live.id for each in finished}
+    return [(live_id, job_id, *[None] * 7) for job_id, live_id in jobs.items() if job_id not in candidates]
+
+
+def _write(tx: Tx, kind: DatabaseKind, batch: Sequence[Row]) -> None:
+    ending = sum(row[LAST_TIME] is not None for row in batch)
+    if ending:
+        tx.run("end_with_success", batch)
+    if ending < len(batch):
+        tx.run("count_success", batch)
+    if batch:
+        tx.run("move_completed", batch)
+        if kind is DatabaseKind.SQLITE:  # PostgreSQL takes them out of `live` with the same statement
+            tx.run("delete_live", ids=[row[0] for row in batch])

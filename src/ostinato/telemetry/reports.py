@@ -1,0 +1,402 @@
+"""Reports of committed changes: as a log line, to the hooks of this process, and as a count.
+
+Nothing here can fail a run: hooks have a thread of their own, and their errors are log lines.
+"""
+
+import inspect
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from ostinato.config import Settings
+from ostinato.core.account import Account
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Change, Claimed, Execution, Finished, Json, Live, Result, Skip
+from ostinato.core.payload import LogMessage, decode, member
+from ostinato.telemetry.measures import RunTimes
+
+if TYPE_CHECKING:
+    from ostinato.core.audit import AuditFlaw
+
+KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled", "job:skipped")
+MOST_WAITING = 10_000  # events that hooks have not been told yet
+
+Hook = Callable[[dict[str, Any]], object]
+H = TypeVar("H", bound=Hook)
+
+_LOGGER = logging.getLogger("ostinato")
+
+
+class Counts:
+    """Counts of events in this process, by (event, label)."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, what: str, which: str = "", count: int = 1) -> None:
+        with self._lock:
+            self._counts[what, which] += count
+
+    def snapshot(self) -> dict[tuple[str, str], int]:
+        with self._lock:
+            return dict(self._counts)
+
+
+class Hooks:
+    """Plain functions that want to be told, at most once, in the order of things.
+
+    They are called on one thread of their own: a slow hook delays other hooks, never a run. One that must wait
+    for much, or must not be missed, should enqueue a task or be a notification.
+    """
+
+    def __init__(self) -> None:
+        self._hooks: dict[str, list[Hook]] = {kind: [] for kind in KINDS}
+        self._waiting: SimpleQueue[tuple[str, dict[str, Any]] | Event] = SimpleQueue()
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._overflowing = False
+
+    def on(self, kind: str) -> Callable[[H], H]:
+        """A decorator: call the function with each event of this kind, a JSON-ready dict."""
+        if kind not in self._hooks:
+            raise Invalid(f"There is no event {kind!r}; there are {', '.join(KINDS)}.")
+
+        def add(hook: H) -> H:
+            if inspect.iscoroutinefunction(hook):
+                raise Invalid(f"The hook {hook!r} must be a plain function; for more, let it enqueue a task.")
+            self._hooks[kind].append(hook)
+            return hook
+
+        return add
+
+    def wanted(self, kind: str) -> bool:
+        """Return True if a hook listens to this kind."""
+        return bool(self._hooks[kind])
+
+    def emit(self, kind: str, payload: Mapping[str, Any]) -> None:
+        """Tell the hooks of this kind, soon; returns at once."""
+        if not self._hooks[kind] or self._is_overflowing(kind):
+            return
+        self._waiting.put((kind, {"event": kind, **payload}))
+        if self._thread is None:
+            self._start()
+
+    def drain(self, timeout: float) -> bool:
+        """Wait until all that was emitted has been told; False if that takes too long."""
+        if self._thread is None:
+            return True
+        reached = Event()
+        self._waiting.put(reached)
+        return reached.wait(timeout)
+
+    def _is_overflowing(self, kind: str) -> bool:
+        was, self._overflowing = self._overflowing, self._waiting.qsize() >= MOST_WAITING
+        if self._overflowing and not was:
+            _tell(logging.WARNING, "Hooks are too slow: events are left out", kind=kind, waiting=MOST_WAITING)
+        return self._overflowing
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                thread = Thread(target=self._work, name="ostinato-hooks", daemon=True)
+                with suppress(RuntimeError):  # no thread now: the next event tries again
+                    thread.start()
+                    self._thread = thread
+
+    def _work(self) -> None:
+        while True:
+            match self._waiting.get():
+                case Event() as reached:
+                    reached.set()
+                case (kind, payload):
+                    for hook in self._hooks[kind]:
+                        _call(hook, kind, dict(payload))
+
+
+def _call(hook: Hook, kind: str, payload: dict[str, Any]) -> None:
+    try:
+        hook(payload)
+    except BaseException as error:  # noqa: BLE001  whatever a hook raises, the next one is still told
+        name = getattr(hook, "__qualname__", repr(hook))
+        _tell(logging.ERROR, "A hook failed", kind=kind, hook=name, error=f"{type(error).__name__}: {error}")
+
+
+class Telemetry:
+    """Told after the commit, tells the rest of the world."""
+
+    def __init__(
+        self, settings: Settings, hooks: Hooks, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.counts = Counts()
+        self.hooks = hooks
+        self._run_log = settings.run_log
+        self._monotonic = monotonic
+        self._lock = Lock()
+        self._away_since: float | None = None
+        self._unknown: set[str] = set()
+        self._heart_is_silent = False
+        self.run_times: RunTimes | None = None  # measured only where somebody can read it
+
+    def measure(self) -> None:
+        """Measure runs from now on."""
+        self.run_times = self.run_times or RunTimes()
+
+    def starting(self, what: str, /, **fields: object) -> None:
+        _tell(logging.INFO, f"Starting {what}", **fields)
+
+    def stopping(self, why: str, /, **fields: object) -> None:
+        _tell(logging.INFO, "Stopping", why=why, **fields)
+
+    # -- runs
+
+    def started(self, claimed: Sequence[Claimed]) -> None:
+        """Executions were claimed, and start."""
+        logged, listened = self._logs_runs(), self.hooks.wanted("job:start")
+        self.counts.add("claimed", count=len(claimed))
+        for each in claimed if logged or listened else ():
+            live = each.live
+            if logged:
+                names = {**_names(live), "source_name": member(each.args, "source_name")}
+                _tell(logging.INFO, "Executing job", **names, retry_attempt=live.attempt)
+            if listened:
+                self.hooks.emit("job:start", _payload(live))
+
+    def completed(self, finished: Sequence[Finished]) -> None:
+        """Runs have simply completed."""
+        self.counts.add("settled", Result.COMPLETED, len(finished))
+        if self.run_times is not None:
+            lives = ((each.live, each.at) for each in finished)
+            self.run_times.add((live.task, live.started_at, live.run_at, at) for live, at in lives)
+        if self._logs_runs() or self.hooks.wanted("job:complete"):
+            for each in finished:
+                self._completed(each.live, each.at, each.outcome.result, each.account)  # type: ignore[union-attr]
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        """A fire, settle, sweep or command was committed."""
+        if self.run_times is not None:
+            ended_runs = (ended for change in changes for ended in change.ended)
+            self.run_times.add(
+                (each.task, each.started_at, each.run_at, each.finished_at) for each in ended_runs
+            )
+        for change in changes:
+            for ended in change.ended:
+                self._ended(change, ended)
+            for live in change.add:
+                if live.attempt > 0:
+                    self._retrying(live)
+            for skip in change.skips:
+                self._skipped(change, skip)
+
+    def released(self, live: Live, why: str) -> None:
+        """A run was handed back, as if it had never been claimed."""
+        self.counts.add("released", why)
+        if self._logs_runs():
+            _tell(logging.INFO, "Job handed back", **_names(live), why=why)
+
+    def refused(self, live: Live) -> None:
+        """A result came too late: its execution is another's by now."""
+        self.counts.add("refused")
+        _tell(logging.WARNING, "Result refused: it came too late", **_names(live), fence=live.fence)
+
+    def held(self, lives: Sequence[Live]) -> None:
+        """Tell of results that cannot be saved; their worker keeps them, and offers them again."""
+        self.counts.add("held", count=len(lives))
+        for live in lives:
+            _tell(logging.ERROR, "Result cannot be saved: it is offered every minute", **_names(live))
+
+    def overfull(self, results: int) -> None:
+        """Tell that a worker claims no more, since too many of its results cannot be saved."""
+        _tell(logging.ERROR, "Too many results cannot be saved: this worker claims no more", results=results)
+
+    def stuck(self, live: Live, since: timedelta) -> None:
+        """A run was asked to stop, and goes on."""
+        _tell(logging.WARNING, "Job does not stop", **_names(live), stopping_for=_seconds(since))
+
+    def overlong(self, live: Live, ran: timedelta, usual: timedelta) -> None:
+        """A run takes far longer than the runs of its job do."""
+        _tell(
+            logging.WARNING,
+            "Job runs unusually long",
+            **_names(live),
+            ran=_seconds(ran),
+            usual=_seconds(usual),
+        )
+
+    def unknown_task(self, task: str, queued: int) -> None:
+        """Executions wait for a worker that knows their task. Told once for each task."""
+        if task not in self._unknown:
+            self._unknown.add(task)
+            _tell(
+                logging.WARNING, "No worker here knows this task: left in the queue", task=task, queued=queued
+            )
+
+    # -- workers, store, clock
+
+    def lease_lost(self, worker_id: UUID) -> None:
+        """This worker was silent for too long, and its runs were given to others."""
+        self.counts.add("lease_lost")
+        _tell(logging.WARNING, "Lease lost: what runs here is stopped", worker=worker_id)
+
+    def worker_lost(self, worker_id: UUID) -> None:
+        """Another worker is gone."""
+        self.counts.add("worker_lost")
+        _tell(logging.WARNING, "Worker lost", worker=worker_id)
+
+    def store_away(self, error: Exception) -> None:
+        """The database does not answer. Told once, until it is back."""
+        self.counts.add("store_error")
+        with self._lock:
+            first = self._away_since is None
+            if first:
+                self._away_since = self._monotonic()
+        if first:
+            first_line = str(error).partition("\n")[0]
+            _tell(logging.ERROR, "Store away: trying again until it is back", error=first_line)
+
+    def store_back(self) -> None:
+        """The database answered. A line only if it was away."""
+        if self._away_since is None:  # looked at without the lock: this is asked after every call
+            return
+        with self._lock:
+            since, self._away_since = self._away_since, None
+        if since is not None:
+            away = timedelta(seconds=self._monotonic() - since)
+            _tell(logging.INFO, "Store back", away_for=_seconds(away))
+
+    def noticed(self, hook_id: UUID, how: str, error: str) -> None:
+        """A hook was told (delivered), is to be told later (failed, postponed), or could not be told (given_up)."""
+        self.counts.add("notice", how)
+        if how == "given_up":
+            _tell(logging.WARNING, "A notice could not be delivered", hook=hook_id, error=error)
+
+    def heartbeat(self, trouble: str | None) -> None:
+        """The outside monitor was called, or why not. Told when it changes."""
+        self.counts.add("heartbeat", "missed" if trouble else "heard")
+        if trouble is not None and not self._heart_is_silent:
+            _tell(logging.WARNING, "No heartbeat", why=trouble)
+        elif trouble is None and self._heart_is_silent:
+            _tell(logging.INFO, "Heartbeat again")
+        self._heart_is_silent = trouble is not None
+
+    def flaw_found(self, flaw: "AuditFlaw") -> None:
+        """The auditor has found a flaw, and found it again."""
+        self.counts.add("flaw", flaw.kind)
+        _tell(logging.WARNING, "Audit found a flaw", job=flaw.job_id, flaw=flaw.kind, told=flaw.told)
+
+    def clock_jumped(self, by: timedelta) -> None:
+        self.counts.add("clock_jump")
+        _tell(logging.WARNING, "The clock was set", by=_seconds(by))
+
+    # -- within
+
+    def _logs_runs(self) -> bool:
+        return self._run_log and _LOGGER.isEnabledFor(logging.INFO)
+
+    def _ended(self, change: Change, ended: Execution) -> None:
+        self.counts.add("settled", ended.result)
+        match ended.result:
+            case Result.COMPLETED:
+                self._completed(ended, ended.finished_at, ended.value, ended.account)
+            case Result.CANCELLED:
+                _tell(logging.INFO, "Job cancelled", **_names(ended), by=ended.by)
+                self._emit("job:cancelled", ended, by=ended.by)
+            case Result.LOST:
+                _tell(
+                    logging.WARNING,
+                    "Cleared stale lock",
+                    **_names(ended),
+                    lock_age=_seconds(_duration(ended, ended.finished_at)),
+                )
+                self._failed(change, ended)
+            case Result.FAILED | Result.TIMED_OUT:
+                self._failed(change, ended)
+
+    def _completed(
+        self, about: Live | Execution, at: datetime, value: Json | None, account: Json | None
+    ) -> None:
+        duration = _duration(about, at)
+        if self._logs_runs():
+            names, items = _names(about), Account.from_json(account).items_crawled
+            took = _seconds(duration)
+            _tell(logging.INFO, "Job completed successfully", **names, duration=took, items_crawled=items)
+        if self.hooks.wanted("job:complete"):
+            result = None if value is None else decode(value, "result")
+            self._emit("job:complete", about, result=result, duration=duration.total_seconds())
+
+    def _failed(self, change: Change, ended: Execution) -> None:
+        again = change.retry_of(ended)
+        retry_in = None if again is None else _wait(again)
+        error = ": ".join(part for part in (ended.error_kind, ended.error) if part)
+        if ended.result is not Result.LOST:  # that has its own line
+            wait = None if retry_in is None else _seconds(retry_in)
+            _tell(logging.ERROR, "Job execution failed", **_names(ended), error=error, retry_in=wait)
+        seconds = None if retry_in is None else retry_in.total_seconds()
+        self._emit("job:failed", ended, error=error, result=str(ended.result), retry_in=seconds)
+
+    def _retrying(self, live: Live) -> None:
+        self.counts.add("retry")
+        self._emit("job:retry", live, retry_in=_wait(live).total_seconds())
+
+    def _skipped(self, change: Change, skip: Skip) -> None:
+        self.counts.add("skipped", skip.reason, skip.count)
+        task, reason, count = change.job.definition.task, str(skip.reason), skip.count
+        _tell(logging.INFO, "Due times skipped", job_id=skip.job_id, task=task, reason=reason, count=count)
+        self.hooks.emit(
+            "job:skipped",
+            {
+                "job_id": str(skip.job_id),
+                "task": task,
+                "reason": reason,
+                "count": count,
+                "first_due_at": skip.first_due_at.isoformat(),
+                "last_due_at": skip.last_due_at.isoformat(),
+            },
+        )
+
+    def _emit(self, kind: str, about: Live | Execution, **more: object) -> None:
+        if self.hooks.wanted(kind):
+            self.hooks.emit(kind, _payload(about) | more)
+
+
+def _tell(level: int, what: str, /, **fields: object) -> None:
+    if _LOGGER.isEnabledFor(level):
+        _LOGGER.log(
+            level, LogMessage(what, {name: each for name, each in fields.items() if each is not None})
+        )
+
+
+def _names(about: Live | Execution) -> dict[str, object]:
+    names: dict[str, object] = {"job_id": about.job_id, "task": about.task, "number": about.number}
+    return names | {"step": about.step} if about.step else names
+
+
+def _payload(about: Live | Execution) -> dict[str, Any]:
+    return {
+        "job_id": str(about.job_id),
+        "task": about.task,
+        "execution_id": str(about.id),
+        "number": about.number,
+        "attempt": about.attempt,
+        **({"step": about.step} if about.step else {}),
+    }
+
+
+def _duration(about: Live | Execution, until: datetime) -> timedelta:
+    """By the wall clock, which somebody may have set back meanwhile."""
+    return timedelta(0) if about.started_at is None else max(until - about.started_at, timedelta(0))
+
+
+def _wait(live: Live) -> timedelta:
+    return max(live.run_at - live.queued_at, timedelta(0))
+
+
+def _seconds(value: timedelta) -> str:
+    return f"{value.total_seconds():.3f}".rstrip("0").rstrip(".") + "s"
