@@ -1,4 +1,4 @@
-"""`make bench`: ours beside the peers. `--quick`: ours alone, in two minutes."""
+"""`make bench`: Ostinato and its peers. `--quick`: only Ostinato, in two minutes."""
 
 import argparse
 import json
@@ -39,15 +39,15 @@ MEASURES = {
 }  # fmt: skip
 TOO_LONG = ("H",)  # for --quick
 KEEP_SCHEDULES = ("pgqueuer", "apscheduler", "procrastinate")
-CHURN = 1800  # turns of a hundred jobs: an hour of fifty a second
-OF_PEERS = 10  # seconds of recurring jobs: what share of them a peer fires does not change after that
-RECURRING = {"OSTINATO_CONCURRENCY": "1000"}  # a claim is a start: room for many starts at one instant
+CHURN = 1800  # turns of 100 jobs: an hour with 50 jobs a second
+OF_PEERS = 10  # seconds of recurring jobs; the share that a peer fires does not change later
+RECURRING = {"OSTINATO_CONCURRENCY": "1000"}  # a claimed run starts at once: many may start at one instant
 
 
 def main() -> None:
     given = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 150)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # servers and workers go too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # servers and workers end too
     if given.page is not None:
         page.write([json.loads(file.read_text()) for file in given.page])
         return
@@ -86,9 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--peers", help="only these, by the names of their modules, separated by commas")
     parser.add_argument("--rounds", type=int, help="so many, for every subject")
-    parser.add_argument(
-        "--page", type=Path, nargs="+", help="write docs/benchmarks.md from such files, and stop"
-    )
+    parser.add_argument("--page", type=Path, nargs="+", help="write docs/benchmarks.md from such files, and stop")
     parser.add_argument("--history", type=int, default=5_000_000, help="rows of history for G")
     parser.add_argument("--many", type=int, default=1_000_000, help="rows for S")
     parser.add_argument(
@@ -120,11 +118,11 @@ class Bench:
         return [*ours, *self._peers]
 
     def _rounds(self, full: int | None, quick: int = 1) -> int | None:
-        """How many; None: as each subject wants."""
+        """Return the number of rounds; None: the subject's own number."""
         return self._wanted_rounds or (quick if self._quick else full)
 
     def _fewer(self, subjects: Sequence[Subject]) -> list[Subject]:
-        """With a quarter of the jobs where time is short."""
+        """Return the subjects, with a quarter of the jobs for `--quick`."""
         return [replace(each, jobs=each.jobs // 4) for each in subjects] if self._quick else list(subjects)
 
     def throughput(self) -> list[Row]:
@@ -151,9 +149,7 @@ class Bench:
         return in_rounds(subjects, measure, self._rounds(3), "L")
 
     def footprint(self) -> list[Row]:
-        one_each = {
-            each.module: each for each in reversed(self._with_peers(catalogue.OURS)) if each.footprint
-        }
+        one_each = {each.module: each for each in reversed(self._with_peers(catalogue.OURS)) if each.footprint}
         return in_rounds(list(one_each.values()), self._jobs.footprint, self._rounds(3), "F")
 
     def threads(self) -> list[Row]:
@@ -203,7 +199,7 @@ class Bench:
 
 
 def _about(took: float) -> dict[str, Any]:
-    """When, where and with which versions."""
+    """Return the time, the machine and the versions."""
     versions = {}
     for subject in catalogue.PEERS:
         try:

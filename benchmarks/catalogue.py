@@ -1,4 +1,4 @@
-"""Who is measured, with the settings that were best for each."""
+"""The subjects, each with its best settings."""
 
 import shutil
 import sqlite3
@@ -11,32 +11,32 @@ import psycopg
 from benchmarks.environments import python_of
 from benchmarks.servers import Servers
 
-Probe = Callable[[], bool]  # whether the store shows that nothing is left to do
+Probe = Callable[[], bool]  # True if the store has no jobs left
 
 SQLITE, POSTGRES, REDIS = "SQLite", "PostgreSQL", "Redis"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Somebody to measure on some store."""
+    """A program to measure on one store."""
 
     name: str
     store: str
-    module: str  # of benchmarks.subjects
-    environment: str = ""  # whose Python runs it; empty: ours
+    module: str  # in benchmarks.subjects
+    environment: str = ""  # the environment whose Python runs it; empty: this one
     package: str = ""
     jobs: int = 10_000  # of one throughput run; slow peers get fewer
     rounds: int = 3
-    setting: str = ""  # for people
+    setting: str = ""  # shown in tables
     variables: Mapping[str, str] = field(default_factory=dict)
-    left: str = ""  # SQL: a row while something is left to do
+    left: str = ""  # SQL: it returns a row while jobs are left
     left_in_redis: tuple[str, ...] = ()
     latency: bool = True
     latency_here: bool = False  # the sender is the worker: another process cannot wake it
     enqueues: bool = True
     footprint: bool = True
     single: int = 1000  # of one enqueue run
-    imports: str = ""  # what a program of its user begins with; empty: the module
+    imports: str = ""  # the imports of a user's program; empty: the module
 
     @property
     def title(self) -> str:
@@ -48,13 +48,13 @@ class Subject:
 
     @property
     def installed(self) -> list[str]:
-        """The command that runs it; raises NotInstalled."""
+        """The command of the subject; raise NotInstalled without its environment."""
         return [str(python_of(self.environment)), "-m", f"benchmarks.subjects.{self.module}"]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A subject with an empty store of its own."""
+    """A subject with its own empty store."""
 
     subject: Subject
     variables: Mapping[str, str]
@@ -93,8 +93,7 @@ OURS_IN_PROCESSES = tuple(
     for store in (SQLITE, POSTGRES)
 )
 OURS_AT_WORK = tuple(
-    replace(ostinato(store, "1 ms of work each", KIND="work", **DEFAULTS), jobs=2000)
-    for store in (SQLITE, POSTGRES)
+    replace(ostinato(store, "1 ms of work each", KIND="work", **DEFAULTS), jobs=2000) for store in (SQLITE, POSTGRES)
 )
 OURS_BY_RQ = replace(ostinato(SQLITE, "RQ as the engine", rounds=3, OSTINATO_ENGINE="rq"), jobs=200)
 LIMITS = (raw(SQLITE), raw(POSTGRES))
@@ -126,7 +125,7 @@ DLT = tuple(
     Subject("dlt", store, "dlt", "dlt", "dlt", setting=setting, variables={"KIND": setting})
     for store in (SQLITE, POSTGRES)
     for setting in ("merge", "append")
-)  # its rest_api source fetches, and runs no jobs: beside FETCHERS only
+)  # dlt runs no jobs: compared only with FETCHERS
 
 PEERS = (
     PGQUEUER,
@@ -144,7 +143,7 @@ PEERS = (
 
 
 def stage(subject: Subject, servers: Servers, folder: Path, name: str = "bench") -> Stage:
-    """Give a subject an empty store, instead of the one that had this name before."""
+    """Give a subject an empty store, which replaces an older one of this name."""
     if subject.variables.get("OSTINATO_ENGINE") == "rq":
         servers.redis.ask(1, "FLUSHALL")
         given = {**subject.variables, "OSTINATO_REDIS_URL": servers.redis.url(1)}
@@ -176,7 +175,7 @@ def _staged(subject: Subject, url: str, probe: Probe) -> Stage:
 
 
 class _StoreProbe:
-    """Looks into the store of a running subject, on one connection that stays open."""
+    """Probe of the store of a running subject, on one open connection."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection | psycopg.Connection], left: str) -> None:
         self._connect, self._left = connect, left
@@ -187,5 +186,5 @@ class _StoreProbe:
             self._connection = self._connect()
         try:
             return self._connection.execute(self._left).fetchone() is None
-        except sqlite3.OperationalError:  # locked for a moment
+        except sqlite3.OperationalError:  # temporarily locked
             return False

@@ -1,4 +1,4 @@
-"""Bars, as SVG written by hand: readable on light and dark pages."""
+"""Bar charts as SVG, readable on light and dark pages."""
 
 from collections.abc import Sequence
 from html import escape
@@ -12,7 +12,7 @@ Bar = tuple[str, float, str]  # label, value, kind
 
 
 def write_bars(file: Path, title: str, bars: Sequence[Bar], unit: str, form: str = ",.0f") -> None:
-    """A horizontal bar for each subject, on one linear scale."""
+    """Write a chart with a horizontal bar for each subject, on one linear scale."""
     greatest = max((value for _, value, _ in bars), default=1.0) or 1.0
     height = 40 + len(bars) * (BAR + GAP)
     left = max([NARROWEST, *(round(len(label) * LETTER) + 8 for label, _, _ in bars)])

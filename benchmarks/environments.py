@@ -1,4 +1,4 @@
-"""A virtualenv for each peer, under `.bench/`: made once by uv, from the registry, and kept between runs."""
+"""A virtualenv for each peer in `.bench/`: uv creates it once, and later runs use it again."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / ".bench"
 
-# Versions that work together; a peer's own limits decide the rest.
+# Versions that work together; the peer's own requirements decide the others.
 PACKAGES: dict[str, tuple[str, ...]] = {
     "pgqueuer": ("pgqueuer[asyncpg]", "asyncpg", "uvloop"),
     "procrastinate": ("procrastinate", "psycopg[binary,pool]"),
@@ -27,11 +27,11 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 
 
 class NotInstalled(Exception):
-    """A peer that cannot be had here; it becomes a line in the table."""
+    """A peer that cannot be installed here; the table says so."""
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of an environment; ours for what needs no other."""
+    """Return the interpreter of an environment, or the present one if the subject has none."""
     if name not in PACKAGES:
         return Path(sys.executable)
     place = FOLDER / name
@@ -41,7 +41,7 @@ def python_of(name: str) -> Path:
 
 
 def version_of(name: str, package: str) -> str:
-    """Which version of a package stands in an environment."""
+    """Return the version of a package in an environment."""
     code = f"from importlib.metadata import version; print(version({package!r}))"
     return _run([str(python_of(name)), "-c", code]).strip()
 

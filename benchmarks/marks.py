@@ -1,4 +1,4 @@
-"""Marks: each start of a task appends 16 bytes to a file, so that it can be counted and timed from outside."""
+"""Marks: each start of a task appends 16 bytes to a file, so that another process can count and time starts."""
 
 import os
 import struct
@@ -10,7 +10,7 @@ _descriptor: int | None = None
 
 
 def mark(number: int) -> None:
-    """Leave a mark in the file that the environment names."""
+    """Append a mark to the file that the environment names."""
     global _descriptor
     if _descriptor is None:
         _descriptor = os.open(os.environ["MARKS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -22,5 +22,5 @@ def count(file: Path) -> int:
 
 
 def read(file: Path) -> list[tuple[int, float]]:
-    """(number, when) of each mark."""
+    """Return the number and the time of each mark."""
     return list(RECORD.iter_unpack(file.read_bytes())) if file.exists() else []

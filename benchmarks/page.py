@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: what was measured goes between its marks; what people wrote around them stays."""
+"""Update of docs/benchmarks.md: figures go between its marks; the other text stays."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 IMAGES = ROOT / "docs" / "images"
 PLACE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.S)
 
-# letter → the figures that are drawn: name, title, unit, form
+# letter → the figure in the chart: name, title, unit, form
 CHARTS = {
     "T": ("per_second", "No-op jobs a second", "", ",.0f"),
     "H": ("per_second", "100,000 no-op jobs: jobs a second", "", ",.0f"),
@@ -34,7 +34,7 @@ CHARTS = {
 
 
 def write(files: Sequence[Mapping[str, Any]]) -> None:
-    """Renew what the figures are for, a later file over an earlier; a measure that is in none stays as it is."""
+    """Replace the sections of all measures in the files; a later file has precedence."""
     measured = {letter: rows for figures in files for letter, rows in figures["measures"].items()}
     parts = {"targets": _targets(verdicts(measured)), "machine": "\n\n".join(map(_machine, files))}
     for letter, rows in measured.items():

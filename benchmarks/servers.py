@@ -1,4 +1,4 @@
-"""The servers that subjects need: PostgreSQL as the tests have it, Redis (Valkey) from a wheel."""
+"""The servers of the subjects: PostgreSQL as in the tests, Redis (Valkey) from a wheel."""
 
 import shutil
 import socket
@@ -15,11 +15,11 @@ from benchmarks.environments import NotInstalled, python_of
 from tests.servers import PostgresServer, free_port
 
 T = TypeVar("T")
-DATABASES = 16  # of a Redis
+DATABASES = 16  # of one Redis
 
 
 class Redis:
-    """Valkey with an append-only file that is synced every second: a crash may cost one second of work."""
+    """Valkey with an append-only file, synced every second: a crash may lose one second of work."""
 
     def __init__(self) -> None:
         packages = python_of("valkey").parent.parent
@@ -41,7 +41,7 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/{database}"
 
     def ask(self, database: int, *commands: str) -> list[int | str]:
-        """Answers to commands whose answer is one line."""
+        """Send commands and return their answers, of one line each."""
         with socket.create_connection(("127.0.0.1", self.port)) as connection:
             lines = connection.makefile("rw", newline="\r\n")
             lines.write("".join(f"{command}\r\n" for command in (f"SELECT {database}", *commands)))
@@ -65,7 +65,7 @@ class Redis:
 
 
 class Servers:
-    """Started when the first subject asks."""
+    """The servers, each started when a subject first needs it."""
 
     def __init__(self) -> None:
         self._started: dict[type, object] = {}
@@ -86,7 +86,7 @@ class Servers:
         return self._start(PostgresServer, lambda: PostgresServer.private(fsync=True))
 
     def fresh_database(self, name: str) -> str:
-        """The URL of an empty database on PostgreSQL."""
+        """Create an empty database on PostgreSQL and return its URL."""
         with psycopg.connect(self.postgres.url(), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
             connection.execute(f"CREATE DATABASE {name}")

@@ -1,4 +1,4 @@
-"""What we want to reach, and whether we have: each target with its figure, from the rows of a run."""
+"""The targets, each with its figure from the rows of a run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,23 +13,18 @@ Measured = Mapping[str, Sequence[Row]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One target beside its figure."""
+    """One target and its figure."""
 
     measure: str
     what: str
     wanted: str
     figure: str
-    met: bool | None  # None: could not be measured
+    met: bool | None  # None: not measured
 
 
 def verdicts(measured: Measured) -> list[Verdict]:
-    """All targets whose measure was run."""
-    return [
-        verdict
-        for letter, judge in JUDGES.items()
-        if letter in measured
-        for verdict in judge(measured[letter])
-    ]
+    """Return the verdicts of all targets that were measured."""
+    return [verdict for letter, judge in JUDGES.items() if letter in measured for verdict in judge(measured[letter])]
 
 
 def find(rows: Sequence[Row], module: str, store: str, setting: str = "") -> Row | None:
@@ -39,18 +34,14 @@ def find(rows: Sequence[Row], module: str, store: str, setting: str = "") -> Row
     return None
 
 
-def _ratio(
-    letter: str, rows: Sequence[Row], store: str, peer: str, wanted: float, name: str = "per_second"
-) -> Verdict:
+def _ratio(letter: str, rows: Sequence[Row], store: str, peer: str, wanted: float, name: str = "per_second") -> Verdict:
     ours, theirs = find(rows, "ostinato", store), find(rows, peer, store)
     there = ratios(ours, theirs, name) if ours and theirs else []
     what = f"throughput on {store}, over {peer}"
     if not there:
         return Verdict(letter, what, f"≥ {wanted:g} ×", "not measured", None)
     each = " ".join(f"{ratio:.2f}" for ratio in there)
-    return Verdict(
-        letter, what, f"≥ {wanted:g} ×", f"{median(there):.2f} × (rounds {each})", median(there) >= wanted
-    )
+    return Verdict(letter, what, f"≥ {wanted:g} ×", f"{median(there):.2f} × (rounds {each})", median(there) >= wanted)
 
 
 def _figure(
@@ -104,9 +95,7 @@ def _recurring(rows: Sequence[Row]) -> Iterator[Verdict]:
         yield from _figure("R", row, "skipped", f"{where}: skipped", 0, "", pick=max)
         yield from _figure("R", row, "early", f"{where}: early", 0, "", pick=max)
         yield from _figure("R", row, "p99", f"{where}: late, p99", limit, "ms")
-        yield from _figure(
-            "R", row, "settle_wait", f"{where}: longest from start to settle", 0.5, "s", pick=max
-        )
+        yield from _figure("R", row, "settle_wait", f"{where}: longest from start to settle", 0.5, "s", pick=max)
 
 
 def _scale(rows: Sequence[Row]) -> Iterator[Verdict]:
@@ -157,9 +146,7 @@ def _threads(rows: Sequence[Row]) -> Iterator[Verdict]:
     for store in (SQLITE, POSTGRES):
         there = _pairs(find(rows, "ostinato", store, "def tasks"), find(rows, "ostinato", store))
         figure = f"{median(there):.2f} ×" if there else "not measured"
-        yield Verdict(
-            "D", f"def over async def on {store}", "≥ 0.7 ×", figure, median(there) >= 0.7 if there else None
-        )
+        yield Verdict("D", f"def over async def on {store}", "≥ 0.7 ×", figure, median(there) >= 0.7 if there else None)
 
 
 def _isolation(rows: Sequence[Row]) -> Iterator[Verdict]:
@@ -185,9 +172,7 @@ def _sources(rows: Sequence[Row]) -> Iterator[Verdict]:
             ("memory growth", growth, "≤ 0.1 ×", lambda ratio: ratio <= 0.1),
         ):
             figure = f"{median(there):.2f} ×" if there else "not measured"
-            yield Verdict(
-                "N", f"{name} on {store}, over dlt", wanted, figure, met(median(there)) if there else None
-            )
+            yield Verdict("N", f"{name} on {store}, over dlt", wanted, figure, met(median(there)) if there else None)
 
 
 def _footprint(rows: Sequence[Row]) -> Iterator[Verdict]:
@@ -202,7 +187,7 @@ JUDGES: dict[str, Callable[[Sequence[Row]], Iterator[Verdict]]] = {
 
 
 def share_of_limit(rows: Sequence[Row]) -> dict[str, float]:
-    """Our throughput over the raw prototype's, by store."""
+    """Return Ostinato's throughput divided by the raw prototype's, by store."""
     found: dict[str, float] = {}
     for store in (SQLITE, POSTGRES):
         there = _pairs(find(rows, "ostinato", store), find(rows, "raw", store))

@@ -28,15 +28,13 @@ def main() -> None:
 
 
 def _port(name: str, usual: int) -> int:
-    """Read a port from the environment; end with a sentence if another program has it."""
+    """Read a port from the environment; exit with an error if the port is in use."""
     text = os.environ.get(name) or str(usual)
     try:
         socket.create_server(("127.0.0.1", int(text))).close()
     except (OSError, OverflowError, ValueError):
         free = _free_port()
-        sys.exit(
-            f"Port {text} cannot be used: another program may listen on it. Try: make demo {name}={free}"
-        )
+        sys.exit(f"Port {text} cannot be used: another program may listen on it. Try: make demo {name}={free}")
     return int(text)
 
 
@@ -46,7 +44,7 @@ def _free_port() -> int:
 
 
 def _prepare() -> None:
-    """Save a budget for the example API; budgets are no part of an app."""
+    """Save a budget for the example API. An app itself cannot declare budgets."""
     with closing(Ostinato()) as app:
         app.open(upgrade=True)
         app.scheduler.providers.put(Provider("127.0.0.1", 120, api.MINUTE), by="demo")

@@ -1,9 +1,8 @@
-"""A small shop that keeps itself busy: `make demo` runs it.
+"""A small shop with example jobs: `make demo` runs it.
 
-Every way a job can behave is here once: one that just runs, one that fails and is tried again, one that reports
-how far it is, one that takes longer than its interval, and one that is only there when somebody asks. Three sources
-fetch the bundled example API (examples/sources) into tables, a crawl visits the pages of its small site, and a workflow
-closes the books every two minutes.
+It has a job of each kind: one that completes, one that fails and is retried, one that reports progress, one that takes
+longer than its interval, and one that only another job enqueues. Three sources fetch the bundled example API
+(examples/sources) into tables, a crawl visits its small site, and a workflow runs every two minutes.
 """
 
 import asyncio
@@ -35,13 +34,13 @@ app.schedule(
 
 @app.task(every="5s", first_run="now")
 def heartbeat() -> str:
-    """The simplest job there is."""
+    """The simplest job."""
     return time.strftime("alive at %H:%M:%S")
 
 
 @app.task(every="10s", first_run="now", retries=3, backoff=["1s", "2s", "4s"])
 def fetch_prices(ctx: Context, region: str = "eu") -> dict[str, float]:
-    """An API that fails at the first try; the retry gets through."""
+    """Call an API that fails at the first attempt; the retry completes."""
     if ctx.attempt == 0:
         raise ConnectionError(f"the price API of {region} did not answer")
     return {"apples": round(random.uniform(1, 3), 2), "pears": round(random.uniform(2, 4), 2)}
@@ -49,7 +48,7 @@ def fetch_prices(ctx: Context, region: str = "eu") -> dict[str, float]:
 
 @app.task(every="15s", first_run="now", timeout="1m")
 async def build_report(ctx: Context, pages: int = 4) -> str:
-    """An async job that says how far it has come."""
+    """An async job that reports its progress."""
     for page in range(1, pages + 1):
         await asyncio.sleep(0.8)
         ctx.progress(page, of=pages, message=f"page {page}")
@@ -59,19 +58,19 @@ async def build_report(ctx: Context, pages: int = 4) -> str:
 
 @app.task(every="3s", first_run="now", overlap="skip")
 def slow_import() -> None:
-    """Takes longer than its interval: the due times it sleeps through are skipped, and recorded as such."""
+    """A job that takes longer than its interval: due times during a run are recorded as skipped."""
     time.sleep(7)
 
 
 @app.task
 def send_receipt(order: int) -> str:
-    """Enqueued by another job rather than scheduled."""
+    """A job without a schedule, which another job enqueues."""
     return f"receipt {order} sent"
 
 
 @app.task(cron="* * * * *", retries=0)
 def take_order(ctx: Context) -> None:
-    """Every minute, on the minute, an order comes in; its receipt is a job of its own."""
+    """Take an order every minute, on the minute, and enqueue a job for its receipt."""
     send_receipt.using(key=f"receipt-{ctx.occurrence_key}").enqueue(order=ctx.number)
 
 
@@ -83,21 +82,21 @@ def count_orders(since: str) -> dict[str, Any]:
 
 @app.task
 def write_invoice(orders: int) -> str:
-    """A step that runs only when there is something to write."""
+    """A step that runs only if there are orders."""
     return f"{orders} invoices"
 
 
 @app.workflow(every="2m", first_run="now")
 def close_the_books(flow: Any) -> None:
-    """Count, then write, if there was an order."""
+    """Count the orders, then write invoices if there are any."""
     counted = flow.step(count_orders, since="midnight")
     orders = counted.result["orders"]
     flow.using(when=orders > 0).step(write_invoice, orders=orders)
 
 
 @app.on("job:failed")
-def tell(event: dict[str, object]) -> None:
-    """What failed is told to whoever listens in this process."""
+def print_failure(event: dict[str, object]) -> None:
+    """Print the failure of a job without further retries."""
     if event["retry_in"] is None:
         print(f"  !! {event['task']} gave up: {event['error']}", flush=True)
 

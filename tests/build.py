@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from ostinato.chance import RandomChance
-from ostinato.core.lifecycle import next_time
-from ostinato.core.model import AskedBy, Definition, Execution, Facts, Job, Live, Result
+from ostinato.core.lifecycle import due_times
+from ostinato.core.model import AskedBy, Definition, Execution, Facts, Job, Live
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 
@@ -61,7 +62,7 @@ def a_job(job_id: UUID | None = None, **given: object) -> Job:
     definition = a_definition(**given)
     facts = Facts(**{"created_at": NOW, "updated_at": NOW, "anchor": NOW} | told)
     if not {"next_due_at", "paused_at", "cancelled_at", "ended_as", "deleted_at"} & told.keys():
-        facts.next_due_at = next_time.next_due(definition, facts, facts.last_due_at or facts.created_at)
+        facts.next_due_at = due_times.next_due(definition, facts, facts.last_due_at or facts.created_at)
         facts.computed_at = facts.created_at
     return Job(job_id or CHANCE.id(NOW), definition, facts)
 
@@ -84,8 +85,8 @@ def an_execution(job: Job | None = None, **given: object) -> Execution:
     row = {
         "id": CHANCE.id(NOW), "job_id": job.id, "number": 1, "step": "", "attempt": 0, "execution_number": 1,
         "asked": AskedBy.SCHEDULE, "due_at": NOW, "run_at": NOW, "queued_at": NOW, "started_at": NOW,
-        "finished_at": NOW, "result": Result.FAILED, "task": job.definition.task, "queue": job.definition.queue,
-        "worker_id": WORKER, "fence": 1, "version": 1, "args": None, "value": None, "error_kind": None,
+        "finished_at": NOW, "outcome": OutcomeKind.FAILED, "task": job.definition.task, "queue": job.definition.queue,
+        "worker_id": WORKER, "fence": 1, "version": 1, "args": None, "result": None, "error_kind": None,
         "error": None, "traceback": None, "failures": 0, "losses": 0, "releases": 0, "checkpoint": None, "by": "",
     }  # fmt: skip
     return Execution(**row | given)

@@ -70,9 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _shared(item: pytest.Item) -> str:
     """Who uses the same server of a module runs in the same worker: else each worker starts one."""
     definitions = getattr(item, "_fixtureinfo", None)
-    scopes = {
-        name: found[-1].scope for name, found in (definitions.name2fixturedefs if definitions else {}).items()
-    }
+    scopes = {name: found[-1].scope for name, found in (definitions.name2fixturedefs if definitions else {}).items()}
     if "module" not in scopes.values():
         return ""
     chosen = item.callspec.params.items() if hasattr(item, "callspec") else ()

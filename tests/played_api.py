@@ -77,9 +77,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        self.query = {
-            name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()
-        }
+        self.query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         self.api = self.server.api
         self.api.requests.append((parts.path, self.query))
         self.api.headers.append({name.lower(): value for name, value in self.headers.items()})
@@ -161,9 +159,7 @@ def same_cursor(handler: Handler) -> None:
 
 
 def same_page(handler: Handler) -> None:
-    handler.answer(
-        {"data": {"items": handler.api.slice(0, 5)}, "more": True, "page": handler.query.get("page")}
-    )
+    handler.answer({"data": {"items": handler.api.slice(0, 5)}, "more": True, "page": handler.query.get("page")})
 
 
 def slow_body(handler: Handler) -> None:
@@ -218,9 +214,7 @@ PLAYS = {
 }
 
 
-def a_source_of(
-    url: str, name: str = "things", table: str = "things", path: str = ".", **more: Any
-) -> dict[str, Any]:
+def a_source_of(url: str, name: str = "things", table: str = "things", path: str = ".", **more: Any) -> dict[str, Any]:
     """A definition of a source of this API; its rows are told apart by the number of their record."""
     return {
         "name": name,

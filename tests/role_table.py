@@ -8,7 +8,8 @@ from typing import Any
 
 from ostinato import Ostinato
 from ostinato.core.access import Role
-from ostinato.core.model import Job, Result
+from ostinato.core.model import Job
+from ostinato.core.outcome import OutcomeKind
 from tests.dashboard.conftest import Visitor
 from tests.dashboard.test_crawled_pages import Library, a_page
 from tests.sources import a_source
@@ -231,7 +232,7 @@ class Things:
         job = self._job()
         if then[:1] in (["cancel"], ["release"]):
             return str(self.busy.run(job).id)
-        return str(self.busy.ended(job, 1, Result.COMPLETED).id)
+        return str(self.busy.ended(job, 1, OutcomeKind.COMPLETED).id)
 
     def a_workers(self, _: object = None) -> str:
         return str(self.busy.worker.id)

@@ -133,9 +133,9 @@ class PostgresSchema:
             for name, is_large in filled.items()
         ]
         statements.append(
-            SQL(
-                "INSERT INTO {} VALUES ('schema_version', {}), ('database_id', 'tests'), ('generation', 'first')"
-            ).format(META, str(migrate.latest_version()))
+            SQL("INSERT INTO {} VALUES ('version:core', {}), ('database_id', 'tests'), ('generation', 'first')").format(
+                META, str(migrate.latest_version())
+            )
         )
         connection.execute(SQL("; ").join(statements))
         if any(filled.values()):

@@ -131,9 +131,7 @@ class PostgresServer:
             )  # fmt: skip
         if done.returncode:
             log = self.folder / "log"
-            raise RuntimeError(
-                f"{program}: {output.read_text()}{log.read_text()[-2000:] if log.exists() else ''}"
-            )
+            raise RuntimeError(f"{program}: {output.read_text()}{log.read_text()[-2000:] if log.exists() else ''}")
 
     def _watch(self) -> None:
         subprocess.run(

@@ -34,7 +34,7 @@ def store(database_url) -> Iterator[Store]:
 
 
 class Host:
-    """Counts what is asked of the store."""
+    """A counter of calls to the store."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -64,7 +64,7 @@ def test_a_spent_budget_says_when_it_opens_and_nothing_is_sent(store, playground
             assert await fetch(each, playground.url("/ok")) == 200
             clock.advance(SECOND)
         await out.close()
-        await other.close()  # all has been told
+        await other.close()  # all permits are reported
         for each in (other, out):
             with pytest.raises(BudgetSpent, match=r"The budget of 127\.0\.0\.1 is used up until") as caught:
                 await fetch(each, playground.url("/ok"))
@@ -74,7 +74,7 @@ def test_a_spent_budget_says_when_it_opens_and_nothing_is_sent(store, playground
         for _ in range(10):
             with pytest.raises(BudgetSpent):
                 await fetch(out, playground.url("/ok"))
-        assert host.calls == before  # it is known: nobody asks the database
+        assert host.calls == before  # known already: no call of the database
         assert len(playground.requests) == 3
         clock.set(caught.value.until)
         assert await fetch(out, playground.url("/ok")) == 200
@@ -203,7 +203,9 @@ def test_the_key_of_a_provider_goes_along_to_its_hosts_only(store, playground, m
             await fetch(out, playground.url("/parrot"))
             assert "s3cret-key" not in str(playground.requests[-1])
         async with out.request("GET", here, credentials=Credentials(Bearer("env:SECRET_OWN"))):
-            assert playground.requests[-1].headers["authorization"] == "Bearer own"  # its own goes first
+            assert (
+                playground.requests[-1].headers["authorization"] == "Bearer own"
+            )  # the request's own credentials have precedence
         await out.close()
 
     run(story())

@@ -1,4 +1,4 @@
-"""Chance: ids in the order of time, and the same from the same seed."""
+"""Random ids: in the order of time, and the same from the same seed."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from ostinato.chance import RandomChance
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
-INSTANTS = st.integers(0, 10**17).map(
-    lambda micros: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
-)
+INSTANTS = st.integers(0, 10**17).map(lambda micros: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
 
 
 @given(INSTANTS, INSTANTS)
@@ -50,9 +48,7 @@ def test_the_same_seed_gives_the_same_chance():
 
 def test_threads_never_get_the_same_id():
     chance, ids = RandomChance(), list[UUID]()
-    threads = [
-        threading.Thread(target=lambda: ids.extend(chance.id(NOW) for _ in range(5000))) for _ in range(4)
-    ]
+    threads = [threading.Thread(target=lambda: ids.extend(chance.id(NOW) for _ in range(5000))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

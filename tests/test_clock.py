@@ -26,7 +26,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 class Server:
-    """A database server, `ahead` of our clock; a question takes the next of `trips` there and back."""
+    """A database server, `ahead` of the local clock; each question takes the next round trip of `trips`."""
 
     def __init__(self, ahead: timedelta, trips: list[tuple[float, float]]) -> None:
         self.here = ManualClock(NOON)
@@ -71,7 +71,7 @@ class Host:
         return NOON + timedelta(seconds=self.uptime.monotonic()) + self.ahead
 
     def pass_by(self, seconds: float, each: float = 0.5) -> list[timedelta]:
-        """Look at the clock again and again; how far it was off the true time."""
+        """Read the clock repeatedly; return its differences from the true time."""
         off = []
         for _ in range(round(seconds / each)):
             self.uptime.advance(each)
@@ -182,9 +182,7 @@ def test_time_cannot_pass_backwards() -> None:
     assert (clock.now(), clock.monotonic()) == (NOON, 0.0)
 
 
-@pytest.mark.parametrize(
-    "give", [ManualClock, ManualClock(NOON).set, lambda naive: MeasuredClock(lambda: naive)]
-)
+@pytest.mark.parametrize("give", [ManualClock, ManualClock(NOON).set, lambda naive: MeasuredClock(lambda: naive)])
 def test_a_time_without_a_zone_is_refused(give: Callable[[datetime], object]) -> None:
     with pytest.raises(Invalid, match="has no time zone"):
         give(NOON.replace(tzinfo=None))
@@ -225,9 +223,7 @@ def test_a_measured_clock_shows_the_servers_time_and_goes_on_by_itself(ahead: ti
         ([(0.002, 0.0), (0.3, 0.0), (0.3, 0.0)], MILLISECOND),
     ],
 )
-def test_the_middle_of_the_quickest_round_trip_counts(
-    trips: list[tuple[float, float]], error: timedelta
-) -> None:
+def test_the_middle_of_the_quickest_round_trip_counts(trips: list[tuple[float, float]], error: timedelta) -> None:
     server = Server(timedelta(hours=1), trips)
     assert server.error(server.clock()) == error
 
@@ -236,9 +232,7 @@ def test_the_middle_of_the_quickest_round_trip_counts(
     st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5000)), min_size=3, max_size=3),
     st.timedeltas(timedelta(days=-1000), timedelta(days=1000)),
 )
-def test_the_error_is_at_most_half_the_quickest_round_trip(
-    trips: list[tuple[int, int]], ahead: timedelta
-) -> None:
+def test_the_error_is_at_most_half_the_quickest_round_trip(trips: list[tuple[int, int]], ahead: timedelta) -> None:
     server = Server(ahead, [(there / 1000, back / 1000) for there, back in trips])
     quickest = min(there + back for there, back in trips) * MILLISECOND
     assert abs(server.error(server.clock())) <= quickest / 2 + timedelta(microseconds=2)

@@ -1,4 +1,4 @@
-"""Settings: where they come from, what they may be, and how a wrong one is refused."""
+"""Settings: their origins, their allowed values, and the errors for wrong ones."""
 
 import subprocess
 import sys
@@ -184,9 +184,7 @@ def test_a_file_may_use_the_values_that_toml_has(tmp_path, line, name, value):
         ("OSTINATO_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
     ],
 )
-def test_a_wrong_variable_is_refused_by_name_with_its_value_and_what_is_allowed(
-    tmp_path, variable, text, allowed
-):
+def test_a_wrong_variable_is_refused_by_name_with_its_value_and_what_is_allowed(tmp_path, variable, text, allowed):
     sentence = refusal(tmp_path, environ={variable: text})
     assert variable in sentence
     assert text[:60] in sentence
@@ -309,10 +307,7 @@ def test_an_unknown_key_is_a_warning_with_the_file(tmp_path, key, meant):
 
 
 def test_an_unknown_argument_is_a_mistake_in_the_program(tmp_path):
-    assert (
-        refusal(tmp_path, arguments={"concurency": 5})
-        == "concurency is no setting; did you mean concurrency?"
-    )
+    assert refusal(tmp_path, arguments={"concurency": 5}) == "concurency is not a setting; did you mean concurrency?"
 
 
 def test_variables_of_others_and_those_handed_to_commands_are_no_warning(tmp_path):

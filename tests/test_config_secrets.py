@@ -73,7 +73,7 @@ def test_a_secret_is_in_nothing_that_can_be_seen(tmp_path, name, value):
 def test_a_secret_that_is_refused_is_not_told(tmp_path, name, value):
     sentence = refusal(tmp_path, environ={BY_NAME[name].env: value})
     assert value not in sentence
-    assert sentence.startswith(f"{name} cannot be what it is ({BY_NAME[name].env}).")
+    assert sentence.startswith(f"{name} has an invalid value ({BY_NAME[name].env}).")
     assert BY_NAME[name].kind.allowed in sentence
 
 

@@ -35,7 +35,7 @@ HOSTILE = [(host, PUBLIC_ONLY) for host in LOCAL + PRIVATE + NEVER] + [(host, EV
 
 
 class Trap:
-    """A listener on both loopback addresses; it counts connections."""
+    """A listener on both loopback addresses that counts connections."""
 
     def __init__(self) -> None:
         self.caught = 0
@@ -232,7 +232,7 @@ def test_the_name_of_a_database_is_no_second_url(own, trap):
         "own.db-wal",
         "own.db-journal",
         "own.db.lock",
-        "own.db-bells/x.db",
+        "own.db-notify/x.db",
         "hard.db",
         "missing/x.db",
         "a" * 5000,
@@ -261,5 +261,5 @@ def test_a_file_is_found_in_the_data_folder(tmp_path, own):
         database = Reach(folder=str(tmp_path / "data")).open(url, own)
         assert database.name == str(tmp_path / "data" / "x.db")
     assert Reach().open("sqlite:///x.db", own).name == str(tmp_path / "x.db")
-    beside = f"{own.name}_of_others.db"  # begins as the name of our own file does
+    beside = f"{own.name}_of_others.db"  # has the name of our own file as its prefix
     assert Reach().open(f"sqlite:///{beside}", own).name == beside

@@ -147,7 +147,7 @@ def test_no_grant_opens_a_secret_that_our_own_settings_use(folder, spelling):
     }
     grants = Grants.of(load(folder, environ=environ).permits)
     for reference in (f"file:{folder}/granted/{spelling}", "env:SECRET_BEAT", "env:SECRET_REDIS"):
-        with pytest.raises(Invalid, match=r"is one of Ostinato's settings, .* Name another secret"):
+        with pytest.raises(Invalid, match=r"is one of Ostinato's settings .* Name another secret"):
             grants.reveal(reference, {"SECRET_BEAT": "x", "SECRET_REDIS": "x"})
     assert grants.allows(f"file:{folder}/granted/token")
     assert grants.allows("env:SECRET_OTHER")
@@ -201,7 +201,7 @@ def test_references_are_found_where_a_secret_can_stand():
 
 
 def test_nothing_but_the_settings_reads_a_secret_without_asking_the_grants():
-    """`Secret` is for our own settings: its name stands nowhere else but at these."""
+    """`Secret` is for Ostinato's own settings: no other module uses it."""
     known = {"config", "engine/heartbeat.py"}
     users = [path for path in SOURCE.rglob("*.py") if re.search(r"import .*\bSecret\b", path.read_text())]
     strange = [str(path.relative_to(SOURCE)) for path in users]

@@ -23,6 +23,16 @@ def test_every_room_has_a_sign_on_its_door(package):
     assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
 
 
+def test_a_class_name_stands_for_one_thing():
+    named: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.parse(module.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                named.setdefault(node.name, []).append(shown(module))
+    named.pop("Worker")  # RQ's documented name for its own: `rq worker -w ostinato.rq.Worker`
+    assert {name: places for name, places in named.items() if len(places) > 1} == {}
+
+
 def test_every_folder_with_python_in_it_is_a_package():
     assert [shown(m.parent) for m in MODULES if not (m.parent / "__init__.py").exists()] == []
 
@@ -42,9 +52,7 @@ def test_no_test_sleeps_to_wait_for_time_to_pass():
 
     `sleep(0)` waits for nothing: it lets others have their turn. Who waits for others does it by `tests.waiting`.
     """
-    sleep = re.compile(
-        r"\b(time|asyncio)\.sleep\((?!0\)|.*# (simulated|for other threads|in another process))"
-    )
+    sleep = re.compile(r"\b(time|asyncio)\.sleep\((?!0\)|.*# (simulated|for other threads|in another process))")
     others = [TESTS / "system", TESTS / "servers.py", TESTS / "waiting.py"]  # they wait for other processes
     awake = [t for t in sorted(TESTS.rglob("*.py")) if not any(t.is_relative_to(o) for o in others)]
     assert [shown(t) for t in awake if sleep.search(t.read_text())] == []
@@ -67,9 +75,7 @@ def test_every_dependency_is_locked():
     extras = project["project"].get("optional-dependencies", {}).values()
     asked = [project["project"]["dependencies"], project["dependency-groups"]["dev"], *extras]
     names = {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for lines in asked for line in lines}
-    locked = set(
-        re.findall(r"^([a-z0-9._-]+)(?:\[[^]]*\])?==", (ROOT / "requirements/dev.txt").read_text(), re.M)
-    )
+    locked = set(re.findall(r"^([a-z0-9._-]+)(?:\[[^]]*\])?==", (ROOT / "requirements/dev.txt").read_text(), re.M))
     assert names - locked == set(), "run `make lock`"
 
 

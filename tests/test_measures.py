@@ -1,4 +1,4 @@
-"""Histograms and totals, in figures that can be checked by hand."""
+"""Histograms and totals, with figures that can be checked by hand."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""Calls that leave the process: to where they were sent, and to nowhere else."""
+"""Requests to other hosts: they reach only allowed addresses."""
 
 import asyncio
 import ssl
@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from ostinato.core.addresses import PUBLIC_ONLY
 from ostinato.core.errors import Unreachable
-from ostinato.outgoing import Answer
+from ostinato.outgoing import CallAnswer
 from tests.calls import names, outgoing, run
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
@@ -23,7 +23,7 @@ REDIRECT = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-leng
 
 
 class Server:
-    """Answers everything with the same bytes, and remembers what it was asked."""
+    """A server that gives every request the same bytes, and records requests."""
 
     def __init__(self, answer: bytes) -> None:
         self.answer, self.asked, self.port = answer, list[bytes](), 0
@@ -32,18 +32,14 @@ class Server:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             length = next(
-                (
-                    int(line[15:])
-                    for line in head.lower().split(b"\r\n")
-                    if line.startswith(b"content-length:")
-                ),
+                (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")),
                 0,
             )
             self.asked.append(head + await reader.readexactly(length))
             writer.write(self.answer)
             await writer.drain()
             if self.answer == b"":
-                await reader.read()  # until the caller has had enough
+                await reader.read()  # until the caller closes the connection
         except (OSError, asyncio.IncompleteReadError):
             return
         finally:
@@ -66,7 +62,7 @@ def test_a_call_arrives_as_it_was_sent_and_its_answer_comes_back():
         async with serving() as server, outgoing() as out:
             url = f"http://127.0.0.1:{server.port}/hook?a=b"
             answer = await out.call("POST", url, headers={"X-Own": "1"}, body=b'{"a": 1}', most=100)
-            assert answer == Answer(200, b"hello")
+            assert answer == CallAnswer(200, b"hello")
             assert server.asked[0].startswith(b"POST /hook?a=b HTTP/1.1\r\n")
             assert b"X-Own: 1\r\n" in server.asked[0]
             assert server.asked[0].endswith(b'\r\n\r\n{"a": 1}')
@@ -79,9 +75,7 @@ def test_no_url_is_logged(caplog):
 
     async def story():
         async with serving() as server, outgoing() as out:
-            await out.call(
-                "POST", f"http://127.0.0.1:{server.port}/T0/S3CRET?key=s3cret", headers={"X-Key": "s3cret"}
-            )
+            await out.call("POST", f"http://127.0.0.1:{server.port}/T0/S3CRET?key=s3cret", headers={"X-Key": "s3cret"})
             assert len(server.asked) == 1
 
     run(story())
@@ -122,7 +116,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch):
         async with serving() as server, outgoing() as out:
             await out.call("GET", f"http://hooks.example.org:{server.port}/")
             assert f"Host: hooks.example.org:{server.port}".encode() in server.asked[0]
-            assert asked == ["hooks.example.org"]  # once: nobody can answer differently the second time
+            assert asked == ["hooks.example.org"]  # only once: a second answer could differ
 
     run(story())
 
@@ -150,10 +144,8 @@ def test_what_is_read_has_a_bound():
     async def story():
         endless = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1_000_000
         async with serving(endless) as server, outgoing() as out:
-            assert await out.call("GET", f"http://127.0.0.1:{server.port}/", most=10) == Answer(
-                200, b"x" * 10
-            )
-            assert await out.call("GET", f"http://127.0.0.1:{server.port}/") == Answer(200, b"")
+            assert await out.call("GET", f"http://127.0.0.1:{server.port}/", most=10) == CallAnswer(200, b"x" * 10)
+            assert await out.call("GET", f"http://127.0.0.1:{server.port}/") == CallAnswer(200, b"")
 
     run(story())
 
@@ -167,9 +159,7 @@ def test_whoever_does_not_answer_is_not_waited_for():
     run(story())
 
 
-@pytest.mark.parametrize(
-    "answer", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n", b"HTTP/1.1 "]
-)
+@pytest.mark.parametrize("answer", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n", b"HTTP/1.1 "])
 def test_an_answer_that_makes_no_sense_is_none(answer):
     async def story():
         async with serving(answer) as server, outgoing() as out:
@@ -195,7 +185,7 @@ def test_nobody_there_is_one_sentence(monkeypatch):
                     await out.call("GET", url)
         monkeypatch.undo()
         async with outgoing() as out:
-            with pytest.raises(Unreachable, match="Nobody answers at 127"):
+            with pytest.raises(Unreachable, match="No server answers at 127"):
                 await out.call("GET", f"http://127.0.0.1:{port}/")
 
     run(story())
@@ -217,7 +207,7 @@ def test_no_proxy_of_the_environment_is_asked(monkeypatch):
 
 @pytest.fixture
 def authority(tmp_path):
-    """A certificate for hooks.example.org, and whoever trusts it."""
+    """A certificate for hooks.example.org, and a context that trusts it."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hooks.example.org")])
     certificate = (
@@ -234,8 +224,7 @@ def authority(tmp_path):
     )
     file = tmp_path / "server.pem"
     file.write_bytes(
-        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        + certificate.public_bytes(Encoding.PEM)
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + certificate.public_bytes(Encoding.PEM)
     )
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(file)

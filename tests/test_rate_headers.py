@@ -1,4 +1,4 @@
-"""What answers ask for, in all spellings, within bounds."""
+"""The wait that answers ask for, in all spellings, within bounds."""
 
 from datetime import timedelta
 
@@ -28,11 +28,11 @@ def http_date(seconds: int) -> str:
             503,
             {"retry-after": http_date(90), "date": http_date(60)},
             RateHeaders(30 * SECOND),
-        ),  # their clock is ahead
+        ),  # the server's clock is ahead
         (429, {"retry-after": "999999999999"}, RateHeaders(HOUR)),
         (429, {"retry-after": "soon"}, RateHeaders()),
         (429, {"retry-after": "-5"}, RateHeaders()),
-        (200, {"retry-after": "120"}, RateHeaders()),  # nobody was refused
+        (200, {"retry-after": "120"}, RateHeaders()),  # the status is no refusal
         (200, {"ratelimit-remaining": "5", "ratelimit-reset": "30"}, RateHeaders(None, 5)),
         (200, {"ratelimit-remaining": "0", "ratelimit-reset": "30"}, RateHeaders(30 * SECOND, 0)),
         (429, {"ratelimit-remaining": "5", "ratelimit-reset": "30"}, RateHeaders(30 * SECOND, 5)),

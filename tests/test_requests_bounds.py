@@ -1,4 +1,4 @@
-"""What a request may take, and answers that are not what was asked for, against a real server that misbehaves."""
+"""Limits of requests, and wrong answers, with a real server that misbehaves."""
 
 import json
 import time
@@ -26,11 +26,11 @@ MIB = 1024 * 1024
 @pytest.mark.parametrize("kind", ["gzip", "deflate", "br"])
 def test_a_bomb_is_stopped_before_it_fills_the_memory(playground, kind):
     url = playground.url(f"/bomb?megabytes=100&kind={kind}")
-    run(_told(url))  # the server makes it now, not while we measure
+    run(_told(url))  # the server builds the answer now, not during the measurement
 
     async def story():
         async with outgoing() as out:
-            with pytest.raises(TooMuch, match="unpacks to more than 1,048,576 bytes") as caught:
+            with pytest.raises(TooMuch, match="decompresses to more than 1,048,576 bytes") as caught:
                 await fetch(out, url, bounds=Bounds(unpacked=MIB))
             assert not caught.value.transient
 
@@ -67,7 +67,7 @@ def test_what_is_received_has_a_bound(playground):
             Bounds(silence=0.2),
             r"sent nothing for 0\.2 s",
         ),
-        ("/slow", Bounds(total=0.3), r"took more than 0\.3 s in all"),
+        ("/slow", Bounds(total=0.3), r"took more than 0\.3 s in total"),
     ],
 )
 def test_time_has_bounds(playground, target, bounds, says):
@@ -88,7 +88,7 @@ def test_our_own_time_between_two_parts_does_not_count(playground, monkeypatch):
         async with outgoing() as out:
             bounds = Bounds(begin=30, silence=30, total=30)
             async with out.request("GET", playground.url("/ok"), bounds=bounds) as reply:
-                ahead[0] = 90.0  # so long did we think about the first part
+                ahead[0] = 90.0  # the time that the client took for the first part
                 assert await reply.read() == b"ok"
                 assert reply._patience._left > 0
 
@@ -115,12 +115,12 @@ def test_json_has_a_bound_for_its_depth(playground):
     ("path", "kind", "says", "transient"),
     [
         ("/reset", Unreachable, "127.0.0.1", True),
-        ("/reset?half=1", Unreachable, "cut in the middle|ended its answer", True),
+        ("/reset?half=1", Unreachable, "broke in the middle|ended its answer", True),
         ("/nonsense", Unreachable, "did not answer in HTTP", True),
-        ("/huge-head", TooMuch, "head of 127.0.0.1's answer is too large", False),
-        ("/unknown-coding", BadAnswer, "packed in a way that is not known here: zstd", False),
-        ("/wrong-coding", BadAnswer, "not packed as it says", False),
-        ("/cut-coding", BadAnswer, "ends in the middle", False),
+        ("/huge-head", TooMuch, "headers of 127.0.0.1's answer are too large", False),
+        ("/unknown-coding", BadAnswer, "unknown Content-Encoding: zstd", False),
+        ("/wrong-coding", BadAnswer, "does not match its Content-Encoding", False),
+        ("/cut-coding", BadAnswer, "compressed answer is incomplete", False),
     ],
 )
 def test_what_goes_wrong_is_one_sentence(playground, path, kind, says, transient):
@@ -133,7 +133,7 @@ def test_what_goes_wrong_is_one_sentence(playground, path, kind, says, transient
     run(story())
 
 
-# -- answers that are not what was asked for
+# -- wrong answers
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,7 @@ def test_a_bad_status_is_an_error_with_its_details(playground, status, transient
             url = playground.url(f"/status?status={status}&body=go+away&retry-after=7")
             async with out.request("GET", url) as reply:
                 assert reply.asked == RateHeaders(7 * SECOND)
-                with pytest.raises(
-                    BadAnswer, match=f"127.0.0.1 answered {status}. It begins: go away"
-                ) as caught:
+                with pytest.raises(BadAnswer, match=f"127.0.0.1 answered {status}. It begins: go away") as caught:
                     await reply.require_good()
         error = caught.value
         assert (error.status, error.excerpt, error.transient) == (status, "go away", transient)
@@ -172,9 +170,7 @@ def test_a_secret_at_the_edge_of_what_is_shown_is_hidden_too(playground, monkeyp
     run(story())
 
 
-@pytest.mark.parametrize(
-    "url", ["http://[half", "http://", "ftp://example.org", "http://a b/", "http://u:p@a.org/"]
-)
+@pytest.mark.parametrize("url", ["http://[half", "http://", "ftp://example.org", "http://a b/", "http://u:p@a.org/"])
 def test_what_is_no_url_is_refused_before_anything_is_sent(url):
     async def story():
         async with outgoing() as out:

@@ -61,9 +61,7 @@ def as_made(postgres_schema):
 
 
 @pytest.mark.parametrize("done", VANDALISM)
-def test_whatever_a_test_does_to_the_schema_the_next_gets_it_as_the_migrations_leave_it(
-    postgres_schema, as_made, done
-):
+def test_whatever_a_test_does_to_the_schema_the_next_gets_it_as_the_migrations_leave_it(postgres_schema, as_made, done):
     postgres_schema.without_rows()
     with psycopg.connect(postgres_schema.url, autocommit=True) as connection:
         connection.execute(done)
@@ -79,9 +77,7 @@ def _everything(url: str) -> str:
     with psycopg.connect(url) as connection:
         known = connection.execute("SELECT count(*) FROM pg_stats WHERE schemaname = 'ostinato'").fetchone()
     told = "\n".join(line for line in found.splitlines() if "restrict" not in line) + str(known)
-    identity = re.compile(
-        r"^(database_id|generation)\t.+\n", re.MULTILINE
-    )  # each schema that is made has its own
+    identity = re.compile(r"^(database_id|generation)\t.+\n", re.MULTILINE)  # each schema that is made has its own
     return identity.sub("", told) + str(sorted(identity.findall(told)))
 
 

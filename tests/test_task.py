@@ -1,4 +1,4 @@
-"""Tasks, what they are called with, and what they see of their run."""
+"""Tasks, their arguments, and their Context."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RememberingHost(QuietHost):
-    """Writes down what a run tells it."""
+    """A host that records the messages of a run."""
 
     def __init__(self) -> None:
         self.progress: list[object] = []
@@ -42,17 +42,13 @@ class RememberingHost(QuietHost):
         self.checkpoints.append((fence, decode(checkpoint)))
 
 
-def a_context(
-    host: RememberingHost | None = None, clock: ManualClock | None = None, **live: object
-) -> Context:
+def a_context(host: RememberingHost | None = None, clock: ManualClock | None = None, **live: object) -> Context:
     clock = clock or ManualClock(NOW)
     given = {"fence": 3} | live
-    return Context(
-        a_live(**given), a_definition(), {}, host=host or RememberingHost(), monotonic=clock.monotonic
-    )
+    return Context(a_live(**given), a_definition(), {}, host=host or RememberingHost(), monotonic=clock.monotonic)
 
 
-# -- functions of many shapes
+# -- kinds of functions
 
 
 def refresh(region: str = "eu", *, force: bool = False) -> tuple[str, bool]:
@@ -316,7 +312,7 @@ def test_an_unknown_task_is_named_with_what_was_probably_meant():
 
 def test_a_delay_is_written_in_any_way_and_a_bad_one_is_refused():
     assert RetryLater("5m").delay == RetryLater(300).delay == RetryLater(timedelta(minutes=5)).delay
-    assert str(RetryLater("5m")) == "The task asked to be tried again in 5m."
+    assert str(RetryLater("5m")) == "The task asked for a retry in 5m."
     assert str(GiveUp("gone")) == "gone"
     for wrong in (lambda: RetryLater("soon"), lambda: RetryLater(-1), lambda: Defer(datetime(2026, 1, 1))):  # noqa: DTZ001
         with pytest.raises(Invalid):
@@ -385,9 +381,7 @@ def test_a_log_line_says_whose_it_is(caplog):
         ctx.log.debug("not shown")
         ctx.log.info("sending", to="a\nb", job_id="not mine to say")
     (record,) = caplog.records
-    assert record.getMessage() == (
-        f'sending  to="a\\nb" job_id={ctx.job_id} execution_key={ctx.execution_key}'
-    )
+    assert record.getMessage() == (f'sending  to="a\\nb" job_id={ctx.job_id} execution_key={ctx.execution_key}')
     assert record.filename == "test_task.py"
 
 

@@ -1,4 +1,4 @@
-"""What happened, told once: lines, hooks, counts."""
+"""Telemetry: log lines, hooks, counts. Each event is reported once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ostinato.config import Settings
 from ostinato.core.account import Account
 from ostinato.core.errors import Invalid, StoreUnavailable
 from ostinato.core.lifecycle import settle
-from ostinato.core.model import Change, Claimed, Finished, Live, Result, Skip, SkipReason
-from ostinato.core.outcome import Cancelled, Completed, Error, Failed, Lost, TimedOut
+from ostinato.core.model import Change, Claimed, Finished, Live, Skip, SkipReason
+from ostinato.core.outcome import Cancelled, Completed, Error, Failed, Lost, OutcomeKind, TimedOut
 from ostinato.core.payload import LogMessage
 from ostinato.telemetry import reports as module
 from ostinato.telemetry.formatting import JsonLines, TextLines, configure_logging
@@ -28,7 +28,7 @@ from tests.waiting import PATIENCE
 
 
 class Listener:
-    """Hears everything that hooks are told."""
+    """A listener that records all events of hooks."""
 
     def __init__(self) -> None:
         self.hooks = Hooks()
@@ -135,8 +135,8 @@ def test_g14_a_store_that_is_away_is_one_line_and_so_is_its_return(lines):
     telemetry.store_back()
     telemetry.store_back()
     assert lines() == [
-        'ERROR Store away: trying again until it is back  error="connection refused"',
-        "INFO Store back  away_for=100s",
+        'ERROR Database unavailable; retrying  error="connection refused"',
+        "INFO Database available again  away_for=100s",
     ]
     assert telemetry.counts.snapshot() == {("store_error", ""): 100}
 
@@ -152,10 +152,10 @@ def test_g14_what_is_expected_is_one_line_without_a_traceback(lines, caplog):
     telemetry.stopping("asked to", running=3)
     assert [line.split("  ")[0] for line in lines()] == [
         "INFO Starting worker",
-        "WARNING Result refused: it came too late",
-        "WARNING Lease lost: what runs here is stopped",
+        "WARNING Late result rejected",
+        "WARNING Lease lost; stopping the runs of this worker",
         "WARNING Worker lost",
-        "WARNING Job does not stop",
+        "WARNING Run does not stop",
         "WARNING The clock was set",
         "INFO Stopping",
     ]
@@ -251,7 +251,7 @@ def test_a_slow_hook_holds_up_nobody_and_too_many_events_are_left_out_with_one_l
     assert hooks.drain(PATIENCE)
     assert told == list(range(len(told)))
     assert 3 <= len(told) <= 4
-    assert lines() == ["WARNING Hooks are too slow: events are left out  kind=job:start waiting=3"]
+    assert lines() == ["WARNING Hooks are too slow; events dropped  kind=job:start waiting=3"]
 
 
 def test_drain_gives_up_on_a_hook_that_hangs():
@@ -311,7 +311,7 @@ def test_everything_is_counted():
 
 def test_a_clock_that_was_set_back_makes_no_negative_duration():
     listener = Listener()
-    ended = an_execution(result=Result.COMPLETED, started_at=NOW, finished_at=NOW - HOUR)
+    ended = an_execution(outcome=OutcomeKind.COMPLETED, started_at=NOW, finished_at=NOW - HOUR)
     Telemetry(Settings(), listener.hooks).changed([Change(a_job(), ended=(ended,))])
     assert listener.heard[0]["duration"] == 0
 
@@ -354,7 +354,7 @@ def test_lines_of_others_are_shown_too():
 
 @contextmanager
 def fresh_logging() -> Iterator[logging.Logger]:
-    """The root logger and ours as in a new process; not a fixture, since pytest comes after those."""
+    """The root logger and Ostinato's as in a new process. Not a fixture: pytest adds its handlers after fixtures."""
     root, ours = logging.getLogger(), logging.getLogger("ostinato")
     before = root.handlers, root.level, ours.level
     root.handlers = []

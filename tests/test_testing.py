@@ -1,4 +1,4 @@
-"""The test kit, used as anybody would use it: these tests are also its documentation."""
+"""The test kit, used as by a user: these tests are also its documentation."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def refresh_prices(region: str = "eu") -> dict[str, int]:
 
 @app.task
 async def send_email(ctx: Context, to: str) -> str:
-    await asyncio.sleep(60)  # simulated: a minute of the simulation, none of ours
+    await asyncio.sleep(60)  # simulated: a minute
     return ctx.occurrence_key if to == "key" else f"sent to {to}"
 
 
@@ -65,7 +65,7 @@ def forget() -> None:
 def test_a_day_and_a_half_of_a_job_that_runs_every_half_hour(sim):
     sim.advance("36h")
     runs = sim.executions("refresh_prices")
-    assert [run.state for run in runs] == ["completed"] * 72
+    assert [run.status for run in runs] == ["completed"] * 72
     assert [run.due_at for run in runs] == [MONDAY + n * HOUR / 2 for n in range(1, 73)]
 
 
@@ -126,7 +126,7 @@ def test_an_error_of_a_task_is_an_outcome_as_in_life(sim):
     handle = unreliable.enqueue(until=2)
     sim.advance("1h")
     runs = sim.executions(handle)
-    assert [run.state for run in runs] == ["failed", "failed", "completed"]
+    assert [run.status for run in runs] == ["failed", "failed", "completed"]
     assert [run.started_at - MONDAY for run in runs] == [0 * MINUTE, 1 * MINUTE, 3 * MINUTE]  # the backoff
     assert runs[0].error == "not yet"
 
@@ -147,7 +147,7 @@ def test_a_task_can_be_replaced_by_one_that_does_what_the_test_wants(sim):
     handle = send_email.using(retries=3).enqueue(to="ada")
     sim.advance("1h")
     runs = sim.executions(handle)
-    assert [run.state for run in runs] == ["failed", "failed"]
+    assert [run.status for run in runs] == ["failed", "failed"]
     assert runs[1].started_at == MONDAY + 15 * MINUTE  # retried after 5 minutes, then deferred by 10
     assert handle.status == "failed"
 
@@ -201,12 +201,12 @@ def test_what_a_crashed_worker_ran_is_lost_and_another_takes_it(sim):
     sim.crash("w1")
     sim.worker("w2")
     sim.advance("29s")
-    assert [run.state for run in sim.executions(handle)] == ["running"]  # the lease is still good
+    assert [run.status for run in sim.executions(handle)] == ["running"]  # the lease is still good
     sim.advance("2m")
     lost, again = sim.executions(handle)
     assert lost.outcome == "lost"
     assert lost.finished_at - MONDAY <= timedelta(seconds=30 + 2 * 10)  # lease + 2 sweeps
-    assert (again.number, again.attempt, again.state) == (lost.number, 1, "completed")
+    assert (again.number, again.attempt, again.status) == (lost.number, 1, "completed")
     assert sim.problems() == []
 
 
@@ -239,11 +239,11 @@ def test_a_worker_that_stops_hands_back_what_it_runs_and_spends_nothing(sim):
     handle = send_email.enqueue(to="ada")
     sim.run_pending()
     sim.stop("w1")
-    assert [run.state for run in sim.executions(handle)] == ["queued"]
+    assert [run.status for run in sim.executions(handle)] == ["queued"]
     sim.worker("w2")
     sim.advance("1m")
     (run,) = sim.executions(handle)
-    assert (run.attempt, run.state) == (0, "completed")
+    assert (run.attempt, run.status) == (0, "completed")
 
 
 def test_a_worker_goes_by_a_name(sim):
@@ -320,7 +320,7 @@ def test_work_that_never_ends_is_told_and_not_waited_for(sim, monkeypatch):
 
     sim.replace("send_email", again)
     send_email.enqueue(to="ada")
-    with pytest.raises(Conflict, match="still something to do"):
+    with pytest.raises(Conflict, match="still work at the same instant"):
         sim.run_pending()
 
 
@@ -333,7 +333,7 @@ def test_the_name_of_a_task_finds_its_scheduled_and_its_enqueued_runs(sim):
     by_hand = refresh_prices.enqueue()
     sim.advance("30m")
     runs = sim.executions("refresh_prices")
-    assert [run.state for run in runs] == ["completed"] * 2
+    assert [run.status for run in runs] == ["completed"] * 2
     assert runs[0].job_id == by_hand.id != runs[1].job_id
     assert [run.job_id for run in sim.executions(by_hand)] == [by_hand.id]
 

@@ -28,7 +28,7 @@ DONE = Completed(None)
 
 
 class Scene:
-    """A store with one worker; whatever is added is due now."""
+    """A store with one worker; added jobs are due now."""
 
     def __init__(self, url: str) -> None:
         self.url, self.chance, self.now = url, FixedChance(), NOW
@@ -46,17 +46,15 @@ class Scene:
         self._add(count, at=self.now, made=self.now)
 
     def schedule(self, count: int) -> None:
-        """Jobs that were made an hour ago, and come due now."""
+        """Add jobs created an hour ago that become due now."""
         self.now += HOUR
         self._add(count, at=self.now, made=self.now - HOUR)
 
     def recur(self, count: int) -> None:
-        """Jobs of every hour that were made an hour ago, and come due now; none of those before does."""
+        """Add hourly jobs created an hour ago that become due now; earlier ones do not."""
         self.store.jobs.add(
             [
-                lifecycle.create(
-                    self.chance.id(self.now), a_definition(every=HOUR), self.now - HOUR, self.chance
-                )
+                lifecycle.create(self.chance.id(self.now), a_definition(every=HOUR), self.now - HOUR, self.chance)
                 for _ in range(count)
             ]
         )
@@ -79,15 +77,15 @@ class Scene:
         assert len(settled.changes) == len(claimed)
 
     def succeed(self, claimed: Sequence[Claimed]) -> None:
-        """Settle as a worker does, which has the definitions: by the shortcut."""
+        """Settle as a worker does, by the fast path: it has the definitions."""
         finished = [Finished(each.live, DONE, self.now, each.definition) for each in claimed]
         assert len(self.store.queue.settle(finished).plain) == len(claimed)
 
     def rows_written(self) -> int:
-        """By everything so far."""
+        """Return the counts of all statements so far."""
         if self.url.startswith("sqlite"):
             return self._value("SELECT total_changes()")
-        self._value("SELECT pg_stat_force_next_flush()")  # by the connection that wrote them
+        self._value("SELECT pg_stat_force_next_flush()")  # on the connection that wrote them
         with psycopg.connect(self.url) as connection:
             row = connection.execute(
                 "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables WHERE schemaname = 'ostinato'"
@@ -109,7 +107,7 @@ def scene(database_url: str) -> Iterator[Scene]:
 
 @contextmanager
 def counted_statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The names of all statements that are run meanwhile."""
+    """Collect the names of all statements run meanwhile."""
     names: list[str] = []
     with monkeypatch.context() as patch:
         for method in ("rows", "run"):
@@ -126,7 +124,7 @@ def _noting(original: Callable, names: list[str]) -> Callable:
 
 
 def calls_of(call: Callable[[], object]) -> int:
-    """How many functions are called, written in Python or in C."""
+    """Count the calls of functions in Python and C."""
     count = 0
 
     def note(frame: object, event: str, argument: object) -> None:
@@ -142,7 +140,7 @@ def calls_of(call: Callable[[], object]) -> int:
 
 
 def run_through(scene: Scene, count: int) -> None:
-    """Fire, claim and settle once: what is done once per process is done now."""
+    """Fire, claim and settle once, so that work done once per process is not counted."""
     scene.schedule(count)
     scene.fire(count)
     scene.settle(scene.claim(count))

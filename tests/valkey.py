@@ -18,8 +18,7 @@ from tests.waiting import eventually
 
 # Valkey itself cannot be asked to end with its parent: this does it for it, and becomes it.
 WITH_PARENT = (
-    "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL); "
-    "os.execv(sys.argv[1], sys.argv[1:])"
+    "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL); os.execv(sys.argv[1], sys.argv[1:])"
 )
 
 

@@ -1,4 +1,4 @@
-"""Waiting for what other threads and processes do and ring no bell for: the one place that looks again and again.
+"""Waiting for what other threads and processes do without a notification: the one place that looks again and again.
 
 Where there is something to wait on (an event, a queue, a pipe, the end of a process), wait on that.
 """

@@ -1,1 +1,1 @@
-"""What is measured, each in a module of its own, and how a subject is run for it."""
+"""The measures, each in its own module, and the code that runs subjects."""

@@ -1,4 +1,4 @@
-"""A: the HTTP API under 200 readers at once, by `wrk`, beside 10,000 jobs."""
+"""A: the HTTP API with 200 readers at once (`wrk`) and 10,000 jobs."""
 
 import re
 import shutil
@@ -33,7 +33,7 @@ class Doors:
         self._servers, self._folder, self._jobs, self._seconds = servers, folder, jobs, seconds
 
     def measure(self, subject: Subject) -> Figures:
-        """Requests a second and latency, path by path."""
+        """Measure requests a second and latency of each path."""
         if shutil.which("wrk") is None:
             raise Unwell("wrk is not installed (Debian: apt install wrk)")
         marks, set_up = self._folder / "marks", stage(subject, self._servers, self._folder)
@@ -43,7 +43,7 @@ class Doors:
         for name, path in PATHS.items():
             with _server(
                 set_up, marks
-            ) as address:  # a fresh one: what wrk has given up is still being answered
+            ) as address:  # a new server, since the old one still answers requests that wrk has dropped
                 said = self._wrk(f"{address}{path}")
             quantiles = {at: float(value) * SPANS[unit] for at, value, unit in QUANTILE.findall(said)}
             found[f"{name}_p50"], found[f"{name}_p99"] = quantiles["50"], quantiles["99"]
@@ -60,7 +60,7 @@ class Doors:
 
 @contextmanager
 def _server(set_up: Stage, marks: Path) -> Iterator[str]:
-    """`ostinato serve` without a worker, until the end of the block."""
+    """Run `ostinato serve` without a worker during the block."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

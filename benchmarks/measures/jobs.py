@@ -19,8 +19,8 @@ from benchmarks.measures.running import (
 )
 from benchmarks.servers import Servers
 
-IDLE = 1.5  # seconds: first to get over the start, then to be looked at
-BULK = 50_000  # jobs: a second of work, so that a cold start is a small part of it
+IDLE = 1.5  # seconds to wait after the start, and then to measure
+BULK = 50_000  # jobs: a second of work, so that a cold start matters little
 STRAGGLERS = 12.0  # seconds for the last sent job to start: Huey sleeps up to 10
 
 
@@ -31,12 +31,12 @@ class Jobs:
         self._servers, self._folder, self._scale, self._bulk = servers, folder, scale, bulk
 
     def throughput(self, subject: Subject, jobs: int | None = None) -> Figures:
-        """Enqueue beforehand, start one worker; from the first start until the store shows all of them done."""
+        """Enqueue jobs, then start one worker; measure from the first start until the store has no jobs left."""
         count = jobs or max(10, int(subject.jobs * self._scale))
         file, set_up = self._fresh(), stage(subject, self._servers, self._folder)
         run(set_up, file, "setup", "0")
         run(set_up, file, "fill", str(count))
-        set_up.probe()  # connect now: it is not what is timed
+        set_up.probe()  # connect now, so that it is not timed
         with worker(set_up, file) as process:
             until(lambda: marks.count(file) >= count and set_up.probe())
             done = time.time()
@@ -52,7 +52,7 @@ class Jobs:
         }
 
     def enqueue(self, subject: Subject) -> Figures:
-        """Jobs a second that one process puts in: one call each, and in bulk."""
+        """Measure the jobs a second that one process enqueues: one by one, and in bulk."""
         found: Figures = {}
         for verb, count in (("single", subject.single), ("bulk", self._bulk)):
             file, set_up = self._fresh(), stage(subject, self._servers, self._folder)
@@ -61,7 +61,7 @@ class Jobs:
         return found
 
     def latency(self, subject: Subject, samples: int) -> Figures:
-        """From the return of the enqueue in another process to the start of the job, worker idle."""
+        """Measure from the end of an enqueue in another process to the start of the job, with an idle worker."""
         file, set_up = self._fresh(), stage(subject, self._servers, self._folder)
         run(set_up, file, "setup", "0")
         if subject.latency_here:
@@ -83,7 +83,7 @@ class Jobs:
         return found | {"p50": percentile(waits, 0.5), "p99": percentile(waits, 0.99), "samples": len(waits)}
 
     def footprint(self, subject: Subject) -> Figures:
-        """How long the import takes, beyond starting Python."""
+        """Measure the time of the import, without the start of Python."""
         python = subject.installed[0]
         wanted = subject.imports or subject.module
         code = f"import time; t = time.perf_counter(); import {wanted}; print(time.perf_counter() - t)"

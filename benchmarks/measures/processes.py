@@ -1,7 +1,7 @@
-"""M: two worker processes against one, what each of them did, and how long one waited for SQLite's write lock.
+"""M: two worker processes and one, the share of each, and the longest wait for SQLite's write lock.
 
-Counted from when all of them work: a second process that still imports would take a core from the first. How busy one
-worker keeps the machine says how much there is to be won by a second one.
+It measures once all workers work: a second process that still imports would take a core from the first. The load of
+the machine with one worker shows how much a second one can add.
 """
 
 import json
@@ -23,7 +23,7 @@ class Processes:
         self._servers, self._folder, self._scale = servers, folder, scale
 
     def measure(self, subject: Subject) -> Figures:
-        """One and two, right after each other."""
+        """Measure one worker and two, one directly after the other."""
         one, _, _, busy = self._with(subject, 1)
         two, shares, waited, _ = self._with(subject, 2)
         return {

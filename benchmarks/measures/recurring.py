@@ -1,4 +1,4 @@
-"""R: many jobs of `every 1s`, due at the same instants, kept for 20 seconds by one process."""
+"""R: many jobs of `every 1s` with the same due times, run by one process for 20 seconds."""
 
 import sqlite3
 import time
@@ -15,7 +15,7 @@ from benchmarks.measures.rounds import Figures
 from benchmarks.measures.running import Unwell, cpu_seconds, percentile, run, worker
 from benchmarks.servers import Servers
 
-LATE = 1.0  # seconds after the last due time in which things may still start
+LATE = 1.0  # seconds after the last due time in which runs may still start
 LOOK_EVERY = 0.1
 
 
@@ -63,7 +63,7 @@ def _figures(file: Path, began: float, seconds: int, expected: int, ours: Figure
 
 
 def _watch(ask: Any, until: float) -> float:
-    """The age of the oldest run that is not settled, at its greatest: no-ops end when they start."""
+    """Return the greatest age of an unsettled run; a no-op ends when it starts."""
     longest = 0.0
     while time.time() < until:
         oldest = ask("SELECT min(started_at) FROM {live} WHERE worker_id IS NOT NULL")
@@ -75,17 +75,14 @@ def _watch(ask: Any, until: float) -> float:
 
 @contextmanager
 def looking(set_up: Stage) -> Iterator[Any]:
-    """Ask our tables for one value."""
+    """Query one value of Ostinato's tables."""
     on_sqlite = set_up.subject.store == SQLITE
     connection: Any = (
         sqlite3.connect(set_up.url.removeprefix("sqlite:///"))
         if on_sqlite
         else psycopg.connect(set_up.url, autocommit=True)
     )
-    names = {
-        name: f"ostinato_{name}" if on_sqlite else f"ostinato.{name}"
-        for name in ("live", "executions", "skips")
-    }
+    names = {name: f"ostinato_{name}" if on_sqlite else f"ostinato.{name}" for name in ("live", "executions", "skips")}
     try:
         yield lambda sql: connection.execute(sql.format(**names)).fetchone()[0]
     finally:

@@ -1,4 +1,4 @@
-"""Rounds: every subject once, in an order that is shuffled each time."""
+"""Rounds: all subjects once, in a new random order each time."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from benchmarks.environments import NotInstalled
 from benchmarks.measures.running import Unwell
 
 Figures = dict[str, Any]
-Row = dict[str, Any]  # of one subject: who it is, and the figures of each round
+Row = dict[str, Any]  # of one subject: its name, and the figures of each round
 
 console = Console(stderr=True)
 
@@ -23,7 +23,7 @@ def in_rounds(
     rounds: int | None = None,
     what: str = "",
 ) -> list[Row]:
-    """Measure each subject in `rounds` rounds, or as often as it asks for."""
+    """Measure each subject in `rounds` rounds, or in its own number of rounds."""
     rows = [_row(subject) for subject in subjects]
     most = rounds or max((subject.rounds for subject in subjects), default=0)
     for number in range(most):
@@ -43,7 +43,7 @@ def _once(subject: Subject, measure: Callable[[Subject], Figures], row: Row, whe
     if isinstance(row["trouble"], str) and row["trouble"].startswith("not installed"):
         return
     number = where.rpartition(" ")[2].partition("/")[0]
-    os.sync()  # what the one before has left to be written is not for this one to wait for
+    os.sync()  # so that this subject does not wait for writes of the previous one
     try:
         figures = measure(subject)
     except NotInstalled as error:
@@ -52,22 +52,18 @@ def _once(subject: Subject, measure: Callable[[Subject], Figures], row: Row, whe
         row["trouble"] = str(error)
     else:
         row["rounds"][number] = figures
-        short = ", ".join(
-            f"{name} {value:,.4g}" for name, value in figures.items() if isinstance(value, float)
-        )
+        short = ", ".join(f"{name} {value:,.4g}" for name, value in figures.items() if isinstance(value, float))
         console.print(f"[dim]{where:<12} {subject.title} on {subject.store}: {short}", highlight=False)
         return
-    console.print(
-        f"[yellow]{where:<12} {subject.title} on {subject.store}: {row['trouble']}", highlight=False
-    )
+    console.print(f"[yellow]{where:<12} {subject.title} on {subject.store}: {row['trouble']}", highlight=False)
 
 
 def of_rounds(row: Row, name: str) -> list[float]:
-    """One figure in every round that has it."""
+    """Return one figure of all rounds that have it."""
     return [figures[name] for figures in row["rounds"].values() if figures.get(name) is not None]
 
 
 def ratios(over: Row, under: Row, name: str) -> list[float]:
-    """A figure of one subject over that of another, round by round."""
+    """Return a figure of one subject divided by another's, for each round."""
     both = [number for number in over["rounds"] if number in under["rounds"]]
     return [over["rounds"][number][name] / under["rounds"][number][name] for number in both]

@@ -1,4 +1,4 @@
-"""Subjects as processes: their verbs, their workers, and what these cost."""
+"""Subjects as processes: their verbs, their workers, and the usage of these."""
 
 import json
 import os
@@ -21,11 +21,11 @@ LOOK_EVERY = 0.002
 
 
 class Unwell(Exception):
-    """A subject did not do what was asked of it; it becomes a line in the table."""
+    """A subject failed; the table says so."""
 
 
 def run(stage: Stage, marks: Path, *words: str, **variables: str) -> Any:
-    """Let a subject do a verb, and return its answer."""
+    """Run a verb of a subject, and return its answer."""
     try:
         done = subprocess.run(
             [*stage.subject.installed, *words], env=environment(stage, marks, variables), cwd=ROOT,
@@ -40,7 +40,7 @@ def run(stage: Stage, marks: Path, *words: str, **variables: str) -> Any:
 
 @contextmanager
 def worker(stage: Stage, marks: Path, **variables: str) -> Iterator[psutil.Process]:
-    """A worker process, with whatever children it has, until the end of the block."""
+    """Run a worker process, with its children, during the block."""
     with marks.with_suffix(".log").open("w+") as log:
         process = subprocess.Popen(
             [*stage.subject.installed, "work"], env=environment(stage, marks, variables), cwd=ROOT,
@@ -71,7 +71,7 @@ def environment(stage: Stage, marks: Path, variables: Mapping[str, str]) -> dict
     own = (
         "OSTINATO_",
         "PYTHONDONTWRITEBYTECODE",
-    )  # peers are installed with their bytecode: ours has its own too
+    )  # compile Ostinato's bytecode: peers have theirs installed
     kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     return {**kept, **stage.variables, **variables, "MARKS": str(marks), "PYTHONWARNINGS": "ignore"}
 
@@ -93,7 +93,7 @@ def megabytes(process: psutil.Process) -> float:
 
 
 def _added_up(process: psutil.Process, figure: Callable[[psutil.Process], float]) -> float:
-    """Of a process and its children; one that has just gone (RQ has one for each job) counts for nothing."""
+    """Return the usage of a process and its children, except those that have just ended (RQ forks for each job)."""
     total = 0.0
     for each in _family(process):
         with suppress(psutil.NoSuchProcess):
@@ -112,6 +112,6 @@ def percentile(sorted_values: Sequence[float], share: float) -> float:
 
 
 def middle(values: Sequence[float | None]) -> float | None:
-    """The median of what is there."""
+    """Return the median, or None without values."""
     there = [value for value in values if value is not None]
     return statistics.median(there) if there else None

@@ -1,4 +1,4 @@
-"""N: records a second from an API on loopback into a table, and the memory that it takes."""
+"""N: records a second from an API on loopback into a table, and the memory for it."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from benchmarks.measures.running import Unwell, run
 from benchmarks.servers import Servers
 from tests.servers import free_port
 
-SIZE = 1000  # records of a page
+SIZE = 1000  # records per page
 
 
 class Sources:
@@ -21,7 +21,7 @@ class Sources:
         self._servers, self._folder, self._pages = servers, folder, pages
 
     def measure(self, subject: Subject) -> Figures:
-        """From the first request to the last row."""
+        """Measure from the first request to the last row."""
         set_up = stage(subject, self._servers, self._folder)
         with _api(self._pages) as url:
             found = run(set_up, self._folder / "marks", "fetch", url)

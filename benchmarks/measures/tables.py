@@ -1,6 +1,6 @@
-"""S and G: what fire, claim and settle cost beside very many rows.
+"""S and G: durations of fire, claim and settle with very many other rows.
 
-The rows are copies of one that the store itself made, written with plain SQL.
+The rows are copies of one that the store wrote, made with plain SQL.
 """
 
 import sqlite3
@@ -35,7 +35,7 @@ KEPT_LIGHT = 200  # turns
 
 
 class Tables:
-    """A store of ours, and a second connection that fills its tables."""
+    """A store of Ostinato, and a second connection that fills its tables."""
 
     def __init__(self, subject: Subject, servers: Servers, folder: Path, name: str = "bench") -> None:
         set_up = stage(subject, servers, folder, name)
@@ -64,13 +64,13 @@ class Tables:
     # -- rows
 
     def add(self, *, recurring: bool = False, task: str = "work") -> UUID:
-        """One job through the front door."""
+        """Create one job through the store."""
         schedule = Every(HOUR) if recurring else Once(self.now)
         change = lifecycle.create(self.chance.id(self.now), Definition(task, schedule), self.now, self.chance)
         return self.store.jobs.add([change])[0]
 
     def copy(self, table: str, count: int, source: UUID, column: str = "id", **columns: str) -> None:
-        """Copy a row so many times; `columns` are SQL expressions of the number `i` of the copy."""
+        """Copy a row `count` times; `columns` are SQL expressions with the number `i` of the copy."""
         name = self._name(table)
         described = self._sql.execute(f"SELECT * FROM {name} LIMIT 0").description
         names = [each[0] for each in described if each[0] != "rowid"]
@@ -82,22 +82,20 @@ class Tables:
         )
 
     def number_to_id(self, first: int) -> str:
-        """SQL: the id of copy `i`, in the order of i."""
+        """Return SQL for the id of copy `i`; ids have the order of i."""
         if self.on_sqlite:
             return f"unhex_id(i + {first})"
         return f"lpad(to_hex(i + {first}), 32, '0')::uuid"
 
     def make_due(self, first: int) -> None:
-        """Let 100 jobs, from copy `first` on, be due just now."""
+        """Make 100 jobs, from copy `first` on, due now."""
         ids = ", ".join(self._literal(UUID(int=number)) for number in range(first, first + AT_ONCE))
         due = int(self.now.timestamp() * 1e6) - 1000
         anchor = due - int(HOUR / timedelta(microseconds=1))
-        self._sql.execute(
-            f"UPDATE {self._name('jobs')} SET next_due_at = {due}, anchor = {anchor} WHERE id IN ({ids})"
-        )
+        self._sql.execute(f"UPDATE {self._name('jobs')} SET next_due_at = {due}, anchor = {anchor} WHERE id IN ({ids})")
 
     def settled_in(self) -> None:
-        """Let the database know what it has, as it would after a while."""
+        """Update the database's statistics, as it does itself after a while."""
         if not self.on_sqlite:
             self._sql.execute("VACUUM ANALYZE")
 
@@ -111,7 +109,7 @@ class Tables:
     def _literal(self, value: UUID) -> str:
         return f"X'{value.hex}'" if self.on_sqlite else f"'{value}'::uuid"
 
-    # -- what is timed
+    # -- timed calls
 
     def clock(self) -> datetime:
         return self.now
@@ -127,9 +125,7 @@ class Tables:
         return claim.claimed
 
     def settle(self, claimed: Sequence[Claimed]) -> None:
-        settled = self.store.queue.settle(
-            [Finished(each.live, Completed(None), self.now) for each in claimed]
-        )
+        settled = self.store.queue.settle([Finished(each.live, Completed(None), self.now) for each in claimed])
         assert not settled.refused
         assert not settled.left
 
@@ -141,7 +137,7 @@ def milliseconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 class Scale:
-    """S."""
+    """Measure S: fire and claim with many other rows."""
 
     def __init__(self, servers: Servers, folder: Path, many: int, few: int) -> None:
         self._servers, self._folder, self._many, self._few = servers, folder, many, few
@@ -160,7 +156,7 @@ class Scale:
         }
 
     def _future(self, subject: Subject, count: int) -> tuple[float, float]:
-        """Jobs far in the future and 100 that are due: fire and claim."""
+        """Measure fire and claim, with jobs far in the future and 100 due ones."""
         tables = self._open(subject)
         job = tables.add(recurring=True)
         tables.copy("jobs", count, job, id=tables.number_to_id(0))
@@ -176,12 +172,12 @@ class Scale:
         return statistics.median(fires), statistics.median(claims)
 
     def _claim(self, subject: Subject, count: int, **columns: str) -> float:
-        """A claim of 100 beside so many rows of the queue."""
+        """Measure a claim of 100 with `count` other rows in the queue."""
         tables = self._open(subject)
         self._queue(tables, count, "work", **columns)
         claims = []
         for _ in range(REPEATS):
-            if "run_at" in columns:  # those all wait: these may start
+            if "run_at" in columns:  # the other rows wait; these may start
                 self._enqueue(tables)
             took, claimed = milliseconds(tables.claim)
             claims.append(took)
@@ -190,7 +186,7 @@ class Scale:
         return statistics.median(claims)
 
     def _claim_unknown(self, subject: Subject) -> Figures:
-        """Rows of a task that nobody here knows stand first; a claim sets aside so many of them at a time."""
+        """Measure a claim behind rows of an unknown task, of which each claim sets aside a limited number."""
         tables = self._open(subject)
         self._queue(tables, self._many // 10, "strange")
         claims = []
@@ -229,9 +225,9 @@ def _later(subject: Subject) -> str:
 
 
 class Growth:
-    """G: a turn of 100 (fire, claim, settle) beside much history, in turn with the same on empty tables.
+    """Measure G: fire, claim and settle of 100 with much history, alternating with the same on empty tables.
 
-    In turn, because this takes minutes, and the machine may be twice as fast in the next one.
+    It alternates because it takes minutes, and the speed of the machine may change meanwhile.
     """
 
     def __init__(self, servers: Servers, folder: Path, history: int, churn: int) -> None:
@@ -264,7 +260,7 @@ class Growth:
         return tables
 
     def _turns(self, repeats: int, *each: Tables) -> list[dict[str, float]]:
-        """So many turns on each of these, one after the other: the medians of what they took."""
+        """Run turns on each stage alternately; return the medians of their durations."""
         took = [{"fire": list[float](), "claim": list[float](), "settle": list[float]()} for _ in each]
         for repeat in range(repeats):
             for tables, times in zip(each, took, strict=True):
@@ -272,7 +268,7 @@ class Growth:
         return [{verb: statistics.median(ms) for verb, ms in times.items()} for times in took]
 
     def _turn(self, tables: Tables, times: dict[str, list[float]], number: int) -> None:
-        if number % KEPT_LIGHT == 0:  # as a worker does every few seconds
+        if number % KEPT_LIGHT == 0:  # a worker does this every few seconds
             tables.store.database.upkeep()
         tables.make_due(number * AT_ONCE % 900 + 1)
         times["fire"].append(milliseconds(tables.fire)[0])

@@ -1,6 +1,6 @@
 """One module for each subject, run as `python -m benchmarks.subjects.NAME VERB [COUNT]` by its own Python.
 
-A subject knows these verbs: `setup` makes its tables, `fill` puts many jobs into the queue in the fastest way it has,
-`single` and `bulk` do so to be timed, `send` one by one with pauses, `work` works until it is told to stop, `recur`
-keeps so many schedules of one second for a while.
+A subject has these verbs: `setup` creates its tables, and `fill` enqueues many jobs in its fastest way. `single` and
+`bulk` enqueue jobs to be timed, and `send` enqueues them one by one with pauses. `work` runs a worker until a signal.
+`recur` runs a number of schedules of one second for a while.
 """

@@ -1,4 +1,4 @@
-"""APScheduler 3 on SQLAlchemy's job store: 4 threads on SQLite, 20 on PostgreSQL were its best.
+"""APScheduler 3 on SQLAlchemy's job store, with its best numbers of threads: 4 on SQLite, 20 on PostgreSQL.
 
 Another process cannot wake it, so its latency is measured inside one process.
 """
@@ -53,11 +53,11 @@ class ApScheduler(Subject):
 
 
 def tick() -> None:
-    mark(round((time.time() % 1) * 1e6))  # lateness on the grid of seconds: at least this
+    mark(round((time.time() % 1) * 1e6))  # a lower bound of the lateness: the part of a second
 
 
 if __name__ == "__main__":
-    from benchmarks.subjects import apscheduler  # the store names functions by their module: not __main__
+    from benchmarks.subjects import apscheduler  # the store needs this module's name, not __main__
 
     tick = apscheduler.tick
     main(ApScheduler)

@@ -1,6 +1,6 @@
-"""dlt's `rest_api` source, as its documentation shows it: the same API, the same five fields.
+"""dlt's `rest_api` source as in its documentation, with the same API and the same five fields.
 
-KIND=merge keeps out what is there already, by its id, as ours does; KIND=append does not look.
+KIND=merge skips stored records by their id, as Ostinato does; KIND=append does not check.
 
 python -m benchmarks.subjects.dlt fetch URL
 """
@@ -13,7 +13,7 @@ import time
 
 sys.path[:] = [
     place for place in sys.path if not place.endswith("benchmarks/subjects")
-]  # this file is no dlt
+]  # this module must not hide the package dlt
 
 os.environ.setdefault("RUNTIME__DLTHUB_TELEMETRY", "false")
 os.environ.setdefault("RUNTIME__LOG_LEVEL", "CRITICAL")
@@ -26,13 +26,11 @@ def main() -> None:
     from benchmarks.subjects.memory import Growth
 
     base, _, path = sys.argv[2].rpartition("/")
-    url = os.environ["DATABASE_URL"].replace("//postgres@", "//postgres:none@")  # it insists on a password
+    url = os.environ["DATABASE_URL"].replace("//postgres@", "//postgres:none@")  # dlt requires a password
     where = (
         dlt.destinations.postgres(url)
         if url.startswith("postgres")
-        else dlt.destinations.sqlalchemy(
-            url.replace("sqlite:///", "sqlite:////") if "////" not in url else url
-        )
+        else dlt.destinations.sqlalchemy(url.replace("sqlite:///", "sqlite:////") if "////" not in url else url)
     )
 
     def a_source(name: str, **pages: int):  # type: ignore[no-untyped-def]
@@ -53,7 +51,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         pipeline = dlt.pipeline("bench", destination=where, dataset_name="main", pipelines_dir=folder)
-        # One page first, as ours does: what is imported, opened and made once is not what is measured.
+        # One page first, as for Ostinato, so that imports, connections and tables are not measured.
         pipeline.run(a_source("warm", maximum_page=2))
         growth, began, busy = Growth(), time.monotonic(), time.process_time()
         pipeline.run(a_source("records"))

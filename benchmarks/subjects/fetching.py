@@ -1,4 +1,4 @@
-"""Ostinato as a fetcher: a source, from its declaration to its completed run, in one process with its worker.
+"""Ostinato's fetch: a source from its declaration to its completed run, in one process with its worker.
 
 python -m benchmarks.subjects.fetching fetch URL
 """
@@ -32,9 +32,7 @@ def a_source(name: str, url: str, **limits: object) -> dict[str, object]:
         "execution": {"timeout": 600},
         "response": {
             "dataPath": "items",
-            "fields": [
-                {"source": field, "target": f"its_{field}", "type": kind} for field, kind in FIELDS.items()
-            ],
+            "fields": [{"source": field, "target": f"its_{field}", "type": kind} for field, kind in FIELDS.items()],
             "unique": ["its_id"],
         },
         "pagination": {"type": "page", "hasMorePath": "more"},
@@ -44,7 +42,7 @@ def a_source(name: str, url: str, **limits: object) -> dict[str, object]:
 
 async def fetched(app: Ostinato) -> dict[str, float]:
     async with app.running():
-        # One page first, as dlt does: what is imported, opened and planned once is not what is measured.
+        # One page first, as for dlt, so that imports, connections and query plans are not measured.
         await completed(app, "source:warm")
         growth, began, busy = Growth(), time.monotonic(), time.process_time()
         records = await completed(app, "source:records")
@@ -56,10 +54,10 @@ async def fetched(app: Ostinato) -> dict[str, float]:
 
 
 async def completed(app: Ostinato, key: str) -> int:
-    """Run a source: how many records it has stored."""
+    """Run a source and return the number of stored records."""
     loop, rung = asyncio.get_running_loop(), asyncio.Event()
     database = app.parts.store.database
-    database.on_change = lambda _: loop.call_soon_threadsafe(rung.set)  # when its run is settled
+    database.on_change = lambda _: loop.call_soon_threadsafe(rung.set)  # called when its run is settled
     job = await asyncio.to_thread(app.jobs.run, key)
     while not job.facts.completed + job.facts.failed:
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Huey on SQLite, at its default synchronous=FULL, with one thread (its best). It deletes a job when it takes it."""
+"""Huey on SQLite with its default synchronous=FULL and one thread (its best). It deletes a job when it takes one."""
 
 import os
 

@@ -1,20 +1,20 @@
-"""How much memory a piece of work takes: the highest that a process was at during it, over what it had before."""
+"""Memory of a piece of work: the peak of the process during it, minus its memory before."""
 
 from pathlib import Path
 
 
 class Growth:
-    """Begins when it is made."""
+    """Measurement that begins when it is created."""
 
     def __init__(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5")  # forget the highest so far
+        Path("/proc/self/clear_refs").write_text("5")  # reset the peak
         self._before = _status("VmRSS")
 
     def megabytes(self) -> float:
         return (_status("VmHWM") - self._before) / 1024
 
     def peak(self) -> float:
-        """Everything that the process has, at its highest."""
+        """Return the peak of the whole process in megabytes."""
         return _status("VmHWM") / 1024
 
 

@@ -1,4 +1,4 @@
-"""Ostinato."""
+"""Ostinato as a subject."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def noop_in_thread(number: int) -> None:
 
 @app.task
 def work(number: int) -> None:
-    """A millisecond of computing."""
+    """Compute for a millisecond."""
     mark(number)
     until = time.thread_time() + 0.001
     while time.thread_time() < until:
@@ -46,7 +46,7 @@ def noop_in_process(number: int) -> None:
 
 @app.task
 async def tick(context: Context) -> None:
-    """Its mark is how late it is, in microseconds."""
+    """Leave the lateness in microseconds as the mark."""
     mark(round((time.time() - context.due_at.timestamp()) * 1e6))
 
 
@@ -61,7 +61,7 @@ class Ours(Subject):
 
     async def open(self) -> None:
         app.open()
-        _ = app.scheduler  # made now, so that it is not timed
+        _ = app.scheduler  # created now, so that it is not timed
 
     async def one(self, number: int) -> None:
         self.task.enqueue(number)
@@ -78,7 +78,7 @@ class Ours(Subject):
         app.run()
 
     def recur(self, count: int, seconds: float) -> dict[str, Any]:
-        """Put the schedules in place; a worker process of its own keeps them, and they end when all is measured."""
+        """Create the schedules for a separate worker process; they end after the measurement."""
         app.open(upgrade=True)
         begin = datetime.fromtimestamp(int(time.time()) + 3 + count // 2000, UTC)
         policies = Policies(start_at=begin, end_at=begin + timedelta(seconds=seconds + 5))
@@ -90,7 +90,7 @@ class Ours(Subject):
 
 
 def _work_for_rq() -> None:
-    """One of RQ's own workers, which forks for each message."""
+    """Run one of RQ's own workers, which forks for each message."""
     from ostinato.rq import Worker, use
     from ostinato.rq_messages import connect
 
@@ -100,7 +100,7 @@ def _work_for_rq() -> None:
 
 
 def _watch_the_lock(file: str) -> None:
-    """Keep the longest wait for SQLite's write lock, in seconds, in a file."""
+    """Write the longest wait for SQLite's write lock, in seconds, to a file."""
     from ostinato.store import sqlite
 
     original, longest = sqlite.FileLock.held, 0.0

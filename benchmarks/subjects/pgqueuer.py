@@ -1,4 +1,4 @@
-"""PgQueuer, on asyncpg; batches of 1000 were its best."""
+"""PgQueuer on asyncpg, with its best batches: 1000."""
 
 import asyncio
 import math
@@ -63,7 +63,7 @@ class PgQueuer(Subject):
 
 def _ticker() -> Any:
     async def tick(schedule: Any) -> None:
-        mark(round((time.time() % 1) * 1e6))  # lateness on the grid of seconds: at least this
+        mark(round((time.time() % 1) * 1e6))  # a lower bound of the lateness: the part of a second
 
     return tick
 

@@ -1,7 +1,7 @@
-"""The raw prototype: what the database alone allows.
+"""The raw prototype: the limit of the database alone.
 
-Claim and finish in batches of 500 with plain SQL, one history row per run, a task of the event loop for each job; no
-rules, fences, leases, retries, timeouts, counters or logs. Nobody can promise to come near it: it is the limit.
+It claims and finishes batches of 500 with plain SQL, with one history row per run and one asyncio task per job. It has
+no rules, fences, leases, retries, timeouts, counters or logs.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class OnSqlite(Subject):
         self.connection.execute("INSERT INTO jobs (number) VALUES (?)", (number,))
 
     def turn(self, done: list[Done]) -> list[tuple[int, int]]:
-        """Finish what has ended and claim anew, in one transaction."""
+        """Finish ended jobs and claim new ones, in one transaction."""
         execute, many = self.connection.execute, self.connection.executemany
         execute("BEGIN IMMEDIATE")
         many("INSERT INTO history (job_id, started_at, finished_at) VALUES (?, ?, ?)", done)

@@ -1,4 +1,4 @@
-"""An API on loopback with many records, as fast as its answers can be sent: rendered once, before the first request.
+"""A fast API on loopback with many records: pages are rendered once, before the first request.
 
 python -m benchmarks.subjects.records_api PORT PAGES RECORDS
 """
@@ -26,9 +26,7 @@ def a_page(page: int, pages: int, size: int) -> bytes:
 
 async def main() -> None:
     port, pages, size = map(int, sys.argv[1:4])
-    few = min(
-        pages, 200
-    )  # of a thousand pages the first ones are kept, and the others made as they are asked for
+    few = min(pages, 200)  # of a thousand pages the first are stored, the others rendered on request
     kept = {page: a_page(page, pages, size) for page in range(1, few + 1)}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -36,9 +34,7 @@ async def main() -> None:
             query = head.split(b" ", 2)[1].partition(b"page=")[2]
             page = int(query.partition(b"&")[0] or b"1")
             body = kept.get(page) or a_page(page, pages, size)
-            writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
-            )
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body))
             writer.write(body)
             await writer.drain()
 

@@ -1,4 +1,4 @@
-"""RQ: a SimpleWorker, or a fork per job with its scheduler beside (KIND=fork)."""
+"""RQ: a SimpleWorker, or a worker that forks for each job, with RQ's scheduler (KIND=fork)."""
 
 import os
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from rq import Queue, SimpleWorker, Worker
 from benchmarks.marks import mark
 from benchmarks.subjects.verbs import Subject, in_batches, main
 
-KEPT = 60  # seconds a result stays
+KEPT = 60  # seconds for which results are stored
 
 
 class Rq(Subject):

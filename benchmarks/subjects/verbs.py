@@ -1,4 +1,4 @@
-"""What every subject does with its command line. Runs in the peers' environments: nothing but the library."""
+"""The command line of all subjects. It runs in the peers' environments, so it uses only the standard library."""
 
 import asyncio
 import json
@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.005, 0.025  # seconds between two jobs that are sent to an idle worker
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.005, 0.025  # seconds between two jobs for an idle worker
 
 
 class Subject:
-    """Somebody who can be measured; `many` returns False where there is no bulk enqueue."""
+    """A program to measure; `many` returns False without a bulk enqueue."""
 
     async def setup(self) -> None: ...
 
@@ -30,7 +30,7 @@ class Subject:
         raise NotImplementedError
 
     def recur(self, count: int, seconds: float) -> dict[str, Any] | None:
-        """Keep schedules in this process; the answer is {"began": instant of the first due time}."""
+        """Run schedules in this process; return {"began": instant of the first due time}."""
         return None
 
 
@@ -43,7 +43,7 @@ def main(subject: Callable[[], Subject]) -> None:
         print(json.dumps(subject().recur(int(rest[0]), float(rest[1]))), flush=True)
     else:
         print(json.dumps(asyncio.run(VERBS[verb](subject(), int(rest[0])))), flush=True)
-    os._exit(0)  # peers leave threads behind that would wait
+    os._exit(0)  # threads of peers would delay the exit
 
 
 async def _setup(subject: Subject, _: int) -> None:

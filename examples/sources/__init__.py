@@ -1,1 +1,1 @@
-"""Three example sources, and the API that they fetch (`make demo` runs both)."""
+"""Three example sources and their API (`make demo` runs both)."""

@@ -1,8 +1,8 @@
-"""A bundled example API, so that the example sources have something to fetch: `python -m examples.sources.api`.
+"""A bundled API for the example sources: `python -m examples.sources.api`.
 
-Three small APIs, each paged in another way: exchange rates by numbered pages, earthquakes by cursor, and books by the
-Link header; and a site of four pages, to crawl. Its data grow by the hour and are otherwise always the same, so a
-second fetch brings only what is new.
+It has three small APIs with different paging: exchange rates by numbered pages, earthquakes by cursor, and books by the
+Link header. It also has a site of four pages to crawl. Each hour adds data, and old data stay the same, so a second
+fetch stores only new rows.
 """
 
 import json
@@ -26,7 +26,7 @@ SITE = {
 
 
 def rates() -> list[dict[str, Any]]:
-    """One rate of each currency for each of the last 48 hours."""
+    """Return a rate of each currency for each of the last 48 hours."""
     now = int(time.time()) // HOUR
     return [
         {"at": hour * HOUR, "currency": {"code": code}, "rate": round(base + (hour * 7 % 13) / 1000, 4)}
@@ -71,9 +71,7 @@ class Handler(BaseHTTPRequestHandler):
             case "/rates":
                 page, size = int(query.get("page", 1)), int(query.get("size", 50))
                 found = rates()
-                self._answer(
-                    {"data": found[(page - 1) * size : page * size], "has_more": page * size < len(found)}
-                )
+                self._answer({"data": found[(page - 1) * size : page * size], "has_more": page * size < len(found)})
             case "/quakes":
                 first, found = int(query.get("after", 0)), quakes()
                 following = first + 100
@@ -107,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def start(port: int = PORT) -> ThreadingHTTPServer:
-    """Serve in a thread of this process."""
+    """Start the API on a thread of this process."""
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, name="example-api", daemon=True).start()

@@ -1,8 +1,8 @@
-"""The gate of outgoing requests: asks the budgets of providers, which all processes share through the database.
+"""The gate of outgoing requests: it checks the budgets of providers, which all processes share in the database.
 
-Hosts without a provider cost nothing: the list of providers is read every two seconds while somebody asks. For the
-others a leave is taken, in a transaction of its own, before the request goes out; when its answer has begun that is
-noted, with the next taking or by itself. Whoever is told that nothing is left does not ask the database again before
+Requests to hosts without a provider need no transaction: the list of providers is read at most every two seconds. For
+other hosts a permit is taken in its own transaction before the request is sent. When the answer has begun, this is
+noted, with the next taking or by itself. When a budget is spent, the process does not ask the database again before
 the window opens (core/providers.py has the rule).
 """
 
@@ -22,20 +22,20 @@ from ostinato.outgoing import Outgoing
 from ostinato.store.providers import BudgetSpending, BudgetTaken, Providers
 from ostinato.store.store import Store
 
-KEPT: Final = 2.0  # seconds that leaves are kept which nobody needed at once
-LONGER: Final = 5.0  # seconds that a batch is held beyond what its requests may take
+PERMITS_VALID_FOR: Final = 2.0  # seconds for which unused permits stay valid
+HOLD_MARGIN: Final = 5.0  # seconds for which a batch is held beyond the time of its requests
 
 T = TypeVar("T")
 
 
 class InStore(Protocol):
-    """Makes a call to the store on a thread of its own."""
+    """Function that makes a call to the store on another thread."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 def way_out(store: Store, clock: Clock, in_store: InStore, permits: Permits) -> Outgoing:
-    """The one safe way out, with the budgets of providers in it."""
+    """Return the HTTP client with the budgets of providers."""
     return Outgoing(
         egress=permits.egress,
         grants=Grants.of(permits),
@@ -45,7 +45,7 @@ def way_out(store: Store, clock: Clock, in_store: InStore, permits: Permits) -> 
 
 
 class Budgets:
-    """A gate for all hosts."""
+    """Gate for all hosts."""
 
     def __init__(self, providers: Providers, clock: Clock, in_store: InStore) -> None:
         self._providers, self._clock, self._in_store = providers, clock, in_store
@@ -78,13 +78,13 @@ class Budgets:
                     self._known = {each.domain: each for each in found}
                 except StoreError:
                     if self._read_at == float("-inf"):
-                        raise  # nobody knows yet who counts
+                        raise  # the providers are still unknown
                 self._read_at = self._clock.monotonic()
         return self._known
 
 
 class BudgetPermit:
-    """Leave for one request."""
+    """Permission to send one request."""
 
     __slots__ = ("_batch", "_over", "key")
 
@@ -98,7 +98,7 @@ class BudgetPermit:
 
 
 class Batch:
-    """Leaves that were taken together. When none is left or out, it is over, and said so."""
+    """Permits taken together. When all are used and finished, the batch ends and is reported."""
 
     def __init__(self, taken: BudgetTaken, held_until: float, good_until: float, budget: "Budget") -> None:
         self._id, self._left, self._used, self._out = taken.id, taken.count, 0, 0
@@ -117,22 +117,22 @@ class Batch:
         self._out -= 1
         self._answered_at = self._budget.now()
         if not self._left:
-            self._say_so()
+            self._report()
 
     def close(self) -> None:
         """Give up the remaining permits."""
         if self._left:
             self._left = 0
-            self._say_so()
+            self._report()
 
-    def _say_so(self) -> None:
+    def _report(self) -> None:
         if not self._out:
             answered_at = self._answered_at or self._budget.now()
             self._budget.over(BudgetSpending(self._id, self._budget.provider.domain, self._used, answered_at))
 
 
 class Budget:
-    """One provider, as this process takes from it."""
+    """The budget of one provider in this process."""
 
     def __init__(self, provider: Provider, providers: Providers, clock: Clock, in_store: InStore) -> None:
         self.provider, self._providers, self._clock, self._in_store = provider, providers, clock, in_store
@@ -140,13 +140,13 @@ class Budget:
         self._closed_until: datetime | None = None
         self._taking, self._waiting = asyncio.Lock(), 0
         self._over: list[BudgetSpending] = []
-        self._telling: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
 
     def now(self) -> datetime:
         return self._clock.now()
 
     async def admit(self, patience: float, within: float) -> BudgetPermit | None:
-        """A leave, waited for a while; BudgetSpent if it would take longer."""
+        """Return a permit, after a wait of at most `patience`; raise BudgetSpent if it would take longer."""
         deadline = self._clock.monotonic() + patience
         while True:
             opens_at = self._closed()
@@ -157,7 +157,7 @@ class Budget:
                         found = await self._found(within)
                 finally:
                     self._waiting -= 1
-                    self._tell_soon()
+                    self._report_soon()
                 if not isinstance(found, datetime):
                     return found
                 opens_at = found
@@ -167,16 +167,16 @@ class Budget:
             await asyncio.sleep(max(wait, 0.001))
 
     def over(self, spent: BudgetSpending) -> None:
-        """A batch is over: told with the next taking, or now if there is none."""
+        """Report an ended batch with the next taking, or now if no request waits."""
         self._over.append(spent)
-        self._tell_soon()
+        self._report_soon()
 
     async def close(self) -> None:
         if self._batch is not None:
             self._batch.close()
-        if self._telling is not None:
-            await self._telling
-        await self._tell()
+        if self._reporting is not None:
+            await self._reporting
+        await self._send_reports()
 
     def _closed(self) -> datetime | None:
         """Return the opening of the window, if it is known to be closed."""
@@ -185,7 +185,7 @@ class Budget:
         return self._closed_until
 
     async def _found(self, within: float) -> BudgetPermit | datetime | None:
-        """A leave, or when there may be one; None if nobody counts any more. One at a time."""
+        """Return a permit, or the time of the next one; None if the provider is removed. Only one call at a time."""
         at = self._clock.monotonic()
         if self._batch is not None:
             if self._batch.is_good(at, within):
@@ -194,33 +194,31 @@ class Budget:
             self._batch = None
         if (closed := self._closed()) is not None:
             return closed
-        hold = within + KEPT + LONGER
+        hold = within + PERMITS_VALID_FOR + HOLD_MARGIN
         taken = await self._take(timedelta(seconds=hold))
         if taken is None:
             return None
         if not taken.count:
             self._closed_until = taken.opens_at
             return taken.opens_at
-        self._batch = batch = Batch(taken, at + hold, at + KEPT, self)
-        asyncio.get_running_loop().call_later(KEPT, batch.close)
+        self._batch = batch = Batch(taken, at + hold, at + PERMITS_VALID_FOR, self)
+        asyncio.get_running_loop().call_later(PERMITS_VALID_FOR, batch.close)
         return batch.one()
 
     async def _take(self, hold: timedelta) -> BudgetTaken | None:
         over, self._over = self._over, []
         want, now = self._waiting, self.now()
         try:
-            return await self._in_store(
-                lambda: self._providers.take(self.provider.domain, want, now, hold, over)
-            )
+            return await self._in_store(lambda: self._providers.take(self.provider.domain, want, now, hold, over))
         except BaseException:
             self._over = over + self._over
             raise
 
-    def _tell_soon(self) -> None:
-        if self._over and not self._waiting and (self._telling is None or self._telling.done()):
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
+    def _report_soon(self) -> None:
+        if self._over and not self._waiting and (self._reporting is None or self._reporting.done()):
+            self._reporting = asyncio.get_running_loop().create_task(self._send_reports())
 
-    async def _tell(self) -> None:
+    async def _send_reports(self) -> None:
         """Report the used permits; unreported ones only count for longer."""
         while self._over:
             over, self._over = self._over, []

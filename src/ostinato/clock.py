@@ -1,12 +1,12 @@
-"""Clocks: what time it is, and how much of it has passed.
+"""Clocks: the wall clock, and the time that has passed.
 
-There are two kinds of time. `now()` is the wall clock, in UTC: due times, leases and history are written in
-it, and it can be set. `monotonic()` only counts seconds, those of a sleeping host too: how long something took and
-how long to wait are measured in it. Code that needs the time is handed a Clock, so that a test can crank it.
+There are two kinds of time. `now()` is the wall clock, in UTC, which can be set: due times, leases and history use it.
+`monotonic()` only counts seconds, also while the host sleeps: durations and waits use it. Code that needs the time
+gets a Clock as an argument, so that a test can advance it.
 
-All processes on one database must agree on `now()`, and a clock that is wrong for a moment must harm nothing. So
-MeasuredClock counts on from a line that it trusts. On PostgreSQL it measures the server now and then, on SQLite the
-host at each `now()`. A measurement that is more than a second off the line has to hold for a minute first.
+All processes on one database must agree on `now()`, and a clock that is wrong for a moment must do no harm. So
+MeasuredClock counts on from a trusted line. On PostgreSQL it measures the server now and then, on SQLite the host at
+each `now()`. It follows a measurement more than a second off the line only after a minute.
 """
 
 import time
@@ -21,23 +21,21 @@ from ostinato.core.errors import Invalid
 
 SAMPLES = 3
 PROMPT = 0.1
-FRESH_FOR: Final = timedelta(milliseconds=250)  # until the host's clock is compared with the line again
-HOLDS_FOR: Final = 60.0  # seconds until a line that is more than a second off is believed
+FRESH_FOR: Final = timedelta(milliseconds=250)  # until the next comparison of the host's clock with the line
+HOLDS_FOR: Final = 60.0  # seconds until a line that is more than a second off is followed
 
-# Seconds since the host started, those of its sleep included (macOS: its CLOCK_MONOTONIC counts them).
-uptime: Final[Callable[[], float]] = partial(
-    time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-)
+# Seconds since the host started, including its sleep (on macOS, CLOCK_MONOTONIC includes it).
+uptime: Final[Callable[[], float]] = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Clock(Protocol):
-    """The time, for whoever needs it."""
+    """Source of the time."""
 
     def now(self) -> datetime:
-        """The instant, aware, in UTC."""
+        """Return the present instant, aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never goes back, whatever is done to the wall clock."""
+        """Return the seconds since some moment; they never go back, even if the wall clock is set."""
 
 
 class SystemClock:
@@ -51,15 +49,15 @@ class SystemClock:
 
 
 class MeasuredClock:
-    """A clock that counts on from a trusted line: local monotonic time, plus an offset that is measured.
+    """A clock that counts on from a trusted line: local monotonic time, plus a measured offset.
 
-    `measure` asks a database server for its time. The answer is taken to be true in the middle of the round trip, so
-    it is wrong by half the round trip at most; the quickest of a few is kept. Call `remeasure` from time to
-    time: two hosts drift apart, and a server's clock is set. With `own_host` each `now()` measures.
+    `measure` asks a database server for its time. The answer counts for the middle of the round trip, so its error is
+    at most half the round trip; the quickest of a few answers is used. Call `remeasure` from time to time: two hosts
+    drift apart, and a server's clock may be set. With `own_host` each `now()` measures.
 
-    A correction of a second or less is measuring error or drift, and is followed at once; backwards `now()` stands
-    still until time has caught up, so that it never runs back. A larger one is not believed until it has held for
-    HOLDS_FOR: until then `now()` stays on its line, so a clock that is wrong for some seconds is never seen.
+    A correction of a second or less is measuring error or drift, and is followed at once. If it goes back, `now()`
+    stands still until time has caught up, so it never runs back. A larger correction is followed only after HOLDS_FOR.
+    Until then `now()` stays on its line, so a clock that is wrong for some seconds has no effect.
     """
 
     def __init__(
@@ -70,20 +68,20 @@ class MeasuredClock:
         own_host: bool = False,
         zero: datetime | None = None,
     ) -> None:
-        """`zero`: the line of processes that are at work, if there is one."""
+        """`zero`: the line of running processes, if there is one."""
         self._measure = measure
         self._monotonic = monotonic
         self.own_host = own_host
         self._lock = Lock()
         self._zero = zero or self._measured_zero()
         self._latest = self._fresh_until = self._zero
-        self._other: datetime | None = None  # the zero of another line, which has to hold
+        self._other: datetime | None = None  # the zero of a possible new line
         self._since = 0.0
 
     def now(self) -> datetime:
         if self.own_host:
             host = self._measure()
-            if self._latest <= host < self._fresh_until:  # a jump within this is a small step
+            if self._latest <= host < self._fresh_until:  # within this, a jump is a small step
                 self._latest = host
                 return host
             self._follow_host(host)
@@ -104,17 +102,17 @@ class MeasuredClock:
 
     @property
     def zero(self) -> datetime:
-        """The line: what the trusted clock showed when the monotonic one stood at zero."""
+        """The line: the trusted clock's time at zero of the monotonic clock."""
         return self._zero
 
     def remeasure(self) -> None:
-        """Ask the server again. If it does not answer, its error is raised and the old offset stays."""
-        zero = self._measured_zero()  # not under the lock: no thread waits for a round trip to learn the time
+        """Ask the server again. If it does not answer, raise its error and keep the old offset."""
+        zero = self._measured_zero()  # without the lock: no thread may wait for a round trip to get the time
         with self._lock:
             self._follow(zero, self._monotonic())
 
     def _follow(self, zero: datetime, at: float) -> None:
-        """Follow a measurement that is close to the line, or that has held for long enough."""
+        """Follow a measurement that is close to the line, or has been stable for HOLDS_FOR."""
         if -CLOCKS_AGREE <= zero - self._zero <= CLOCKS_AGREE:
             self._zero, self._other = zero, None
         elif self._other is None or abs(zero - self._other) > CLOCKS_AGREE:
@@ -134,14 +132,14 @@ class MeasuredClock:
 
 
 class _Sample(NamedTuple):
-    """One question to the server; the quickest compares as the least."""
+    """One answer of the server; the quickest compares as the least."""
 
     took: float
     zero: datetime
 
 
 class ManualClock:
-    """A clock that moves only when it is told to."""
+    """A clock that moves only by `advance` and `set`."""
 
     def __init__(self, start: datetime) -> None:
         self._lock = Lock()
@@ -155,14 +153,14 @@ class ManualClock:
         return self._passed.total_seconds()
 
     def advance(self, by: timedelta | str | float) -> None:
-        """Let time pass: a timedelta, seconds, or text like "36h"."""
+        """Let time pass: a timedelta, seconds, or a text like "36h"."""
         step = parse_duration(by)
         with self._lock:
             self._now += step
             self._passed += step
 
     def set(self, instant: datetime) -> None:
-        """Set the wall clock, as an operator or NTP would: no time passes."""
+        """Set the wall clock, as an operator or NTP would; no time passes."""
         with self._lock:
             self._now = _utc(instant)
 
@@ -175,7 +173,7 @@ class ClockReading(NamedTuple):
 
 
 def read(clock: Clock) -> ClockReading:
-    """Read both times together, again if the process was held up in between (that would look like a jump)."""
+    """Read both times together; repeat if the process was delayed in between, which would look like a jump."""
     while True:
         before = clock.monotonic()
         now = clock.now()
@@ -184,14 +182,14 @@ def read(clock: Clock) -> ClockReading:
 
 
 def jump_between(first: ClockReading, second: ClockReading) -> timedelta | None:
-    """Return the jump of the wall clock between two readings, if it is large enough; negative is back."""
+    """Return the jump of the wall clock between two readings, or None if it is small; negative is back."""
     passed = timedelta(seconds=second.monotonic - first.monotonic)
     moved = (second.now - first.now) - passed
     return moved if abs(moved) > CLOCKS_AGREE else None
 
 
 class JumpDetector:
-    """Notices that somebody has set the wall clock."""
+    """Detector of jumps of the wall clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

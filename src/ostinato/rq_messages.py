@@ -1,4 +1,4 @@
-"""Messages to RQ's workers: put once, moved when their time changes, put again when they are lost."""
+"""Messages to RQ's workers: sent once, moved when their time changes, sent again when lost."""
 
 import logging
 import time
@@ -28,17 +28,17 @@ log = logging.getLogger("ostinato.rq")
 
 EXECUTE: Final = "ostinato.rq.execute_scheduled_job"
 STOPPED: Final = "ostinato.rq.stopped"
-BATCH: Final = 500  # jobs that are looked at together
-FEW: Final = 20  # messages that are looked for one by one; more are looked for in the whole line
-FAILED_FOR: Final = int(timedelta(days=1).total_seconds())  # RQ would keep what failed for a year
-REDIS_PAUSE: Final = 5.0  # seconds until a Redis that is away is asked again after a commit
-COME_BACK: Final = 5  # seconds until a message comes again that could not do what it was for
+BATCH: Final = 500  # jobs read at once
+FEW: Final = 20  # messages searched one by one; for more, the whole queue is read
+FAILED_FOR: Final = int(timedelta(days=1).total_seconds())  # RQ would store failed jobs for a year
+REDIS_PAUSE: Final = 5.0  # seconds without calls after a commit while Redis is unavailable
+DELIVER_AGAIN_AFTER: Final = 5  # seconds until the next delivery of a message that could not be executed
 FIRST_ID: Final = UUID(int=0)
-WORD: Final = "utf-8"
+ENCODING: Final = "utf-8"
 
 
 class RqMessages:
-    """Brings Redis in line with the database. Threads may share it."""
+    """Synchronisation of Redis with the database. It is thread-safe."""
 
     def __init__(self, store: Store, clock: Clock, connection: Redis) -> None:
         self._store, self._clock, self.connection = store, clock, connection
@@ -46,47 +46,47 @@ class RqMessages:
         self._away_until = 0.0
         self.is_away = False
 
-    # -- what others call
+    # -- public
 
-    def told(self, job_ids: Collection[UUID]) -> None:
-        """Something has changed about these jobs, and is committed. A Redis that is away is not waited for."""
+    def on_change(self, job_ids: Collection[UUID]) -> None:
+        """Send committed changes of these jobs to Redis. Do not wait while it is unavailable."""
         if time.monotonic() < self._away_until:
             return
         try:
-            self.carry(job_ids)
+            self.sync(job_ids)
         except StoreError as error:
             log.warning(
-                LogMessage("Not told to RQ now; recovery will", {"jobs": len(job_ids), "error": error})
+                LogMessage("Messages not sent to RQ; recovery will send them", {"jobs": len(job_ids), "error": error})
             )
         except RedisError as error:
             self.away(error)
 
     def keep_up(self) -> None:
-        """Recover, for somebody who does that again and again."""
+        """Recover missing messages. The engine calls it regularly."""
         try:
             missing = self.recover()
         except RedisError as error:
             self.away(error)
             return
         if missing and not self.is_away:
-            log.info(LogMessage("Told RQ again what it had lost", {"messages": missing}))
+            log.info(LogMessage("Lost messages sent to RQ again", {"messages": missing}))
         self.back()
 
     def away(self, error: RedisError) -> None:
-        """Note that Redis does not answer; one log line until it is back."""
+        """Note that Redis does not answer; one log line until it does."""
         self._away_until = time.monotonic() + REDIS_PAUSE
         if not self.is_away:
             self.is_away = True
-            log.error(LogMessage("Redis away: nothing starts until it is back", {"error": error}))
+            log.error(LogMessage("Redis unavailable; no run starts until it is available", {"error": error}))
 
     def back(self) -> None:
-        """Note that Redis answers; a log line if it was away."""
+        """Note that Redis answers; a log line if it was unavailable."""
         if self.is_away:
             self.is_away = False
-            log.info("Redis back")
+            log.info("Redis available again")
 
-    def carry(self, job_ids: Collection[UUID]) -> int:
-        """Bring Redis in line for these jobs: how many messages were missing."""
+    def sync(self, job_ids: Collection[UUID]) -> int:
+        """Synchronise Redis for these jobs; return the number of missing messages."""
         closed, count = self._store.taking.closed_queues(), 0
         for batch in _in_batches(job_ids):
             found = self._store.taking.present(batch)
@@ -96,21 +96,21 @@ class RqMessages:
                 if each.job is not None
                 for message in wanted(each.job, each.lives, closed)
             ]
-            count += self._bring(messages, found.keys())
+            count += self._send(messages, found.keys())
             self._stop(execution for each in found.values() for execution in to_stop(each.lives))
         return count
 
     def recover(self) -> int:
-        """Bring back all that Redis should hold and does not: how many messages that were."""
+        """Send all messages that Redis should have and has not; return their number."""
         after, count = FIRST_ID, 0
         while ids := self._store.taking.jobs_awaited(after, BATCH):
-            count += self.carry(ids)
+            count += self.sync(ids)
             after = ids[-1]
         return count
 
-    # -- bringing
+    # -- sending
 
-    def _bring(self, messages: Sequence[Message], about: Collection[UUID]) -> int:
+    def _send(self, messages: Sequence[Message], about: Collection[UUID]) -> int:
         now = self._clock.now()
         others = [message for message in messages if self.mine is None or message.id != self.mine.id]
         missing = 0
@@ -123,7 +123,7 @@ class RqMessages:
                 case Deed.MOVE:
                     second = second_of(message.at)
                     self.connection.zadd(_scheduled(message.queue), {message.id: second}, xx=True)
-        self._bring_mine(messages, about)
+        self._sync_mine(messages, about)
         return missing
 
     def _seen(self, messages: Sequence[Message]) -> list[SeenMessage]:
@@ -151,12 +151,10 @@ class RqMessages:
         ]
 
     def _in_line(self, ids: dict[str, str]) -> set[str]:
-        """Return the messages that are in their queue, or that a worker has just taken."""
+        """Return the messages that are in their queue, or just taken by a worker."""
         if len(ids) > FEW:
             queues = [self._queue(name) for name in set(ids.values())]
-            return {
-                each for one in queues for each in (*one.get_job_ids(), *one.intermediate_queue.get_job_ids())
-            }
+            return {each for one in queues for each in (*one.get_job_ids(), *one.intermediate_queue.get_job_ids())}
         pipe = self.connection.pipeline(transaction=False)
         for message_id, name in ids.items():
             pipe.lpos(self._queue(name).key, message_id)
@@ -166,8 +164,10 @@ class RqMessages:
         return {message_id for message_id, is_there in zip(ids, there, strict=True) if is_there}
 
     def _begun(self, ids: Sequence[str]) -> dict[str, SeenMessage]:
-        """Return the messages that have begun since the first look, and so were in no queue. A second delivery would
-        remove the data that a stop of the first needs."""
+        """Return the messages that have begun since the first check, and so were in no queue.
+
+        A second delivery would remove the data that a stop of the first needs.
+        """
         pipe = self.connection.pipeline(transaction=False)
         for message_id in ids:
             pipe.hmget(Entry.key_for(message_id), "status", "started_at")
@@ -176,9 +176,9 @@ class RqMessages:
         return {each: one for each, one in seen.items() if one.status == "started"}
 
     def _put(self, message: Message, seen: SeenMessage, now: datetime) -> bool:
-        """Put a message that is not there; what is left of an earlier one is taken away first."""
+        """Send a missing message; remove the data of an earlier one first."""
         if seen.status is not None:
-            self._take_away(message)
+            self._remove(message)
         queue, entry = self._queue(message.queue), self._entry(message)
         try:
             if message.at <= now:
@@ -186,28 +186,28 @@ class RqMessages:
             else:
                 queue.schedule_job(entry, _at_second(message.at), unique=True)
         except DuplicateJobError:
-            return False  # somebody else was quicker
+            return False  # another process was quicker
         return True
 
     def _push(self, message: Message) -> bool:
-        """Its time has come, and whoever moves such messages has not: whoever takes it away puts it in line."""
+        """Enqueue a due message that RQ's scheduler has not moved. The process that removes it enqueues it."""
         if not self.connection.zrem(_scheduled(message.queue), message.id):
             return False
         entry = self._entry(message)
         self._queue(message.queue).enqueue_job(entry, at_front=message.urgent)
         return True
 
-    def _take_away(self, message: Message) -> None:
+    def _remove(self, message: Message) -> None:
         pipe = self.connection.pipeline()
         pipe.delete(Entry.key_for(message.id))
         for kind in (FailedJobRegistry, FinishedJobRegistry):
             pipe.zrem(kind(message.queue, connection=self.connection).key, message.id)
         pipe.execute()
 
-    # -- the message that is being executed here
+    # -- the message that this process executes
 
-    def _bring_mine(self, messages: Sequence[Message], about: Collection[UUID]) -> None:
-        """It ends with what this run returns; where it should come again, what RQ knows of it must outlive that."""
+    def _sync_mine(self, messages: Sequence[Message], about: Collection[UUID]) -> None:
+        """Let this process's message end, or be delivered again; then RQ must keep its data."""
         mine = self.mine
         if mine is None or UUID(str(mine.args[0])) not in about:
             return
@@ -216,16 +216,16 @@ class RqMessages:
             mine.result_ttl = 0
             self.connection.zrem(_scheduled(mine.origin), mine.id)
             return
-        if again.at <= self._clock.now():  # it might have been taken, and was not: there is a reason
+        if again.at <= self._clock.now():  # it could not be claimed yet
             self.come_back_later()
         else:
-            self._come_back(second_of(again.at))
+            self._deliver_again(second_of(again.at))
 
     def come_back_later(self) -> None:
-        """Let the message that is being executed here be delivered again after a while."""
-        self._come_back(int(time.time()) + COME_BACK)
+        """Let RQ deliver this process's message again after a while."""
+        self._deliver_again(int(time.time()) + DELIVER_AGAIN_AFTER)
 
-    def _come_back(self, second: int) -> None:
+    def _deliver_again(self, second: int) -> None:
         assert self.mine is not None
         now = int(time.time())
         second = max(second, now + 1)
@@ -235,14 +235,14 @@ class RqMessages:
     # -- stopping
 
     def _stop(self, ids: Iterable[str]) -> None:
-        """Stop what runs; where that is not to be had, the run itself looks every second whether it should."""
+        """Stop runs through RQ. If RQ cannot, the run itself checks every second whether it should stop."""
         for message_id in ids:
             try:
                 send_stop_job_command(self.connection, message_id, serializer=JSONSerializer)
             except (NoSuchJobError, InvalidJobOperation):
                 continue
 
-    # -- RQ's nouns
+    # -- RQ's objects
 
     def _queue(self, name: str) -> Queue:
         return Queue(name, connection=self.connection, serializer=JSONSerializer)
@@ -252,7 +252,7 @@ class RqMessages:
             EXECUTE,
             args=(str(message.job_id),),
             job_id=message.id,
-            timeout=-1,  # timeouts, retries and results are ours
+            timeout=-1,  # Ostinato has its own timeouts, retries and results
             result_ttl=0,
             failure_ttl=FAILED_FOR,
             description=message.id,
@@ -261,7 +261,7 @@ class RqMessages:
 
 
 def connect(url: str) -> Redis:
-    """A Redis by its URL; nothing is opened before the first command."""
+    """Return a Redis by its URL; the first command opens the connection."""
     return Redis.from_url(url, socket_timeout=10, socket_connect_timeout=2, health_check_interval=30)
 
 
@@ -274,11 +274,11 @@ def _at_second(at: datetime) -> datetime:
 
 
 def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode(WORD)
+    return None if value is None else value.decode(ENCODING)
 
 
 def _instant(value: bytes | None) -> datetime | None:
-    found = utcparse(value.decode(WORD)) if value else None
+    found = utcparse(value.decode(ENCODING)) if value else None
     return None if found is None else found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

@@ -1,4 +1,4 @@
-"""Builds the parts of a process from its settings: database, store, clock, engine and HTTP application."""
+"""Construction of a process's parts from its settings: database, store, clock, engine and HTTP application."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,14 +36,12 @@ class Parts:
     store: Store
     clock: Clock
     chance: Chance
-    courier: "RqMessages | None" = None  # where RQ runs what is due
+    rq_messages: "RqMessages | None" = None  # only with RQ as the engine
 
 
 def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
-    """Open the database of the settings and make sure that its schema fits."""
-    database = open_database(
-        settings.database_url, schema=settings.schema, max_connections=settings.concurrency + 10
-    )
+    """Open the database of the settings and check its schema."""
+    database = open_database(settings.database_url, schema=settings.schema, max_connections=settings.concurrency + 10)
     chance = RandomChance()
     try:
         store = Store(database, chance, _reach(settings))
@@ -51,14 +49,14 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
             migrate.upgrade(database)
         store.require_current()
         clock = clock_of(store)
-        return Parts(settings, store, clock, chance, _courier(settings, store, clock))
+        return Parts(settings, store, clock, chance, _rq_messages(settings, store, clock))
     except BaseException:
         database.close()
         raise
 
 
 def _reach(settings: Settings) -> Reach:
-    """The databases that sources may use."""
+    """Return the databases that sources may use."""
     return Reach(settings.allow_private_addresses, settings.data_folder, Grants.of(settings.permits))
 
 
@@ -67,25 +65,23 @@ def require_rq() -> None:
     try:
         import rq  # noqa: F401  # with redis
     except ModuleNotFoundError as error:
-        raise InvalidSetting(
-            f"The engine rq needs the package {error.name}: pip install 'ostinato[rq]'."
-        ) from None
+        raise InvalidSetting(f"The engine rq needs the package {error.name}: pip install 'ostinato[rq]'.") from None
 
 
-def _courier(settings: Settings, store: Store, clock: Clock) -> "RqMessages | None":
-    """Build the messenger to RQ's workers, if they are the engine."""
+def _rq_messages(settings: Settings, store: Store, clock: Clock) -> "RqMessages | None":
+    """Return the messages to RQ's workers; None without RQ as the engine."""
     if settings.engine is not EngineKind.RQ:
         return None
     require_rq()
     from ostinato.rq_messages import RqMessages, connect
 
-    courier = RqMessages(store, clock, connect(settings.redis_url.reveal()))
-    store.database.on_change = courier.told
-    return courier
+    messages = RqMessages(store, clock, connect(settings.redis_url.reveal()))
+    store.database.on_change = messages.on_change
+    return messages
 
 
 def clock_of(store: Store) -> Clock:
-    """One clock for all: the server's for PostgreSQL, the host's for SQLite, by the line of those at work."""
+    """Return the clock of a database: the server's for PostgreSQL, the host's for SQLite."""
     if store.database.dialect.kind is DatabaseKind.POSTGRES:
         return MeasuredClock(store.database.now)
     host = partial(datetime.now, UTC)
@@ -93,8 +89,8 @@ def clock_of(store: Store) -> Clock:
 
 
 def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "Engine":
-    """Dispatcher, worker and sweeper of this process."""
-    from ostinato.engine.engine import Engine  # a verb of the command line needs none
+    """Build the dispatcher, worker and sweeper of this process."""
+    from ostinato.engine.engine import Engine  # most commands need no engine
 
     telemetry = Telemetry(parts.settings, hooks)
     return Engine(
@@ -106,17 +102,17 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
         parts.settings,
         app=app,
         version=our_version(),
-        courier=parts.courier,
+        rq_messages=parts.rq_messages,
     )
 
 
 def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecure: bool = False) -> "FastAPI":
-    """HTTP around a front desk, beside an engine: the API, and the dashboard before it."""
+    """Build the HTTP application of a service: the API, and the dashboard in front of it."""
     from ostinato.access.credentials import recogniser
     from ostinato.access.refusals import RefusalLog
     from ostinato.access.sessions import Visitors, session_recogniser
     from ostinato.dashboard.app import DashboardFirst, Site
-    from ostinato.rest import health, metrics  # half a second of imports that only a server needs
+    from ostinato.rest import health, metrics  # half a second of imports, only for servers
     from ostinato.rest.app import create_app
 
     recognise, refused = recogniser(parts.settings, service, insecure=insecure), Counts()

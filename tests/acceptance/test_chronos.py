@@ -120,7 +120,7 @@ def test_a_failure_is_retried_with_exponential_backoff_and_then_given_up(app: Os
         told = Told(app, "job:failed", "job:retry")
         handle = fails.enqueue()
         ended = await handle.await_(PATIENCE)
-        assert (ended.attempt, ended.state, ended.error) == (2, "failed", "no")
+        assert (ended.attempt, ended.status, ended.error) == (2, "failed", "no")
         waits = [e["retry_in"] for e in await told.wait_for(5) if e["event"] == "job:retry"]
         assert waits == [pytest.approx(0.01, abs=0.005), pytest.approx(0.02, abs=0.005)]
         assert handle.status is Status.FAILED
@@ -135,7 +135,7 @@ def test_a_handler_that_takes_longer_than_its_timeout_has_failed(app: Ostinato):
 
     async def body():
         ended = await hangs.enqueue().await_(PATIENCE)
-        assert (ended.state, ended.outcome) == ("failed", "timed_out")
+        assert (ended.status, ended.outcome) == ("failed", "timed_out")
 
     during(app, body)
 
@@ -224,4 +224,4 @@ def test_a_stop_in_order_loses_nothing_and_spends_no_attempt(new_app: NewApp):
     handle = hangs.enqueue()
     during(app, started.wait)
     (execution,) = app.executions.list(job=handle.id)
-    assert (execution.state, execution.attempt) == ("queued", 0)
+    assert (execution.status, execution.attempt) == ("queued", 0)

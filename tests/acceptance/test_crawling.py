@@ -14,9 +14,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.system
 
 
-def test_a_job_with_a_url_crawls_that_site_and_its_words_are_found(
-    database_url, tmp_path, capsys, monkeypatch
-):
+def test_a_job_with_a_url_crawls_that_site_and_its_words_are_found(database_url, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")  # wide enough for whole URLs
     server = Server(tmp_path, database_url, OSTINATO_ALLOW_PRIVATE_ADDRESSES="true")
     try:
@@ -56,7 +54,7 @@ def _at_the_terminal(url: str, capsys, page) -> None:
 
     assert page["url"] in said("page", "list")
     assert "Only a sitemap **knows**" in said("page", "search", "knows")
-    assert "No page has these words." in said("page", "search", "nothing")
+    assert "No pages match these words." in said("page", "search", "nothing")
     assert "No crawl has found a page yet" in said("page", "search", "nothing", "--host", "example.org")
     assert "Only a sitemap knows me" in said("page", "show", page["id"])
     assert json.loads(said("page", "show", page["id"], "--json")) == page

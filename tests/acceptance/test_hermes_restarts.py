@@ -45,9 +45,7 @@ def _drop_tables(database_url: str) -> None:
                 connection.execute(f"DROP TABLE IF EXISTS {table}")
 
 
-def test_a_stopping_worker_hands_a_fetch_back_at_once_and_another_goes_on_with_its_next_page(
-    start, api, database_url
-):
+def test_a_stopping_worker_hands_a_fetch_back_at_once_and_another_goes_on_with_its_next_page(start, api, database_url):
     rows = asking(database_url)
     server = start(OSTINATO_SHUTDOWN_GRACE="10m")
     job_id = create(server, a_source_of(api.url("/hang"), path="data.items", pagination=PAGED | {"limit": 5}))
@@ -98,9 +96,7 @@ def test_twenty_due_sources_and_a_queue_of_five_all_run_once_before_any_runs_twi
     server("POST", "/api/v1/queues/sources/pause")
     for number in range(20):
         api.bodies[f"/s{number}"] = api.slice(0, 3)
-        definition = a_source_of(
-            api.url(f"/s{number}"), f"s{number}", schedule="interval:10s", queue="sources"
-        )
+        definition = a_source_of(api.url(f"/s{number}"), f"s{number}", schedule="interval:10s", queue="sources")
         create(server, definition)
     queued = {queue["name"]: queue["queued"] for queue in server("GET", "/api/v1/queues").body["queues"]}
     assert queued["sources"] <= 5
@@ -117,9 +113,7 @@ def killed_at_random(start: Start, api: PlayedApi, rows: Any, times: int) -> Non
     api.records, api.limit = 1000, 20
     chance = random.Random(times)
     server = start(**QUICKLY)
-    job_id = create(
-        server, a_source_of(api.url("/page"), path="data.items", pagination=PAGED | {"limit": 20})
-    )
+    job_id = create(server, a_source_of(api.url("/page"), path="data.items", pagination=PAGED | {"limit": 20}))
     for _ in range(times):
         until_asked(api, server, job_id)
         time.sleep(chance.uniform(0, 0.25))  # in another process: wherever it may be by then

@@ -195,9 +195,7 @@ def test_cancel_stops_a_running_job_mid_execution(server):
 
 
 def test_retry_a_failed_job(server):
-    job = make(
-        server, {"task": "fails", "schedule_enabled": False, "max_retries": 1, "retry_backoff_seconds": 1}
-    )
+    job = make(server, {"task": "fails", "schedule_enabled": False, "max_retries": 1, "retry_backoff_seconds": 1})
     failed = until(server, job, "failed")
     assert failed["error_message"] == "connection timeout"
     assert failed["current_retry_count"] == 1
@@ -220,9 +218,7 @@ def test_a_terminal_job_allows_no_further_transitions(server):
 
 
 def test_retries_back_off_exponentially_and_then_the_job_has_failed(server):
-    job = make(
-        server, {"task": "fails", "schedule_enabled": False, "max_retries": 2, "retry_backoff_seconds": 1}
-    )
+    job = make(server, {"task": "fails", "schedule_enabled": False, "max_retries": 2, "retry_backoff_seconds": 1})
     until(server, job, "failed")
     runs = get(server, f"/jobs/{job['id']}/executions")["executions"][::-1]
     assert [(run["retry_attempt"], run["execution_number"], run["status"]) for run in runs] == [
@@ -262,9 +258,7 @@ def test_get_single_execution(server):
         "items_indexed", "error_message", "cpu_time_ms", "memory_peak_mb", "retry_attempt", "metadata",
     } <= run.keys()  # fmt: skip
     assert (run["job_id"], run["status"], run["error_message"]) == (job["id"], "completed", None)
-    assert run["duration_ms"] == round(
-        (at(run["completed_at"]) - at(run["started_at"])) / timedelta(milliseconds=1)
-    )
+    assert run["duration_ms"] == round((at(run["completed_at"]) - at(run["started_at"])) / timedelta(milliseconds=1))
 
 
 # -- statistics

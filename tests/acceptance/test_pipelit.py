@@ -228,9 +228,7 @@ def test_runs_repeats_backoff_death_overlap_pause_and_recovery(place, workflows)
     dying = place.make(workflows["fails"], max_retries=2)
     held = place.make(workflows["holds"], trigger_payload={"name": "held"})
     broken = place.make(workflows["note"], 3600)
-    place.ask(
-        "POST", f"/jobs/{broken}/run", {"args": {"workflow": workflows["note"], "trigger": "gone"}}, 202
-    )
+    place.ask("POST", f"/jobs/{broken}/run", {"args": {"workflow": workflows["note"], "trigger": "gone"}}, 202)
 
     # `done` after exactly three successes, told by numbers from 0
     done = place.until(three, lambda each: each["status"] == "done")
@@ -295,7 +293,5 @@ def test_cancel_stops_a_run(place, workflows):
     place.ask("POST", f"/jobs/{schedule}/cancel")
     if place.engine == "local":
         (place.folder / "stopped.go").touch()  # a thread cannot be killed
-    eventually(
-        lambda: place.ask("GET", f"/jobs/{schedule}/executions")["executions"][0]["status"] == "cancelled"
-    )
+    eventually(lambda: place.ask("GET", f"/jobs/{schedule}/executions")["executions"][0]["status"] == "cancelled")
     assert place.get(schedule)["status"] == "dead"

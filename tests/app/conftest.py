@@ -1,4 +1,4 @@
-"""Apps on a fresh database, of either kind, and a way to let one work for a while."""
+"""Apps on a fresh database of each kind, and a way to let an app work for a while."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,7 +14,7 @@ NewApp = Callable[..., Ostinato]
 
 @pytest.fixture
 def new_app(database_url: str) -> Iterator[NewApp]:
-    """Make apps on the test's database; its schema is there."""
+    """Make apps on the test's database, which has its schema."""
     made: list[Ostinato] = []
 
     def make(name: str = "shop", **settings: Any) -> Ostinato:
@@ -34,7 +34,7 @@ def app(new_app: NewApp) -> Ostinato:
 
 
 def during(app: Ostinato, body: Callable[[], Awaitable[Any]]) -> Any:
-    """Let the app work while `body` runs; what that returns."""
+    """Let the app work while `body` runs; return the result of `body`."""
 
     async def main() -> Any:
         async with app.running():

@@ -1,4 +1,4 @@
-"""A process that is ours looks for garbage less often; whoever has chosen how often is left alone."""
+"""Rarer garbage collections in Ostinato's own processes; a user's own threshold stays."""
 
 import asyncio
 import gc
@@ -44,7 +44,7 @@ def test_what_somebody_has_frozen_stays_frozen():
     gc.freeze()
     try:
         run_to_the_end(asyncio.sleep(0))
-        # Not a count: some of the frozen objects end meanwhile.
+        # No exact count: some of the frozen objects are deleted meanwhile.
         assert not any(each is ours for each in gc.get_objects())
     finally:
         gc.unfreeze()

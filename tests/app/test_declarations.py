@@ -161,7 +161,7 @@ def test_one_task_on_several_schedules_is_several_jobs(new_app):
 
 def test_two_declarations_with_one_key_are_refused(new_app):
     app = declaring(new_app)
-    with pytest.raises(ValueError, match="Two jobs of this app are declared with the key 'work'"):
+    with pytest.raises(ValueError, match="Two jobs of this app have the key 'work'"):
         app.schedule(app.registry.get("work"), every="2h")
 
 
@@ -184,7 +184,7 @@ def test_a_declared_job_runs(new_app):
         if not app.jobs.get("tick").facts.completed:
             await ran.wait()
         (execution,) = app.executions.list(job="tick")
-        assert (execution.state, execution.result) == ("completed", "eu")
+        assert (execution.status, execution.result) == ("completed", "eu")
 
     during(app, body)
 

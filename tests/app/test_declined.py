@@ -134,9 +134,7 @@ def test_a_new_job_that_follows_a_deleted_one_waits_for_it(deleted, new_app):
 
     applied = following().apply_declarations()
     assert (applied.created, applied.declined, applied.blocked) == ((), ("work",), ("then",))
-    assert any(
-        "then" in line and "follows a deleted job" in line for line in banner(following(), applied, True)
-    )
+    assert any("then" in line and "runs after a deleted job" in line for line in banner(following(), applied, True))
     deleted.scheduler.declarations.redeclare("work")
     assert following().apply_declarations().created == ("work", "then")
 

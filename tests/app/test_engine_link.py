@@ -1,4 +1,4 @@
-"""Questions of the HTTP process to the engine: bounded in number and in time."""
+"""Queries from the HTTP process to the engine: limits of number and time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.waiting import PATIENCE, until
 
 
 class AnEngine:
-    """An engine in trouble, which has run something."""
+    """An engine with a problem and some ended runs."""
 
     def __init__(self) -> None:
         self.measured = Measured(Counts(), RunTimes(), StoreTimes(), EndedTotals())
@@ -38,7 +38,7 @@ REPORT = EngineReport.of(AnEngine())
 
 
 class Pair:
-    """Both ends; the engine's process answers when it is told to."""
+    """Both ends of the link; a test lets the engine's process answer."""
 
     def __init__(self, patience: float) -> None:
         self.patience, self.asked, self.now = patience, 0, 0.0

@@ -1,4 +1,4 @@
-"""Enqueue in all its ways, and wait for what comes of it."""
+"""All ways to enqueue, and to wait for the result."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -38,7 +38,7 @@ def test_enqueue_runs_once_and_the_handle_has_the_result(app):
     async def body():
         handle = send.enqueue(to="a@example.org")
         ended = await handle.await_()
-        assert (ended.state, ended.number, ended.attempt) == ("completed", 1, 0)
+        assert (ended.status, ended.number, ended.attempt) == ("completed", 1, 0)
         key = f"sched-{handle.id}-n1"
         assert ended.result == {"to": "a@example.org", "attempt": 0, "key": key, "own": f"{key}-rc0"}
         assert ended.key == f"{key}-rc0"
@@ -68,7 +68,7 @@ def test_a_plain_enqueue_is_not_retried_and_its_result_is_an_error(app):
     async def body():
         handle = fail.enqueue()
         ended = await handle.await_()
-        assert (ended.state, ended.outcome, ended.error_kind) == ("failed", "failed", "ValueError")
+        assert (ended.status, ended.outcome, ended.error_kind) == ("failed", "failed", "ValueError")
         assert ended.error == "no such customer"
         assert "ValueError: no such customer" in ended.traceback
         with pytest.raises(RunFailed, match="fail failed: no such customer") as caught:
@@ -90,7 +90,7 @@ def test_using_retries_waits_for_the_last_attempt(app):
         handle = second_time.using(retries=2, backoff="0s").enqueue()
         assert (await handle.await_()).result == 1
         attempts = app.executions.list(job=handle.id)
-        assert [(each.attempt, each.state) for each in attempts] == [(1, "completed"), (0, "failed")]
+        assert [(each.attempt, each.status) for each in attempts] == [(1, "completed"), (0, "failed")]
 
     during(app, body)
 
@@ -219,7 +219,7 @@ def test_a_job_that_is_cancelled_has_ended(app):
     queued, later = work.enqueue(), work.enqueue_in("1h")
     queued.cancel(by="ops")
     later.cancel()
-    assert queued.wait(PATIENCE).state == "cancelled"
+    assert queued.wait(PATIENCE).status == "cancelled"
     with pytest.raises(Conflict, match="was cancelled before it ran"):
         later.wait(PATIENCE)
 

@@ -1,4 +1,4 @@
-"""A worker reads only the secrets that its host grants, whatever names them; a real server sees what is sent."""
+"""Grants of secrets: a worker reads only the secrets that its host grants; a real server records the requests."""
 
 import asyncio
 import base64
@@ -27,7 +27,7 @@ ENV = {"type": "bearer", "token": "env:PARTNER_TOKEN"}
 
 @pytest.fixture
 def app(new_app, playground, monkeypatch, tmp_path):
-    """An app whose host grants the usual secrets; two others are there, and not granted."""
+    """An app whose host grants the default secrets; two other secrets exist and are not granted."""
     monkeypatch.setenv("PARTNER_TOKEN", "s3cret-of-the-host")
     (tmp_path / "passwd").write_text("s3cret-of-the-host")
     playground.route("/good", lambda _: answered(b"{}"))
@@ -35,7 +35,7 @@ def app(new_app, playground, monkeypatch, tmp_path):
 
 
 def ended(app, task, **args):
-    """The last execution of a job that was asked to run once."""
+    """Run a job once and return its last execution."""
 
     async def body():
         (handle,) = app.enqueue([app.call(task, **args)])
@@ -59,14 +59,12 @@ def test_an_http_job_sends_no_secret_that_is_not_granted(app, playground, tmp_pa
              "clientSecret": reference},
         ):  # fmt: skip
             run = ended(app, "http", url=playground.url("/good"), auth=auth)
-            assert (run.state, run.attempt) == ("failed", 0)
+            assert (run.status, run.attempt) == ("failed", 0)
             assert f"Add {reference} to OSTINATO_SECRETS" in str(run.error)
     assert playground.requests == []
 
 
-def test_the_key_of_tokens_is_sent_nowhere_though_a_grant_matches_it(
-    new_app, playground, monkeypatch, capsys
-):
+def test_the_key_of_tokens_is_sent_nowhere_though_a_grant_matches_it(new_app, playground, monkeypatch, capsys):
     monkeypatch.setenv("SECRET_AUTH", "our-own-signing-key-0123456789-0123456789")
     playground.route("/good", lambda _: answered(b"{}"))
     app = new_app(allow_private_addresses=True, allow_commands=True, auth_secret="env:SECRET_AUTH")
@@ -76,13 +74,13 @@ def test_the_key_of_tokens_is_sent_nowhere_though_a_grant_matches_it(
         ("command", {"argv": ["env"], "secrets": {"P": "env:SECRET_AUTH"}}),
     ):
         run = ended(app, task, **args)
-        assert run.state == "failed", task
+        assert run.status == "failed", task
         assert "The secret env:SECRET_AUTH is one of Ostinato's settings" in str(run.error), task
     assert playground.requests == []
     service = app.scheduler
     service.hooks.create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:SECRET_AUTH"))
     assert service.warnings(["env:SECRET_AUTH"]) == [
-        "The secret env:SECRET_AUTH is one of Ostinato's settings, and no grant opens it. Name another secret."
+        "The secret env:SECRET_AUTH is one of Ostinato's settings and is never granted. Name another secret."
     ]
     (finding,) = [each for each in service.check_up() if each.subject == "secrets"]
     assert (finding.state, finding.advice) == (
@@ -98,7 +96,7 @@ def test_a_user_name_is_text_and_never_a_reference(app, playground, monkeypatch)
     monkeypatch.setenv("SECRET_WORD", "word")
     monkeypatch.setenv("OSTINATO_AUTH_SECRET", "s3cret-of-ours")
     auth = {"type": "basic", "username": "env:OSTINATO_AUTH_SECRET", "password": "env:SECRET_WORD"}
-    assert ended(app, "http", url=playground.url("/good"), auth=auth).state == "completed"
+    assert ended(app, "http", url=playground.url("/good"), auth=auth).status == "completed"
     (request,) = playground.requests
     sent = base64.b64decode(request.headers["authorization"].removeprefix("Basic ")).decode()
     assert sent == "env:OSTINATO_AUTH_SECRET:word"
@@ -110,13 +108,13 @@ def test_what_the_host_grants_is_sent(new_app, playground, monkeypatch, tmp_path
     playground.route("/good", lambda _: answered(b"{}"))
     app = new_app(allow_private_addresses=True, secrets=[f"file:{tmp_path}/folder/*"])
     token = {"type": "bearer", "token": f"file:{tmp_path}/folder/token"}
-    assert ended(app, "http", url=playground.url("/good"), auth=token).state == "completed"
+    assert ended(app, "http", url=playground.url("/good"), auth=token).status == "completed"
     assert playground.requests[0].headers["authorization"] == "Bearer granted"
 
 
 def test_a_program_gets_no_secret_that_is_not_granted(app):
     run = ended(app, "command", argv=["true"], secrets={"P": "env:PARTNER_TOKEN"})
-    assert run.state == "failed"
+    assert run.status == "failed"
     assert "Add env:PARTNER_TOKEN to OSTINATO_SECRETS" in str(run.error)
 
 
@@ -162,7 +160,7 @@ def test_a_hook_is_not_signed_with_a_secret_that_is_not_granted(app, playground)
     assert playground.requests == []
 
 
-# -- who is told before
+# -- warnings before a run
 
 
 def test_the_door_refuses_only_what_no_host_could_grant_and_warns_of_the_rest(app, playground):
@@ -186,9 +184,7 @@ def test_the_door_refuses_only_what_no_host_could_grant_and_warns_of_the_rest(ap
         assert f"Add {reference} to OSTINATO_SECRETS" in made.headers["warning"]
     granted = make("env:SECRET_TOKEN")
     assert "warning" not in granted.headers
-    edited = api.patch(
-        f"/api/v1/jobs/{granted.json()['id']}", json={"args": {"url": "http://a.org", "auth": ENV}}
-    )
+    edited = api.patch(f"/api/v1/jobs/{granted.json()['id']}", json={"args": {"url": "http://a.org", "auth": ENV}})
     assert "env:PARTNER_TOKEN" in edited.headers["warning"]
 
 

@@ -1,4 +1,4 @@
-"""`app.on`: told after the commit, in the process that wrote it, with what the issue of the event was."""
+"""`app.on`: hooks are called after the commit, in the process that wrote it, with the outcome."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from tests.app.conftest import during
 
 
 class Told:
-    """Collects events, and lets a test wait for so many of them."""
+    """Collector of events; a test can wait for a number of them."""
 
     def __init__(self, app: Ostinato, *kinds: str) -> None:
         self.events: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The HTTP process, served in this one: its duties beside the answers."""
+"""The HTTP process, run in the test's process: its duties beside the answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.waiting import until
 
 
 class SetBack:
-    """A clock that was set back by an hour; it moves on when it is told to."""
+    """A clock that was set back by an hour and that a test advances."""
 
     def __init__(self) -> None:
         self.passed, self.ahead = 0.0, timedelta(0)
@@ -34,9 +34,7 @@ class SetBack:
 
 
 @pytest.mark.parametrize("own_host", [True, False], ids=["host", "server"])
-def test_the_http_process_follows_a_clock_that_was_set_back_though_it_is_idle(
-    sqlite_url, monkeypatch, own_host
-):
+def test_the_http_process_follows_a_clock_that_was_set_back_though_it_is_idle(sqlite_url, monkeypatch, own_host):
     source = SetBack()
     clock = source.measured(own_host=own_host)
     monkeypatch.setattr(wiring, "clock_of", lambda _: clock)
@@ -65,7 +63,7 @@ def test_the_http_process_follows_a_clock_that_was_set_back_though_it_is_idle(
 
 
 def test_a_moment_without_threads_starts_the_http_process_later(monkeypatch):
-    """`asyncio.to_thread` raises RuntimeError then; the engine goes on."""
+    """`asyncio.to_thread` raises RuntimeError then; the engine continues."""
 
     async def no_thread(*_: object) -> None:
         raise RuntimeError("can't start new thread")

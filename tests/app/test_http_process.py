@@ -1,4 +1,4 @@
-"""The HTTP process, as the process of the engine starts and stops it."""
+"""The HTTP process, as the engine's process starts and stops it."""
 
 import asyncio
 import threading
@@ -36,7 +36,7 @@ def test_a_stop_while_the_process_is_being_started_is_no_error(monkeypatch, tmp_
 
 
 def test_a_question_is_answered_while_every_thread_of_asyncio_waits(tmp_path):
-    """Names that cannot be resolved, and databases of sources, hold them for seconds."""
+    """Threads can be busy for seconds with unresolvable names and databases of sources."""
 
     class Quiet:
         def troubles(self) -> list[str]:

@@ -55,9 +55,7 @@ def test_args_just_within_the_limit_are_kept(app):
 
 
 def test_arguments_that_the_function_does_not_take_are_refused(app):
-    with pytest.raises(
-        Invalid, match="does not take these arguments: got an unexpected keyword argument 'valeu'"
-    ):
+    with pytest.raises(Invalid, match="does not take these arguments: got an unexpected keyword argument 'valeu'"):
         app.registry.get("work").enqueue(valeu=1)
     with pytest.raises(Invalid, match="do not fit"):
         app.call("work", valeu=1)
@@ -75,7 +73,7 @@ def test_a_result_that_is_not_json_is_kept_as_text(app, caplog):
         return await odd.enqueue().await_()
 
     ended = during(app, body)
-    assert (ended.state, ended.result) == ("completed", "{1, 2}")
+    assert (ended.status, ended.result) == ("completed", "{1, 2}")
     assert "The result is kept as text" in caplog.text
 
 
@@ -88,7 +86,7 @@ def test_a_result_that_is_too_long_is_cut_visibly(app):
         return await long.enqueue().await_()
 
     ended = during(app, body)
-    assert ended.state == "completed"
+    assert ended.status == "completed"
     assert "characters cut" in ended.result
 
 
@@ -105,7 +103,7 @@ def test_a_task_that_raises_a_base_exception_has_failed(app):
         return [await (await each.aenqueue()).await_() for each in (leave, stop)]
 
     ended = during(app, body)
-    assert [(each.state, each.error_kind) for each in ended] == [
+    assert [(each.status, each.error_kind) for each in ended] == [
         ("failed", "SystemExit"),
         ("failed", "KeyboardInterrupt"),
     ]
@@ -140,7 +138,7 @@ def test_allow_unknown_accepts_it_and_it_waits_for_a_worker_that_knows_it(new_ap
     async def at_the_shop():
         await (await shop.registry.get("work").aenqueue(1)).await_()
         (waiting,) = shop.executions.list(job=handle.id)
-        assert (waiting.state, waiting.waits_for) == ("queued", "task"), "left for one that knows it"
+        assert (waiting.status, waiting.waits_for) == ("queued", "task"), "left for one that knows it"
 
     during(shop, at_the_shop)
     other.task(name="resize")(lambda width: width * 2)
@@ -191,7 +189,7 @@ def test_naive_datetimes_are_refused(app):
         ({"every": "1h", "queue": "a b"}, Invalid, "The queue name 'a b' cannot be used"),
         ({"every": "1h", "tags": "abc"}, Invalid, "tags is a list, not 'abc'"),
         ({"every": "1h", "never_retry": "ValueError"}, Invalid, "never_retry is a list"),
-        ({"every": "1h", "timeout": 0}, Invalid, "timeout must be more than nothing"),
+        ({"every": "1h", "timeout": 0}, Invalid, "timeout must be longer than 0 s"),
         ({"every": "1h", "key": ""}, Invalid, "key cannot be empty"),
         ({"every": "1h", "description": "a\0b"}, Invalid, "NUL"),
         ({"every": "1h", "window": {"from": "9"}}, Invalid, "A window is"),
@@ -219,7 +217,7 @@ def declare(app: Ostinato, **options) -> None:
 
 
 def test_options_of_a_schedule_without_one_are_refused():
-    with pytest.raises(Invalid, match="overlap= needs a schedule: say every= or cron= too"):
+    with pytest.raises(Invalid, match=r"overlap= needs a schedule\. Add every= or cron="):
         Ostinato().task(overlap="skip")(work)
 
 
@@ -230,7 +228,7 @@ def test_using_does_not_take_a_schedule():
 
 
 def test_a_setting_that_does_not_exist_is_refused():
-    with pytest.raises(InvalidSetting, match="concurency is no setting; did you mean concurrency"):
+    with pytest.raises(InvalidSetting, match="concurency is not a setting; did you mean concurrency"):
         Ostinato("shop", concurency=3)
 
 
@@ -246,9 +244,7 @@ def test_the_first_use_of_an_empty_sqlite_database_makes_the_schema(sqlite_url):
 
 def test_postgresql_is_made_only_when_asked(empty_postgres_url):
     app = Ostinato("shop", database_url=empty_postgres_url)
-    with pytest.raises(
-        SchemaBehind, match=r"not there yet, this program needs version \d+: run `ostinato db upgrade`"
-    ):
+    with pytest.raises(SchemaBehind, match=r"not there yet, this program needs version \d+: run `ostinato db upgrade`"):
         app.register("work", work).enqueue(1)
     app.close()
     app.open(upgrade=True)
@@ -262,6 +258,6 @@ def test_settings_can_be_chosen_until_the_database_is_open(sqlite_url, tmp_path)
     assert (app.settings.database_url, app.settings.concurrency) == (sqlite_url, 2)
     assert app.settings.queues == ("a", "b")
     app.open()
-    with pytest.raises(Invalid, match="open already"):
+    with pytest.raises(Invalid, match="already open"):
         app.configure(concurrency=3)
     app.close()

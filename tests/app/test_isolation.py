@@ -1,4 +1,4 @@
-"""Where tasks run and what they may use, as people write it."""
+"""Options of tasks for isolation and resource limits."""
 
 from __future__ import annotations
 
@@ -47,11 +47,9 @@ def test_isolation_is_not_an_option_of_a_job():
 
 
 def test_limits_need_a_process():
-    with pytest.raises(Invalid, match="memory_limit_mb= needs a process of its own"):
+    with pytest.raises(Invalid, match="memory_limit_mb= needs a separate process"):
         Ostinato().task(memory_limit_mb=100)(work.nothing)
-    assert Ostinato(isolation="process").task(memory_limit_mb=100)(work.nothing).options == {
-        "memory_limit_mb": 100
-    }
+    assert Ostinato(isolation="process").task(memory_limit_mb=100)(work.nothing).options == {"memory_limit_mb": 100}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`app.jobs` and `app.executions`: commands, what they refuse, and what the questions answer."""
+"""`app.jobs` and `app.executions`: commands, their refusals, and queries."""
 
 import asyncio
 from dataclasses import replace
@@ -109,9 +109,7 @@ def test_run_makes_an_extra_occurrence_with_other_args(app):
     (execution,) = app.executions.list(job="prices-us")
     assert (execution.result, execution.asked) == ("fr", "hand")
     job = app.jobs.get("prices-us")
-    assert (job.next_run_at, job.args) == (due, {}), (
-        "the schedule did not move, the job's args did not change"
-    )
+    assert (job.next_run_at, job.args) == (due, {}), "the schedule did not move, the job's args did not change"
 
 
 def test_a_failed_run_once_is_retried_by_hand(app):
@@ -123,10 +121,10 @@ def test_a_failed_run_once_is_retried_by_hand(app):
 
     async def body():
         handle = await second_time.aenqueue()
-        assert (await handle.await_()).state == "failed"
+        assert (await handle.await_()).status == "failed"
         await app.in_thread(lambda: app.jobs.retry(handle.id, by="ops"))
         ended = await handle.await_()
-        assert (ended.state, ended.number, ended.attempt, ended.result) == ("completed", 1, 1, 1)
+        assert (ended.status, ended.number, ended.attempt, ended.result) == ("completed", 1, 1, 1)
 
     during(app, body)
 
@@ -176,7 +174,7 @@ def test_the_history_of_a_job_is_newest_first_with_all_its_fields(app):
     handle = during(app, body)
     second, first = app.executions.list(job=handle.id, limit=100)
     assert {first.job_id, second.job_id} == {handle.id}
-    assert [(each.number, each.attempt, each.state) for each in (first, second)] == [
+    assert [(each.number, each.attempt, each.status) for each in (first, second)] == [
         (1, 0, "failed"),
         (1, 1, "completed"),
     ]
@@ -224,7 +222,7 @@ def test_next_times(app):
 def test_an_execution_is_cancelled_by_hand(app):
     app.jobs.run("prices-us")
     (queued,) = app.executions.list(job="prices-us")
-    assert app.executions.cancel(queued.id, by="ops").state == "cancelled"
+    assert app.executions.cancel(queued.id, by="ops").status == "cancelled"
     with pytest.raises(Conflict, match="This execution has ended already"):
         app.executions.cancel(queued.id)
     with pytest.raises(NotFound, match="There is no execution"):
@@ -247,9 +245,7 @@ def test_pausing_withdraws_what_was_queued(new_app):
 
 def test_queues_are_paused_too(app):
     app.scheduler.pause_queue("default", by="ops")
-    assert [(queue.name, queue.paused_at is not None) for queue in app.scheduler.queues()] == [
-        ("default", True)
-    ]
+    assert [(queue.name, queue.paused_at is not None) for queue in app.scheduler.queues()] == [("default", True)]
     app.scheduler.resume_queue("default")
     with pytest.raises(ValueError, match="cannot be used"):
         app.scheduler.pause_queue("a b")

@@ -1,4 +1,4 @@
-"""Keys belong to their app; at the desk of no app, an operator's, they are found wherever they are."""
+"""Keys belong to their app; the service of an operator, without an app, finds the keys of all apps."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_a_key_of_no_app_comes_before_those_of_others(new_app):
 def test_a_key_that_two_apps_have_names_them(new_app):
     make(new_app("shop"), "nightly")
     make(new_app("bank"), "nightly")
-    with pytest.raises(Conflict, match=r"The apps bank, shop each have a job 'nightly': take its id\."):
+    with pytest.raises(Conflict, match=r"The apps bank, shop each have a job 'nightly': use its id\."):
         new_app("").jobs.get("nightly")
 
 

@@ -1,4 +1,4 @@
-"""`after=`: declared in Python, made over HTTP, edited; circles are refused."""
+"""`after=`: declared in Python, created over HTTP, edited; cycles are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An app at work: inside another program's loop, alone in a process, and what it says when it starts."""
+"""A working app: inside another program's loop, alone in a process, and its start lines."""
 
 import asyncio
 import os
@@ -69,7 +69,7 @@ def test_a_stop_gives_back_what_runs_and_spends_nothing(new_app):
 
     handle = asyncio.run(main())
     (waiting,) = app.executions.list(job=handle.id)
-    assert (waiting.state, waiting.attempt) == ("queued", 0)
+    assert (waiting.status, waiting.attempt) == ("queued", 0)
     assert handle.job.facts.failed == 0
 
 

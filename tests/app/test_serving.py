@@ -1,4 +1,4 @@
-"""Where HTTP listens."""
+"""The address of the HTTP server."""
 
 import socket
 
@@ -13,7 +13,7 @@ from ostinato.core.errors import InvalidSetting
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_nothing_of_an_answer_waits_for_the_client_to_say_that_it_has_the_rest(host):
-    """An accepted connection is as its listener is. Without it each answer on a kept connection came 40 ms late."""
+    """Accepted connections inherit TCP_NODELAY. Without it, each answer on a kept-alive connection was 40 ms late."""
     with Listening(host, 0).bind(Settings()) as bound, socket.create_connection(bound.getsockname()[:2]):
         accepted, _ = bound.accept()
         with accepted:
@@ -23,9 +23,7 @@ def test_nothing_of_an_answer_waits_for_the_client_to_say_that_it_has_the_rest(h
 def test_an_address_in_use_is_one_sentence():
     with Listening(port=0).bind(Settings()) as bound:
         taken = Listening(port=bound.getsockname()[1])
-        with pytest.raises(
-            InvalidSetting, match=r"cannot listen on 127\.0\.0\.1:\d+: Address already in use\. Choose"
-        ):
+        with pytest.raises(InvalidSetting, match=r"cannot listen on 127\.0\.0\.1:\d+: Address already in use\. Choose"):
             taken.bind(Settings())
 
 
@@ -43,9 +41,7 @@ def test_a_port_out_of_range_is_one_sentence():
     ],
     ids=["default", "off", "rq"],
 )
-def test_serve_gives_http_a_process_of_its_own_unless_that_is_off_or_rq_runs_the_jobs(
-    monkeypatch, chosen, apart
-):
+def test_serve_gives_http_a_process_of_its_own_unless_that_is_off_or_rq_runs_the_jobs(monkeypatch, chosen, apart):
     asked: list[Listening] = []
     monkeypatch.setattr(Ostinato, "run", lambda _, **how: asked.append(how["listening"]))
     serve(None, chosen, Listening(), worker=True, migrate=False)

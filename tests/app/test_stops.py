@@ -1,4 +1,4 @@
-"""A stop says how strong it was, and whether the work is known to be dead."""
+"""The answer to a stop: its strength, and whether the run has certainly ended."""
 
 import asyncio
 import threading

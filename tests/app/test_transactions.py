@@ -16,7 +16,7 @@ KINDS = ["driver", "SQLAlchemy connection", "SQLAlchemy session"]
 
 @contextmanager
 def open_connection(url: str, kind: str) -> Iterator[object]:
-    """A connection on the database with a transaction open."""
+    """A connection to the database with an open transaction."""
     if kind == "driver" and url.startswith("sqlite"):
         connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
         connection.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Workflows in Python: drawn by a function, declared at start, run to their end."""
+"""Workflows in Python: built by a function, declared at start, run to their end."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.waiting import PATIENCE
 
 
 def working(app, body):
-    """What `body` returns, called on a thread while the app works."""
+    """Return the result of `body`, called on a thread while the app works."""
     return during(app, lambda: asyncio.to_thread(body))
 
 
@@ -71,7 +71,7 @@ def test_the_workflow_of_the_issue_runs(app, tasks):
         },
     ]
     ended = working(app, lambda: report.run(region="eu").wait(PATIENCE))
-    assert (ended.state, ended.result) == ("completed", {"extract": "completed", "send_email": "completed"})
+    assert (ended.status, ended.result) == ("completed", {"extract": "completed", "send_email": "completed"})
     run = app.scheduler.workflows.steps(ended.id)
     assert (run.name, run.version) == ("report", 1)
     assert [(step.id, step.state, step.last.result) for step in run.steps] == [
@@ -109,10 +109,10 @@ def test_what_cannot_be_is_refused_when_it_is_declared(app, tasks):
     for draw, sentence in (
         (lambda flow: flow.step(extract, reigon="eu"), "reigon"),
         (lambda flow: None, "needs a list of nodes"),
-        (lambda flow: list(flow.payload), "not there yet"),
+        (lambda flow: list(flow.payload), "has no value yet"),
         (lambda flow: bool(flow.payload["x"]), "using"),
         (lambda flow: flow.using(retrys=1), "retrys"),
-        (lambda flow: flow.payload["a b"], "cannot be referred to"),
+        (lambda flow: flow.payload["a b"], "cannot be used in a reference"),
     ):
         with pytest.raises(Invalid, match=sentence):
             app.workflow(name="broken")(draw)

@@ -55,9 +55,7 @@ def _tried(command: list[str]) -> bool:
     print(f"No browser here, trying: {' '.join(command)}", flush=True)  # noqa: T201
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, env=environment
-        )
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, env=environment)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

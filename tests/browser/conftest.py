@@ -34,9 +34,7 @@ def browser() -> Iterator[Browser]:
     if program is None:
         (pytest.fail if chromium.is_needed() else pytest.skip)(chromium.MISSING)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program, chromium_sandbox=False, args=chromium.ARGUMENTS
-        )
+        browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=False, args=chromium.ARGUMENTS)
         yield browser
         browser.close()
 
@@ -56,9 +54,7 @@ class Troubles(list[str]):
 
     def listen(self, page: Page) -> None:
         page.on("pageerror", lambda error: self.append(f"error: {error}"))
-        page.on(
-            "console", lambda line: self.append(f"console: {line.text}") if line.type == "error" else None
-        )
+        page.on("console", lambda line: self.append(f"console: {line.text}") if line.type == "error" else None)
         page.on("dialog", lambda dialog: (self.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on(
             "response",
@@ -81,9 +77,7 @@ def open_page(browser: Browser, troubles: Troubles) -> Iterator[Open]:
     contexts: list[BrowserContext] = []
 
     def open_page(address: str, **options: Any) -> Page:
-        context = browser.new_context(
-            **{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB"} | options
-        )
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB"} | options)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()

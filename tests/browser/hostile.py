@@ -61,9 +61,7 @@ class HostilePlace(Place):
         assert self("PUT", "/api/v1/providers/api.example.org", {"limit": 5, "period": "1m"}).code == 201
         parameters = [{"name": "x", "type": "text", "description": HOSTILE}]
         template = {"name": "evil", "description": HOSTILE, "parameters": parameters}
-        code, made = self(
-            "POST", "/api/v1/templates", {**template, "job": {"task": "evil", "name": "{{ params.x }}"}}
-        )
+        code, made = self("POST", "/api/v1/templates", {**template, "job": {"task": "evil", "name": "{{ params.x }}"}})
         assert code == 201, made
         workflow, run = self._workflow()
         source = self._source()

@@ -127,9 +127,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, PlayedApi() as api, sync_playwright() as playwright:
         file = Path(folder) / "ostinato.db"
         played(file)
-        place = Shop(
-            Path(folder), f"sqlite:///{file}", OSTINATO_ALLOW_PRIVATE_ADDRESSES="on", OSTINATO_RUN_LOG="off"
-        )
+        place = Shop(Path(folder), f"sqlite:///{file}", OSTINATO_ALLOW_PRIVATE_ADDRESSES="on", OSTINATO_RUN_LOG="off")
         try:
             eventually(place.ready)
             addresses = filled(place, api)

@@ -43,9 +43,7 @@ def complaints(page: Page) -> list[str]:
     ]
 
 
-def test_nothing_that_anybody_wrote_runs_and_every_page_is_for_everybody(
-    place, everywhere, open_page, troubles
-):
+def test_nothing_that_anybody_wrote_runs_and_every_page_is_for_everybody(place, everywhere, open_page, troubles):
     """One visit to each page does for both: no script runs, the policy has nothing to refuse, axe finds nothing."""
     page = open_page(place.address + "/login")
     page.add_init_script(REFUSED)
@@ -53,9 +51,7 @@ def test_nothing_that_anybody_wrote_runs_and_every_page_is_for_everybody(
     for path in everywhere:
         page.goto(place.address + path)
         assert page.evaluate("window.hacked") is None, path
-        assert (
-            page.evaluate("document.querySelectorAll('img, script:not([src]), [onerror], style').length") == 0
-        ), path
+        assert page.evaluate("document.querySelectorAll('img, script:not([src]), [onerror], style').length") == 0, path
         for width, scheme in LOOKS:
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=scheme)
@@ -75,15 +71,13 @@ def test_forms_that_come_back_with_hostile_words_show_them_as_text(place, everyw
     page.add_init_script(REFUSED)
     for path, button in (
         ("/jobs/new", "Create job"),
-        ("/workflows/new", "Make this workflow"),
-        ("/sources/new", "Make this source"),
-        ("/providers", "Make a budget"),
+        ("/workflows/new", "Create workflow"),
+        ("/sources/new", "Create source"),
+        ("/providers", "Create provider"),
     ):
         page.goto(place.address + path)
         page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        for line in page.locator(
-            "main form input:not([type=hidden]):not([type=checkbox]), main form textarea"
-        ).all():
+        for line in page.locator("main form input:not([type=hidden]):not([type=checkbox]), main form textarea").all():
             if line.is_visible():
                 line.fill(HOSTILE)
         page.get_by_role("button", name=button).click()

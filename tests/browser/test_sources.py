@@ -32,6 +32,6 @@ def test_the_first_page_of_a_source_is_seen_as_a_table_and_then_it_is_made(fetch
         page.get_by_role("button", name="Test: fetch one page").click()
         expect(page.get_by_role("cell", name="record 9", exact=True)).to_be_visible()
         assert fetching.get("/sources")["sources"] == [], "nothing is stored by trying"
-        page.get_by_role("button", name="Make this source").click()
+        page.get_by_role("button", name="Create source").click()
         expect(page.get_by_role("heading", name="gdp", exact=True)).to_be_visible()
         assert [each["name"] for each in fetching.get("/sources")["sources"]] == ["gdp"]

@@ -23,9 +23,7 @@ def run(place: Place, job: dict) -> dict:
     """Let it run, and wait until it does."""
     code, _ = place("POST", f"/api/v1/jobs/{job['id']}/run")
     assert code < 300
-    return eventually(
-        lambda: place.get(f"/jobs/{job['id']}/executions?status=running")["executions"] or None
-    )[0]
+    return eventually(lambda: place.get(f"/jobs/{job['id']}/executions?status=running")["executions"] or None)[0]
 
 
 def shifts(page: Page) -> None:
@@ -61,7 +59,7 @@ def test_the_log_of_a_run_is_followed_with_its_progress_until_the_result(place, 
     expect(log).to_contain_text("somebody asked me to talk")
     expect(page.locator("[data-progress]")).to_contain_text("talking")
     expect(page.locator("[data-progress]")).to_contain_text("words said 1,204")
-    page.get_by_label("Least level").select_option("warning")
+    page.get_by_label("Lowest level").select_option("warning")
     page.get_by_role("button", name="Show").click()
     expect(log).to_contain_text("somebody asked me to talk")
     expect(log).not_to_contain_text("it has begun")
@@ -104,12 +102,12 @@ def test_a_job_is_paused_resumed_and_cancelled_by_its_buttons(place, open_page):
     state = page.locator("[data-live=state]")
     page.get_by_role("button", name="Pause").click()
     expect(state).to_contain_text("paused")
-    expect(page.get_by_text("nothing is due until it is resumed")).to_be_visible()
+    expect(page.get_by_text("no due times until the job is resumed")).to_be_visible()
     page.get_by_role("button", name="Resume").click()
     expect(state).to_contain_text("scheduled")
     page.locator("summary", has_text="Cancel…").click()
     expect(page.get_by_text("The job stops for good")).to_be_visible()
-    page.get_by_role("button", name="Cancel the job").click()
+    page.get_by_role("button", name="Cancel job").click()
     expect(state).to_contain_text("cancelled")
     expect(page.locator("[data-live=events]")).to_contain_text("job.cancelled")
     expect(page.get_by_role("button", name="Run now")).to_have_count(0)
@@ -117,21 +115,19 @@ def test_a_job_is_paused_resumed_and_cancelled_by_its_buttons(place, open_page):
 
 def test_jobs_are_filtered_ticked_and_steered_together(place, open_page):
     for n in range(3):
-        place.job(
-            task="greet", name=f"bulk {n}", schedule={"every": "1h"}, args={"name": "ann"}, tags=["bulk"]
-        )
+        place.job(task="greet", name=f"bulk {n}", schedule={"every": "1h"}, args={"name": "ann"}, tags=["bulk"])
     page = open_page(f"{place.address}/jobs")
     page.get_by_label("Search").fill("bulk")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Filter").click()
     expect(page.locator("tbody tr")).to_have_count(3)
-    page.get_by_label("All on this page").check()
+    page.get_by_label("Select all on this page").check()
     page.get_by_role("button", name="Pause…").click()
     expect(page.get_by_role("heading", name="Pause 3 jobs?")).to_be_visible()
     page.get_by_role("button", name="Pause 3 jobs").click()
     expect(page.get_by_role("status")).to_contain_text("3 jobs paused.")
     page.get_by_label("Status").select_option("paused")
     page.get_by_label("Tag").fill("bulk")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Filter").click()
     expect(page.locator("tbody tr")).to_have_count(3)
     page.get_by_label("bulk 1").check()
     page.get_by_role("button", name="Delete…").click()
@@ -150,13 +146,11 @@ def test_everything_but_live_updates_works_without_scripts(place, open_page):
     page.get_by_role("link", name="plain").first.click()
     expect(page.locator("[data-live=history]")).to_contain_text("by hand")
     page.locator("summary", has_text="Delete…").click()
-    page.get_by_role("button", name="Delete the job").click()
+    page.get_by_role("button", name="Delete job").click()
     expect(page.get_by_role("status")).to_contain_text("The job is deleted.")
 
 
-def test_the_calendar_leads_to_the_jobs_of_an_hour_and_the_workers_page_shows_who_runs_what(
-    place, open_page, held
-):
+def test_the_calendar_leads_to_the_jobs_of_an_hour_and_the_workers_page_shows_who_runs_what(place, open_page, held):
     place.job(task="greet", name="by the hour", schedule={"every": "1h"}, args={"name": "ann"})
     page = open_page(f"{place.address}/calendar")
     page.locator(".heat a").last.click()

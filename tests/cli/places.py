@@ -51,9 +51,7 @@ class Place:
     def __init__(self, folder: Path, mode: str, environment: dict[str, str]) -> None:
         self.mode, self.environment, self.folder = mode, environment, folder
         (folder / "shop.py").write_text(AN_APP)
-        self._log = (
-            folder / "server.log"
-        )  # not a pipe: one that nobody reads fills up, and the server stands still
+        self._log = folder / "server.log"  # not a pipe: one that nobody reads fills up, and the server stands still
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "shop:app",

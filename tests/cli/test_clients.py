@@ -36,12 +36,12 @@ def test_a_refusal_is_an_error_of_ours_with_the_sentence_of_the_api(status, kind
 
 @pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"detail": 3}', b"\xff"])
 def test_a_refusal_in_other_words(content):
-    with pytest.raises(NotFound, match="answered 404, and not in the words of Ostinato"):
+    with pytest.raises(NotFound, match="answered 404, but not like Ostinato: check its address"):
         read(ApiReply(404, content, {}))
 
 
 def test_an_answer_that_is_not_json():
-    with pytest.raises(OstinatoError, match="not that of an Ostinato server"):
+    with pytest.raises(OstinatoError, match="check the address of the server"):
         read(ApiReply(200, b"<html>", {}))
 
 
@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer(ostinato):
 def test_a_server_that_is_not_ours(ostinato, stranger):
     answer = ostinato("job", "list", "--server", stranger)
     assert (answer.code, answer.out) == (1, "")
-    assert "not that of an Ostinato server" in answer.err
+    assert "check the address of the server" in answer.err
 
 
 def test_a_token_is_not_carried_elsewhere(ostinato, stranger):
@@ -122,9 +122,7 @@ def test_a_schema_that_is_behind(ostinato, empty_postgres_url):
     assert "run `ostinato db upgrade`" in answer.err
 
 
-def test_the_database_of_the_flag_comes_before_the_server_of_the_environment(
-    ostinato, empty_sqlite_url, monkeypatch
-):
+def test_the_database_of_the_flag_comes_before_the_server_of_the_environment(ostinato, empty_sqlite_url, monkeypatch):
     monkeypatch.setenv("OSTINATO_SERVER", "http://127.0.0.1:1")
     assert ostinato("job", "list").code == 5
     assert json.loads(ostinato("job", "list", "--database", empty_sqlite_url, "--json").out)["jobs"] == []
@@ -143,4 +141,4 @@ def test_a_bug_is_one_sentence_and_exit_code_1(ostinato, empty_sqlite_url, monke
     monkeypatch.setattr("ostinato.service.jobs.JobService.search", broken)
     answer = ostinato("job", "list", "--database", empty_sqlite_url)
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err.splitlines()[-1].startswith("Something went wrong inside")
+    assert answer.err.splitlines()[-1].startswith("Internal error")

@@ -77,9 +77,7 @@ def test_keep_cron_keeps_them(at, crontab):
 
 
 def test_another_task_queue_and_zone(at, crontab):
-    (job, *_) = jobs_of(
-        at, imported(at, crontab, "--task", "cron_line", "--queue", "cron", "--timezone", "Asia/Tokyo")
-    )
+    (job, *_) = jobs_of(at, imported(at, crontab, "--task", "cron_line", "--queue", "cron", "--timezone", "Asia/Tokyo"))
     assert (job["task"], job["queue"], job["metadata"]["crontab"]["timezone"]) == (
         "cron_line",
         "cron",
@@ -92,7 +90,7 @@ def test_everything_is_shown_and_nothing_written_without_yes(at, crontab):
     assert answer.code == 0
     assert "every 6 hours" in answer.out
     assert "stays cron: Europe/Paris puts its clocks forward and back by 1h" in answer.out
-    assert answer.err == "Nothing was written: --yes writes it.\n"
+    assert answer.err == "Nothing was written. Use --yes to write it.\n"
     shown = json.loads(at("import", "crontab", crontab, "--json").out)
     assert shown["import"] is None
     assert {line["job"] for line in shown["lines"]} == {None}
@@ -104,9 +102,9 @@ def test_whoever_sits_at_the_terminal_is_asked(at, crontab, monkeypatch):
         monkeypatch.setattr("sys.stdin", Keyboard(words))
         return at(*arguments)
 
-    assert "jobs were made" not in answering("n\n", "import", "crontab", crontab).out
+    assert "jobs were created" not in answering("n\n", "import", "crontab", crontab).out
     made = answering("y\n", "import", "crontab", crontab).out
-    assert "6 jobs were made" in made
+    assert "6 jobs were created" in made
     assert "A worker runs them: ostinato worker." in made
     assert answering("n\n", "import", "crontab", crontab, "--undo").code == 130
     assert "6 jobs of" in answering("y\n", "import", "crontab", crontab, "--undo").out
@@ -116,7 +114,7 @@ def test_a_second_import_makes_nothing_again(at, crontab):
     first, second = imported(at, crontab), imported(at, crontab)
     assert [line["job"] for line in first["lines"]] == [line["job"] for line in second["lines"]]
     assert [line["made"] for line in second["lines"]] == [False] * 6
-    assert "there was nothing to do" in at("import", "crontab", crontab, "--yes").out
+    assert "there is nothing to do" in at("import", "crontab", crontab, "--yes").out
 
 
 def test_a_line_that_stands_twice_is_two_jobs(at, tmp_path):
@@ -172,9 +170,9 @@ def test_lines_that_cannot_be_are_told_and_the_rest_goes_on(at, tmp_path):
     file.write_text(f"@reboot x\n61 * * * * y\n@daily fine-{uuid4()}\n")
     answer = at("import", "crontab", str(file), "--yes")
     assert answer.code == 1
-    assert "Line 1 is left out: it runs when the machine starts" in answer.out
-    assert "Line 2 is left out: The cron expression" in answer.out
-    assert "1 jobs were made" in answer.out
+    assert "Line 1 is skipped: it runs when the machine starts" in answer.out
+    assert "Line 2 is skipped: The cron expression" in answer.out
+    assert "1 jobs were created" in answer.out
 
 
 def test_a_line_that_the_api_refuses_does_not_keep_the_others_from_it(at, tmp_path):
@@ -193,9 +191,7 @@ def test_a_machine_in_another_zone_is_told(at, crontab, monkeypatch):
     time.tzset()
     try:
         said = at("import", "crontab", crontab).out
-        assert (
-            "This machine is in JST (UTC+0900); lines above CRON_TZ are read in UTC: see --timezone." in said
-        )
+        assert "This machine is in JST (UTC+0900); lines above CRON_TZ are read in UTC: see --timezone." in said
         assert "This machine" not in at("import", "crontab", crontab, "--timezone", "UTC").out
     finally:
         monkeypatch.undo()
@@ -214,7 +210,7 @@ def test_standard_input_and_system_crontabs(at, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "Say which crontab"),
+        ([], 2, "Give a crontab"),
         (["/no/such/file"], 3, "There is no file /no/such/file."),
         (["/"], 2, "/ cannot be read: Is a directory."),
         (["/dev/null", "--timezone", "Europe/Pairs"], 2, "did you mean Europe/Paris"),
@@ -247,7 +243,7 @@ def test_convert_turns_plain_periods_into_intervals_and_back(at):
     at("job", "pause", paris)
     dry = at("job", "convert", six, paris)
     assert "every 6 hours" in dry.out
-    assert dry.err == "Nothing was written: --yes writes it.\n"
+    assert dry.err == "Nothing was written. Use --yes to write it.\n"
     first, second = the_json(at("job", "convert", six, paris, "--yes", "--verify", "--json"))
     assert (first["converted"], first["after"], first["differences"]) == (True, {"every": "6h"}, [])
     assert (second["converted"], second["differences"]) == (False, [])
@@ -260,7 +256,7 @@ def test_convert_turns_plain_periods_into_intervals_and_back(at):
     assert "is cron again" in at("job", "convert", "--undo", six).out
     job = the_json(at("job", "show", six, "--json"))
     assert (job["schedule_time"], job["metadata"], job["start_at"]) == ("30 */6 * * *", {}, None)
-    assert "nothing to do" in at("job", "convert", "--undo", six).out
+    assert "nothing to undo" in at("job", "convert", "--undo", six).out
 
 
 def test_convert_asks_whoever_sits_at_the_terminal(at, monkeypatch):

@@ -13,15 +13,15 @@ def test_upgrade_makes_the_schema_and_can_be_repeated(ostinato, empty_database_u
     first = ostinato("db", "upgrade", "--database", empty_database_url)
     assert first.code == 0
     assert "is at version" in first.out
-    assert "Applied 0001_heart" in first.out
+    assert "Applied 0001_core" in first.out
     second = ostinato("db", "upgrade", "--database", empty_database_url)
-    assert (second.code, second.out.splitlines()[-1]) == (0, "There was nothing to do.")
+    assert (second.code, second.out.splitlines()[-1]) == (0, "The schema is up to date.")
 
 
 def test_check_finds_nothing_in_a_sound_database(ostinato, empty_database_url):
     ostinato("db", "upgrade", "--database", empty_database_url)
     answer = ostinato("db", "check", "--database", empty_database_url)
-    assert (answer.code, answer.out.splitlines()[-1]) == (0, "Everything adds up.")
+    assert (answer.code, answer.out.splitlines()[-1]) == (0, "No problems found.")
 
 
 def test_check_tells_what_does_not_add_up(ostinato, empty_sqlite_url):
@@ -73,7 +73,7 @@ def test_a_database_of_a_newer_version_is_refused(ostinato, empty_database_url):
     database = open_database(empty_database_url)
     with database.write() as tx:
         meta = database.dialect.table("meta")
-        tx.run(database.dialect.statement(f"UPDATE {meta} SET value = '99' WHERE key = 'schema_version'"))
+        tx.run(database.dialect.statement(f"UPDATE {meta} SET value = '99' WHERE key = 'version:core'"))
     database.close()
     for command in ("check", "upgrade"):
         answer = ostinato("db", command, "--database", empty_database_url)
@@ -112,12 +112,12 @@ def test_a_backup_and_the_way_back(ostinato, empty_database_url, tmp_path):
     assert answer.err == ""
     assert (answer.code, answer.out.splitlines()[0]) == (
         0,
-        f"{copy} has everything, {copy.stat().st_size:,} bytes.",
+        f"{copy} holds a full backup, {copy.stat().st_size:,} bytes.",
     )
     target = f"sqlite:///{tmp_path}/target.db"
     restored = ostinato("db", "restore", str(copy), "--database", target)
     said, identity = restored.out.splitlines()
-    assert (restored.code, said) == (0, f"{tmp_path}/target.db has everything that {copy} has.")
+    assert (restored.code, said) == (0, f"{copy} was restored into {tmp_path}/target.db.")
     assert identity.partition(", ")[0] == answer.out.splitlines()[1].partition(", ")[0], "the same database"
     assert identity != answer.out.splitlines()[1], "in another generation"
     assert str(job.id) in ostinato("job", "list", "--database", target).out
@@ -137,7 +137,7 @@ def test_everything_as_json(ostinato, empty_database_url, tmp_path):
         return json.loads(ostinato("db", *arguments, "--database", empty_database_url, "--json").out)
 
     upgraded = answer("upgrade")
-    assert upgraded["applied"][0] == "0001_heart"
+    assert upgraded["applied"][0] == "0001_core"
     identity = {name: upgraded[name] for name in ("database_id", "generation")}
     assert (
         answer("check")

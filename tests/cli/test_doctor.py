@@ -35,9 +35,7 @@ def a_condition(**given) -> DoctorSnapshot:
 def found(condition):
     """What is not well."""
     return [
-        (each.subject, each.state, each.finding)
-        for each in judge(condition, NOW)
-        if each.state is not FindingState.OK
+        (each.subject, each.state, each.finding) for each in judge(condition, NOW) if each.state is not FindingState.OK
     ]
 
 
@@ -47,8 +45,8 @@ def test_all_is_well():
 
 def test_nobody_is_at_work():
     (finding,) = found(a_condition(workers=()))
-    assert finding == ("workers", FindingState.WRONG, "nobody is at work")
-    assert found(a_condition(workers=(), wanted=())) == [("workers", FindingState.LOOK, "nobody is at work")]
+    assert finding == ("workers", FindingState.WRONG, "no worker is running")
+    assert found(a_condition(workers=(), wanted=())) == [("workers", FindingState.LOOK, "no worker is running")]
 
 
 def test_a_worker_that_is_silent_or_lost_is_told():
@@ -57,21 +55,19 @@ def test_a_worker_that_is_silent_or_lost_is_told():
     stopped = a_worker(closed_at=NOW, closed_as="stopped")
     assert found(a_condition(workers=(a_worker(), stopped))) == []
     (finding,) = found(a_condition(workers=(a_worker(), silent, lost)))
-    assert finding == ("lost workers", FindingState.LOOK, "2 died or fell silent in the last 1d")
+    assert finding == ("lost workers", FindingState.LOOK, "2 died or stopped responding in the last 1d")
 
 
 @pytest.mark.parametrize(
     ("worker", "advice"),
     [
-        (a_worker(tasks=["other"]), "No worker at work knows this task"),
+        (a_worker(tasks=["other"]), "No running worker knows this task"),
         (a_worker(queues=["other"]), "No worker that knows this task serves this queue"),
     ],
 )
 def test_jobs_that_nobody_can_run(worker, advice):
-    (finding,) = [
-        each for each in judge(a_condition(workers=(worker,)), NOW) if each.state is not FindingState.OK
-    ]
-    assert (finding.subject, finding.state) == ("jobs nobody can run", FindingState.WRONG)
+    (finding,) = [each for each in judge(a_condition(workers=(worker,)), NOW) if each.state is not FindingState.OK]
+    assert (finding.subject, finding.state) == ("jobs without a worker", FindingState.WRONG)
     assert finding.finding == "3 jobs of the task 'work' in the queue 'default'"
     assert advice in finding.advice
 
@@ -83,7 +79,7 @@ def test_due_times_that_nobody_fires():
 
 def test_jobs_that_were_set_aside():
     (finding,) = found(a_condition(set_aside=2))
-    assert finding == ("due times", FindingState.WRONG, "2 jobs could not be dealt with and are set aside")
+    assert finding == ("due times", FindingState.WRONG, "2 jobs could not be fired and are set aside")
 
 
 def test_a_backlog_is_told_when_it_is_old():

@@ -77,13 +77,11 @@ def test_a_queue_is_paused_and_goes_on(at):
     assert at("queue", "pause", name).out == f"The queue {name} is paused.\n"
 
     def queue():
-        return next(
-            each for each in the_json(at("queue", "list", "--json"))["queues"] if each["name"] == name
-        )
+        return next(each for each in the_json(at("queue", "list", "--json"))["queues"] if each["name"] == name)
 
     assert queue()["is_paused"]
     assert "paused" in next(line for line in at("queue", "list").out.splitlines() if line.startswith(name))
-    assert at("queue", "resume", name).out == f"The queue {name} goes on.\n"
+    assert at("queue", "resume", name).out == f"The queue {name} is resumed.\n"
     assert not queue()["is_paused"]
 
 
@@ -114,6 +112,6 @@ def test_the_log_of_a_run(at):
     (line,) = the_json(at("execution", "log", run["id"], "--json"))["lines"]
     assert (line["number"], line["level"], line["stream"], line["text"]) == (1, "info", "stdout", "working")
     grave = at("execution", "log", run["id"], "--level", "warning")
-    assert (grave.out, grave.err) == ("", "Nothing in the log is as grave as that.\n")
+    assert (grave.out, grave.err) == ("", "The log has no lines of this level.\n")
     refused = at("execution", "log", run["id"], "--level", "loud")
     assert (refused.code, "level" in refused.err) == (2, True)

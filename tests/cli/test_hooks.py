@@ -20,7 +20,7 @@ def test_a_hook_is_added_listed_tested_and_deleted(at):
     assert "waits for a worker to send it" in at("hook", "test", hook["id"]).out
     assert "test" in at("hook", "deliveries", hook["id"], "--state", "pending").out
     refused = at("hook", "delete", hook["id"])
-    assert (refused.code, "say --yes" in refused.err) == (2, True)
+    assert (refused.code, "confirm with --yes" in refused.err) == (2, True)
     assert at("hook", "delete", hook["id"], "--yes").code == 0
     assert at("hook", "show", hook["id"]).code == 3
 
@@ -41,9 +41,7 @@ def test_a_hook_that_cannot_be_is_refused_in_a_sentence(at, words, says):
 
 
 def test_a_queue_is_bounded_and_unbounded(at):
-    assert (
-        at("queue", "bound", "narrow", "5").out == "The queue narrow takes up to 5 runs from the schedule.\n"
-    )
+    assert at("queue", "bound", "narrow", "5").out == "The queue narrow takes up to 5 runs from the schedule.\n"
     queues = the_json(at("queue", "list", "--json"))["queues"]
     assert [each["max_queued"] for each in queues if each["name"] == "narrow"] == [5]
     assert the_json(at("queue", "bound", "narrow", "--off", "--json"))["max_queued"] is None

@@ -64,10 +64,7 @@ CALLS = [
     *[("workflow", "run", "x", "--payload", text) for text in TEXTS],
     *[("job", "list", "--database", f"sqlite:///{text}") for text in (*TEXTS, "x" * 300, "a/" * 3000 + "b")],
     *[("job", "list", "--database", f"postgresql://127.0.0.1:1/{text[:200]}") for text in TEXTS],
-    *[
-        ("job", "list", "--server", text)
-        for text in (*TEXTS, "http://é..x", "http://" + "a" * 300, "http://[::1")
-    ],
+    *[("job", "list", "--server", text) for text in (*TEXTS, "http://é..x", "http://" + "a" * 300, "http://[::1")],
     *[("job", "list", "--server", "http://127.0.0.1:1", "--token", text) for text in TEXTS],
 ]
 ANSWERS = [
@@ -183,4 +180,4 @@ def test_an_odd_answer_of_a_server_is_told_in_a_sentence(ostinato, odd):
                 assert "Traceback" not in said, about
     Odd.status, Odd.body = 200, json.dumps({"jobs": [{}]}).encode()
     code, _, said = ostinato("job", "list", "--server", odd)
-    assert (code, "not that of an Ostinato server" in said) == (1, True)
+    assert (code, "check the address of the server" in said) == (1, True)

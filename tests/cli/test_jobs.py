@@ -86,10 +86,7 @@ def test_list_filters_and_sorts(at):
     assert listed("--offset", "1", "--limit", "1") == [soon["id"]]
     assert listed("--search", late["key"]) == [late["id"]]
     assert listed("--due-before", "2001-01-01T00:00:00Z") == []
-    assert (
-        listed("--due-after", "2001-01-01T00:00:00Z", "--task", "fine", "--queue", "default")[-1]
-        == late["id"]
-    )
+    assert listed("--due-after", "2001-01-01T00:00:00Z", "--task", "fine", "--queue", "default")[-1] == late["id"]
     assert the_json(at("job", "list", "--tag", tag, "--json", "-n", "1"))["total"] == 3
 
 
@@ -183,9 +180,7 @@ def test_a_failed_job_is_retried_and_restarted(at):
     assert the_json(at("job", "retry", job["id"], "--json"))["current_retry_count"] == 0
     eventually(failed)
     assert at("job", "restart", job["id"]).code == 0
-    stats = eventually(
-        lambda: (s := the_json(at("job", "stats", job["id"], "--json")))["failed_runs"] == 3 and s
-    )
+    stats = eventually(lambda: (s := the_json(at("job", "stats", job["id"], "--json")))["failed_runs"] == 3 and s)
     assert stats["success_rate"] == 0
     assert "Failed" in at("job", "stats", job["id"]).out
 
@@ -196,7 +191,7 @@ def test_delete_asks_first(at, monkeypatch):
     assert at("job", "delete", job["id"]).code == 130
     monkeypatch.setattr("sys.stdin", io.StringIO())
     nobody = at("job", "delete", job["id"])
-    assert (nobody.code, nobody.out, "say --yes" in nobody.err) == (2, "", True)
+    assert (nobody.code, nobody.out, "confirm with --yes" in nobody.err) == (2, "", True)
     assert at("job", "show", job["id"]).code == 0
     monkeypatch.setattr("sys.stdin", Keyboard("y\n"))
     gone = at("job", "delete", job["id"])
@@ -207,7 +202,7 @@ def test_delete_asks_first(at, monkeypatch):
 
 def test_history_and_next_and_why(at):
     job = make(at, "--cron", "0 0 * * *", "--timezone", "Europe/Paris")
-    assert at("job", "history", job["id"]).out == "There are no such executions.\n"
+    assert at("job", "history", job["id"]).out == "No executions match.\n"
     following = the_json(at("job", "next", job["id"], "-n", "3", "--json"))
     assert len(following["times"]) == 3
     shown = at("job", "next", job["id"], "-n", "2").out.splitlines()
@@ -229,9 +224,7 @@ def test_who_did_it_is_recorded(at, place, monkeypatch):
     at("job", "pause", job["id"])
     from ostinato import Ostinato
 
-    app = Ostinato(
-        database_url=place.environment["OSTINATO_DATABASE_URL"], schema=place.environment["OSTINATO_SCHEMA"]
-    )
+    app = Ostinato(database_url=place.environment["OSTINATO_DATABASE_URL"], schema=place.environment["OSTINATO_SCHEMA"])
     by = {event.by for event in app.jobs.events(job["id"])}
     app.close()
     assert by == {me if place.mode == "direct" else "anonymous"}

@@ -115,9 +115,7 @@ def test_the_line_of_theirs_that_is_wrong_is_named(ostinato, tmp_path):
         ("--database", "nonsense", "database_url cannot be 'nonsense' (argument)."),
     ],
 )
-def test_a_flag_that_cannot_be_is_refused_before_anything_is_opened(
-    ostinato, tmp_path, flag, value, sentence
-):
+def test_a_flag_that_cannot_be_is_refused_before_anything_is_opened(ostinato, tmp_path, flag, value, sentence):
     answer = ostinato("serve", flag, value)
     assert (answer.code, answer.out) == (2, "")
     assert sentence in answer.err
@@ -152,9 +150,7 @@ def complete(words: str, place: int) -> list[str]:
     """What a shell would offer."""
     code = "from ostinato.cli import main; main()"
     asked = {"_OSTINATO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | asked
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | asked)
     return done.stdout.split()
 
 

@@ -25,9 +25,7 @@ def _in_paris(monkeypatch):
 
 
 def shown(what, width=80) -> list[str]:
-    console = Console(
-        width=width, highlight=False, markup=False, emoji=False, file=__import__("io").StringIO()
-    )
+    console = Console(width=width, highlight=False, markup=False, emoji=False, file=__import__("io").StringIO())
     console.print(what, soft_wrap=True)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 

@@ -156,7 +156,7 @@ def test_a_second_signal_stops_at_once_and_nothing_is_lost(folder):
         assert worker.end() == 0
         assert "Traceback" not in worker.said
     (waiting,) = app.executions.list(job=handle.id)
-    assert (waiting.state, waiting.attempt) == ("queued", 0)
+    assert (waiting.status, waiting.attempt) == ("queued", 0)
     app.close()
 
 
@@ -173,7 +173,7 @@ def test_warnings_about_settings_are_logged(folder):
         worker.wait_for("Starting scheduler")
         worker.stop()
         assert worker.end() == 0
-    assert "WARN  The environment variable OSTINATO_CONCURENCY is no setting and was ignored" in worker.said
+    assert "WARN  The environment variable OSTINATO_CONCURENCY is not a setting and was ignored" in worker.said
     assert "did you mean OSTINATO_CONCURRENCY?" in worker.said
 
 

@@ -51,7 +51,7 @@ def test_providers_are_applied_from_a_file_and_listed(ostinato, place, file):
 def test_a_provider_is_deleted_when_it_is_meant(ostinato, place, file):
     ostinato("provider", "apply", str(file), *place.flags)
     refused = ostinato("provider", "delete", "example.net", *place.flags)
-    assert (refused.code, "say --yes" in refused.err) == (2, True)
+    assert (refused.code, "confirm with --yes" in refused.err) == (2, True)
     assert ostinato("provider", "delete", "example.net", "--yes", *place.flags).code == 0
     assert ostinato("provider", "show", "example.net", *place.flags).code == 3
 
@@ -59,7 +59,7 @@ def test_a_provider_is_deleted_when_it_is_meant(ostinato, place, file):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "has no provider in it"),
+        ("", "contains no provider"),
         (
             "- {domain: a.org, limit: 1, period: 1s}\n- {domain: a.org, limit: none, period: 1s}",
             "provider 2: limit must be",

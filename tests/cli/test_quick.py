@@ -8,7 +8,7 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.cli.client import Request, path
-from ostinato.cli.direct import DirectDoor
+from ostinato.cli.direct import InProcessClient
 from ostinato.cli.quick import CONTROLS, QUESTIONS, answer_quickly
 
 
@@ -26,22 +26,20 @@ def world(database_url):
 
 
 @pytest.fixture
-def door(world, database_url):
-    door = DirectDoor(database_url)
-    yield door
-    door.close()
+def client(world, database_url):
+    client = InProcessClient(database_url)
+    yield client
+    client.close()
 
 
 @pytest.fixture
-def quickly(door):
-    return lambda request: answer_quickly(door._api, "ann", request)
+def quickly(client):
+    return lambda request: answer_quickly(client._api, "ann", request)
 
 
 JOB = path("jobs", "job 1")
 ASKED = {
-    "/jobs": Request(
-        "GET", "/jobs", {"status": ["paused", "pending"], "limit": 2, "sort": "-name", "task": None}
-    ),
+    "/jobs": Request("GET", "/jobs", {"status": ["paused", "pending"], "limit": 2, "sort": "-name", "task": None}),
     "/jobs/([^/]+)": Request("GET", JOB),
     "/jobs/([^/]+)/next": Request("GET", f"{JOB}/next", {"n": 3}),
     "/jobs/([^/]+)/stats": Request("GET", f"{JOB}/stats"),
@@ -65,33 +63,31 @@ def without_now(answer):
 
 
 @pytest.mark.parametrize("pattern", ASKED)
-def test_a_question_has_the_answer_of_the_application(world, door, quickly, pattern):
+def test_a_question_has_the_answer_of_the_application(world, client, quickly, pattern):
     request = ASKED[pattern]
     if "EXECUTION" in request.path:
         (run, *_) = world.executions.list()
         request = Request("GET", path("executions", str(run.id)))
-    quick, slow = quickly(request), door.application.send(request)
+    quick, slow = quickly(request), client.application.send(request)
     assert (quick.status, slow.status) == (200, 200)
     assert without_now(json.loads(quick.content)) == without_now(json.loads(slow.content))
 
 
 @pytest.mark.parametrize("action", CONTROLS)
-def test_a_control_has_the_answer_of_the_application(door, quickly, action):
+def test_a_control_has_the_answer_of_the_application(client, quickly, action):
     """Asked for one job here and for its twin there: the answers differ in what is each one's own."""
     own = {"id", "key", "created_at", "updated_at", "next_run_at", "paused_at", "cancelled_at", "schedule"}
     own |= {"schedule_description", "completed_at"}
     quick = quickly(Request("POST", path("jobs", "job 2", action)))
-    slow = door.application.send(Request("POST", path("jobs", "job 3", action)))
+    slow = client.application.send(Request("POST", path("jobs", "job 3", action)))
     assert quick.status == slow.status
     one, other = json.loads(quick.content), json.loads(slow.content)
-    assert {name: one[name] for name in one.keys() - own} == {
-        name: other[name] for name in other.keys() - own
-    }
+    assert {name: one[name] for name in one.keys() - own} == {name: other[name] for name in other.keys() - own}
 
 
-def test_a_control_that_is_refused_has_the_refusal_of_the_application(door, quickly):
+def test_a_control_that_is_refused_has_the_refusal_of_the_application(client, quickly):
     request = Request("POST", path("jobs", "no such job", "pause"))
-    quick, slow = quickly(request), door.application.send(request)
+    quick, slow = quickly(request), client.application.send(request)
     assert (quick.status, json.loads(quick.content)) == (slow.status, json.loads(slow.content))
     assert quick.status == 404
 

@@ -18,7 +18,7 @@ def key(at) -> str:
     key = f"job-{uuid4().hex[:8]}"
     assert declare(key).created == (key,)
     told = at("job", "delete", key, "--yes")
-    assert told.out.endswith(f"until you say: ostinato job redeclare {key}\n")
+    assert told.out.endswith(f"until you run: ostinato job redeclare {key}\n")
     assert declare(key).declined == (key,)
     return key
 
@@ -35,7 +35,7 @@ def declare(key: str):
 
 def test_a_deleted_job_comes_back_when_it_is_asked_for(at, key):
     told = at("job", "redeclare", key)
-    assert (told.code, told.out) == (0, f"{key} is made again when a process of the app bank starts.\n")
+    assert (told.code, told.out) == (0, f"{key} is created again when a process of the app bank starts.\n")
     assert declare(key).created == (key,)
 
 
@@ -48,7 +48,5 @@ def test_without_a_key_the_deleted_ones_are_listed(at, key):
 def test_what_was_not_deleted_is_told_in_a_sentence(at, key):
     told = at("job", "redeclare", key, "nothing", "--of-app", "bank")
     assert told.code == 3
-    assert (
-        "nothing: 'nothing' of the app 'bank' is not among the declared jobs that were deleted." in told.err
-    )
+    assert "nothing: 'nothing' of the app 'bank' is not among the declared jobs that were deleted." in told.err
     assert declare(key).created == (key,)

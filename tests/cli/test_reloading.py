@@ -29,7 +29,7 @@ def test_broken_code_is_told_and_the_next_change_starts_it_again(tmp_path):
     with command(tmp_path, "worker", "--app", "shop:app", "--reload") as worker:
         worker.wait_for("Job completed successfully")
         shop.write_text(f"{AN_APP}\ndef")
-        worker.wait_for("shop.py has changed: starting anew.")
+        worker.wait_for("shop.py has changed: restarting.")
         worker.wait_for("The module shop cannot be imported: invalid syntax")
         worker.wait_for("waiting for a change of the code")
         shop.write_text(AN_APP.replace("def report", "def summary"))

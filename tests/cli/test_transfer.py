@@ -41,9 +41,7 @@ def test_a_job_goes_out_and_comes_in_as_it_was(at, tag, tmp_path):
     again = the_json(at("job", "show", tag, "--json"))
     moving = {"id", "created_at", "updated_at", "start_at", "version"}
     assert again["id"] != made["id"]
-    assert {name: again[name] for name in again.keys() - moving} == {
-        name: made[name] for name in made.keys() - moving
-    }
+    assert {name: again[name] for name in again.keys() - moving} == {name: made[name] for name in made.keys() - moving}
     assert again["next_run_at"] == made["next_run_at"], "an interval goes on where it was"
 
 
@@ -54,7 +52,7 @@ def test_a_job_that_is_paused_comes_in_paused(at, tag, tmp_path):
     assert line["is_paused"] is True
     at("job", "delete", made["id"], "--yes")
     (tmp_path / "f").write_text(json.dumps(line))
-    assert at("import", "jobs", str(tmp_path / "f")).out == "Jobs: 1 made.\n"
+    assert at("import", "jobs", str(tmp_path / "f")).out == "Jobs: 1 created.\n"
     assert the_json(at("job", "show", tag, "--json"))["status"] == "paused"
 
 
@@ -88,7 +86,7 @@ def test_a_line_that_is_wrong_is_told_and_the_others_come_in(at, tag, tmp_path):
     ]
     (tmp_path / "f").write_text("\n".join(lines))
     answer = at("import", str(tmp_path / "f"))
-    assert (answer.code, answer.out) == (2, "Jobs: 1 made, 4 refused.\n")
+    assert (answer.code, answer.out) == (2, "Jobs: 1 created, 4 rejected.\n")
     assert [line.split(":")[0] for line in answer.err.splitlines()] == [
         "Line 1",
         "Line 2",
@@ -101,7 +99,7 @@ def test_a_line_that_is_wrong_is_told_and_the_others_come_in(at, tag, tmp_path):
 def test_standard_input(at, tag, monkeypatch):
     body = json.dumps({"task": "nobody-knows", "schedule": {"manual": True}, "tags": [tag]})
     monkeypatch.setattr("sys.stdin", io.StringIO(body))
-    assert at("import", "-").out == "Jobs: 1 made.\n"
+    assert at("import", "-").out == "Jobs: 1 created.\n"
 
 
 def test_files_that_cannot_be(at, tag, tmp_path):

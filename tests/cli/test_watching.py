@@ -122,7 +122,7 @@ def test_an_interrupt_that_a_callback_of_sqlite_swallows_ends_it_all_the_same(mo
 
 def test_top(some_jobs):
     terminal = Terminal(100, "top", "--database", some_jobs)
-    terminal.read_until("Ctrl-C ends this.*Workers: 0.*default.*job-2")
+    terminal.read_until("Press Ctrl-C to quit.*Workers: 0.*default.*job-2")
     terminal.interrupt()
     assert terminal.end() == 0
     assert "Traceback" not in terminal.said

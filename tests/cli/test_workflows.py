@@ -45,7 +45,7 @@ def test_a_workflow_is_applied_shown_run_and_deleted(ostinato, file):
     assert run["workflow_id"] == 1
     found = json.loads(ostinato("execution", "list", "--json").out)["executions"]
     shown = ostinato("execution", "steps", found[0]["id"]).out
-    assert "not begun yet" in shown
+    assert "not started" in shown
     assert "waiting" in shown
     assert "No active workflow has a trigger" in ostinato("workflow", "trigger", "nothing").out
     assert json.loads(ostinato("workflow", "trigger", "order", "--payload", "{}", "--json").out) == {

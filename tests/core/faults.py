@@ -3,13 +3,14 @@
 from collections import Counter
 from itertools import pairwise
 
-from ostinato.core.lifecycle import next_time
-from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, AskedBy, Ending, Result, Status, WaitsFor
+from ostinato.core.lifecycle import due_times
+from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, AskedBy, Ending, Status, WaitsFor
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import CatchUp, Overlap
 from ostinato.core.schedule import Manual, Once, is_recurring
 from tests.core.life import Life
 
-INSTANT = next_time.INSTANT
+INSTANT = due_times.INSTANT
 
 
 def faults(life: Life) -> list[str]:
@@ -50,8 +51,8 @@ def identities(life):
 
 def counters(life):
     """G9: counters equal history."""
-    by_result = Counter(each.result for each in life.executions)
-    for result in Result:
+    by_result = Counter(each.outcome for each in life.executions)
+    for result in OutcomeKind:
         if getattr(life.facts, result.value) != by_result[result]:
             yield f"{result} is counted {getattr(life.facts, result.value)}, but there are {by_result[result]}"
     if life.facts.skipped != sum(skip.count for skip in life.skips):
@@ -60,8 +61,8 @@ def counters(life):
 
 def budgets(life):
     """G7: no more failures than the first try and its retries, no more than three losses."""
-    failures = Counter(e.number for e in life.executions if e.result in (Result.FAILED, Result.TIMED_OUT))
-    losses = Counter(e.number for e in life.executions if e.result is Result.LOST)
+    failures = Counter(e.number for e in life.executions if e.outcome in (OutcomeKind.FAILED, OutcomeKind.TIMED_OUT))
+    losses = Counter(e.number for e in life.executions if e.outcome is OutcomeKind.LOST)
     most = 1 + max(definition.policies.max_retries for definition in life.definitions)
     for number in failures.keys() - life.retried:
         if failures[number] > most:
@@ -77,11 +78,7 @@ def leftovers(life):
     for earlier, later in pairwise(records):
         if later[0] <= earlier[1]:
             yield f"two records for one due time: {earlier} and {later}"
-    dealt = (
-        life.facts.anchor
-        if life.facts.last_due_at is None
-        else max(life.facts.anchor, life.facts.last_due_at)
-    )
+    dealt = life.facts.anchor if life.facts.last_due_at is None else max(life.facts.anchor, life.facts.last_due_at)
     for stretch in life.stretches:
         if not stretch.has_grid:
             continue
@@ -110,7 +107,7 @@ def next_times(life):
         yield "a next due time of a job that must not fire"
     if is_recurring(definition.schedule) and facts.reset_at is None and not definition.policies.fixed_delay:
         dealt = facts.anchor if facts.last_due_at is None else max(facts.anchor, facts.last_due_at)
-        if next_time.count_due(definition, facts, dealt, facts.next_due_at - INSTANT):
+        if due_times.count_due(definition, facts, dealt, facts.next_due_at - INSTANT):
             yield f"jumps from {dealt} to {facts.next_due_at}"
 
 
@@ -126,7 +123,7 @@ def silence(life):
     may_wait = policies.fixed_delay or catches_up or facts.reset_at or facts.ended_as
     if is_recurring(schedule) and not may_wait:
         dealt = facts.anchor if facts.last_due_at is None else max(facts.anchor, facts.last_due_at)
-        if next_time.next_due(life.job.definition, facts, dealt) is not None:
+        if due_times.next_due(life.job.definition, facts, dealt) is not None:
             yield "nothing comes next, though something is due"
 
 
@@ -198,9 +195,7 @@ def _records(life):
     records = [(due, due, 1) for due in rows.values()]
     records += [(skip.first_due_at, skip.last_due_at, skip.count) for skip in life.skips]
     return sorted(
-        record
-        for record in records
-        if record[0] not in single and any(_within(stretch, record[0]) for stretch in grid)
+        record for record in records if record[0] not in single and any(_within(stretch, record[0]) for stretch in grid)
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core import lifecycle
-from ostinato.core.lifecycle import Dealt, last_time, may_be_plain, next_time
+from ostinato.core.lifecycle import Dealt, due_times, last_time, may_be_plain
 from ostinato.core.model import (
     WAITING_PLACE,
     AskedBy,
@@ -26,17 +26,16 @@ from ostinato.core.model import (
     Finished,
     Job,
     Live,
-    Result,
     Skip,
     Status,
     WaitsFor,
 )
-from ostinato.core.outcome import Completed, Error, Failed, Lost, Outcome
+from ostinato.core.outcome import Completed, Error, Failed, Lost, Outcome, OutcomeKind
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import is_recurring
 from tests.build import HOUR, NOW, POLICIES, WORKER, FixedChance, a_definition
 
-UNSUCCESSFUL = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
+UNSUCCESSFUL = (OutcomeKind.FAILED, OutcomeKind.TIMED_OUT, OutcomeKind.LOST)
 SUCCESS = Completed()
 FAILURE = Failed(Error("ValueError", "no"))
 STOPPERS = ("cancelled_at", "ended_as", "deleted_at")
@@ -71,7 +70,7 @@ class Stretch:
 
     def count(self, after: datetime, until: datetime) -> int:
         after, until = max(after, self.since), until if self.until is None else min(until, self.until)
-        return next_time.count_due(self.definition, self.facts, after, until) if until > after else 0
+        return due_times.count_due(self.definition, self.facts, after, until) if until > after else 0
 
 
 def is_plain(last: datetime | None, last_due_at: datetime | None, *, names_next: bool) -> bool:
@@ -91,12 +90,7 @@ def plainly(job: Job, rows: Sequence[Live], live: Live, outcome: Outcome, now: d
         facts.paused_at, facts.cancelled_at, facts.ended_as, facts.deleted_at, facts.reset_at, live.cancel_asked_at
     )  # fmt: skip
     newer = facts.last_execution_number > live.execution_number
-    if (
-        any(touched)
-        or newer
-        or len(rows) > 1
-        or not may_be_plain(Finished(live, outcome, now, job.definition))
-    ):
+    if any(touched) or newer or len(rows) > 1 or not may_be_plain(Finished(live, outcome, now, job.definition)):
         return None
     last = last_time(job.definition)
     if not is_plain(last, facts.last_due_at, names_next=facts.next_due_at is not None):
@@ -110,7 +104,7 @@ def _compare_with_the_shortcut(change: Change, shortcut: Facts | None, live: Liv
     if shortcut is not None:
         (ended,) = change.ended
         assert change.job.facts == shortcut
-        assert (ended.id, ended.result, ended.by, ended.error) == (live.id, Result.COMPLETED, "", None)
+        assert (ended.id, ended.outcome, ended.by, ended.error) == (live.id, OutcomeKind.COMPLETED, "", None)
         assert change == Change(change.job, drop=(live.id,), ended=change.ended)
 
 
@@ -167,8 +161,8 @@ class Life:
         return [live for live in rows if live.waits_for in (None, WaitsFor.TIME)]
 
     @property
-    def results(self) -> list[tuple[int, int, Result]]:
-        return [(each.number, each.attempt, each.result) for each in self.executions]
+    def results(self) -> list[tuple[int, int, OutcomeKind]]:
+        return [(each.number, each.attempt, each.outcome) for each in self.executions]
 
     @property
     def skipped(self) -> list[tuple[str, datetime, datetime, int]]:
@@ -229,8 +223,7 @@ class Life:
         failed = [
             each
             for each in latest.values()
-            if each.result in UNSUCCESSFUL
-            and (each.asked is AskedBy.SCHEDULE or not is_recurring(self.job.schedule))
+            if each.outcome in UNSUCCESSFUL and (each.asked is AskedBy.SCHEDULE or not is_recurring(self.job.schedule))
         ]
         return max(failed, key=lambda each: (each.finished_at, each.execution_number), default=None)
 
@@ -346,9 +339,7 @@ class Life:
         self.skips += change.skips
         self._rewrite(change)
         self.events += change.events
-        self.retried |= {
-            live.number for live in change.add if live.attempt and not live.failures + live.losses
-        }
+        self.retried |= {live.number for live in change.add if live.attempt and not live.failures + live.losses}
         self._draw_stretches(None if before is None else before[0], change)
         if before is not None:
             self.statuses.append((before[1], self.status, before[0].facts))

@@ -93,9 +93,7 @@ class RandomLife:
         life = self.life
         if life.facts.deleted_at is not None:
             return []
-        past = Past(
-            events=life.events, pruned=self.pruned, set_back=self.set_back, workers=frozenset({WORKER})
-        )
+        past = Past(events=life.events, pruned=self.pruned, set_back=self.set_back, workers=frozenset({WORKER}))
         return audit(life.job, life.rows, life.executions, life.skips, past, life.now)
 
     # -- what moves by itself
@@ -153,7 +151,7 @@ class RandomLife:
         life.skips = [skip for skip in life.skips if skip.last_due_at >= until]
         counts = dict(self.pruned.counts)
         for each in gone:
-            counts[each.result] = counts.get(each.result, 0) + 1
+            counts[each.outcome] = counts.get(each.outcome, 0) + 1
         counts["skipped"] = counts.get("skipped", 0) + sum(skip.count for skip in old)
         number = max(self.pruned.number, *(each.number for each in gone))
         self.pruned = Pruned(counts, max(self.pruned.until, until), number)

@@ -147,9 +147,7 @@ def test_urls_that_make_no_sense(url):
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST.", "127.0.0.1", "[::1]", "10.1.2.3", "[::ffff:10.0.0.1]"]
-)
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "127.0.0.1", "[::1]", "10.1.2.3", "[::ffff:10.0.0.1]"])
 def test_a_url_into_a_private_network_needs_leave(host):
     with pytest.raises(Invalid, match="OSTINATO_ALLOW_PRIVATE_ADDRESSES"):
         check_url(f"http://{host}:80/", "url", PUBLIC_ONLY)

@@ -36,7 +36,7 @@ class Inner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Args:
-    url: str = arg(URL, "Whom to call.")
+    url: str = arg(URL, "URL to call.")
     times: int = arg(whole(1, 10), "How often.", 1)
     share: float = arg(number(0, 1), "How much.", 0.5)
     loud: bool = arg(switch(), "Whether.", False)
@@ -65,9 +65,7 @@ def test_what_is_left_out_has_its_default():
 
 
 def test_what_is_given_is_read():
-    args = read(
-        Args, {"url": "https://a.example", "wait": 5, "words": ["a"], "inner": {"name": "x"}, "data": [1]}
-    )
+    args = read(Args, {"url": "https://a.example", "wait": 5, "words": ["a"], "inner": {"name": "x"}, "data": [1]})
     assert args.wait == timedelta(seconds=5)
     assert args.words == ("a",)
     assert args.inner == Inner(depth=1, name="x")
@@ -81,8 +79,8 @@ def test_null_is_as_good_as_left_out():
 @pytest.mark.parametrize(
     ("given", "field", "sentence"),
     [
-        ({}, "args.url", "args.url is needed: Whom to call."),
-        ({"url": None}, "args.url", "args.url is needed"),
+        ({}, "args.url", "args.url is required: URL to call."),
+        ({"url": None}, "args.url", "args.url is required"),
         ({"url": 3}, "args.url", "args.url must be text, not 3."),
         ({"url": "ftp://x"}, "args.url", "args.url must be an http or https URL with a host."),
         ({"tmes": 2}, "args.tmes", "args.tmes does not exist; did you mean times?"),
@@ -98,7 +96,7 @@ def test_null_is_as_good_as_left_out():
         ({"words": list("abcd")}, "args.words", "0 to 3 entries, not 4."),
         ({"headers": {"x": 1}}, "args.headers.x", "args.headers.x must be text"),
         ({"headers": []}, "args.headers", "must be a JSON object"),
-        ({"inner": {}}, "args.inner.name", "args.inner.name is needed: Its name."),
+        ({"inner": {}}, "args.inner.name", "args.inner.name is required: Its name."),
         ({"inners": [{"name": "a"}, {"name": ""}]}, "args.inners[1].name", "args.inners[1].name cannot be empty."),
         ({"inner": {"name": "toolong"}}, "args.inner.name", "longer than 5"),
         ({"inner": {"name": "a\0"}}, "args.inner.name", "NUL"),
@@ -128,7 +126,7 @@ def test_the_schema_says_what_people_and_forms_need():
         "type": "string",
         "format": "uri",
         "maxLength": 2048,
-        "description": "Whom to call.",
+        "description": "URL to call.",
     }
     assert fields["times"] == {
         "type": "integer", "minimum": 1, "maximum": 10, "description": "How often.", "default": 1,

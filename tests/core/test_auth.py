@@ -1,4 +1,4 @@
-"""How a definition says who we are."""
+"""Credentials in definitions: `auth` and references to secrets."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_each_way_is_understood(given, auth):
             r"auth\.name must be the name of a header",
         ),
         ({"type": "query", "name": "", "value": "env:SECRET_K"}, r"auth\.name is missing"),
-        ({"type": "bearer", "token": "env:OSTINATO_JWT_SECRET"}, "setting of Ostinato's own"),
+        ({"type": "bearer", "token": "env:OSTINATO_JWT_SECRET"}, "one of Ostinato's own settings"),
         (
             {
                 "type": "oauth2_client_credentials",

@@ -50,7 +50,7 @@ def test_good_args(task, args):
 @pytest.mark.parametrize(
     ("task", "args", "field", "sentence"),
     [
-        ("http", {}, "args.url", "is needed"),
+        ("http", {}, "args.url", "is required"),
         ("http", {"url": "example.org"}, "args.url", "http or https"),
         ("http", {"url": "https://example.org", "body": "x", "json": 1, "method": "POST"}, "args.body", "exclude"),
         ("http", {"url": "https://example.org", "body": "x"}, "args.method", "to send a body"),
@@ -67,7 +67,7 @@ def test_good_args(task, args):
                          "Proxy-Connection", "Content-Length")
         ),
         *(
-            ("http", {"url": "https://example.org", "headers": {name: "x"}}, f"args.headers.{name}", "say it as auth")
+            ("http", {"url": "https://example.org", "headers": {name: "x"}}, f"args.headers.{name}", "write it as auth")
             for name in ("Authorization", "proxy-authorization", "Cookie", "X-Api-Key")
         ),
         ("http", {"url": "https://example.org", "auth": {"type": "header", "name": "TE", "value": "env:SECRET_A"}},
@@ -83,7 +83,7 @@ def test_good_args(task, args):
         ("http", {"url": "https://example.org", "auth": "me"}, "args.auth", "must be an object"),
         ("http", {"url": "https://example.org", "auth": {"type": "bearer", "token": "env:OSTINATO_AUTH_SECRET"}},
          "args.auth.token", "Ostinato's own"),
-        ("command", {}, "args.argv", "is needed"),
+        ("command", {}, "args.argv", "is required"),
         ("command", {"argv": []}, "args.argv", "entries"),
         ("command", {"argv": [""]}, "args.argv", "must begin with the program"),
         ("command", {"argv": "ls -l"}, "args.argv", "must be a list"),
@@ -93,7 +93,7 @@ def test_good_args(task, args):
         ("command", {"argv": ["ls"], "env": {"a b": "c"}}, "args.env.a b", "name of a variable"),
         ("command", {"argv": ["ls"], "env": {"OSTINATO_RUN_KEY": "c"}}, "args.env.OSTINATO_RUN_KEY", "set by Ostinato"),
         ("command", {"argv": ["ls"], "secrets": {"P": "hunter2"}}, "args.secrets.P", "not what it is"),
-        ("command", {"argv": ["ls"], "secrets": {"P": "env:SECRET_X"}, "env": {"P": "1"}}, "args.env.P", "say it once"),
+        ("command", {"argv": ["ls"], "secrets": {"P": "env:SECRET_X"}, "env": {"P": "1"}}, "args.env.P", "it once"),
         ("command", {"argv": ["ls"], "exit_codes": [256]}, "args.exit_codes[0]", "from 0 to 255"),
         ("python", {"function": "shop.run"}, "args.function", "module:function"),
         ("python", {"function": "shop:os.system"}, "args.function", "module:function"),

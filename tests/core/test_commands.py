@@ -5,13 +5,14 @@ import json
 import pytest
 
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.model import Result, SkipReason, Status
+from ostinato.core.model import SkipReason, Status
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import WhenExhausted
 from tests.build import DAY, HOUR, NOW, SECOND
 from tests.core.life import Life, hours
 from tests.core.states import a_life
 
-# -- what a state allows
+# -- checks of the state
 
 STATES = "scheduled queued backoff running paused completed failed cancelled deleted".split()
 ALLOWED = {
@@ -111,9 +112,9 @@ def test_a_refusal_is_a_sentence_that_says_what_is_possible(state, command, sent
 @pytest.mark.parametrize(
     ("state", "results"),
     [
-        ("queued", [(1, 0, Result.CANCELLED)]),
-        ("backoff", [(1, 0, Result.FAILED), (1, 1, Result.CANCELLED)]),
-        ("paused", [(1, 0, Result.COMPLETED)]),
+        ("queued", [(1, 0, OutcomeKind.CANCELLED)]),
+        ("backoff", [(1, 0, OutcomeKind.FAILED), (1, 1, OutcomeKind.CANCELLED)]),
+        ("paused", [(1, 0, OutcomeKind.COMPLETED)]),
     ],
 )
 def test_cancel_and_delete_withdraw_what_waits(command, state, results):
@@ -129,9 +130,7 @@ def test_cancel_and_delete_stop_what_runs(command):
     assert (life.only.cancel_asked_at, life.only.cancel_by) == (life.now, "me")
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"), [("scheduled", SkipReason.MISSED), ("paused", SkipReason.PAUSED)]
-)
+@pytest.mark.parametrize(("state", "reason"), [("scheduled", SkipReason.MISSED), ("paused", SkipReason.PAUSED)])
 def test_what_had_come_due_before_a_cancel_has_its_record(state, reason):
     life = a_life(state)
     life.advance(2 * HOUR)
@@ -184,7 +183,7 @@ def test_force_ends_the_record_of_what_cannot_be_stopped():
     life = a_life("running")
     life.cancel_execution(life.only, force=True)
     (ended,) = life.executions
-    assert (ended.result, ended.by) == (Result.CANCELLED, "me")
+    assert (ended.outcome, ended.by) == (OutcomeKind.CANCELLED, "me")
     assert "its thread may still run" in ended.error
     assert (life.rows, life.status) == ([], Status.SCHEDULED)
 
@@ -193,7 +192,11 @@ def test_force_ends_the_record_of_what_cannot_be_stopped():
 def test_a_waiting_execution_ends_as_cancelled_at_once(state):
     life = a_life(state)
     life.cancel_execution(life.only)
-    assert (life.rows, life.executions[-1].result, life.status) == ([], Result.CANCELLED, Status.SCHEDULED)
+    assert (life.rows, life.executions[-1].outcome, life.status) == (
+        [],
+        OutcomeKind.CANCELLED,
+        Status.SCHEDULED,
+    )
     assert (life.executions[-1].by, life.told) == ("me", ["execution.cancelled"])
 
 

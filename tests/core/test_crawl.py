@@ -136,7 +136,7 @@ def test_it_rests_until_a_due_time_of_the_schedule():
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ({}, "args.url is needed"),
+        ({}, "args.url is required"),
         ({"url": "ftp://example.org"}, "http or https"),
         ({"url": "https://example.org", "max_page": 5}, "did you mean max_pages"),
         ({"url": "https://example.org", "hosts": ["https://x.org/"]}, "must be a host like www.example.org"),

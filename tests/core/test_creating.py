@@ -108,9 +108,7 @@ def test_jitter_does_not_carry_a_start_out_of_the_window():
 def test_a_birth_is_told_with_who_asked_unless_a_program_enqueued_it(schedule, by):
     change = create(UUID(int=1), a_definition(schedule=schedule), NOW, FixedChance(), by)
     nobody_asked = isinstance(schedule, Once) and not by
-    assert [(event.kind, event.by) for event in change.events] == (
-        [] if nobody_asked else [("job.created", by)]
-    )
+    assert [(event.kind, event.by) for event in change.events] == ([] if nobody_asked else [("job.created", by)])
 
 
 # -- first runs in a queue with a bound
@@ -157,9 +155,7 @@ def test_a_first_run_that_waits_beside_a_run_by_hand_obeys_the_overlap_policy():
     assert life.skipped == [("overlap", NOW, NOW, 1)]
 
 
-@pytest.mark.parametrize(
-    ("command", "reason"), [("pause", "paused"), ("cancel", "missed"), ("delete", "missed")]
-)
+@pytest.mark.parametrize(("command", "reason"), [("pause", "paused"), ("cancel", "missed"), ("delete", "missed")])
 def test_a_first_run_that_is_stopped_while_it_waits_is_a_skip(command, reason):
     life = held()
     life.advance(SECOND)

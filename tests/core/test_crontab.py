@@ -172,9 +172,7 @@ def test_where_clocks_are_put_forward_and_back_only_what_does_not_notice_becomes
     expression=some.sampled_from(
         ["0 * * * *", "*/20 * * * *", "0 0 * * *", "15 */6 * * *", "0 12 * * sun", "0 0-23 * * *"]
     ),
-    timezone=some.sampled_from(
-        ["UTC", "Europe/Paris", "Asia/Kolkata", "Australia/Lord_Howe", "America/New_York"]
-    ),
+    timezone=some.sampled_from(["UTC", "Europe/Paris", "Asia/Kolkata", "Australia/Lord_Howe", "America/New_York"]),
     now=some.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1)),  # noqa: DTZ001  hypothesis wants them so
     later=some.integers(0, 400),
 )

@@ -116,9 +116,7 @@ def test_a_time_that_has_passed_already_waits_for_its_turn_behind_what_runs():
     assert (life.waiting.due_at, life.waiting.number) == (NOW, 2)
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"), [("scheduled", SkipReason.MISSED), ("paused", SkipReason.PAUSED)]
-)
+@pytest.mark.parametrize(("state", "reason"), [("scheduled", SkipReason.MISSED), ("paused", SkipReason.PAUSED)])
 def test_g4_what_the_old_schedule_had_due_before_the_edit_has_its_record(state, reason):
     life = a_life(state)
     life.advance(2 * HOUR + 20 * MINUTE)

@@ -58,10 +58,10 @@ def forget_the_skip(self, reason, first, last, count, in_the_way=None):
     self.dealt_with(last)
 
 
-def forget_to_count(self, live, result, **how):
+def forget_to_count(self, live, outcome, *what, **how):
     before = replace(self.facts)
-    ended = END(self, live, result, **how)
-    setattr(self.facts, result.value, getattr(before, result.value))
+    ended = RECORD(self, live, outcome, *what, **how)
+    setattr(self.facts, outcome.value, getattr(before, outcome.value))
     return ended
 
 
@@ -74,14 +74,14 @@ def reuse_the_attempt(self, ended, run_at, slot, **carried):
     QUEUE_AGAIN(self, replace(ended, attempt=ended.attempt - 1), run_at, slot, **carried)
 
 
-END, SKIP_BETWEEN, QUEUE_AGAIN = Draft.end, Draft.skip_between, Draft.queue_again
+RECORD, SKIP_BETWEEN, QUEUE_AGAIN = Draft._record, Draft.skip_between, Draft.queue_again
 
 
 @pytest.mark.parametrize(
     ("where", "name", "mutant"),
     [
         (Draft, "skip", forget_the_skip),
-        (Draft, "end", forget_to_count),
+        (Draft, "_record", forget_to_count),
         (Draft, "skip_between", record_it_twice),
         (Draft, "queue_again", reuse_the_attempt),
         (Draft, "held_by_pause", lambda self, row: False),

@@ -37,7 +37,7 @@ def test_parameters_are_filled_in_and_other_holes_are_left_for_the_run():
 @pytest.mark.parametrize(
     ("params", "field", "sentence"),
     [
-        ({}, "params.url", "params.url is needed"),
+        ({}, "params.url", "params.url is required"),
         ({"url": "nowhere"}, "params.url", "http or https"),
         ({"url": "https://a.example", "n": "many"}, "params.n", "whole number"),
         ({"url": "https://a.example", "m": 1}, "params.m", "does not exist; there are url, n."),

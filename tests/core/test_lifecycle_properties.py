@@ -70,7 +70,7 @@ COMMANDS = "pause pause resume resume retry retry restart run run run_with cance
 
 
 class Lives(RuleBasedStateMachine):
-    """A dispatcher that is sometimes away, a worker that is sometimes unlucky, and people who press every button."""
+    """A dispatcher that is sometimes away, a worker that sometimes fails, and users who try every command."""
 
     @initialize(
         schedule=SCHEDULES,
@@ -184,9 +184,7 @@ TestLives.settings = settings(
 class WrongClocks(RuleBasedStateMachine):
     """A clock that is set forward and back: nothing runs twice, nothing is stuck."""
 
-    @initialize(
-        schedule=st.sampled_from([Every(HOUR), Cron("0 * * * *")]), policies=st.fixed_dictionaries(POLICY)
-    )
+    @initialize(schedule=st.sampled_from([Every(HOUR), Cron("0 * * * *")]), policies=st.fixed_dictionaries(POLICY))
     def born(self, schedule, policies):
         bounds = {"start_at": None, "end_at": None, "total_repeats": 0}
         self.life = Life(a_definition(schedule=schedule, **policies | bounds))
@@ -209,11 +207,7 @@ class WrongClocks(RuleBasedStateMachine):
     def nothing_runs_twice(self):
         if hasattr(self, "life"):
             grid = not self.life.job.policies.fixed_delay
-            rows = {
-                e.number: e.due_at
-                for e in [*self.life.executions, *self.life.rows]
-                if e.asked is AskedBy.SCHEDULE
-            }
+            rows = {e.number: e.due_at for e in [*self.life.executions, *self.life.rows] if e.asked is AskedBy.SCHEDULE}
             assert not grid or len(set(rows.values())) == len(rows)
             looks = (slots, identities, counters, budgets, hands_off, transitions)
             assert [fault for look in looks for fault in look(self.life)] == []

@@ -1,4 +1,4 @@
-"""Who shares a limit, and who is let through: tables."""
+"""Limits: their keys, and the runs that they admit, as tables."""
 
 from datetime import timedelta
 
@@ -24,9 +24,7 @@ def test_a_rate_is_so_many_in_a_while(text, rate):
     assert parse_rate(text) == rate
 
 
-@pytest.mark.parametrize(
-    "text", ["", "10", "/m", "10/", "0/m", "1001/s", "10/x", "10/2d", "1/0s", "-1/m", "1.5/m"]
-)
+@pytest.mark.parametrize("text", ["", "10", "/m", "10/", "0/m", "1001/s", "10/x", "10/2d", "1/0s", "-1/m", "1.5/m"])
 def test_what_is_no_rate_is_refused(text):
     with pytest.raises(Invalid):
         check_definition(a_definition(rate_limit=text))
@@ -60,7 +58,7 @@ def test_the_key_is_made_from_the_args_of_the_run_and_never_too_long():
     ("given", "message"),
     [
         ({"max_concurrency": 0}, "max_concurrency must be between 1"),
-        ({"concurrency_key": "x"}, "say max_concurrency or rate_limit too"),
+        ({"concurrency_key": "x"}, "set max_concurrency or rate_limit too"),
         ({"max_concurrency": 1, "concurrency_key": "{args[nobody]}"}, "the args have no such value"),
         ({"max_concurrency": 1, "concurrency_key": "{args.__class__}"}, "has other braces"),
         ({"max_concurrency": 1, "concurrency_key": "{0}"}, "has other braces"),

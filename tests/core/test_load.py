@@ -38,9 +38,7 @@ STARTS = [
 ]
 SCHEDULES = some.one_of(
     some.builds(Cron, some.sampled_from(EXPRESSIONS), some.sampled_from(ZONES)),
-    some.sampled_from(
-        [Every(n) for n in (7 * MINUTE, 30 * MINUTE, HOUR, 90 * MINUTE, 6 * HOUR, DAY, 5 * DAY)]
-    ),
+    some.sampled_from([Every(n) for n in (7 * MINUTE, 30 * MINUTE, HOUR, 90 * MINUTE, 6 * HOUR, DAY, 5 * DAY)]),
 )
 
 

@@ -26,9 +26,7 @@ def a_job(schedule=None, **definition):
 
 def test_a_recurring_job_wants_its_next_occurrence_at_its_due_time():
     job, lives = a_job()
-    assert wanted(job, lives) == [
-        Message(f"sched-{job.id}-n1-rc0", job.id, NOW + timedelta(hours=1), "default")
-    ]
+    assert wanted(job, lives) == [Message(f"sched-{job.id}-n1-rc0", job.id, NOW + timedelta(hours=1), "default")]
 
 
 def test_what_waits_for_a_worker_is_wanted_and_what_runs_is_not():

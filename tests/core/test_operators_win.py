@@ -52,9 +52,7 @@ def test_an_execution_that_completes_though_asked_to_stop_has_completed():
 # -- operators win
 
 
-@pytest.mark.parametrize(
-    "outcome", [SUCCESS, FAILURE, Lost(), Interrupted(), Deferred(NOW + DAY), Cancelled()]
-)
+@pytest.mark.parametrize("outcome", [SUCCESS, FAILURE, Lost(), Interrupted(), Deferred(NOW + DAY), Cancelled()])
 @pytest.mark.parametrize("given", [{"every": HOUR}, ONCE])
 def test_g8_a_cancelled_job_stays_cancelled_whatever_the_run_does(outcome, given):
     life = Life(**given)
@@ -65,9 +63,7 @@ def test_g8_a_cancelled_job_stays_cancelled_whatever_the_run_does(outcome, given
     assert (life.rows, life.status, life.facts.next_due_at) == ([], Status.CANCELLED, None)
 
 
-@pytest.mark.parametrize(
-    "outcome", [SUCCESS, FAILURE, Lost(), Interrupted(), Deferred(NOW + DAY), Cancelled()]
-)
+@pytest.mark.parametrize("outcome", [SUCCESS, FAILURE, Lost(), Interrupted(), Deferred(NOW + DAY), Cancelled()])
 def test_g8_a_deleted_job_queues_nothing_again(outcome):
     life = due_once(overlap=Overlap.QUEUE_ONE)
     life.claim()

@@ -34,9 +34,7 @@ TURN = WaitsFor.TURN
         (Overlap.ALLOW, "backoff", [(1, 0, WaitsFor.TIME), (2, 1, None)], [3]),
     ],
 )
-def test_g1_the_overlap_policy_decides_about_a_due_time_while_an_occurrence_is_live(
-    overlap, state, expected, skipped
-):
+def test_g1_the_overlap_policy_decides_about_a_due_time_while_an_occurrence_is_live(overlap, state, expected, skipped):
     life = Life(every=HOUR, overlap=overlap, max_overlap=2, backoff=Backoff(base=DAY, cap=DAY))
     life.turn(HOUR)
     if state == "running":

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ostinato.core.model import AskedBy, Result, Status, WaitsFor
+from ostinato.core.model import AskedBy, Status, WaitsFor
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import CatchUp, Overlap, WhenExhausted
 from ostinato.core.schedule import Once
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
@@ -28,7 +29,7 @@ def test_pause_withdraws_a_queued_first_attempt_as_a_skip():
 def test_pause_ends_a_waiting_retry_as_cancelled_for_its_occurrence_has_its_record():
     life = a_life("backoff")
     life.pause()
-    assert life.results == [(1, 0, Result.FAILED), (1, 1, Result.CANCELLED)]
+    assert life.results == [(1, 0, OutcomeKind.FAILED), (1, 1, OutcomeKind.CANCELLED)]
     assert (life.rows, life.skips, life.facts.cancelled) == ([], [], 1)
 
 
@@ -46,7 +47,7 @@ def test_pause_ends_a_queued_run_by_hand_as_cancelled():
     life = a_life("scheduled")
     life.run()
     life.pause()
-    assert (life.rows, life.results[-1], life.skips) == ([], (2, 0, Result.CANCELLED), [])
+    assert (life.rows, life.results[-1], life.skips) == ([], (2, 0, OutcomeKind.CANCELLED), [])
 
 
 @pytest.mark.parametrize("state", ["queued", "backoff"])
@@ -195,9 +196,7 @@ def test_a_fixed_delay_goes_on_one_period_after_the_resume():
 
 @pytest.mark.parametrize(("paused_for", "next_in"), [(HOUR, 5 * HOUR), (7 * HOUR, HOUR)])
 def test_a_used_up_budget_is_not_whole_again_by_a_resume(paused_for, next_in):
-    life = Life(
-        every=HOUR, max_retries=1, retry_reset_period=6 * HOUR, when_exhausted=WhenExhausted.WAIT_RESET
-    )
+    life = Life(every=HOUR, max_retries=1, retry_reset_period=6 * HOUR, when_exhausted=WhenExhausted.WAIT_RESET)
     life.turn(HOUR)
     life.fail()
     life.pause()

@@ -59,9 +59,7 @@ def test_the_text_is_compact_and_readable():
 
 def test_what_python_calls_by_other_names_is_json_too():
     point = namedtuple("point", "x y")
-    assert (
-        encode([(1, 2), point(3, 4), OrderedDict(a=1), Size.BIG, True]) == '[[1,2],[3,4],{"a":1},"big",true]'
-    )
+    assert encode([(1, 2), point(3, 4), OrderedDict(a=1), Size.BIG, True]) == '[[1,2],[3,4],{"a":1},"big",true]'
 
 
 @pytest.mark.parametrize(
@@ -172,9 +170,7 @@ def test_a_cut_keeps_the_beginning_and_the_end_and_says_how_much_is_missing():
 
 
 def test_a_log_line_reads_like_this():
-    line = LogMessage(
-        "Executing job", {"job_id": UUID(int=1), "error": 'connection "timeout"', "n": 0, "to": ""}
-    )
+    line = LogMessage("Executing job", {"job_id": UUID(int=1), "error": 'connection "timeout"', "n": 0, "to": ""})
     assert str(line) == (
         'Executing job  job_id=00000000-0000-0000-0000-000000000001 error="connection \\"timeout\\"" n=0 to=""'
     )

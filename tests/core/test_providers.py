@@ -1,4 +1,4 @@
-"""Budgets: who is meant, how they are written, and when they open."""
+"""Budgets of providers: their domains, their text, and their next permit."""
 
 from datetime import timedelta
 
@@ -95,9 +95,7 @@ def test_what_is_wrong_is_named(given, says):
     ],
 )
 def test_a_domain_speaks_for_all_below_it_and_the_nearest_counts(host, domain):
-    known = {
-        name: Provider(name, 1, SECOND) for name in ("example.org", "api.example.org", "127.0.0.1", "0.0.1")
-    }
+    known = {name: Provider(name, 1, SECOND) for name in ("example.org", "api.example.org", "127.0.0.1", "0.0.1")}
     found = provider_of(host, known)
     assert (found.domain if found else None) == domain
 

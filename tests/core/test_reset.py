@@ -4,7 +4,8 @@ from datetime import time
 
 import pytest
 
-from ostinato.core.model import AskedBy, Result, Status
+from ostinato.core.model import AskedBy, Status
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import WhenExhausted
 from ostinato.core.retry import Backoff
 from ostinato.core.window import Window
@@ -19,7 +20,7 @@ def test_a_used_up_budget_waits_until_the_period_is_over():
     life = a_source(every=12 * HOUR)
     life.turn(12 * HOUR)
     use_up(life)
-    assert [result for *_, result in life.results] == [Result.FAILED] * 5
+    assert [result for *_, result in life.results] == [OutcomeKind.FAILED] * 5
     assert (life.rows, life.status) == ([], Status.SCHEDULED)
     assert life.facts.next_due_at == NOW + 18 * HOUR
     assert life.turn(NOW + 18 * HOUR - SECOND - life.now) == 0

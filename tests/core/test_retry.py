@@ -26,9 +26,7 @@ STEPS = (SECOND, 10 * SECOND, MINUTE)
         pytest.param(Backoff(BackoffKind.LINEAR, cap=150 * SECOND), [60, 120, 150, 150], id="linear, capped"),
         pytest.param(Backoff(BackoffKind.FIXED), [60, 60, 60], id="fixed"),
         pytest.param(Backoff(BackoffKind.FIXED, cap=30 * SECOND), [30, 30], id="fixed, capped"),
-        pytest.param(
-            Backoff(BackoffKind.STEPS, steps=STEPS), [1, 10, 60, 60], id="steps, the last one repeats"
-        ),
+        pytest.param(Backoff(BackoffKind.STEPS, steps=STEPS), [1, 10, 60, 60], id="steps, the last one repeats"),
         pytest.param(Backoff(BackoffKind.STEPS, steps=(2 * HOUR,)), [3600], id="steps, capped"),
     ],
 )

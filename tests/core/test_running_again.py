@@ -5,8 +5,8 @@ from datetime import time
 import pytest
 
 from ostinato.core.errors import Conflict
-from ostinato.core.model import AskedBy, Result, Status, WaitsFor
-from ostinato.core.outcome import Cancelled
+from ostinato.core.model import AskedBy, Status, WaitsFor
+from ostinato.core.outcome import Cancelled, OutcomeKind
 from ostinato.core.policy import FirstRun, Overlap
 from ostinato.core.window import Window
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
@@ -53,7 +53,7 @@ def test_a_retry_of_a_run_once_decides_how_it_ends():
     life.run_one()
     assert (life.status, life.results) == (
         Status.COMPLETED,
-        [(1, 0, Result.FAILED), (1, 1, Result.COMPLETED)],
+        [(1, 0, OutcomeKind.FAILED), (1, 1, OutcomeKind.COMPLETED)],
     )
 
 
@@ -103,7 +103,7 @@ def test_while_one_runs_a_run_takes_the_waiting_place_and_a_second_is_refused(ar
     life = a_life("running")
     life.run(args)
     assert (life.waiting.asked, life.waiting.waits_for) == (AskedBy.HAND, WaitsFor.TURN)
-    with pytest.raises(Conflict, match="another run is waiting already"):
+    with pytest.raises(Conflict, match="another run waits already"):
         life.run(args)
     life.settle(SUCCESS, life.running[0])
     assert (life.only.slot, life.only.args, life.startable) == (0, args, [life.only])
@@ -130,7 +130,7 @@ def test_while_one_only_waits_a_run_starts_that_one_now(state):
     ("state", "results", "skipped"),
     [
         ("queued", [], [("overlap", *hours(1, 1), 1)]),
-        ("backoff", [(1, 0, Result.FAILED), (1, 1, Result.CANCELLED)], []),
+        ("backoff", [(1, 0, OutcomeKind.FAILED), (1, 1, OutcomeKind.CANCELLED)], []),
     ],
 )
 def test_while_one_only_waits_a_run_with_other_args_replaces_it(state, results, skipped):

@@ -34,9 +34,7 @@ instants = st.datetimes(datetime(2000, 1, 1), datetime(2050, 1, 1), timezones=st
 intervals = st.timedeltas(SECOND, LONGEST_PERIOD).map(Every)
 schedules = st.one_of(
     intervals,
-    st.sampled_from(
-        [Cron("0 9 * * mon-fri", "Europe/Paris"), Cron("@daily"), Cron("*/5 * * 1 *", "Asia/Tokyo")]
-    ),
+    st.sampled_from([Cron("0 9 * * mon-fri", "Europe/Paris"), Cron("@daily"), Cron("*/5 * * 1 *", "Asia/Tokyo")]),
     instants.map(Once),
     st.just(Manual()),
 )

@@ -4,8 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from ostinato.core.model import AskedBy, Result, Status, WaitsFor
-from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Interrupted, Lost, TimedOut
+from ostinato.core.model import AskedBy, Status, WaitsFor
+from ostinato.core.outcome import (
+    Cancelled,
+    Completed,
+    Deferred,
+    Error,
+    Failed,
+    Interrupted,
+    Lost,
+    OutcomeKind,
+    TimedOut,
+)
 from ostinato.core.policy import OnLost, Overlap, WhenExhausted
 from ostinato.core.retry import Backoff
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, WORKER
@@ -18,11 +28,11 @@ from tests.core.states import GIVE_UP, NO, ONCE, due_once
 @pytest.mark.parametrize(
     ("outcome", "result", "value", "error"),
     [
-        (Completed('{"n": 1}'), Result.COMPLETED, '{"n": 1}', (None, None, None)),
-        (Failed(NO), Result.FAILED, None, ("ValueError", "no", "Traceback …")),
-        (TimedOut(90 * SECOND), Result.TIMED_OUT, None, ("TimedOut", "still running after 90 s", None)),
-        (Cancelled("ann", "enough"), Result.CANCELLED, None, ("Cancelled", "enough", None)),
-        (Lost("its host is gone"), Result.LOST, None, ("Lost", "its host is gone", None)),
+        (Completed('{"n": 1}'), OutcomeKind.COMPLETED, '{"n": 1}', (None, None, None)),
+        (Failed(NO), OutcomeKind.FAILED, None, ("ValueError", "no", "Traceback …")),
+        (TimedOut(90 * SECOND), OutcomeKind.TIMED_OUT, None, ("TimedOut", "still running after 90 s", None)),
+        (Cancelled("ann", "enough"), OutcomeKind.CANCELLED, None, ("Cancelled", "enough", None)),
+        (Lost("its host is gone"), OutcomeKind.LOST, None, ("Lost", "its host is gone", None)),
     ],
 )
 def test_an_outcome_moves_the_execution_into_history_and_counts_it(outcome, result, value, error):
@@ -33,12 +43,12 @@ def test_an_outcome_moves_the_execution_into_history_and_counts_it(outcome, resu
     (ended,) = life.executions
     assert live.id not in life.lives
     assert (ended.id, ended.number, ended.attempt, ended.execution_number) == (live.id, 1, 0, 1)
-    assert (ended.result, ended.value) == (result, value)
+    assert (ended.outcome, ended.result) == (result, value)
     assert (ended.error_kind, ended.error, ended.traceback) == error
     assert (ended.started_at, ended.finished_at) == (live.started_at, life.now)
     assert (ended.worker_id, ended.fence, ended.version) == (WORKER, 1, 1)
-    assert {each: getattr(life.facts, each.value) for each in Result} == {
-        each: int(each is result) for each in Result
+    assert {each: getattr(life.facts, each.value) for each in OutcomeKind} == {
+        each: int(each is result) for each in OutcomeKind
     }
 
 
@@ -175,7 +185,7 @@ def test_what_is_released_beside_the_one_that_ended_the_job_is_cancelled():
     first, second = life.claim(), life.claim()
     life.settle(GIVE_UP, first)
     life.settle(Interrupted(), second)
-    assert (life.rows, life.results[-1]) == ([], (2, 0, Result.CANCELLED))
+    assert (life.rows, life.results[-1]) == ([], (2, 0, OutcomeKind.CANCELLED))
 
 
 def test_a_run_by_hand_beside_the_one_that_ended_the_job_is_queued_again():

@@ -58,9 +58,7 @@ def test_a_short_schedule_tries_again_within_its_period(outcome, given):
     job = a_job(every=10 * SECOND, backoff=UNNAMED)
     live = a_live(job, running=True, **given)
     (again,) = settle(job, [live], live, outcome, NOW, CHANCE).add
-    assert (
-        timedelta(0) < again.run_at - NOW <= 15 * SECOND
-    )  # a second loss comes back spread around the delay
+    assert timedelta(0) < again.run_at - NOW <= 15 * SECOND  # a second loss comes back spread around the delay
 
 
 def test_a_backoff_is_kept_by_what_differs_from_the_default():

@@ -60,7 +60,7 @@ REFUSED = [
     (typed, {"q": 1}, "args.q does not exist; there are x."),
     (optional, {"x": 1, "flg": True}, "args.flg does not exist; did you mean flag?"),
     (nothing, {"q": 1}, "args.q does not exist; the task takes no args."),
-    (typed, {}, "args.x is needed."),
+    (typed, {}, "args.x is required."),
     (typed, {"x": "notint"}, "args.x must be a whole number, not 'notint'."),
     (typed, {"x": True}, "args.x must be a whole number, not True."),
     (typed, {"x": 1.5}, "args.x must be a whole number, not 1.5."),

@@ -46,12 +46,10 @@ def test_what_is_beyond_its_limit_is_told(threshold, seen, value):
 
 def test_the_sentence_says_what_and_in_which_time():
     assert (
-        beyond(RATE, NAMED, figures(7, 3), NOW).text
-        == "Job Prices: 70.0 % of 10 executions succeeded in the last 1h."
+        beyond(RATE, NAMED, figures(7, 3), NOW).text == "Job Prices: 70.0 % of 10 executions succeeded in the last 1h."
     )
     assert (
-        beyond(LOSSES, None, figures(lost=4), NOW).text
-        == "The jobs together: 4 executions were lost in the last 1h."
+        beyond(LOSSES, None, figures(lost=4), NOW).text == "The jobs together: 4 executions were lost in the last 1h."
     )
 
 

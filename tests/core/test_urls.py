@@ -61,16 +61,12 @@ def test_who_was_left_is_not_trusted_again():
 )
 def test_what_is_sent_to_the_next_place_depends_on_the_status(method, status, then):
     body = b"{}" if method in ("POST", "PUT") else b""
-    further = follow(
-        hop(method=method, body=body, headers={"Content-Type": "application/json"}), status, "/x"
-    )
+    further = follow(hop(method=method, body=body, headers={"Content-Type": "application/json"}), status, "/x")
     assert (further.method, further.body) == then
     assert ("Content-Type" in further.headers) == (not body or bool(further.body))
 
 
-@pytest.mark.parametrize(
-    ("status", "location"), [(302, None), (302, ""), (200, "/x"), (304, "/x"), (300, "/x")]
-)
+@pytest.mark.parametrize(("status", "location"), [(302, None), (302, ""), (200, "/x"), (304, "/x"), (300, "/x")])
 def test_other_answers_lead_nowhere(status, location):
     assert follow(hop(), status, location) is None
 

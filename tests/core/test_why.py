@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from ostinato.core.model import AskedBy, Ending, Event, Result, Skip, SkipReason, Status, WaitsFor
+from ostinato.core.model import AskedBy, Ending, Event, Skip, SkipReason, Status, WaitsFor
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import CatchUp
 from ostinato.core.why import Because, Evidence, Presence, Verdict, explain
 from ostinato.core.why.values import absence
@@ -27,7 +28,7 @@ def evidence(job=JOB, *, at=None, now=None, present=(ALWAYS,), status=Status.SCH
 
 def an_attempt(started=timedelta(0), took=timedelta(seconds=3), job=JOB, **given):
     """The execution of the occurrence at DUE, started so long after it, completed."""
-    times = {"due_at": DUE, "run_at": DUE, "queued_at": DUE, "result": Result.COMPLETED} | given
+    times = {"due_at": DUE, "run_at": DUE, "queued_at": DUE, "outcome": OutcomeKind.COMPLETED} | given
     began = times["run_at"] + started
     return an_execution(job, **{"started_at": began, "finished_at": began + took} | times)
 
@@ -101,7 +102,7 @@ RAN = {
     "jitter": (
         {"attempts": (an_attempt(run_at=DUE + MINUTE),)},
         [Because.JITTER],
-        "It started at 2026-11-16 13:01:00 UTC, on time. Its jitter put it off to 2026-11-16 13:01:00 UTC.",
+        "It started at 2026-11-16 13:01:00 UTC, on time. Its jitter moved the start to 2026-11-16 13:01:00 UTC.",
     ),
     "window": (
         {
@@ -111,28 +112,30 @@ RAN = {
             "at": DUE + MINUTE,
         },
         [Because.WINDOW],
-        "It was to wait for the opening of its window at 2026-11-16 14:00:00 UTC.",
+        "It had to wait until its window opens at 2026-11-16 14:00:00 UTC.",
     ),
     "by hand": (
         {"attempts": (an_attempt(asked=AskedBy.HAND),)},
         [Because.BY_HAND],
-        "It was asked for at 2026-11-16 13:00:00 UTC, not by the schedule. It started",
+        "It was requested at 2026-11-16 13:00:00 UTC, not by the schedule. It started",
     ),
     "failed, then retried": (
         {
             "attempts": (
-                an_attempt(result=Result.FAILED, error_kind="ValueError", error="no"),
+                an_attempt(outcome=OutcomeKind.FAILED, error_kind="ValueError", error="no"),
                 an_attempt(attempt=1, run_at=DUE + MINUTE, queued_at=DUE + SECOND),
             )
         },
         [],
         "It failed at 2026-11-16 13:00:03 UTC after 3 s (ValueError: no). Attempt 1 started at 2026-11-16 13:01:00 UTC",
     ),
-    "timed out": ({"attempts": (an_attempt(result=Result.TIMED_OUT),)}, [], "It ran out of time at"),
-    "lost": ({"attempts": (an_attempt(result=Result.LOST),)}, [], "It was lost with its worker at"),
-    "cancelled": ({"attempts": (an_attempt(result=Result.CANCELLED, by="eve"),)}, [], "It was cancelled by eve at"),
+    "timed out": ({"attempts": (an_attempt(outcome=OutcomeKind.TIMED_OUT),)}, [], "It timed out at"),
+    "lost": ({"attempts": (an_attempt(outcome=OutcomeKind.LOST),)}, [], "It was lost with its worker at"),
+    "cancelled": (
+        {"attempts": (an_attempt(outcome=OutcomeKind.CANCELLED, by="eve"),)}, [], "It was cancelled by eve at"
+    ),
     "withdrawn": (
-        {"attempts": (an_attempt(result=Result.CANCELLED, started_at=None, by="eve"),)},
+        {"attempts": (an_attempt(outcome=OutcomeKind.CANCELLED, started_at=None, by="eve"),)},
         [],
         "It was queued at 2026-11-16 13:00:00 UTC and never started. It was cancelled by eve at",
     ),
@@ -155,7 +158,7 @@ WAITING = {
     "backoff": (
         {
             "attempts": (
-                an_attempt(result=Result.FAILED),
+                an_attempt(outcome=OutcomeKind.FAILED),
                 live(attempt=1, waits_for=WaitsFor.TIME, run_at=LATER + MINUTE),
             )
         },
@@ -166,7 +169,7 @@ WAITING = {
     "its turn": (
         {"attempts": (live(waits_for=WaitsFor.TURN),), "in_the_way": live(number=9, running=True)},
         Because.PREVIOUS_RUN,
-        "It waited for the run before it (number 9), which is still going.",
+        "It waited for the run before it (number 9), which is still running.",
     ),
     "its turn, of which nothing is left": (
         {"attempts": (live(waits_for=WaitsFor.TURN),)}, Because.PREVIOUS_RUN, "It waits for the run before it.",
@@ -181,7 +184,7 @@ WAITING = {
     "a resume": (
         {"attempts": (live(waits_for=WaitsFor.RESUME),), "events": (an_event("job.paused"),)},
         Because.PAUSED,
-        "The job is paused by ops, and it waits until somebody resumes it.",
+        "The job is paused by ops, and the run waits until the job is resumed.",
     ),
     "a worker": ({"attempts": (live(),)}, Because.WORKERS_BUSY, "All workers are busy."),
     "anybody": (
@@ -193,7 +196,7 @@ WAITING = {
     "its queue": (
         {"attempts": (live(),), "queue_paused": an_event("queue.paused")},
         Because.QUEUE_PAUSED,
-        "was paused by ops at 2026-11-16 12:30:00 UTC, and nothing of it starts before somebody resumes it.",
+        "was paused by ops at 2026-11-16 12:30:00 UTC, and starts nothing until it is resumed.",
     ),
     "a worker that knows the task": (
         {"attempts": (live(),), "present": OTHERS}, Because.UNKNOWN_TASK, "No worker knew the task 'work'",
@@ -225,7 +228,7 @@ SKIPPED = {
     "overlap": (
         {"skip": a_skip(SkipReason.OVERLAP), "in_the_way": BLOCKER},
         Because.PREVIOUS_RUN,
-        "It was skipped because the previous run (number 7) was still going: "
+        "It was skipped because the previous run (number 7) was still running: "
         "started at 2026-11-16 12:00:00 UTC, and ended at 2026-11-16 13:08:00 UTC.",
     ),
     "overlap with one that runs": (
@@ -237,7 +240,7 @@ SKIPPED = {
         {"skip": a_skip(SkipReason.OVERLAP), "in_the_way": live(number=7)}, Because.PREVIOUS_RUN, "queued at 2026",
     ),
     "overlap with one that is forgotten": (
-        {"skip": a_skip(SkipReason.OVERLAP)}, Because.PREVIOUS_RUN, "because the previous run was still going.",
+        {"skip": a_skip(SkipReason.OVERLAP)}, Because.PREVIOUS_RUN, "because the previous run was still running.",
     ),
     "paused": (
         {"skip": a_skip(SkipReason.PAUSED), "events": (an_event("job.paused"),)},
@@ -248,10 +251,10 @@ SKIPPED = {
         {"skip": a_skip(SkipReason.MISSED, recorded_at=DUE + 4 * MINUTE), "present": GONE},
         Because.NOBODY_RUNNING,
         "because nothing was running between 2026-11-16 12:55:00 UTC and 2026-11-16 13:04:00 UTC, "
-        "and only the newest missed time is caught up.",
+        "and the catch-up policy is to run only the newest missed time.",
     ),
     "missed while somebody was there": (
-        {"skip": a_skip(SkipReason.MISSED)}, Because.MISSED, "nobody dealt with it before 2026-11-16 13:00:01 UTC",
+        {"skip": a_skip(SkipReason.MISSED)}, Because.MISSED, "no process handled it before 2026-11-16 13:00:01 UTC",
     ),
     "missed and not caught up": (
         {
@@ -259,11 +262,11 @@ SKIPPED = {
             "skip": a_skip(SkipReason.MISSED),
         },
         Because.MISSED,
-        "and missed times are not caught up.",
+        "and the catch-up policy is to skip all missed times.",
     ),
     "window": ({"skip": a_skip(SkipReason.WINDOW)}, Because.WINDOW, "outside the job's window"),
     "budget": ({"skip": a_skip(SkipReason.BUDGET)}, Because.BUDGET, "the retries of that period were used up"),
-    "failed": ({"skip": a_skip(SkipReason.FAILED)}, Because.FAILED, "the job had failed and stood still"),
+    "failed": ({"skip": a_skip(SkipReason.FAILED)}, Because.FAILED, "the job had failed"),
 }  # fmt: skip
 
 
@@ -289,14 +292,14 @@ DUE_NOW = a_job(JOB.id, every=HOUR, last_due_at=NOW, next_due_at=DUE)
 NOT_RUN = {
     "paused": ({"job": PAUSED, "events": (an_event("job.paused"),)}, [Because.PAUSED],
                "The job has been paused by ops since 2026-11-16 12:30:00 UTC."),
-    "waits for a reset": ({"job": WAITS}, [Because.BUDGET], "it goes on at 2026-11-17 13:00:00 UTC"),
+    "waits for a reset": ({"job": WAITS}, [Because.BUDGET], "the job continues at 2026-11-17 13:00:00 UTC"),
     "nobody there": ({"job": DUE_NOW, "present": GONE[:1]}, [Because.NOBODY_RUNNING],
                      "Nothing has queued it yet: nothing was running since 2026-11-16 12:55:00 UTC."),
     "somebody there": ({"job": DUE_NOW}, [Because.MISSED], "Nothing has queued it yet, though a process is running."),
     "a run before it": ({"job": DUE_NOW, "in_the_way": BLOCKER}, [Because.PREVIOUS_RUN],
-                        "It comes when the run before it (number 7) has ended."),
+                        "It runs after the run before it (number 7) has ended."),
     "a full queue": ({"job": DUE_NOW, "queue_bound": 3}, [Because.QUEUE_FULL],
-                     "The queue 'default' is full: the schedule may put 3 into it."),
+                     "The queue 'default' is full: its limit for the schedule is 3."),
     "any moment now": ({"job": DUE_NOW, "now": DUE + SECOND}, [], "about to be queued"),
 }  # fmt: skip
 
@@ -327,11 +330,11 @@ NOTHING = {
                   "The job was cancelled by ops at 2026-11-16 12:01:00 UTC."),
     "completed": ({"job": OVER}, Verdict.AFTER_THE_END, "The job was over at 2026-11-16 12:01:00 UTC."),
     "failed": ({"job": FAILED}, Verdict.AFTER_THE_END, "The job had failed at 2026-11-16 12:01:00 UTC."),
-    "manual": ({"job": a_job(manual=True)}, Verdict.NOTHING_DUE, "only when somebody asks for it"),
+    "manual": ({"job": a_job(manual=True)}, Verdict.NOTHING_DUE, "it runs only on request"),
     "the first is to come": ({"job": a_job(every=DAY)}, Verdict.NOTHING_DUE, "Nothing was due yet."),
     "before the first": ({"at": NOW + MINUTE}, Verdict.NOTHING_DUE, "Nothing was due yet."),
-    "long ago": ({"job": LONG, "at": DUE + MINUTE}, Verdict.FORGOTTEN, "no longer kept"),
-    "before it began anew": ({"job": ANEW, "at": NOW + MINUTE}, Verdict.FORGOTTEN, "has begun anew"),
+    "long ago": ({"job": LONG, "at": DUE + MINUTE}, Verdict.FORGOTTEN, "The records of that time were removed"),
+    "before it began anew": ({"job": ANEW, "at": NOW + MINUTE}, Verdict.FORGOTTEN, "the schedule was restarted since"),
 }  # fmt: skip
 
 

@@ -89,16 +89,12 @@ def test_a_due_time_looked_up_is_skipped_for_the_same_reasons_as_any_other(late,
     job = a_job(last_due_at=NOW + 5 * HOUR, next_due_at=NOW + HOUR, catch_up=CatchUp.NONE)
     in_the_way = [a_live(job, due_at=NOW + 5 * HOUR, running=True)]
     change = fire(job, in_the_way, NOW + HOUR + late, FixedChance(), Dealt(frozenset([NOW + 5 * HOUR])))
-    assert [(skip.reason, skip.first_due_at, skip.follows) for skip in change.skips] == [
-        (reason, NOW + HOUR, None)
-    ]
+    assert [(skip.reason, skip.first_due_at, skip.follows) for skip in change.skips] == [(reason, NOW + HOUR, None)]
     assert change.job.facts.last_due_at == NOW + 5 * HOUR
 
 
 def test_a_due_time_looked_up_keeps_the_window():
-    job = a_job(
-        last_due_at=NOW + 9 * HOUR, next_due_at=NOW + HOUR, window=Window(start=time(20), end=time(21))
-    )
+    job = a_job(last_due_at=NOW + 9 * HOUR, next_due_at=NOW + HOUR, window=Window(start=time(20), end=time(21)))
     change = fire(job, [], NOW + HOUR, FixedChance(), Dealt())
     assert [skip.reason for skip in change.skips] == [SkipReason.WINDOW]
 

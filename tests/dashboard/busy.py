@@ -1,4 +1,4 @@
-"""A place where something of everything is to be seen, with strings that must never become markup."""
+"""A database with rows of every kind, with strings that must never become markup."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from ostinato.core.model import AskedBy, Change, Event, Execution, Job, Live, Result, Skip, SkipReason
+from ostinato.core.model import AskedBy, Change, Event, Execution, Job, Live, Skip, SkipReason
+from ostinato.core.outcome import OutcomeKind
 from ostinato.store import rows
 from ostinato.store.logs import LogLine, Stream, size_of
 from ostinato.store.workers import NewWorker
@@ -17,7 +18,7 @@ EVIL = "\"'><script>alert(1)</script>{{70921*70921}}<img src=x onerror=alert(2)>
 
 
 class Busy:
-    """What was put there."""
+    """The rows of the database, by role in the tests."""
 
     def __init__(self, visitor: Visitor) -> None:
         self.visitor, self.store = visitor, visitor.app.parts.store
@@ -26,15 +27,15 @@ class Busy:
         self.worker = NewWorker(CHANCE.id(self.now), EVIL, EVIL, 7, EVIL, (EVIL,), (), 5)
         self.store.workers.join(self.worker, self.now, 30 * SECOND)
         self.job = self.add()
-        self.failed = self.ended(self.job, 1, Result.FAILED, error_kind=EVIL, error=EVIL, traceback=EVIL)
-        self.retried = self.ended(self.job, 1, Result.COMPLETED, attempt=1, value=f'["{"x" * 50}"]')
-        self.done = self.ended(self.job, 2, Result.COMPLETED)
+        self.failed = self.ended(self.job, 1, OutcomeKind.FAILED, error_kind=EVIL, error=EVIL, traceback=EVIL)
+        self.retried = self.ended(self.job, 1, OutcomeKind.COMPLETED, attempt=1, result=f'["{"x" * 50}"]')
+        self.done = self.ended(self.job, 2, OutcomeKind.COMPLETED)
         self.skip(self.job)
         self.running = self.run(self.job)
         self.tell("job.paused", self.job)
 
     def add(self, **given: object) -> Job:
-        """A job, with strange words in all its fields."""
+        """Make a job with hostile text in all its fields."""
         words = dict.fromkeys(("task", "name", "description", "owner", "key"), EVIL)
         strange = {
             **words,
@@ -52,15 +53,13 @@ class Busy:
         return job
 
     def jobs(self, count: int, **given: object) -> list[Job]:
-        return [
-            self.add(**{"name": f"job {n:03}", "key": None, "task": "work", **given}) for n in range(count)
-        ]
+        return [self.add(**{"name": f"job {n:03}", "key": None, "task": "work", **given}) for n in range(count)]
 
-    def ended(self, job: Job, number: int, result: Result, attempt: int = 0, **given: object) -> Execution:
+    def ended(self, job: Job, number: int, outcome: OutcomeKind, attempt: int = 0, **given: object) -> Execution:
         at = self.now - (4 - number) * HOUR + attempt * MINUTE
         row = an_execution(
             job, id=CHANCE.id(at), number=number, attempt=attempt, execution_number=number + attempt,
-            due_at=at, run_at=at, queued_at=at, started_at=at + SECOND, finished_at=at + 3 * SECOND, result=result,
+            due_at=at, run_at=at, queued_at=at, started_at=at + SECOND, finished_at=at + 3 * SECOND, outcome=outcome,
             worker_id=self.worker.id, task=EVIL, **given,
         )  # fmt: skip
         with self.store.database.write() as tx:
@@ -79,7 +78,7 @@ class Busy:
             tx.run("insert_skips", [rows.SKIP.row(skip)])
 
     def run(self, job: Job) -> Live:
-        """Something that runs."""
+        """Make a running execution."""
         live = Live(
             id=CHANCE.id(self.now), job_id=job.id, number=3, attempt=0, execution_number=4, asked=AskedBy.HAND,
             due_at=self.now, run_at=self.now, queued_at=self.now, queue=job.definition.queue, priority=5, task=EVIL,
@@ -91,9 +90,7 @@ class Busy:
 
     def tell(self, kind: str, job: Job | None = None, by: str = EVIL, at: timedelta = timedelta(0)) -> UUID:
         event_id = CHANCE.id(self.now + at)
-        told = Event(
-            event_id, self.now + at, kind, None if job is None else job.id, by=by, data='{"a": "<script>"}'
-        )
+        told = Event(event_id, self.now + at, kind, None if job is None else job.id, by=by, data='{"a": "<script>"}')
         self.store.history.tell([told])
         return event_id
 

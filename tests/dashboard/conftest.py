@@ -1,4 +1,4 @@
-"""The dashboard around an app on either database, asked without a network, as a browser without scripts would."""
+"""The dashboard of an app on each database, used without a network, as by a browser without scripts."""
 
 from __future__ import annotations
 
@@ -25,26 +25,24 @@ ADDRESS = "http://127.0.0.1:8060"
 
 
 class Visitor:
-    """Somebody with a browser: keeps cookies, follows nothing by itself, sends forms as their page has them."""
+    """A visitor with a browser: it keeps cookies, follows no redirects, and sends the forms of a page."""
 
     def __init__(self, app: Ostinato, address: str = ADDRESS) -> None:
         site = build_api(app.parts, app.scheduler, NoEngine())
         self.app = app
-        self.client = TestClient(
-            site, base_url=address, follow_redirects=False, raise_server_exceptions=False
-        )
+        self.client = TestClient(site, base_url=address, follow_redirects=False, raise_server_exceptions=False)
 
     def ask(self, path: str, method: str = "GET", **how: Any) -> Response:
         return self.client.request(method, path, **how)
 
     def see(self, path: str, code: int = 200) -> str:
-        """The page, if it has this status."""
+        """Return the page; assert its status."""
         answer = self.ask(path, headers={"accept": "text/html"})
         assert answer.status_code == code, answer.text
         return answer.text
 
     def token(self, path: str = "/login") -> str:
-        """What the forms of a page carry."""
+        """Return the token of a page's forms."""
         found = TOKEN.search(self.see(path))
         assert found is not None, f"{path} has no form"
         return found[1]
@@ -56,11 +54,11 @@ class Visitor:
         return answer
 
     def follow(self, answer: Response) -> str:
-        """The page that an action leads to."""
+        """Return the page to which an action redirects."""
         return self.see(answer.headers["location"])
 
     def log_in(self, role: Role) -> Visitor:
-        """With an API key of this role."""
+        """Log in with an API key of this role."""
         key = self.app.scheduler.keys.create(f"{role.value} ann", role)
         self.send("/login", on="/login", credential=key.text)
         return self
@@ -68,11 +66,11 @@ class Visitor:
 
 @pytest.fixture
 def visitor(app: Ostinato) -> Visitor:
-    """Where no credential is asked for, on this host: may do everything."""
+    """A visitor of a server without auth, on this host: it may do everything."""
     return Visitor(app)
 
 
 @pytest.fixture
 def stranger(new_app: Callable[..., Ostinato]) -> Visitor:
-    """Where a credential is asked for; not logged in yet."""
+    """A visitor of a server with auth, not logged in yet."""
     return Visitor(new_app(auth_secret=SECRET))

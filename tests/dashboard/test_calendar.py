@@ -1,4 +1,4 @@
-"""What is to come, and what was, by the viewer's clock: also where that jumps."""
+"""The calendar of past and future hours in the viewer's zone, also where its clock jumps."""
 
 import re
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from tests.dashboard.conftest import Visitor
 
 @pytest.fixture
 def at(visitor: Visitor, monkeypatch):
-    """A place at some time, seen from Paris."""
+    """Make a filled database at an instant, with a visitor from Paris."""
 
     def at(*when: int) -> Busy:
         clock = visitor.app.scheduler._clock
@@ -26,7 +26,7 @@ def at(visitor: Visitor, monkeypatch):
 
 
 def cells(page: str) -> list[list[tuple[str, str]]]:
-    """Class and word of each, by day."""
+    """Return class and text of each cell, by day."""
     rows = re.findall(r'<tr><th scope="row">.*?</tr>', page, re.DOTALL)
     return [re.findall(r'<td><(?:a|span) class="([^"]*)"[^>]*>([^<]*)<', row) for row in rows]
 

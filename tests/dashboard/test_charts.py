@@ -1,4 +1,4 @@
-"""Charts hold no style and no script, and escape what they are told."""
+"""Charts contain no styles and no scripts, and escape their input."""
 
 from datetime import timedelta
 
@@ -11,9 +11,7 @@ EVIL = "\"'><script>alert(1)</script>"
 SECOND = timedelta(seconds=1)
 DRAWN = {
     "bars": charts.bars([Bar([("completed", 3), ("failed", 1)], EVIL), Bar([], EVIL, is_known=False)], EVIL),
-    "spark": charts.spark(
-        [Dot(kind, SECOND, EVIL) for kind in ("completed", "failed", "skipped", "running")]
-    ),
+    "spark": charts.spark([Dot(kind, SECOND, EVIL) for kind in ("completed", "failed", "skipped", "running")]),
     "no runs": charts.spark([]),
     "scatter": charts.scatter(
         Scatter([Dot("completed", n * SECOND, EVIL) for n in (1, 2, 90)], SECOND, 9 * SECOND), EVIL
@@ -33,9 +31,7 @@ def test_a_chart_is_plain_svg(name):
 
 
 def test_what_ended_differently_has_another_shape_not_only_another_colour():
-    shapes = {
-        charts.spark([Dot(kind, SECOND, "")]).replace(kind, "") for kind in ("completed", "failed", "skipped")
-    }
+    shapes = {charts.spark([Dot(kind, SECOND, "")]).replace(kind, "") for kind in ("completed", "failed", "skipped")}
     assert len({shape.replace("1 of the last 1", "0 of the last 1") for shape in shapes}) == 3
 
 

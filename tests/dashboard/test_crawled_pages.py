@@ -1,4 +1,4 @@
-"""Crawled pages in the dashboard: looked for, read, and harmless whatever they say."""
+"""Crawled pages in the dashboard: search, display, and escape of hostile content."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def a_page(path: str = "/", **given: object) -> Fetched:
 
 
 class Library(Busy):
-    """A job that has found pages."""
+    """A crawl job with stored pages."""
 
     def keep(self, *pages: Fetched) -> None:
         turn = CrawlTurn(pages, (), [page.url for page in pages], (), "{}", 0)
@@ -102,7 +102,7 @@ def test_a_list_goes_on_and_comes_back(library):
 def test_nothing_yet_and_nothing_like_that_say_what_to_do(visitor):
     assert "/jobs/new?task=crawl" in visitor.see("/pages")
     found_none = visitor.see("/pages?q=lamp")
-    assert "No page has these words" in found_none
+    assert "No pages contain these words" in found_none
     assert 'value="lamp"' in found_none
 
 

@@ -1,4 +1,4 @@
-"""The form of a job: made, edited with a diff, errors beside what caused them, and nothing typed is lost."""
+"""The form of a job: create, edit with a diff, errors beside their fields, and no typed value is lost."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def visitor(sqlite_url: str) -> Iterator[Visitor]:
-    """On SQLite alone: what a form sends is the same for both, and the desk behind it is tested on both."""
+    """A visitor on SQLite only: forms do not depend on the database, and the service is tested on both."""
     app = Ostinato("shop", database_url=sqlite_url)
     app.open(upgrade=True)
 
     @app.task
-    def greet(
-        name: str, times: int = 1, loud: bool = False, share: float = 0.5, how: Literal["a", "b"] = "a"
-    ) -> None:
+    def greet(name: str, times: int = 1, loud: bool = False, share: float = 0.5, how: Literal["a", "b"] = "a") -> None:
         """Say hello.
 
         More about it.
@@ -62,29 +60,27 @@ def refused(visitor: Visitor, code: int = 422, path: str = NEW, **fields: Any) -
 
 
 def beside(page: str, field: str) -> str:
-    """What is said about a field, at that field."""
+    """Return the error beside a field."""
     found = re.search(rf'<p class="trouble small" id="w-{re.escape(field)}">(.*?)</p>', page, re.DOTALL)
     assert found, f"nothing beside {field}"
     return found[1]
 
 
 def value_in(page: str, field: str) -> str:
-    """What a line of the form says."""
+    """Return the text of a line of the form."""
     found = re.search(rf'<input id="f-{re.escape(field)}" [^>]*? value="([^"]*)"', page)
     assert found, f"no line {field}"
     return unescape(found[1])
 
 
 def shown(visitor: Visitor, path: str) -> dict[str, str]:
-    """Every field of a page as a browser would send it back untouched."""
+    """Return all fields of a page as a browser would send them unchanged."""
     page = visitor.see(path)
     texts = {
-        name: unescape(text)
-        for name, text in re.findall(r'<input id="[^"]*" name="([^"]*)".*? value="([^"]*)"', page)
+        name: unescape(text) for name, text in re.findall(r'<input id="[^"]*" name="([^"]*)".*? value="([^"]*)"', page)
     }
     texts |= {
-        name: unescape(text)
-        for name, text in re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', page)
+        name: unescape(text) for name, text in re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', page)
     }
     areas = re.findall(r'<textarea id="[^"]*" name="([^"]*)"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
     texts |= {name: unescape(text) for name, text in areas}
@@ -134,12 +130,10 @@ def test_every_policy_can_be_said(visitor):
     assert answer["backoff"]["never_retry"] == ["ValueError", "KeyError"]
     assert view.definition.schedule == Cron("0 9 * * mon-fri", "Europe/Paris")
     same = {name: value for name, value in answer.items() if name in said and isinstance(value, str | int)}
-    assert {name: str(value).lower() for name, value in same.items()} == {
-        name: said[name].lower() for name in same
-    }
+    assert {name: str(value).lower() for name, value in same.items()} == {name: said[name].lower() for name in same}
     again = shown(visitor, f"/jobs/{view.id}/edit")
     page = visitor.send(f"/jobs/{view.id}/edit", 200, on=NEW, **again, do="review").text
-    assert "Nothing would change" in page
+    assert "No changes" in page
 
 
 def test_the_arguments_of_a_task_have_fields_of_their_own_and_types(visitor):
@@ -153,7 +147,7 @@ def test_the_arguments_of_a_task_have_fields_of_their_own_and_types(visitor):
 
 def test_a_missing_or_wrong_argument_is_told_beside_it(visitor):
     page = refused(visitor, **{"arg:name": "", "arg:times": "many"})
-    assert "It is needed" in beside(page, "arg:name")
+    assert "It is required" in beside(page, "arg:name")
     assert "whole number, not 'many'" in beside(page, "arg:times")
     assert value_in(page, "arg:times") == "many"
 
@@ -163,17 +157,15 @@ def test_tasks_that_take_anything_are_told_in_json(visitor):
     view = make(visitor, task="open_ended", **{"arg:first": "x"}, args='{"b": null}')
     assert view.args == {"first": "x", "b": None}
     assert "not JSON: Expecting value in line 1, column 7" in beside(refused(visitor, args='{"a": }'), "args")
-    assert "say it once" in beside(refused(visitor, args='{"name": "Bob"}'), "arg:name")
+    assert "set it once" in beside(refused(visitor, args='{"name": "Bob"}'), "arg:name")
     assert "takes no b; it takes name" in beside(refused(visitor, args='{"b": 1}'), "args")
 
 
 def test_built_in_tasks_have_fields_too_and_are_refused_where_they_are_wrong(visitor):
     page = visitor.see("/jobs/arguments?task=http")
-    assert "Whom to call" in page
+    assert "URL to call" in page
     assert '<option value="POST">' in page
-    view = make(
-        visitor, task="http", **{"arg:url": "https://example.org/", "arg:method": "POST", "arg:body": "a\nb"}
-    )
+    view = make(visitor, task="http", **{"arg:url": "https://example.org/", "arg:method": "POST", "arg:body": "a\nb"})
     assert view.args == {"url": "https://example.org/", "method": "POST", "body": "a\nb"}
     page = refused(visitor, task="http", **{"arg:url": "https://example.org/", "arg:timeout": "never"})
     assert "cannot be read" in beside(page, "arg:timeout")
@@ -233,7 +225,7 @@ def test_a_new_job_can_begin_like_another(visitor):
     assert value_in(page, "key") == ""
 
 
-# -- while somebody types
+# -- during typing
 
 
 def test_the_schedule_is_previewed_in_words_and_times_or_told_what_is_wrong_with_it(visitor):
@@ -244,16 +236,11 @@ def test_the_schedule_is_previewed_in_words_and_times_or_told_what_is_wrong_with
     assert "is not a schedule" in unescape(visitor.see("/jobs/preview?schedule=soon"))
     assert "Once, as soon as it is saved" in visitor.see("/jobs/preview?schedule=")
     assert "<html" not in found
-    assert (
-        "Unknown" in (wrong := visitor.see("/jobs/preview?schedule=@daily&timezone=Mars/Base"))
-        or "Mars" in wrong
-    )
+    assert "Unknown" in (wrong := visitor.see("/jobs/preview?schedule=@daily&timezone=Mars/Base")) or "Mars" in wrong
 
 
 def test_without_scripts_buttons_show_the_preview_and_the_arguments(visitor):
-    page = unescape(
-        visitor.send(NEW, 200, on=NEW, task="greet", schedule="@hourly", owner="me", do="preview").text
-    )
+    page = unescape(visitor.send(NEW, 200, on=NEW, task="greet", schedule="@hourly", owner="me", do="preview").text)
     assert "At minute 0 of every hour" in page
     assert 'name="arg:times"' in page
     assert value_in(page, "owner") == "me"
@@ -273,9 +260,7 @@ def review(visitor: Visitor, view: Any, code: int = 200, **changed: Any) -> tupl
 
 def test_an_edit_is_shown_before_it_is_saved(visitor):
     view = make(visitor, schedule="30m", tags="a", **{"arg:times": "2"})
-    page, texts = review(
-        visitor, view, schedule="0 9 * * *", max_retries="5", tags="a, b", **{"arg:times": "3"}
-    )
+    page, texts = review(visitor, view, schedule="0 9 * * *", max_retries="5", tags="a, b", **{"arg:times": "3"})
     for name, before, after in [
         ("schedule", "every: 30m", "cron: 0 9 * * *, timezone: UTC"),
         ("backoff.cap", "30m", "1h"),  # at most the period
@@ -283,9 +268,7 @@ def test_an_edit_is_shown_before_it_is_saved(visitor):
         ("tags", "a", "a, b"),
         ("args.times", "2", "3"),
     ]:
-        assert re.search(
-            rf"<code>{name}</code>.*?<del>{re.escape(before)}</del>.*?<ins>{re.escape(after)}</ins>", page
-        )
+        assert re.search(rf"<code>{name}</code>.*?<del>{re.escape(before)}</del>.*?<ins>{re.escape(after)}</ins>", page)
     assert page.count("<ins>") == 5
     assert visitor.app.jobs.get(view.id).facts.version == view.facts.version
     visitor.send(f"/jobs/{view.id}/edit", on=NEW, **texts, do="save")
@@ -298,9 +281,7 @@ def test_an_edit_is_shown_before_it_is_saved(visitor):
 def test_what_was_not_looked_at_is_not_saved(visitor):
     view = make(visitor, schedule="30m")
     _, texts = review(visitor, view, max_retries="5")
-    page = visitor.send(
-        f"/jobs/{view.id}/edit", 200, on=NEW, **texts | {"max_retries": "6", "do": "save"}
-    ).text
+    page = visitor.send(f"/jobs/{view.id}/edit", 200, on=NEW, **texts | {"max_retries": "6", "do": "save"}).text
     assert "<ins>6</ins>" in page
     assert visitor.app.jobs.get(view.id).definition.policies.max_retries == 3
 
@@ -311,7 +292,7 @@ def test_an_edit_of_a_job_that_somebody_else_has_changed_is_told_and_kept(visito
     visitor.ask(f"/api/v1/jobs/{view.id}", "PATCH", json={"priority": 1})
     answer = visitor.send(f"/jobs/{view.id}/edit", 412, on=NEW, **texts | {"do": "save"})
     page = unescape(answer.text)
-    assert "Somebody has changed this job since you began" in page
+    assert "This job was changed during your edit" in page
     assert "<ins>5</ins>" in page
     assert value_in(page, "max_retries") == "5"
     assert visitor.app.jobs.get(view.id).definition.policies.max_retries == 3
@@ -363,7 +344,7 @@ def test_values_that_a_field_could_not_give_back_stay_json(visitor):
     texts = shown(visitor, f"/jobs/{made}/edit")
     assert "strange" in texts["args"]
     answer = visitor.send(f"/jobs/{made}/edit", 200, on=NEW, **texts | {"do": "review"}).text
-    assert "Nothing would change" in answer
+    assert "No changes" in answer
 
 
 # -- safety
@@ -380,14 +361,12 @@ def test_whatever_a_job_says_is_text_in_its_form(visitor):
     assert "<script>alert" not in page
     assert "<img" not in page
     assert (
-        re.search(
-            r"<style|style=|<script(?! src=)|\son[a-z]+=[^&]|javascript:", page.replace("onerror=alert", "")
-        )
+        re.search(r"<style|style=|<script(?! src=)|\son[a-z]+=[^&]|javascript:", page.replace("onerror=alert", ""))
         is None
     )
     texts = shown(visitor, f"/jobs/{made['id']}/edit")
     answer = visitor.send(f"/jobs/{made['id']}/edit", 200, on=NEW, **texts | {"do": "review"}).text
-    assert "Nothing would change" in answer
+    assert "No changes" in answer
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])

@@ -1,4 +1,4 @@
-"""Every page renders, whatever is in it, and offers what may be done to those who may."""
+"""Every page renders with any content, and shows actions only to roles that may use them."""
 
 import re
 from dataclasses import replace
@@ -9,7 +9,8 @@ import pytest
 
 from ostinato.core.access import Role
 from ostinato.core.account import account_text
-from ostinato.core.model import Change, Ending, Result, Status
+from ostinato.core.model import Change, Ending, Status
+from ostinato.core.outcome import OutcomeKind
 from ostinato.dashboard.app import ROUTES
 from tests.build import HOUR, SECOND
 from tests.dashboard.busy import EVIL, Busy
@@ -22,14 +23,12 @@ EMPTY = [
 ]  # fmt: skip
 FORMS = re.compile(r'<form[^>]*method="post"[^>]*action="([^"]+)"')
 OURS = [
-    route
-    for route in ROUTES
-    if route.method == "POST" and re.match(r"/(jobs|executions|workers|queues)/", route.path)
+    route for route in ROUTES if route.method == "POST" and re.match(r"/(jobs|executions|workers|queues)/", route.path)
 ]
 
 
 class Inline(HTMLParser):
-    """Looks for what a page of ours never has: what runs, or styles, in the page itself."""
+    """Parser that finds inline scripts and styles, which no page may have."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +76,7 @@ def test_times_have_a_tooltip_of_both_zones(busy):
     assert re.search(r'<time class="at" datetime="[^"]+Z" title="[^"]+ Asia/Tokyo\n[^"]+ UTC">', page)
 
 
-# -- who may
+# -- roles
 
 
 @pytest.fixture
@@ -139,10 +138,8 @@ def test_a_job_is_paused_resumed_and_cancelled_and_the_page_offers_what_fits(bus
 def test_a_failed_job_is_retried_or_begins_as_new_and_a_deleted_one_is_gone(busy):
     visitor = busy.visitor
     for action in ("retry", "restart", "run"):
-        job = busy.add(
-            key=None, ended_at=busy.now, ended_as=Ending.FAILED, last_number=1, last_execution_number=1
-        )
-        busy.ended(job, 1, Result.FAILED)
+        job = busy.add(key=None, ended_at=busy.now, ended_as=Ending.FAILED, last_number=1, last_execution_number=1)
+        busy.ended(job, 1, OutcomeKind.FAILED)
         path = f"/jobs/{job.id}"
         visitor.send(f"{path}/{action}", on=path)
         assert status(busy, job) is not Status.FAILED
@@ -194,7 +191,7 @@ def test_many_jobs_are_steered_after_a_question_that_names_them(busy):
     ticked = [str(job.id) for job in (*jobs, ended)]
     page = visitor.send("/jobs/bulk", 200, on="/jobs", action="pause", job=ticked).text
     assert "Pause 3 jobs?" in page
-    assert "Left as they are" in page
+    assert "Unchanged jobs" in page
     assert all(status(busy, job) is Status.SCHEDULED for job in jobs)
     done = visitor.send("/jobs/bulk/sure?status=scheduled", on="/jobs", action="pause", job=ticked)
     assert done.headers["location"] == "/jobs?status=scheduled"
@@ -216,9 +213,7 @@ def test_a_form_that_makes_no_sense_is_refused(busy, form):
 
 
 def test_who_ticks_nothing_is_told_so(busy):
-    assert "tick some first" in busy.visitor.follow(
-        busy.visitor.send("/jobs/bulk", on="/jobs", action="pause")
-    )
+    assert "Select some first" in busy.visitor.follow(busy.visitor.send("/jobs/bulk", on="/jobs", action="pause"))
 
 
 # -- executions
@@ -242,7 +237,7 @@ def test_how_far_a_run_is_and_what_it_has_counted(busy):
     assert "<script> 1,204" in page
     assert "<dd>1,204</dd>" in page
     account = account_text(1, None, None, None, None, None, (("bytes_sent", 5),))
-    ended = busy.ended(busy.job, 3, Result.COMPLETED, attempt=1, account=account)
+    ended = busy.ended(busy.job, 3, OutcomeKind.COMPLETED, attempt=1, account=account)
     page = busy.visitor.see(f"/executions/{ended.id}")
     assert "<dt>Bytes sent</dt><dd>5</dd>" in page
 
@@ -297,7 +292,7 @@ def test_a_running_one_is_asked_to_stop_and_one_that_ended_is_run_again(busy):
     page = visitor.send(f"{ended}/cancel", 409, on=ended).text
     assert "has ended already" in page
     job = busy.add(name="again", key=None)
-    run = busy.ended(job, 1, Result.COMPLETED, args='{"own": 1}')
+    run = busy.ended(job, 1, OutcomeKind.COMPLETED, args='{"own": 1}')
     again = visitor.send(f"/executions/{run.id}/run", on=f"/executions/{run.id}").headers["location"]
     assert again.startswith("/executions/")
     assert "&#34;own&#34;: 1" in visitor.see(again)
@@ -312,7 +307,7 @@ def test_a_worker_is_drained_and_a_queue_paused_and_resumed(busy):
     assert "draining" in visitor.see("/workers")
     assert "is paused" in visitor.follow(visitor.send("/queues/odd/pause", on="/workers"))
     assert "/queues/odd/resume" in visitor.see("/workers")
-    assert "goes on" in visitor.follow(visitor.send("/queues/odd/resume", on="/workers"))
+    assert "is resumed" in visitor.follow(visitor.send("/queues/odd/resume", on="/workers"))
     visitor.send(f"/workers/{busy.job.id}/drain", 404, on="/workers")
 
 
@@ -347,7 +342,7 @@ def test_the_overview_says_what_needs_a_person(busy):
 def test_the_overview_names_a_job_that_fails_above_its_usual_rate(busy):
     job = busy.add(task=EVIL, name="nightly sync", key=None)
     for number in (1, 2, 3):
-        busy.ended(job, number, Result.FAILED, error="refused")
+        busy.ended(job, number, OutcomeKind.FAILED, error="refused")
     page = busy.visitor.see("/")
     assert "No problems found" not in page
     assert "nightly sync: 3 of the last 3 runs failed; 3 times: refused" in page

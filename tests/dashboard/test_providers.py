@@ -19,9 +19,7 @@ def test_a_budget_is_made_edited_and_deleted(visitor):
     form = visitor.see(f"{PAGE}?edit=api.example.org")
     assert 'name="edits" value="api.example.org"' in form
     key = {"key.type": "header", "key.name": "X-Key", "key.value": "env:SECRET_API_KEY"}
-    page = visitor.follow(
-        visitor.send(PAGE, on=PAGE, **GOOD | {"limit": "20", "edits": "api.example.org"} | key)
-    )
+    page = visitor.follow(visitor.send(PAGE, on=PAGE, **GOOD | {"limit": "20", "edits": "api.example.org"} | key))
     assert "20 per 1m" in page
     assert "X-Key: env:SECRET_API_KEY" in page
     visitor.send(f"{PAGE}/api.example.org/delete", on=PAGE)
@@ -38,9 +36,7 @@ def test_mistakes_are_told_beside_their_field_and_nothing_typed_is_lost(visitor)
         ({"key.type": "header", "key.value": "secret"}, "key."),
         (GOOD, "domain"),
     ):
-        page = unescape(
-            visitor.send(PAGE, 422, on=PAGE, **GOOD | {"domain": "other.example.org"} | fields).text
-        )
+        page = unescape(visitor.send(PAGE, 422, on=PAGE, **GOOD | {"domain": "other.example.org"} | fields).text)
         assert f'id="w-{place}' in page, fields
         assert 'value="1m"' in page or "period" in fields
     assert len(visitor.app.scheduler.providers.list()) == 1

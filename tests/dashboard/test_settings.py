@@ -1,4 +1,4 @@
-"""The page of settings: what holds and where it comes from, and API keys whose secret is shown once."""
+"""The page of settings: values and origins, and API keys whose secret is shown once."""
 
 from __future__ import annotations
 
@@ -23,16 +23,14 @@ def test_settings_are_shown_with_where_they_come_from_and_without_secrets(new_ap
 def test_the_check_up_and_the_versions_are_there(visitor):
     page = visitor.see(PAGE)
     assert "Schema" in page
-    assert "nobody is at work" in page
+    assert "no worker is running" in page
     assert "Start one: ostinato worker" in page
     assert "fastapi" in page
 
 
 def test_the_secret_of_a_key_is_shown_once_and_lets_in(stranger):
     stranger.log_in(Role.ADMIN)
-    made = stranger.send(
-        f"{PAGE}/keys", 200, on=PAGE, name="build <b>", role="operator", expires_in="30d"
-    ).text
+    made = stranger.send(f"{PAGE}/keys", 200, on=PAGE, name="build <b>", role="operator", expires_in="30d").text
     secret = KEY.search(made)[0]
     assert "build &lt;b&gt;" in made
     page = stranger.see(PAGE)
@@ -55,7 +53,7 @@ def test_a_revoked_key_is_told_and_opens_nothing(stranger):
 
 def test_what_is_wrong_with_a_new_key_is_told_beside_its_field(visitor):
     page = unescape(visitor.send(f"{PAGE}/keys", 422, on=PAGE, name="", role="admin", expires_in="long").text)
-    assert re.search(r'id="w-name">\s*It is needed', page)
+    assert re.search(r'id="w-name">\s*It is required', page)
     assert 'id="w-expires_in"' in page
     assert 'value="long"' in page
     assert visitor.app.scheduler.keys.list() == []

@@ -1,4 +1,4 @@
-"""What holds for every page: the policy of the site, forms, sessions, roles, and what is said when it goes wrong."""
+"""Rules of every page: the policy of the site, forms, sessions, roles and error pages."""
 
 import re
 from datetime import timedelta
@@ -52,7 +52,7 @@ def test_browsers_that_got_lost_see_a_page_and_programs_get_json(visitor):
     assert visitor.ask("/api/v1/nowhere").json()["detail"]
 
 
-# -- without auth: this host alone
+# -- without auth: this host only
 
 
 def test_without_auth_only_this_host_is_answered(app):
@@ -87,7 +87,7 @@ def test_nobody_is_led_away_by_logging_in(stranger, onward):
 
 def test_a_wrong_credential_is_told_beside_its_field_and_opens_nothing(stranger):
     page = stranger.send("/login", 401, on="/login", credential="ost_aaaaaaaaaa.wrong").text
-    assert "The API key is not good." in page
+    assert "The API key is invalid." in page
     assert 'aria-describedby="trouble-credential"' in page
     assert "ost_aaaaaaaaaa" not in page
     assert stranger.ask("/").status_code == 303
@@ -190,7 +190,7 @@ def test_a_form_from_elsewhere_is_refused_though_it_had_the_token(stranger, head
     form = {"form_token": stranger.token(), "credential": "x"}
     answer = stranger.ask("/login", "POST", data=form, headers=headers)
     assert answer.status_code == 403
-    assert "from elsewhere" in answer.text
+    assert "another site" in answer.text
 
 
 def test_a_form_of_ours_may_say_where_it_is_from(stranger):
@@ -214,7 +214,7 @@ def test_a_form_of_ours_may_say_where_it_is_from(stranger):
 def test_what_is_no_form_is_refused(visitor, body, kind):
     answer = visitor.ask("/login", "POST", content=body, headers={"content-type": kind})
     assert answer.status_code == (413 if len(body) > LARGEST_BODY else 422)
-    assert "Something went wrong" not in answer.text
+    assert "Internal error" not in answer.text
 
 
 @pytest.mark.parametrize("cookie", ["", "ostinato_8060=short", "ostinato_8060=" + "a" * 43, "=;;==", "\x00"])

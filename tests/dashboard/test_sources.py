@@ -1,4 +1,4 @@
-"""Sources in the dashboard: tried out before they are saved, edited with a diff, and their records shown."""
+"""Sources in the dashboard: the test of a definition, edit with a diff, and the display of records."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_what_the_other_side_says_is_told_and_nothing_typed_is_lost(visitor, goo
         ("pagination.limit", "many", "whole number"),
         ("execution.timeout", "long", "long"),
         ("params", "nonsense", "name=value"),
-        ("headers", "Authorization: secret", "say it as auth"),
+        ("headers", "Authorization: secret", "write it as auth"),
         ("limits.maxRejected", "many", "maxRejected"),
     ],
 )
@@ -108,7 +108,7 @@ def test_an_edit_shows_what_changes_and_leaves_the_rest_as_it_was_written(visito
     written = visitor.app.scheduler.sources.get("gdp").written
     changed = good | {"schedule": "6h", "pagination.limit": "5", "params": ""}
     page = unescape(visitor.send(f"{where}/edit", 200, on=NEW, **changed, do="review").text)
-    assert re.findall(r"<code>([\w.]+)</code></td><td data-label=\"now\">", page) == [
+    assert re.findall(r"<code>([\w.]+)</code></td><td data-label=\"before\">", page) == [
         "schedule",
         "pagination.limit",
         "params",
@@ -140,9 +140,7 @@ def test_records_runs_and_the_retry_budget_are_shown(visitor, good):
     async def until_fetched() -> None:
         import asyncio
 
-        await asyncio.to_thread(
-            eventually, lambda: visitor.app.scheduler.sources.get("gdp").job.facts.completed
-        )
+        await asyncio.to_thread(eventually, lambda: visitor.app.scheduler.sources.get("gdp").job.facts.completed)
 
     during(visitor.app, until_fetched)
     page = visitor.see(where)
@@ -152,15 +150,13 @@ def test_records_runs_and_the_retry_budget_are_shown(visitor, good):
     assert "gdp" in listed
     assert "every day" in listed
     answer = visitor.send(f"{where}/run", on=where)
-    assert "It runs" in visitor.follow(answer)
+    assert "The source runs" in visitor.follow(answer)
     assert "with 25 rows" in visitor.follow(visitor.send(f"{where}/delete", on=where, with_data="1"))
 
 
 def test_what_comes_from_elsewhere_is_text(visitor, good, api):
     api.bodies["/evil"] = {"data": {"items": [{"id": 1, "day": "2026-01-01", "name": HOSTILE}]}}
-    page = visitor.send(
-        NEW, 200, on=NEW, **good | {"url": api.url("/evil"), "description": HOSTILE}, do="test"
-    ).text
+    page = visitor.send(NEW, 200, on=NEW, **good | {"url": api.url("/evil"), "description": HOSTILE}, do="test").text
     assert "&lt;img" in page
     assert "<img" not in page
 

@@ -1,4 +1,4 @@
-"""Each page with ten thousand jobs and a million executions. Takes minutes: `make soak`."""
+"""Speed of each page with ten thousand jobs and a million executions. It takes minutes: `make soak`."""
 
 import statistics
 import time
@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from ostinato.core.model import Change, Result
+from ostinato.core.model import Change
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.schedule import Cron, Every, next_after
 from ostinato.store import rows
 from tests.build import CHANCE, DAY, HOUR, MINUTE, SECOND, a_job, an_execution
@@ -24,7 +25,7 @@ SCHEDULES = [
 
 @pytest.fixture
 def full(visitor: Visitor) -> Visitor:
-    """A month of a busy place."""
+    """Fill a database with a month of many runs."""
     store, now = visitor.app.parts.store, visitor.app.scheduler.now()
     counted = {"completed": EACH - 3, "failed": 3, "last_number": EACH, "last_execution_number": EACH}
     jobs = []
@@ -41,8 +42,7 @@ def full(visitor: Visitor) -> Visitor:
         for begin in range(0, JOBS, AT_ONCE):
             at = now - 30 * DAY + number * 30 * DAY / (EACH + 1)
             batch = [
-                _row(template, job, number, at + n * SECOND)
-                for n, job in enumerate(jobs[begin : begin + AT_ONCE])
+                _row(template, job, number, at + n * SECOND) for n, job in enumerate(jobs[begin : begin + AT_ONCE])
             ]
             with store.database.write() as tx:
                 tx.run("insert_executions", batch)
@@ -54,12 +54,12 @@ def full(visitor: Visitor) -> Visitor:
 
 
 def _row(template, job, number, at):
-    result = Result.FAILED if number % 33 == 0 else Result.COMPLETED
+    result = OutcomeKind.FAILED if number % 33 == 0 else OutcomeKind.COMPLETED
     return rows.EXECUTION.row(
         replace(
             template, id=CHANCE.id(at), job_id=job.id, task=job.definition.task,
             number=number, execution_number=number, due_at=at, run_at=at,
-            queued_at=at, started_at=at, finished_at=at + timedelta(milliseconds=number * 17), result=result,
+            queued_at=at, started_at=at, finished_at=at + timedelta(milliseconds=number * 17), outcome=result,
         )
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ def test_no_page_takes_a_tenth_of_a_second(full):
 
 
 def _seconds(visitor: Visitor, path: str) -> float:
-    """Of work in this process: on a busy machine it waits for its turn as well. PostgreSQL works in another one."""
+    """Measure the CPU time of this process on SQLite; the wall time would include waiting on a busy machine."""
     begun = time.process_time()
     visitor.see(path)
     return time.process_time() - begun

@@ -1,4 +1,4 @@
-"""Job templates in the dashboard: listed, and filled in by a form."""
+"""Job templates in the dashboard: the list, and the form that creates a job."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_templates_are_listed_and_a_job_is_made_of_one(visitor):
 def test_what_is_wrong_stands_beside_its_field(visitor):
     save(visitor)
     page = unescape(fill(visitor, 422, **{"arg:url": "", "arg:times": "many", "name": "kept"}).text)
-    assert re.search(r'id="w-arg:url">It is needed', page)
+    assert re.search(r'id="w-arg:url">It is required', page)
     assert re.search(r'id="w-arg:times">It must be a whole number', page)
     assert 'value="kept"' in page
     page = unescape(fill(visitor, 422, **{"arg:url": "https://example.org/", "schedule": "often"}).text)
@@ -54,4 +54,4 @@ def test_what_is_wrong_stands_beside_its_field(visitor):
 def test_a_viewer_sees_templates_and_no_form(stranger):
     save(stranger)
     stranger.log_in(Role.VIEWER)
-    assert "Make a job of it" not in stranger.see("/templates/ping")
+    assert "Create job" not in stranger.see("/templates/ping")

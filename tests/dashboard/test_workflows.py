@@ -1,4 +1,4 @@
-"""Workflows in the dashboard: drawn, made and edited as JSON or YAML with the place of a mistake, and run."""
+"""Workflows in the dashboard: graphs, edit as JSON or YAML with the line of an error, and runs."""
 
 from __future__ import annotations
 
@@ -61,14 +61,12 @@ def test_without_workflows_the_page_says_how_to_begin(visitor):
     assert "ostinato workflow apply" in visitor.see("/workflows")
 
 
-@pytest.mark.parametrize(
-    "nodes", [YAML, json.dumps([{"id": "a", "task": "note"}]), f"name: x\nnodes:\n{YAML}"]
-)
+@pytest.mark.parametrize("nodes", [YAML, json.dumps([{"id": "a", "task": "note"}]), f"name: x\nnodes:\n{YAML}"])
 def test_a_workflow_is_made_from_yaml_or_json_and_drawn(visitor, nodes):
     page = visitor.see(make(visitor, nodes=nodes))
     assert '<svg class="graph"' in page
     assert "note" in page
-    assert "It has not run yet" in page
+    assert "No runs yet" in page
     assert "report" in visitor.see("/workflows")
 
 
@@ -86,7 +84,7 @@ def test_what_cannot_be_read_is_told_with_its_line(visitor):
     assert "line 2, column" in refused(visitor, nodes="- id: a\n - b: [")
     assert "in line 1, column" in refused(visitor, nodes='[{"id": }]')
     assert 'id="w-name">name: a workflow needs a name' in refused(visitor, name=" x ")
-    assert "It is needed" in refused(visitor, name="")
+    assert "It is required" in refused(visitor, name="")
 
 
 def test_checking_draws_and_saves_nothing(visitor):
@@ -113,7 +111,7 @@ def test_an_edit_shows_what_changes_by_node(visitor):
     untouched = visitor.see(f"{where}/edit")
     nodes = unescape(re.search(r'name="nodes"[^>]*>\n(.*?)</textarea>', untouched, re.DOTALL)[1])
     again = visitor.send(f"{where}/edit", 200, on=NEW, **texts | {"nodes": nodes}, do="review").text
-    assert "Nothing would change" in again
+    assert "No changes" in again
 
 
 def test_a_workflow_is_run_with_a_payload_and_its_runs_are_listed(visitor):

@@ -32,7 +32,4 @@ def prose(page: Path) -> str:
 
 def anchors(page: Path) -> set[str]:
     """The headings of a page, as links name them."""
-    return {
-        re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-")
-        for title in HEADING.findall(prose(page))
-    }
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in HEADING.findall(prose(page))}

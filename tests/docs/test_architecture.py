@@ -56,10 +56,7 @@ def rooms() -> set[str]:
 def imports_of(room: str) -> set[str]:
     """Rooms that a room imports, wherever in its files, and also for types only."""
     single = SOURCE / f"{room}.py"
-    trees = [
-        ast.parse(file.read_text())
-        for file in ([single] if single.exists() else (SOURCE / room).rglob("*.py"))
-    ]
+    trees = [ast.parse(file.read_text()) for file in ([single] if single.exists() else (SOURCE / room).rglob("*.py"))]
     modules: set[str] = set()
     for node in (node for tree in trees for node in ast.walk(tree)):
         match node:
@@ -91,9 +88,7 @@ def test_every_path_that_is_named_exists(page):
 def test_every_function_that_is_named_is_in_its_file(page):
     named = set(NAMED.findall(prose(page)))
     assert [
-        f"{path}: {name}"
-        for path, name in sorted(named)
-        if not any(name in names_in(file) for file in found(path))
+        f"{path}: {name}" for path, name in sorted(named) if not any(name in names_in(file) for file in found(path))
     ] == []
 
 
@@ -105,9 +100,7 @@ def test_the_ways_name_functions():
 
 
 def test_the_map_has_every_room_with_its_imports():
-    listed = {
-        room: set(re.findall(r"`(\w+)`", imports)) for room, imports, _ in ROOM.findall(prose(ARCHITECTURE))
-    }
+    listed = {room: set(re.findall(r"`(\w+)`", imports)) for room, imports, _ in ROOM.findall(prose(ARCHITECTURE))}
     assert listed == {room: imports_of(room) - {"core"} for room in rooms()}
 
 

@@ -58,9 +58,7 @@ def test_the_tutorial_can_be_followed_while_serve_runs(tmp_path):
 
 
 def test_the_crontab_guide_ends_with_a_worker_that_runs_the_lines(tmp_path, monkeypatch, capsys):
-    allow, show, write, _, work = [
-        words for words in commands(CRONTAB) if "convert" not in words and "db" not in words
-    ]
+    allow, show, write, _, work = [words for words in commands(CRONTAB) if "convert" not in words and "db" not in words]
     monkeypatch.chdir(tmp_path)
     for setting in allow[1:]:
         monkeypatch.setenv(*setting.split("="))
@@ -87,8 +85,6 @@ def test_the_jobs_of_the_crawling_guide_run_at_once(tmp_path, monkeypatch, capsy
         capsys.readouterr()
     assert run(["job", "list", "--json"]) == 0
     jobs = json.loads(capsys.readouterr().out)["jobs"]
-    assert [(job["task"], job["status"], job["interval_minutes"]) for job in jobs] == [
-        ("crawl", "queued", 30)
-    ] * 2
+    assert [(job["task"], job["status"], job["interval_minutes"]) for job in jobs] == [("crawl", "queued", 30)] * 2
     assert run(["page", "search", "example", "domain"]) == 0
     assert "No crawl has found a page yet" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Workers in the middle of something, and the tasks they run."""
+"""Workers during runs, and the tasks they run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING = StepReport(0, None)
 
 
 class Gate:
-    """A task that runs until it is let go, and what it saw."""
+    """A task that runs until the gate opens, and notes what it saw."""
 
     def __init__(self, rig: Rig, name: str = "work") -> None:
         self.opened = asyncio.Event()
@@ -42,7 +42,7 @@ class Gate:
 
 
 async def at_a_gate(rig: Rig) -> tuple[Gate, UUID, Worker]:
-    """A worker in the middle of a run, which waits at its gate."""
+    """A worker during a run that waits at its gate."""
     gate = Gate(rig)
     (job_id,) = rig.enqueue()
     worker = await rig.worker()
@@ -52,7 +52,7 @@ async def at_a_gate(rig: Rig) -> tuple[Gate, UUID, Worker]:
 
 
 async def unsettled(rig: Rig, count: int = 1) -> tuple[list[UUID], Worker]:
-    """A worker whose runs have ended, which the store does not know yet."""
+    """A worker with ended runs that the store does not know yet."""
     rig.registry.add(Task(done, "work"))
     jobs = rig.enqueue(count)
     worker = await rig.worker()
@@ -62,7 +62,7 @@ async def unsettled(rig: Rig, count: int = 1) -> tuple[list[UUID], Worker]:
 
 
 async def idle(worker: Worker) -> None:
-    """Everything that runs has ended, and is settled."""
+    """Wait until all runs have ended and are settled."""
     await until(lambda: not worker.running)
     await worker.flush()
 
@@ -72,7 +72,7 @@ async def done() -> str:
 
 
 def away(*_: object) -> None:
-    """A store that does not answer."""
+    """Stand in for a store that does not answer."""
     raise StoreUnavailable("away")
 
 
@@ -93,13 +93,13 @@ async def running(rig: Rig, **settings: object) -> AsyncIterator[Engine]:
     await asyncio.wait_for(work, PATIENCE)
 
 
-async def waits_for_the_bell(engine: Engine) -> None:
-    """Wait until the worker has left its claim with the thread that hears the bell."""
-    await until(lambda: engine._errand._left)
+async def has_offered_its_claim(engine: Engine) -> None:
+    """Wait until the worker has offered its claim to the listening thread."""
+    await until(lambda: engine._hand_off._offered)
 
 
 def handed_back(rig: Rig) -> list[Any]:
-    """Jobs that are queued again, with nothing spent."""
+    """List the jobs that are queued again without a retry used."""
     return [
         live.job_id
         for live in rig.live()

@@ -40,7 +40,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 
 class Bench:
-    """A runner, and what came of what it started."""
+    """A runner, and the outcomes of its runs."""
 
     def __init__(self, threads: Threads) -> None:
         self.outcomes: list[Outcome] = []
@@ -56,7 +56,7 @@ class Bench:
         self.loop.call_later(seconds, call, *args)
 
     async def outcome(self) -> Outcome:
-        """The next one to finish."""
+        """Return the outcome of the next run to finish."""
         while not self.outcomes:
             self._finished.clear()
             await self._finished.wait()
@@ -85,7 +85,7 @@ async def for_ever() -> None:
 
 
 async def a_step() -> None:
-    """Let the loop turn once."""
+    """Let the loop run one step."""
     turned = asyncio.Event()
     asyncio.get_running_loop().call_soon(turned.set)
     await turned.wait()

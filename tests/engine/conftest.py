@@ -39,7 +39,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 class Rig:
-    """A store on a manual clock, and who works with it: everything is cranked by hand."""
+    """A store on a manual clock and its workers, all driven by hand."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -52,12 +52,12 @@ class Rig:
         self.threads = StoreThreads(4)
 
     def another_store(self) -> Store:
-        """The same database, as another process sees it."""
+        """Return the same database as another process sees it."""
         database = open_database(self.url, durable=False)
         migrate.upgrade(database)
         return Store(database, self.chance)
 
-    # -- who works
+    # -- workers
 
     def task(self, function: Callable[..., Any]) -> None:
         self.registry.add(Task(function))
@@ -71,7 +71,7 @@ class Rig:
     async def worker(
         self, *, concurrency: int = 5, queues: tuple[str, ...] = (), registry: Registry | None = None
     ) -> Worker:
-        """One that has come to work."""
+        """Register a worker."""
         identity = Identity("tests", "1", queues, concurrency, LEASE)
         tasks = registry or self.registry
         worker = Worker(self.store, tasks, self.clock, self.chance, self.telemetry, identity, self.threads)
@@ -81,16 +81,13 @@ class Rig:
     # -- jobs
 
     def add(self, count: int = 1, **given: object) -> list[UUID]:
-        """Jobs: every hour, unless another schedule is given."""
+        """Add jobs: every hour, unless another schedule is given."""
         now = self.clock.now()
-        new = [
-            lifecycle.create(self.chance.id(now), a_definition(**given), now, self.chance)
-            for _ in range(count)
-        ]
+        new = [lifecycle.create(self.chance.id(now), a_definition(**given), now, self.chance) for _ in range(count)]
         return self.store.jobs.add(new)
 
     def enqueue(self, count: int = 1, **given: object) -> list[UUID]:
-        """Run-once jobs that may start now."""
+        """Enqueue run-once jobs that may start now."""
         return self.add(count, at=self.clock.now(), **given)
 
     def job(self, job_id: UUID) -> Job:
@@ -103,14 +100,14 @@ class Rig:
         return [live for live in self.live() if live.worker_id is not None]
 
     def results(self, job_id: UUID) -> list[str]:
-        """How the executions of a job ended, the oldest first."""
-        return [ended.result.value for ended in self.store.history.of_job(job_id, 1000)[::-1]]
+        """List the results of a job's executions, the oldest first."""
+        return [ended.outcome.value for ended in self.store.history.of_job(job_id, 1000)[::-1]]
 
     def events(self, kind: str) -> list[Event]:
         return [event for event in self.store.history.events(1000) if event.kind == kind]
 
     def sql(self, statement: str, **params: object) -> None:
-        """What no statement of ours does: `{jobs}` stands for the table."""
+        """Execute SQL that the store has no statement for; `{jobs}` stands for the table."""
         self.store.database.load(f"-- name: by_hand\n{statement}")
         with self.store.database.write() as tx:
             tx.run("by_hand", **params)

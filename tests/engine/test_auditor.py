@@ -1,4 +1,4 @@
-"""The auditor at work: in slices, round and round, and told once."""
+"""The auditor: in slices, in rounds, and each flaw reported once."""
 
 import json
 
@@ -28,7 +28,7 @@ def flawed(rig: Rig):
     _, job_id, _ = rig.add(3, every=HOUR)
     wrong_counter(rig, job_id)
     yield job_id
-    rig.sql("DELETE FROM {jobs}")  # or the rig would complain
+    rig.sql("DELETE FROM {jobs}")  # or the rig would report it
 
 
 def test_a_flaw_is_told_when_it_is_seen_twice_in_a_row(rig: Rig, flawed):
@@ -78,7 +78,7 @@ def test_a_flaw_that_was_mended_and_comes_back_is_counted_again(rig: Rig, flawed
 
 
 def test_slices_go_round_and_come_to_every_job(rig: Rig, monkeypatch):
-    """A slice ends when its time is used up; the next goes on from there."""
+    """A slice ends when its time is used up; the next continues there."""
     monkeypatch.setattr(auditing, "JOBS", 2)
     jobs = rig.add(7, every=HOUR)
     auditor, looked = an_auditor(rig), []
@@ -100,7 +100,7 @@ def test_slices_go_round_and_come_to_every_job(rig: Rig, monkeypatch):
 
 
 def test_a_slice_ends_after_so_many_executions(rig: Rig, monkeypatch):
-    """Time is looked at between two pages: a page is bounded by rows, not only by jobs."""
+    """Time is checked between two pages: a page is bounded by rows, not only by jobs."""
     monkeypatch.setattr(auditing, "ROWS", 3)
     ids = sorted(rig.add(4, every=HOUR))
     rig.sql("UPDATE {jobs} SET completed = 2")

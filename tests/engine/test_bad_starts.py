@@ -1,4 +1,4 @@
-"""Claimed executions that cannot start, or whose claim is cut off, on both databases: the others go on."""
+"""Claimed executions that cannot start, or whose claim is cut off, on both databases: the others continue."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ostinato.store.claiming import Claim
 from ostinato.store.settling import Settled
 from ostinato.task import Task
 from ostinato.telemetry import reports
-from tests.engine.at_work import an_engine, away, done, handed_back, idle, unsettled, waits_for_the_bell
+from tests.engine.at_work import an_engine, away, done, handed_back, has_offered_its_claim, idle, unsettled
 from tests.engine.conftest import Rig
 from tests.waiting import PATIENCE, until
 
 
 class NoThread(threading.Thread):
-    """A thread that the system refuses."""
+    """A thread that the system refuses to start."""
 
     def start(self) -> None:
         raise RuntimeError("can't start new thread")
@@ -38,7 +38,7 @@ def bare(database_url: str) -> Any:
 
 
 def answer_lost(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Claims are committed, and their answers are lost."""
+    """Commit claims, but lose their answers."""
     claim = rig.store.queue.claim
 
     def lost(*args: Any, **given: Any) -> Claim:
@@ -111,7 +111,7 @@ async def test_args_that_do_not_fit_fail_a_run_in_a_process(rig: Rig):
     assert order is not None
     worker.took(await worker.in_store(order.make), order)
     for each in list(worker._running):
-        each.end_if_missing()  # as `watch` does, in the same turn of the loop
+        each.end_if_missing()  # as `watch` does, in the same step of the loop
     await idle(worker)
     assert rig.results(job_id) == ["failed"]
 
@@ -125,7 +125,7 @@ def in_a_process(n: int) -> int:
 
 @pytest.mark.parametrize("heard", [False, True])
 async def test_a_stop_while_a_claim_is_under_way_loses_nothing(rig: Rig, monkeypatch, heard: bool):
-    """`heard`: the claim is made by the thread that hears the bell."""
+    """`heard`: the listening thread makes the claim."""
     bodies: list[int] = []
     rig.registry.add(Task(lambda: bodies.append(1), "work"))
     claim, committed, stopping = rig.store.queue.claim, threading.Event(), threading.Event()
@@ -142,9 +142,9 @@ async def test_a_stop_while_a_claim_is_under_way_loses_nothing(rig: Rig, monkeyp
     engine = an_engine(rig, shutdown_grace="0s")
     work = asyncio.create_task(engine.run())
     if heard:
-        await waits_for_the_bell(engine)
+        await has_offered_its_claim(engine)
         jobs = await asyncio.to_thread(lambda: rig.enqueue(on_lost=OnLost.FAIL))
-        rig.store.database.ring()
+        rig.store.database.notify()
     await until(committed.is_set)
     leave = rig.store.workers.leave
     monkeypatch.setattr(rig.store.workers, "leave", lambda *given: (stopping.set(), leave(*given))[1])
@@ -184,7 +184,7 @@ async def test_a_lost_claim_whose_row_is_refused_stops_no_other(rig: Rig, monkey
     assert [rig.results(job_id) for job_id in good] == [["completed"]]
 
 
-# -- results that the store left
+# -- results set aside
 
 
 async def test_a_telemetry_that_fails_drops_no_result(rig: Rig, monkeypatch):

@@ -1,4 +1,4 @@
-"""What runs print and log is in their logs, each in its own, before they have ended."""
+"""Output and log records of runs are in their own logs before they have ended."""
 
 # ruff: noqa: T201  printing is what this is about
 from __future__ import annotations
@@ -27,7 +27,7 @@ def everything():
 
 
 async def worked(rig: Rig, concurrency: int = 5):
-    """Let a worker run what there is to its end."""
+    """Let a worker run all jobs to their end."""
     worker = await rig.worker(concurrency=concurrency)
     await worker.step()
     await until(lambda: not worker.running)
@@ -133,9 +133,7 @@ async def test_the_lines_of_fifty_runs_at_once_do_not_mix(rig: Rig):
 
     rig.task(on_thread)
     rig.task(on_loop)
-    jobs = [
-        rig.enqueue(task=("on_thread", "on_loop")[run % 2], args=f'{{"run": {run}}}')[0] for run in range(50)
-    ]
+    jobs = [rig.enqueue(task=("on_thread", "on_loop")[run % 2], args=f'{{"run": {run}}}')[0] for run in range(50)]
     with captured():
         await worked(rig, concurrency=50)
     for run, job_id in enumerate(jobs):

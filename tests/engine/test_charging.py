@@ -1,4 +1,4 @@
-"""A coroutine is charged for its own steps, and notices nothing of it."""
+"""A coroutine is charged for its own steps only, and behaves the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_only_its_own_steps_are_charged():
     ours, others = Purse(), Purse()
 
     async def small() -> str:
-        await asyncio.sleep(0)  # lets the other one go first
+        await asyncio.sleep(0)  # the other one goes first
         return "small"
 
     async def big() -> None:

@@ -1,4 +1,4 @@
-"""The dispatcher, cranked by hand, on both databases."""
+"""The dispatcher, driven by hand, on both databases."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_due_time_is_not_fired_ahead_while_the_job_is_live(rig: Rig):
     dispatcher.step()
     rig.clock.advance(HOUR - AHEAD / 2)
     step = dispatcher.step()
-    assert (step.moved, step.wake_at) == (0, NOW + 2 * HOUR)  # overlap is decided then
+    assert (step.moved, step.wake_at) == (0, NOW + 2 * HOUR)  # overlap is decided at the due time
     rig.clock.advance(AHEAD / 2)
     assert dispatcher.step().moved == 1
     assert [skip.reason for skip in rig.store.history.skips(job_id, 9)] == ["overlap"]
@@ -89,7 +89,7 @@ async def test_the_next_wake_is_the_earliest_of_due_times_and_waiting_rows(rig: 
     retry_at = NOW + MINUTE
     assert dispatcher.step().wake_at == retry_at - AHEAD
     rig.clock.set(retry_at - AHEAD)
-    assert dispatcher.step().wake_at == retry_at  # a waiting row is not let in ahead
+    assert dispatcher.step().wake_at == retry_at  # a waiting row is not admitted ahead
     assert (await worker.step()).moved == 0
     rig.clock.set(retry_at)
     assert dispatcher.step().moved == 1
@@ -164,7 +164,7 @@ def test_g5_newer_zone_data_recomputes_cron_jobs_once(rig: Rig):
     rig.sql("UPDATE {jobs} SET next_due_at = :at", at=NOW + 9 * HOUR)
     rig.dispatcher().start()
     assert rig.job(cron).facts.next_due_at == NOW + 9 * HOUR
-    rig.sql("DELETE FROM {jobs}")  # the auditor would blame us
+    rig.sql("DELETE FROM {jobs}")  # the auditor would report this
 
 
 def test_older_zone_data_than_another_process_has_used_changes_nothing(rig: Rig):
@@ -174,7 +174,7 @@ def test_older_zone_data_than_another_process_has_used_changes_nothing(rig: Rig)
     rig.dispatcher().start()
     assert rig.job(cron).facts.next_due_at == NOW + 9 * HOUR
     assert rig.store.remembered(ZONE_DATA) == "9999z"
-    rig.sql("DELETE FROM {jobs}")  # the auditor would blame us
+    rig.sql("DELETE FROM {jobs}")  # the auditor would report this
 
 
 def test_one_job_that_no_rule_can_deal_with_does_not_stop_the_others(rig: Rig, monkeypatch):
@@ -207,4 +207,4 @@ def test_how_long_ago_it_stepped_can_be_asked(rig, monkeypatch):
     monkeypatch.setattr(rig.store.queue, "next_wake", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         dispatcher.step()
-    assert dispatcher.idle_for() == 3600  # a step that does not come to its end is none
+    assert dispatcher.idle_for() == 3600  # a step that fails does not count

@@ -1,4 +1,4 @@
-"""The loops: a real engine in this process, on a real clock, with a bug or without."""
+"""The loops: a real engine in this process, on a real clock, with and without bugs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ from ostinato.engine import retrying, upkeep
 from ostinato.engine import worker as worker_module
 from ostinato.engine.lease import MOST_BUGS
 from ostinato.task import Task
-from tests.engine.at_work import Gate, an_engine, away, done, ended, handed_back, running, waits_for_the_bell
+from tests.engine.at_work import (
+    Gate,
+    an_engine,
+    away,
+    done,
+    ended,
+    handed_back,
+    has_offered_its_claim,
+    running,
+)
 from tests.engine.conftest import Rig
 from tests.waiting import PATIENCE, until
 
@@ -51,7 +60,7 @@ async def test_it_runs_what_is_enqueued(rig: Rig):
 
 
 async def test_on_sqlite_the_next_are_claimed_before_what_has_ended_is_settled(rig: Rig, monkeypatch):
-    """So that they run meanwhile; in a burst settles wait for longer, so there is none here."""
+    """So the claimed run meanwhile; a burst delays settles longer, so there is none here."""
     monkeypatch.setattr(worker_module, "BURST", timedelta(0))
     claim, settle, did = rig.store.queue.claim, rig.store.queue.settle, []
 
@@ -77,7 +86,7 @@ async def test_on_sqlite_the_next_are_claimed_before_what_has_ended_is_settled(r
 
 @pytest.fixture
 def brought_on(rig: Rig, monkeypatch) -> list[str]:
-    """The names of the threads on which something was claimed, once for each job."""
+    """The names of the threads that claimed, one for each job."""
     claim, threads = rig.store.queue.claim, list[str]()
 
     def watched(*args: Any) -> Any:
@@ -89,27 +98,25 @@ def brought_on(rig: Rig, monkeypatch) -> list[str]:
     return threads
 
 
-async def test_who_hears_the_bell_claims_there_and_then(rig: Rig, brought_on: list[str]):
+async def test_the_listening_thread_claims_at_once(rig: Rig, brought_on: list[str]):
     rig.registry.add(Task(done, "work"))
     async with running(rig) as engine:
         for _ in range(3):
-            await waits_for_the_bell(engine)
+            await has_offered_its_claim(engine)
             (job_id,) = rig.enqueue()
             await ended(rig, job_id, "completed")
-    assert brought_on == ["ostinato-bell"] * 3
+    assert brought_on == ["ostinato-notify"] * 3
 
 
-async def test_but_not_for_a_worker_that_runs_something_which_may_hold_up_its_loop(
-    rig: Rig, brought_on: list[str]
-):
+async def test_but_not_for_a_worker_that_runs_something_which_may_hold_up_its_loop(rig: Rig, brought_on: list[str]):
     gate = Gate(rig)
     async with running(rig) as engine:
-        await waits_for_the_bell(engine)
+        await has_offered_its_claim(engine)
         for number in (1, 2, 3):
             rig.enqueue()
             await until(lambda number=number: len(gate.started) == number)
         gate.opened.set()
-    assert [name == "ostinato-bell" for name in brought_on] == [True, False, False]
+    assert [name == "ostinato-notify" for name in brought_on] == [True, False, False]
 
 
 async def test_a_claim_that_fails_there_is_made_again_and_nothing_is_lost(rig: Rig, monkeypatch, caplog):
@@ -118,39 +125,39 @@ async def test_a_claim_that_fails_there_is_made_again_and_nothing_is_lost(rig: R
 
     def loses_its_answer(*args: Any) -> Any:
         found = claim(*args)
-        if threading.current_thread().name == "ostinato-bell" and not failed:
+        if threading.current_thread().name == "ostinato-notify" and not failed:
             failed.append(found.claimed)
             away()
         return found
 
     monkeypatch.setattr(rig.store.queue, "claim", loses_its_answer)
     async with running(rig) as engine:
-        await waits_for_the_bell(engine)
+        await has_offered_its_claim(engine)
         (job_id,) = rig.enqueue()
         await ended(rig, job_id, "completed")
     assert len(failed) == 1
     assert "Traceback" not in caplog.text
 
 
-async def test_who_rings_while_the_bell_claims_is_heard(rig: Rig, monkeypatch):
+async def test_a_notification_during_a_claim_of_the_listening_thread_is_not_lost(rig: Rig, monkeypatch):
     rig.registry.add(Task(done, "work"))
     claim, claims, go_on = rig.store.queue.claim, [], threading.Event()
 
     def slow(*args: Any) -> Any:
         found = claim(*args)
-        if threading.current_thread().name == "ostinato-bell" and not claims:
+        if threading.current_thread().name == "ostinato-notify" and not claims:
             claims.append(found)
             go_on.wait(PATIENCE)
         return found
 
     monkeypatch.setattr(rig.store.queue, "claim", slow)
     async with running(rig) as engine:
-        await waits_for_the_bell(engine)
+        await has_offered_its_claim(engine)
         (first,) = rig.enqueue()
         await until(lambda: claims)
-        monkeypatch.setattr(rig.store.database, "ring", lambda: None)
+        monkeypatch.setattr(rig.store.database, "notify", lambda: None)
         (second,) = rig.enqueue()
-        engine._ring()
+        engine._wake()
         go_on.set()
         for job_id in (first, second):
             await ended(rig, job_id, "completed")
@@ -179,13 +186,13 @@ async def test_g14_the_store_away_is_one_line_each_way_and_nothing_is_lost(rig: 
             patch.setattr(rig.store.queue, "claim", claim := Mock(side_effect=away))
             patch.setattr(rig.store.workers, "leases", away)
             (job_id,) = rig.enqueue()
-            await until(lambda: "Store away" in caplog.text)
+            await until(lambda: "Database unavailable" in caplog.text)
             tries = claim.call_count
             await until(lambda: claim.call_count >= tries + 3)
         await ended(rig, job_id, "completed")
-        await until(lambda: "Store back" in caplog.text)
-    assert caplog.text.count("Store away") == 1
-    assert caplog.text.count("Store back") == 1
+        await until(lambda: "Database available again" in caplog.text)
+    assert caplog.text.count("Database unavailable") == 1
+    assert caplog.text.count("Database available again") == 1
     assert "Traceback" not in caplog.text
 
 
@@ -255,17 +262,15 @@ async def test_a_bug_that_stays_ends_the_engine_and_what_ran_is_handed_back(rig,
     (job_id,) = rig.enqueue()
     await until(lambda: gate.started)
     breaks(monkeypatch, getattr(engine, who), duty, times=10**6)
-    engine._ring()
+    engine._wake()
     engine.worker.ended.set()
     with pytest.raises(RuntimeError, match="a bug"):
         await asyncio.wait_for(work, PATIENCE)
-    if duty != "flush":  # what cannot be settled is found lost
+    if duty != "flush":  # unsettled results are found lost
         assert handed_back(rig) == [job_id]
 
 
-async def test_a_bug_in_the_auditor_is_one_log_line_a_sweep_and_the_engine_goes_on(
-    rig: Rig, monkeypatch, caplog
-):
+async def test_a_bug_in_the_auditor_is_one_log_line_a_sweep_and_the_engine_goes_on(rig: Rig, monkeypatch, caplog):
     gate = Gate(rig)
     engine = an_engine(rig)
     monkeypatch.setattr(rig.store.audit, "page", broken)

@@ -1,4 +1,4 @@
-"""A database that is another one, or that was restored to an earlier state, under a worker that goes on."""
+"""A running worker whose database was replaced, or restored to an earlier state."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def change(rig: Rig, sql: str, **params: Any) -> None:
 
 
 def go_back(rig: Rig) -> None:
-    """What a restore to an earlier state does to the leases."""
+    """Change the leases as a restore to an earlier state does."""
     change(rig, "UPDATE {workers} SET renewed_at = renewed_at - :by", by=BACK // SECOND * 1_000_000)
 
 
 async def test_a_worker_claims_nothing_from_a_database_that_went_back(rig: Rig):
-    """Also before its next renewal: the claim itself asks for the renewal that the worker knows of."""
+    """Also before its next renewal: the claim itself requires the worker's last renewal."""
     _, _, worker = await at_a_gate(rig)
     (job_id,) = rig.enqueue()
     go_back(rig)

@@ -1,4 +1,4 @@
-"""A worker whose tasks run in processes: where they run, and what is kept of it."""
+"""A worker whose tasks run in processes: where they run, and what is stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def settled(rig: Rig, worker: Worker) -> None:
 
 def only(rig: Rig) -> tuple[str | None, Account]:
     (ended,) = rig.store.history.page(10)
-    return ended.value, Account.from_json(ended.account)
+    return ended.result, Account.from_json(ended.account)
 
 
 async def test_a_task_that_asks_for_a_process_has_one_and_its_account_is_kept(rig: Rig):

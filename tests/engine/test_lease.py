@@ -1,4 +1,4 @@
-"""A worker's right to what it runs: what it may trust, and what it learns."""
+"""The lease of a worker: when it is trusted, and what a renewal reports."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_renewal_under_way_does_not_bring_back_what_was_forgotten(rig: Rig, mo
 
 
 class Scripted:
-    """A lease whose renewals do what they are told, one after the other."""
+    """A lease whose renewals follow a script."""
 
     def __init__(self, *acts: Callable[[], None]) -> None:
         self.closed = self.trusted = False
@@ -139,27 +139,27 @@ class Scripted:
         self.closed, self.trusted = True, False
 
 
-def renewing(lease: Scripted, rings: list[str], failures: list[Exception]) -> Renewing:
-    return Renewing(lease, QUICK, lambda: 0, lambda: rings.append("ring"), failures.append)  # type: ignore[arg-type]
+def renewing(lease: Scripted, wakes: list[str], failures: list[Exception]) -> Renewing:
+    return Renewing(lease, QUICK, lambda: 0, lambda: wakes.append("wake"), failures.append)  # type: ignore[arg-type]
 
 
 def test_it_rings_when_the_worker_may_start_something_again(caplog):
-    rings: list[str] = []
+    wakes: list[str] = []
     lease = Scripted(away, away, lambda: lease.regain(), lambda: None, lambda: None)
-    thread = renewing(lease, rings, [])
+    thread = renewing(lease, wakes, [])
     assert lease.over.wait(PATIENCE)
     thread.close()
-    assert rings == ["ring"]
-    assert caplog.records == []  # the store away is told by others, once
+    assert wakes == ["wake"]
+    assert caplog.records == []  # the loops report an unavailable store, once
 
 
 def test_it_rings_when_the_row_is_closed():
-    rings: list[str] = []
+    wakes: list[str] = []
     lease = Scripted(lambda: lease.close(), lambda: None)
-    thread = renewing(lease, rings, [])
+    thread = renewing(lease, wakes, [])
     assert lease.over.wait(PATIENCE)
     thread.close()
-    assert rings
+    assert wakes
 
 
 def test_a_bug_is_told_and_tried_again(caplog):

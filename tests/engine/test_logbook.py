@@ -1,4 +1,4 @@
-"""The log book: what is written is kept in order, in time, within bounds, and never blocks anybody."""
+"""The log book: lines are stored in order, in time, within bounds, and no writer waits."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE, until
 
 
 class Shelf:
-    """A book, and what the store has of it."""
+    """A log book, and the lines that the store has."""
 
     def __init__(self, rig: Rig, keep: int = 1_000_000) -> None:
         self._rig = rig
@@ -192,7 +192,7 @@ async def test_what_comes_too_fast_is_lost_and_told_in_its_place(rig: Rig, monke
     await shelf.book.flush()
     shelf.book.record(noisy, logging.INFO, "after")
     await shelf.book.flush()
-    lost = "… 7 lines were lost here: they came faster than they could be kept …"
+    lost = "… 7 lines were lost here: they came faster than they could be stored …"
     assert shelf.texts(noisy) == [*(f"{n:099}" for n in range(10)), lost, "after"]
     assert shelf.texts(quiet) == ["still heard"]
 
@@ -204,7 +204,7 @@ async def test_what_was_lost_last_is_told_when_the_run_ends(rig: Rig, monkeypatc
     shelf.book.record(run, logging.INFO, "never seen")
     shelf.book.ended(run)
     await shelf.book.flush()
-    assert shelf.texts(run) == ["… 1 lines were lost here: they came faster than they could be kept …"]
+    assert shelf.texts(run) == ["… 1 lines were lost here: they came faster than they could be stored …"]
 
 
 async def test_threads_that_outlive_their_runs_do_not_fill_the_memory(rig: Rig, monkeypatch):

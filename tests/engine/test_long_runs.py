@@ -8,7 +8,7 @@ from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.errors import StoreUnavailable
 from ostinato.core.outcome import Completed
-from ostinato.engine.long_runs import Overlong, RunUnderWay, limit
+from ostinato.engine.long_runs import LongRuns, RunUnderWay, limit
 from ostinato.telemetry.reports import Hooks, Telemetry
 from tests.build import MINUTE, NOW, SECOND, FixedChance
 from tests.store.conftest import world  # noqa: F401  the store with time by hand
@@ -31,7 +31,7 @@ def test_the_limit_is_ten_times_the_usual(durations, most):
 @pytest.fixture
 def overlong(world):  # noqa: F811
     telemetry = Telemetry(Settings(), Hooks())
-    return Overlong(world.store, ManualClock(NOW), FixedChance(), telemetry)
+    return LongRuns(world.store, ManualClock(NOW), FixedChance(), telemetry)
 
 
 def test_a_run_beyond_its_limit_is_told_once(world, overlong, caplog):  # noqa: F811
@@ -53,7 +53,7 @@ def test_a_run_beyond_its_limit_is_told_once(world, overlong, caplog):  # noqa: 
         overlong.look([RunUnderWay(live, seconds * SECOND)])
     (event,) = world.events("execution.overlong", job_id)
     assert event.execution_id == live.id
-    assert caplog.text.count("Job runs unusually long") == 1
+    assert caplog.text.count("Run takes unusually long") == 1
 
 
 def test_nothing_is_told_of_a_job_whose_habits_nobody_knows(world, overlong):  # noqa: F811
@@ -68,9 +68,7 @@ def test_what_could_not_be_told_while_the_store_was_away_is_told_later(world, ov
     live = world.claim(world.worker())[0].live
     monkeypatch.setattr(world.store.history, "durations", lambda job_id, limit: [SECOND] * 3)
     with monkeypatch.context() as away:
-        away.setattr(
-            world.store.history, "tell", lambda events: (_ for _ in ()).throw(StoreUnavailable("away"))
-        )
+        away.setattr(world.store.history, "tell", lambda events: (_ for _ in ()).throw(StoreUnavailable("away")))
         with pytest.raises(StoreUnavailable):
             overlong.look([RunUnderWay(live, MINUTE)])
     overlong.look([RunUnderWay(live, MINUTE)])

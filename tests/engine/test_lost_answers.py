@@ -1,4 +1,4 @@
-"""A worker whose store does not answer, on both databases: what it did is repeated, and counts once."""
+"""A worker whose store does not answer, on both databases: its calls are repeated and count once."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_without_its_history_a_settle_is_a_problem(rig: Rig, monkeypatch):
 
 
 def lose_answers(patch: pytest.MonkeyPatch, room: object, name: str) -> None:
-    """The call does what it should, but nobody hears of it."""
+    """Let the call succeed, but lose its answer."""
     call = getattr(room, name)
 
     def lost(*args: Any) -> None:

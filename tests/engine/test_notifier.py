@@ -1,4 +1,4 @@
-"""Notices arrive, at least once, signed; and what cannot be delivered is tried again, and given up in the end."""
+"""Notices arrive at least once, signed; a failed delivery is retried, and finally given up."""
 
 import asyncio
 import hashlib
@@ -32,7 +32,7 @@ def answered(status: int) -> bytes:
 
 
 class Listener:
-    """A web server that hears notices."""
+    """A web server that receives notices."""
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
@@ -49,9 +49,7 @@ class Listener:
 
     async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
-        headers = {"": head} | {
-            name.lower(): value for name, value in (line.split(": ", 1) for line in lines)
-        }
+        headers = {"": head} | {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.heard.append((headers, body))
         writer.write(self.answers.pop(0) if self.answers else GOOD)
@@ -94,7 +92,7 @@ def story(rig):
 
 
 async def run_once(rig, count: int = 1) -> list[UUID]:
-    """Let some jobs run."""
+    """Run some jobs."""
     if "work" not in rig.registry.names():
 
         async def work() -> None: ...
@@ -350,7 +348,7 @@ def test_the_heart_beats_while_all_is_well(rig, story, caplog):
         troubles.clear()
         assert await heart.step()
         lines = [record.getMessage() for record in caplog.records if "eartbeat" in record.getMessage()]
-        assert len(lines) == 2  # when it stayed away, and when it came back
+        assert len(lines) == 2  # when it stopped, and when it came back
         assert "0b1c" not in caplog.text
 
     story(tale)

@@ -1,4 +1,4 @@
-"""A result whose body has run is offered until the store has taken or refused it (G15), on both databases."""
+"""The result of a run is offered until the store has settled or refused it (G15), on both databases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE, until
 
 
 def left(batch: Any) -> Settled:
-    """A store that can settle nothing of a batch."""
+    """Stand in for a store that can settle none of a batch."""
     return Settled(left=tuple(batch))
 
 
@@ -35,14 +35,14 @@ def releases(rig: Rig, job_id: UUID) -> list[int]:
 
 
 async def doubt(worker: Worker, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A claim that gets no answer."""
+    """Let a claim get no answer."""
     with monkeypatch.context() as patch:
         patch.setattr(rig.store.queue, "claim", away)
         with pytest.raises(StoreError):
             await worker.step()
 
 
-# -- a store that takes nothing now
+# -- a store that accepts nothing now
 
 
 async def test_a_finished_result_survives_a_read_only_database(rig: Rig):
@@ -186,7 +186,7 @@ async def test_a_worker_that_leaves_offers_its_results_once_more(rig: Rig, monke
 
 
 async def test_with_a_result_that_cannot_be_saved_the_row_of_a_worker_is_not_closed(rig: Rig, monkeypatch):
-    """It is found lost, and `on_lost` decides: a release would run its body again."""
+    """It is settled as lost, and `on_lost` decides: a release would run its body again."""
     gate = Gate(rig, "waits")
     (job_id,) = rig.enqueue(task="work", on_lost=OnLost.FAIL)
     rig.registry.add(Task(done, "work"))
@@ -198,7 +198,7 @@ async def test_with_a_result_that_cannot_be_saved_the_row_of_a_worker_is_not_clo
         patch.setattr(rig.store.queue, "settle", left)
         await worker.leave()
     assert [seen.worker_id for seen in rig.store.workers.leases()] == [worker.lease.worker_id]
-    assert [live.job_id for live in rig.running()] == [job_id]  # the other one is handed back
+    assert [live.job_id for live in rig.running()] == [job_id]  # the other one is released
     sweeper = rig.sweeper()
     for _ in range(8):
         sweeper.step()
@@ -242,7 +242,7 @@ async def test_a_body_that_has_not_begun_is_released_whatever_its_job_says(rig: 
     (job_id,) = rig.enqueue(on_lost=OnLost.FAIL)
     worker = await rig.worker()
     await worker.step()
-    worker.interrupt()  # before the loop had its turn
+    worker.interrupt()  # before the loop continued
     await idle(worker)
     assert gate.started == []
     assert (rig.results(job_id), [live.worker_id for live in rig.live(job_id)]) == ([], [None])
@@ -268,7 +268,7 @@ async def test_a_thread_that_does_not_stop_is_lost_where_it_must_not_repeat(rig:
 
 
 async def test_a_result_is_not_dated_before_the_start_of_its_run(rig: Rig):
-    """The start may be a little ahead of this clock, which only measures the server's."""
+    """The start may be a little ahead of this clock, which only estimates the server's."""
     (job_id,), worker = await unsettled(rig)
     (claimed,) = worker._settler._finished
     ahead = replace(claimed.live, started_at=rig.clock.now() + SECOND / 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ostinato.clock import SystemClock
 from ostinato.core.outcome import Completed, Failed
-from ostinato.engine.run_on_loop import Lanes
+from ostinato.engine.run_on_loop import LoopTasks
 from ostinato.engine.runner import Runner
 from ostinato.engine.threads import Threads
 from ostinato.task import Context, Task
@@ -15,7 +15,7 @@ NAME: ContextVar[str] = ContextVar("NAME", default="nobody's")
 
 
 async def outcomes(*functions: Any) -> list[Any]:
-    """Start them all at once, and wait for what they come to, in the order in which they end."""
+    """Start them all at once; return their outcomes in the order in which they end."""
     ended: list[Any] = []
     done = asyncio.Event()
 
@@ -32,7 +32,7 @@ async def outcomes(*functions: Any) -> list[Any]:
     return ended
 
 
-async def test_runs_that_never_wait_share_a_lane():
+async def test_runs_that_never_wait_share_a_loop_task():
     seen: list[Any] = []
 
     async def notes() -> None:
@@ -42,7 +42,7 @@ async def test_runs_that_never_wait_share_a_lane():
     assert len(set(seen)) == 1
 
 
-async def test_a_run_that_waits_has_its_lane_for_itself_and_stops_nobody():
+async def test_a_run_that_waits_keeps_its_loop_task_and_blocks_no_other_run():
     seen: dict[str, Any] = {}
     others_ran = asyncio.Event()
 
@@ -61,25 +61,25 @@ async def test_a_run_that_waits_has_its_lane_for_itself_and_stops_nobody():
     assert seen["waits"] is not seen["follows"]
 
 
-async def test_after_a_run_that_waited_the_lane_is_closed():
+async def test_after_a_run_that_waited_the_loop_task_is_closed():
     seen: list[Any] = []
-    lanes = Lanes(asyncio.get_running_loop())
+    loop_tasks = LoopTasks(asyncio.get_running_loop())
     done = asyncio.Event()
 
     class Waits:
-        async def go(self, lane: Any) -> bool:
-            seen.append(lane)
-            await asyncio.sleep(0)  # nobody else is there
-            lanes.start(Last())
+        async def go(self, loop_task: Any) -> bool:
+            seen.append(loop_task)
+            await asyncio.sleep(0)  # no other run is there
+            loop_tasks.start(Last())
             return False
 
     class Last:
-        async def go(self, lane: Any) -> bool:
-            seen.append(lane)
+        async def go(self, loop_task: Any) -> bool:
+            seen.append(loop_task)
             done.set()
             return True
 
-    lanes.start(Waits())
+    loop_tasks.start(Waits())
     await done.wait()
     assert seen[0] is not seen[1]
 
@@ -114,11 +114,11 @@ async def test_the_current_context_is_that_of_the_run():
     assert seen == [True] * 4
 
 
-async def test_a_run_that_cancels_its_own_lane_is_the_last_in_it():
+async def test_a_run_that_cancels_its_own_loop_task_is_the_last_in_it():
     async def cancels_itself() -> None:
         task = asyncio.current_task()
         assert task is not None
-        task.cancel()  # it would reach whoever waits next in this lane
+        task.cancel()  # it would reach the next run of this loop task
 
     async def waits() -> str:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Running becomes a value: what a task returns or raises, and many at once."""
+"""Runs become outcomes: what a task returns or raises, and many at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.waiting import PATIENCE
 
 
 def on_both(function: Callable[[], Any]) -> list[Callable[[], Any]]:
-    """The same task for the loop and for a thread."""
+    """Return the same task for the loop and for a thread."""
 
     async def on_loop() -> Any:
         return function()
@@ -36,7 +36,7 @@ async def come_to(threads: Threads, function: Callable[..., Any], **args: Any) -
     return await run_to_outcome(Task(function, "work"), a_context(args), None, threads, ManualClock(NOW))
 
 
-# -- what is returned and raised
+# -- results and errors
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ async def test_many_results_of_threads_wake_the_loop_once(threads):
     together = [bench.start(lambda: None) for _ in range(100)]
     for _ in range(4):
         threads.submit(lambda: done.wait(PATIENCE) and None)
-    done.wait(PATIENCE)  # the loop is held up until all hundred have returned
+    done.wait(PATIENCE)  # the loop is blocked until all hundred have returned
     for _ in together:
         assert await bench.outcome() == Completed(None)
     assert woken == [1]
@@ -242,7 +242,7 @@ def test_a_run_that_is_thrown_away_with_its_loop_reports_nothing(threads):
 
     loop = asyncio.new_event_loop()
     bench = loop.run_until_complete(abandon())
-    bench.held._lane._log_destroy_pending = False
+    bench.held._loop_task._log_destroy_pending = False
     loop.close()
     del bench.held, loop, bench.loop, bench.runner
     gc.collect()

@@ -21,7 +21,7 @@ from tests.waiting import PATIENCE
 
 @pytest.fixture
 def jumping(threads: Threads) -> Callable[[Callable[[Bench], Coroutine[Any, Any, None]]], None]:
-    """Runs a scene on a loop whose time jumps."""
+    """Return a runner of scenes on a loop whose time jumps."""
 
     def run(scene: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
         async def main() -> None:
@@ -187,7 +187,7 @@ def test_a_thread_that_had_returned_before_it_was_asked_has_completed(jumping):
 
         bench.runner.hand_back = and_tell  # type: ignore[method-assign]
         running = bench.start(lambda: 1)
-        handed_back.wait(PATIENCE)  # the loop is held up meanwhile, and has not seen the outcome
+        handed_back.wait(PATIENCE)  # the loop is blocked meanwhile, and has not seen the outcome
         running.cancel(Cancelled())
         assert await bench.outcome() == Completed("1")
 
@@ -195,7 +195,7 @@ def test_a_thread_that_had_returned_before_it_was_asked_has_completed(jumping):
 
 
 def thread_asked(wish: Any, ending: Callable[[], Any]) -> Callable[[Bench], Coroutine[Any, Any, Outcome]]:
-    """A thread that is asked to stop while it runs, and then ends like this."""
+    """Ask a thread to stop while it runs, and let it end like this."""
 
     async def scene(bench: Bench) -> Outcome:
         begun, asked = threading.Event(), threading.Event()

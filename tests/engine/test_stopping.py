@@ -36,13 +36,13 @@ async def test_a_stop_lets_what_runs_finish_within_the_grace(rig: Rig):
         await until(lambda: engine.worker.running == 2)
         engine.stop()
         (never,) = rig.enqueue()
-        for _ in range(3):  # it looks for work, and takes none
-            engine.worker.bell.set()
-            await until(lambda: not engine.worker.bell.is_set())
+        for _ in range(3):  # it looks for work and takes none
+            engine.worker.wake.set()
+            await until(lambda: not engine.worker.wake.is_set())
         gate.opened.set()
         await ended(rig, job_id, "completed")
         await ended(rig, late, "completed")
-    assert [live.job_id for live in rig.live()] == [never]  # claim no more
+    assert [live.job_id for live in rig.live()] == [never]  # it claims no more
 
 
 async def test_after_the_grace_what_runs_is_cancelled_and_handed_back(rig: Rig):
@@ -78,24 +78,24 @@ async def test_a_stop_is_heard_while_the_store_is_away_from_the_start(rig: Rig, 
     monkeypatch.setattr(rig.store.workers, "join", away)
     monkeypatch.setattr(rig.store.queue, "rewind", away)
     async with running(rig):
-        await until(lambda: "Store away" in caplog.text)
+        await until(lambda: "Database unavailable" in caplog.text)
 
 
 async def test_a_stop_does_not_wait_long_for_a_store_that_is_away(rig: Rig, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "ostinato")
-    monkeypatch.setattr(engine_module, "LEAST_GOODBYE", 0.1)
+    monkeypatch.setattr(engine_module, "LEAVE_TIMEOUT", 0.1)
     gate = Gate(rig)
     rig.enqueue()
     async with running(rig, shutdown_grace="0s"):
         await until(lambda: gate.started)
         monkeypatch.setattr(rig.store.workers, "leave", away)
     assert "without the database" in caplog.text
-    assert len(rig.store.workers.leases()) == 1  # others will find it lost
+    assert len(rig.store.workers.leases()) == 1  # other workers will settle it as lost
 
 
 async def test_results_are_offered_for_all_of_the_grace_of_a_stop(rig: Rig, monkeypatch):
-    """G15: the database comes back long after the least goodbye, and within the grace."""
-    monkeypatch.setattr(engine_module, "LEAST_GOODBYE", 0)
+    """G15: the database is available again after LEAVE_TIMEOUT, but within the grace."""
+    monkeypatch.setattr(engine_module, "LEAVE_TIMEOUT", 0)
     rig.registry.add(Task(done, "work"))
     (job_id,) = rig.enqueue()
     calls, settle = [], rig.store.queue.settle
@@ -113,7 +113,7 @@ async def test_results_are_offered_for_all_of_the_grace_of_a_stop(rig: Rig, monk
 
 async def test_a_second_stop_does_not_wait_for_a_store_that_is_away(rig: Rig, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "ostinato")
-    monkeypatch.setattr(engine_module, "HURRIED_GOODBYE", 0.05)
+    monkeypatch.setattr(engine_module, "QUICK_LEAVE_TIMEOUT", 0.05)
     monkeypatch.setattr(rig.store.queue, "settle", away)
     rig.registry.add(Task(done, "work"))
     rig.enqueue()

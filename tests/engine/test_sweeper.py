@@ -1,4 +1,4 @@
-"""The sweeper, cranked by hand, on both databases."""
+"""The sweeper, driven by hand, on both databases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SWEEP = LEASE / 4
 
 
 async def dead(rig: Rig, **given: object) -> Worker:
-    """A worker that claimed and will never be heard of again."""
+    """A worker that claimed and never renews again."""
     rig.registry.add(Task(never_ends, "work"))
     rig.enqueue(**given)
     worker = await rig.worker()
@@ -33,7 +33,7 @@ async def dead(rig: Rig, **given: object) -> Worker:
 
 
 def sweep_for(rig: Rig, sweeper: Sweeper, time: timedelta, *alive: Worker) -> list[Change]:
-    """Let time pass, with a sweep now and then, and the renewals of those who are alive."""
+    """Let time pass, with sweeps and with the renewals of the workers alive."""
     changes = []
     for _ in range(int(time / SWEEP)):
         rig.clock.advance(SWEEP)
@@ -48,7 +48,7 @@ async def test_g6_the_work_of_a_dead_worker_is_lost_and_starts_again(rig: Rig):
     sweeper = rig.sweeper()
     assert sweep_for(rig, sweeper, LEASE) == []
     (change,) = sweep_for(rig, sweeper, 2 * SWEEP)
-    assert [ended.result for ended in change.ended] == ["lost"]
+    assert [ended.outcome for ended in change.ended] == ["lost"]
     (live,) = rig.live()
     assert (live.attempt, live.losses, live.worker_id) == (1, 1, None)
     assert rig.store.jobs.status_of(live.job_id) is Status.PENDING  # status, lease and execution together
@@ -80,7 +80,7 @@ async def test_g11_a_store_that_comes_back_takes_nobodys_work(rig: Rig):
     worker = await dead(rig)
     sweeper = rig.sweeper()
     sweep_for(rig, sweeper, LEASE, worker)
-    rig.clock.advance(10 * MINUTE)  # nobody could renew, nobody could look
+    rig.clock.advance(10 * MINUTE)  # no worker could renew, no sweeper could look
     assert sweeper.step() == []
     worker.lease.renew(worker.running)
     assert sweep_for(rig, sweeper, 4 * LEASE, worker) == []
@@ -115,7 +115,7 @@ async def test_a_clock_set_back_keeps_no_dead_worker_alive(rig: Rig):
     sweeper.step()
     rig.clock.set(NOW)
     (change,) = sweep_for(rig, sweeper, LEASE)
-    assert [ended.result for ended in change.ended] == ["lost"]
+    assert [ended.outcome for ended in change.ended] == ["lost"]
 
 
 async def test_a_clock_set_back_takes_no_work_of_the_living(rig: Rig):
@@ -165,7 +165,7 @@ async def test_what_stands_under_a_closed_worker_is_settled_too(rig: Rig):
         now=NOW, id=worker.lease.worker_id,
     )  # fmt: skip
     (change,) = rig.sweeper().step()
-    assert [ended.result for ended in change.ended] == ["lost"]
+    assert [ended.outcome for ended in change.ended] == ["lost"]
 
 
 async def test_the_third_loss_of_an_occurrence_ends_it(rig: Rig):

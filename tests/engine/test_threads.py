@@ -38,7 +38,7 @@ def gone(thread_names: list[str]) -> bool:
 
 
 class Held:
-    """A call that stays on its thread until it is let go."""
+    """A call that stays on its thread until it is released."""
 
     def __init__(self, threads: Threads) -> None:
         self.begun, self.let_go = threading.Event(), threading.Event()
@@ -88,7 +88,7 @@ def test_short_calls_pass_those_that_wait(threads):
 
 
 def test_whoever_goes_passes_on_what_it_was_called_for(threads):
-    for _ in range(200):  # each time the same race: called, and one too many
+    for _ in range(200):  # each time the same race
         threads.resize(2)
         held = [Held(threads), Held(threads)]
         assert all(each.begun.wait(PATIENCE) for each in held)

@@ -1,4 +1,4 @@
-"""How often the database is kept light."""
+"""The interval of database upkeep."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from ostinato.engine.upkeep import OFTEN, RARELY, WANTED, next_pause
 @pytest.mark.parametrize(
     ("pause", "pages", "then"),
     [
-        (RARELY, 0, RARELY),  # nobody writes
+        (RARELY, 0, RARELY),  # no writes
         (RARELY, 10, RARELY),
         (RARELY, 2 * WANTED, RARELY / 2),
-        (1.0, WANTED, 1.0),  # as it should be
-        (1.0, WANTED // 2, 2.0),  # calmer again
+        (1.0, WANTED, 1.0),  # the wanted number
+        (1.0, WANTED // 2, 2.0),  # fewer writes
         (RARELY, 1000 * WANTED, OFTEN),
     ],
 )

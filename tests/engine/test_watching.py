@@ -1,4 +1,4 @@
-"""A worker watches over what it runs, on both databases: cancelled, taken away, progress, what does not stop."""
+"""A worker watches its runs, on both databases: cancelled, lost, progress, runs that do not stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def test_a_cancelled_job_stops_running(rig: Rig):
     await idle(worker)
     assert gate.ended == ["cancelled"]
     (ended,) = rig.store.history.of_job(job_id, 9)
-    assert (ended.result, ended.by) == ("cancelled", "ops")
+    assert (ended.outcome, ended.by) == ("cancelled", "ops")
 
 
 async def test_a_run_that_was_taken_away_is_stopped(rig: Rig):
@@ -57,7 +57,7 @@ async def test_progress_is_saved_while_it_runs_and_fenced(rig: Rig):
 async def test_what_was_told_last_is_saved_also_when_nothing_follows(rig: Rig):
     gate, job_id, worker = await at_a_gate(rig)
     gate.started[0].progress(1)
-    gate.started[0].progress(2)  # too soon to be told
+    gate.started[0].progress(2)  # too soon to be saved
     await worker.watch()
     assert rig.live(job_id)[0].progress == '{"done":2}'
 
@@ -110,7 +110,7 @@ async def test_a_run_that_does_not_stop_is_reported_once(rig: Rig, caplog, monke
     for _ in range(3):
         await worker.watch()
     assert worker.running == 1
-    assert [r.getMessage().split("  ")[0] for r in caplog.records] == ["Job does not stop"]
+    assert [r.getMessage().split("  ")[0] for r in caplog.records] == ["Run does not stop"]
     let_go.set()
     await idle(worker)
     assert rig.results(job_id) == ["cancelled"]

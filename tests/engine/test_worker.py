@@ -1,4 +1,4 @@
-"""The worker, cranked by hand, on both databases: what it claims, what goes first, and how it stops."""
+"""The worker, driven by hand, on both databases: claims, order, and stops."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ async def test_more_than_one_transaction_claims_is_taken_at_once(rig: Rig, monke
     rig.enqueue(5)
     worker = await rig.worker(concurrency=5)
     await worker.step()
-    assert worker.bell.is_set()
-    worker.bell.clear()
+    assert worker.wake.is_set()
+    worker.wake.clear()
     await worker.step()
     assert worker.running == 5
-    assert not worker.bell.is_set()
+    assert not worker.wake.is_set()
 
 
 async def test_g12_unknown_tasks_are_left_for_who_knows_them_and_told_once(rig: Rig, caplog):
@@ -150,7 +150,7 @@ async def test_a_late_claim_of_a_worker_that_left_takes_nothing(rig: Rig):
     assert claim.claimed == ()
 
 
-# -- what goes first
+# -- order of claims and settles
 
 CONCURRENCY = 5
 
@@ -164,7 +164,7 @@ async def test_while_claims_come_back_full_what_has_ended_waits_a_moment(rig: Ri
     await until(lambda: not worker.running)
     assert (worker.unsettled, worker.claims_first) == (CONCURRENCY, True)
     rig.clock.advance(settler.LONGEST_UNSETTLED)
-    assert not worker.claims_first  # it would run again after a crash: not for long
+    assert not worker.claims_first  # not for long: after a crash it would run again
     await worker.flush()
     await worker.step()
     await until(lambda: not worker.running)

@@ -1,4 +1,5 @@
-"""A worker and its lease, on both databases: what it may do while it trusts it, and what a closed one may not."""
+"""A worker and its lease, on both databases: what it may do while it trusts the lease, and what a closed worker may
+not."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ async def test_a_worker_whose_row_is_closed_stops_its_tasks_and_comes_back_under
     assert (await worker.step()).moved == 1
     await idle(worker)
     assert rig.results(job_id) == ["lost", "completed"]
-    assert rig.events("result.refused") == []  # it was told to stop: there was no result
+    assert rig.events("result.refused") == []  # it was asked to stop: there was no result
 
 
 async def test_a_closed_worker_cannot_claim_though_it_does_not_know_yet(rig: Rig):
@@ -88,7 +89,7 @@ async def test_a_closed_worker_cannot_claim_though_it_does_not_know_yet(rig: Rig
 
 
 async def late_result(rig: Rig) -> None:
-    """A worker that was closed settles all the same, while another runs what it had."""
+    """Let a closed worker settle although another runs its execution."""
     gate = Gate(rig)
     (job_id,) = rig.enqueue()
     late, other = await rig.worker(), await rig.worker()
@@ -130,7 +131,7 @@ async def test_without_the_look_at_its_row_a_closed_worker_would_claim(rig: Rig,
         "-- name: open_queues\nSELECT q.name, q.max_queued FROM {workers} AS w CROSS JOIN {queues} AS q "
         "WHERE w.id = :worker AND w.renewed_at >= :at_least AND q.paused_at IS NULL"
     )
-    claim = rig.store.database.statements["claim"]  # on PostgreSQL it looks too
+    claim = rig.store.database.statements["claim"]  # on PostgreSQL it checks the lease too
     blind = replace(claim, sql=claim.sql.replace(" AND closed_at IS NULL", ""))
     monkeypatch.setitem(rig.store.database.statements, "claim", blind)
     assert (await worker.step()).moved == 1
@@ -138,7 +139,7 @@ async def test_without_the_look_at_its_row_a_closed_worker_would_claim(rig: Rig,
 
 
 def close(rig: Rig, worker: Worker) -> None:
-    """What a sweeper does with a worker that it believes gone."""
+    """Close a worker as a sweeper does that believes it dead."""
     (seen,) = [each for each in rig.store.workers.leases() if each.worker_id == worker.lease.worker_id]
     rig.store.workers.close_lost(seen, rig.clock.now())
 

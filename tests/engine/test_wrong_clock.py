@@ -1,4 +1,4 @@
-"""Clocks that are wrong for seconds or minutes, under a worker, on both databases: nothing irreversible happens."""
+"""Clocks that are wrong for seconds or minutes, under a worker, on both databases: no irreversible change happens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GLITCHES = {"+1h": HOUR, "-1h": -HOUR, "+40d": 40 * DAY, "+10y": 3650 * DAY}
 
 
 class Host:
-    """A host whose wall clock can be set, and all that works on it, cranked together."""
+    """A host whose wall clock can be set, and its processes, all driven by hand."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig, self.ahead, self.uptime = rig, timedelta(0), ManualClock(NOW)
@@ -44,7 +44,7 @@ class Host:
         return NOW + timedelta(seconds=self.uptime.monotonic())
 
     async def pass_by(self, length: timedelta, each: timedelta = PERIOD) -> None:
-        """Let time pass, with every duty done after each step."""
+        """Let time pass, with every duty after each step."""
         for _ in range(length // each):
             self.uptime.advance(each)
             self.clock.remeasure()
@@ -166,9 +166,7 @@ def test_a_start_before_the_last_sign_of_a_worker_waits_a_minute_and_is_then_a_s
     ahead = Host(host.rig)
     ahead.ahead = HOUR
     (job_id,) = host.rig.add(every=DAY)
-    host.rig.sql(
-        "UPDATE {jobs} SET computed_at = :at, next_due_at = :due", at=NOW + HOUR, due=NOW + 25 * HOUR
-    )
+    host.rig.sql("UPDATE {jobs} SET computed_at = :at, next_due_at = :due", at=NOW + HOUR, due=NOW + 25 * HOUR)
     host.ahead = timedelta(0)
     seen(host, None, at=NOW + HOUR)
     late = again(host)
@@ -195,13 +193,13 @@ def test_a_start_whose_clock_comes_right_meanwhile_is_no_step(host: Host):
 
 
 def again(host: Host) -> Dispatcher:
-    """The dispatcher of a process that starts now, by the clock of the host."""
+    """Start a dispatcher by the clock of the host."""
     host.rig.clock = MeasuredClock(host.wall, host.uptime.monotonic, own_host=host.own)  # type: ignore[assignment]
     return host.rig.dispatcher()
 
 
 def seen(host: Host, closed_as: str | None, at: datetime = NOW) -> None:
-    """A worker that was seen for the last time."""
+    """Save a worker that was last seen at an instant."""
     workers, worker = host.rig.store.workers, NewWorker(host.rig.chance.id(at), "a", "h", 1, "1", (), (), 1)
     workers.join(worker, at, LEASE)
     host.rig.sql("UPDATE {workers} SET started_at = started_at - 1")
@@ -229,9 +227,7 @@ async def test_a_process_takes_over_the_line_while_a_lease_is_good_on_it(rig: Ri
     assert record.zero(5.0) is None, "the lease was renewed in the future of this line"
 
 
-async def test_a_line_of_before_a_restart_of_the_host_is_not_taken_over(
-    rig: Rig, record: ClockRecord, monkeypatch
-):
+async def test_a_line_of_before_a_restart_of_the_host_is_not_taken_over(rig: Rig, record: ClockRecord, monkeypatch):
     await rig.worker()
     record.keep_zero(NOW - 5 * SECOND)
     monkeypatch.setattr("ostinato.store.clock_record.boot_id", lambda: "another")

@@ -1,4 +1,4 @@
-"""A module that cannot be imported while a file is there: only another process finds that out."""
+"""A module that cannot be imported while a file exists; only another process imports it then."""
 
 import os
 from pathlib import Path

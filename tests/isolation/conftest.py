@@ -1,4 +1,4 @@
-"""Real processes: each test has a supervisor of its own. Tests of this room may be `async def`."""
+"""Fixtures with real processes: each test has its own supervisor. Tests here may be `async def`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Ended(NamedTuple):
 
 
 class Bench:
-    """A runner with processes; what runs tell is kept."""
+    """A runner with processes, which records the messages of its runs."""
 
     permits = NOTHING_ALLOWED
 
@@ -62,7 +62,7 @@ class Bench:
         self.use()
 
     def use(self, grace: timedelta = SHORT, modules: Sequence[str] = MODULES, **plan: Any) -> None:
-        """Another pool from now on."""
+        """Use a new pool from now on."""
         self.pool = Pool(ProcessPlan(**{"size": 2} | plan, grace=grace), lambda: modules, self.lines.append)
         self.pools.append(self.pool)
         self.runner = Runner(self.threads, SystemClock(), self._on_finished, self.pool)
@@ -85,7 +85,7 @@ class Bench:
         return await self.end(self.start(function, **args))
 
     async def reached(self, name: str = "pid") -> int:
-        """A task has left this file, with a pid in it."""
+        """Wait until a task has written this file, and return the pid in it."""
         path = self.folder / f"at.{name}"
         await until(path.exists)
         return int(path.read_text())
@@ -101,7 +101,7 @@ class Bench:
     def printed(self, stream: str = "stdout") -> list[str]:
         return [line.text for line in self.lines if line.stream == stream]
 
-    # -- the desk of a run
+    # -- the host of a context
 
     def report_progress(self, _id: object, _fence: int, progress: Json) -> None:
         self.progress.append(progress)
@@ -126,7 +126,7 @@ class Bench:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """An async test gets its loop, and a Bench that is closed at its end: nothing may be left then."""
+    """Run an async test on a loop, with a Bench that is closed at the end: no process may be left then."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}

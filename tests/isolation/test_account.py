@@ -1,4 +1,4 @@
-"""What a run cost. The bounds are those that were promised; a busy machine makes nothing more expensive."""
+"""The account of a run. The bounds are the documented ones; a busy machine does not change them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def test_the_peak_of_memory_is_that_of_the_run(bench: Bench):
     first = (await bench.run(work.allocates, megabytes=200)).account
     assert 200 <= first.memory_mb < 200 * 1.15
     second = (await bench.run(work.nothing)).account
-    assert second.memory_mb < 60  # of this run, not of the one before
+    assert second.memory_mb < 60  # the peak of this run, not of the previous one
 
 
 async def test_cpu_time_is_that_of_the_run(bench: Bench):

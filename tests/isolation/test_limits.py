@@ -1,4 +1,4 @@
-"""Limits of a run: whoever exceeds one is told which."""
+"""Limits of a run, and failures that name them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ async def test_too_much_memory_names_the_limit(bench: Bench):
     outcome = (await bench.run(work.allocates, megabytes=500, policies=MEMORY)).outcome
     assert failure(outcome) == ("MemoryLimit", "100 MB")
     assert "in allocates" in outcome.error.traceback
-    assert (await bench.run(work.allocates, megabytes=500)).outcome == Completed()  # the limit was that run's
+    assert (
+        await bench.run(work.allocates, megabytes=500)
+    ).outcome == Completed()  # the limit applied to the first run only
 
 
 async def test_enough_memory_is_no_failure(bench: Bench):
@@ -39,7 +41,7 @@ async def test_what_a_run_starts_has_the_limit_too(bench: Bench):
 
 
 async def test_memory_beyond_the_systems_own_count_is_seen_by_the_supervisor(bench: Bench):
-    """Shared memory is no `data` to the system: only somebody who looks finds it."""
+    """RLIMIT_DATA does not count shared memory: only measuring finds it."""
     outcome = (await bench.run(work.shares, megabytes=300, policies=MEMORY)).outcome
     assert failure(outcome) == ("MemoryLimit", "100 MB")
 

@@ -1,4 +1,4 @@
-"""A moment without threads or processes: no run hangs, and a run that could not begin spends nothing."""
+"""A system without free threads or processes: no run hangs, and a run that could not begin uses no retry."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_without_threads_the_runs_of_a_dead_supervisor_are_told(bench: Ben
     no_threads()
     os.kill(bench.pool.supervisor_pid, signal.SIGKILL)
     assert (await bench.end(running)).outcome == Lost("the supervisor of its process died")
-    await until(lambda: not psutil.pid_exists(guardian))  # nor is it left as a zombie
+    await until(lambda: not psutil.pid_exists(guardian))  # and it is no zombie
 
 
 async def test_a_pool_that_is_closed_leaves_no_zombie(bench: Bench, no_threads):
@@ -81,7 +81,7 @@ async def test_a_run_that_the_pool_does_not_know_is_lost(bench: Bench):
     assert running not in bench.ended
     bench.pool._runs.clear()
     running.end_if_missing()
-    running.end_if_missing()  # it ends once
+    running.end_if_missing()  # a run ends only once
     assert (await bench.end(running)).outcome == Lost("the supervisor of its process died")
 
 

@@ -1,4 +1,4 @@
-"""The pool: warm processes, replaced in time, and none that is missed."""
+"""The pool: warm processes, replaced in time, none left over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from ostinato.core.outcome import Completed, Lost
 from ostinato.isolation.plan import CUT
-from ostinato.isolation.pool import LINES_OF_A_TURN
+from ostinato.isolation.pool import LINES_PER_TURN
 from tests.isolation import work
 from tests.isolation.conftest import Bench, alive
 from tests.waiting import until
@@ -83,7 +83,7 @@ async def test_whoever_is_killed_the_other_one_ends_also_what_has_left_its_group
     os.kill(supervisor.pid if who == "supervisor" else supervisor.ppid(), signal.SIGKILL)
     assert (await bench.end(running)).outcome == Lost("the supervisor of its process died")
     assert [pid for pid in pids if alive(pid)] == []
-    assert psutil.wait_procs([supervisor], 10)[1] == [], "whoever cleaned up goes too"
+    assert psutil.wait_procs([supervisor], 10)[1] == [], "the guardian ends too"
     assert (await bench.run(work.nothing)).outcome == Completed()
 
 
@@ -123,19 +123,17 @@ async def test_others_have_their_turns_while_many_lines_come(bench: Bench):
     async def looks() -> None:
         while True:
             seen.append(len(bench.lines))
-            await asyncio.sleep(0)  # it is what else is on the loop
+            await asyncio.sleep(0)  # another task on the loop
 
     looking = asyncio.create_task(looks())
     assert (await bench.run(work.says_little_often, lines=100_000)).outcome == Completed()
     looking.cancel()
     assert len(bench.lines) == 100_000
-    assert (
-        max(later - earlier for earlier, later in pairwise([*seen, len(bench.lines)])) <= 2 * LINES_OF_A_TURN
-    )
+    assert max(later - earlier for earlier, later in pairwise([*seen, len(bench.lines)])) <= 2 * LINES_PER_TURN
 
 
 async def test_a_worker_that_does_not_keep_up_makes_who_writes_wait(bench: Bench):
-    """Nothing is kept in the supervisor meanwhile: not what is printed, nor what is logged."""
+    """The supervisor buffers neither output nor log records meanwhile."""
     await bench.run(work.nothing)
     supervisor, loop = psutil.Process(bench.pool.supervisor_pid), bench.runner.loop
     before = supervisor.memory_info().rss
@@ -143,7 +141,7 @@ async def test_a_worker_that_does_not_keep_up_makes_who_writes_wait(bench: Bench
     runs = [bench.start(work.logs_much, megabytes=60), bench.start(work.floods, megabytes=9)]
     highest = 0
     for _ in range(100):
-        await asyncio.sleep(0.01)  # for other threads: as long as others write and nobody reads
+        await asyncio.sleep(0.01)  # for other threads: while children write and the pool does not read
         highest = max(highest, supervisor.memory_info().rss)
     assert highest - before < 20 * work.MB
     assert bench.ended.keys().isdisjoint(runs)

@@ -1,4 +1,4 @@
-"""What comes back over the border of a process: results, errors, ends, and what a task tells on its way."""
+"""Messages from a process to the worker: results, errors, ends, progress and logs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from tests.isolation.conftest import Bench, alive
 
 async def test_a_result_comes_back_as_json(bench: Bench):
     value = {"a": [1, 2.5, None, "ä"], "b": {"c": True}}
-    assert (await bench.run(work.echo, value=value)).outcome == Completed(
-        '{"a":[1,2.5,null,"ä"],"b":{"c":true}}'
-    )
+    assert (await bench.run(work.echo, value=value)).outcome == Completed('{"a":[1,2.5,null,"ä"],"b":{"c":true}}')
     assert (await bench.run(work.nothing)).outcome == Completed()
 
 
@@ -80,9 +78,7 @@ async def test_sys_exit_ends_the_run_and_not_the_process(bench: Bench):
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
-async def test_a_process_that_dies_by_a_signal_is_a_failure_that_names_it(
-    bench: Bench, number: signal.Signals
-):
+async def test_a_process_that_dies_by_a_signal_is_a_failure_that_names_it(bench: Bench, number: signal.Signals):
     outcome, account = await bench.run(work.crashes, number=int(number))
     assert isinstance(outcome, Failed)
     assert (outcome.error.kind, outcome.error.message) == ("Killed", f"Killed by {number.name}")

@@ -1,4 +1,4 @@
-"""Cancel is a contract: whatever the code does, its processes are gone when the run has ended."""
+"""Stopping: once a run has ended, none of its processes is left, whatever its code does."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ async def test_a_pattern_that_never_ends_is_stopped(bench: Bench):
     assert not alive(pid)
 
 
-@pytest.mark.parametrize(
-    "how", [[], ["session"], ["orphan"], ["session", "orphan"]], ids=lambda how: "-".join(how)
-)
+@pytest.mark.parametrize("how", [[], ["session"], ["orphan"], ["session", "orphan"]], ids=lambda how: "-".join(how))
 async def test_what_a_run_forked_is_stopped_with_it(bench: Bench, how: list[str]):
     running = bench.start(work.forks, path=bench.at, how=how)
     pids = [await bench.reached(), await bench.reached("grandchild")]
@@ -153,15 +151,13 @@ async def test_a_wish_that_comes_too_late_changes_nothing(bench: Bench):
 
 
 async def test_a_sigterm_that_is_not_ours_does_not_stop_a_run(bench: Bench):
-    """A service manager signals every process of a service: the worker decides what that means."""
+    """A service manager signals every process of a service; only the worker decides to stop."""
     bench.use(grace=LONG)
     running = bench.start(work.cleans_up, path=bench.at)
     pid = await bench.reached()
     os.kill(pid, signal.SIGTERM)
     os.kill(bench.pool.supervisor_pid, signal.SIGTERM)
-    assert isinstance(
-        (await bench.run(work.pid)).outcome, Completed
-    )  # time has passed, and the supervisor works
+    assert isinstance((await bench.run(work.pid)).outcome, Completed)  # time has passed, and the supervisor works
     assert running not in bench.ended
     assert bench.left("cleaned") is None
     running.cancel(Cancelled())

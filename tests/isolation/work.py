@@ -1,4 +1,4 @@
-"""Tasks that run in processes. They leave files where a test can see that they have got that far."""
+"""Tasks that run in processes. They write files, so that a test sees their progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def forever() -> None:
 
 
 def write(path: str, text: object) -> None:
-    """Whole, or not at all: the reader polls."""
+    """Write the file at once: the reader polls."""
     Path(f"{path}.new").write_text(str(text))
     os.replace(f"{path}.new", path)
 
@@ -127,7 +127,7 @@ def says_little_often(lines: int) -> None:
     sys.stdout.write("y\n" * lines)
 
 
-# -- being stopped
+# -- stopping
 
 
 def cleans_up(path: str) -> None:
@@ -205,7 +205,7 @@ def forks(path: str, how: list[str], stays: bool = True) -> None:
         forever()
 
 
-# -- what it costs
+# -- usage
 
 
 def allocates(megabytes: int) -> None:

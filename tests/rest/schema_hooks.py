@@ -49,30 +49,20 @@ FORMATS = {
     "weekdays": DAY | st.tuples(DAY, DAY).map("-".join) | st.lists(DAY, min_size=1).map(",".join),
     "time-of-day": st.times().map(lambda at: at.isoformat("minutes")) | st.just("24:00"),
     "printable": st.text(st.characters(categories=["L", "P", "S"]), min_size=1, max_size=50),
-    "rate": st.tuples(st.integers(1, 1000), st.sampled_from(["s", "m", "h", "d", "30s"])).map(
-        "{0[0]}/{0[1]}".format
-    ),
+    "rate": st.tuples(st.integers(1, 1000), st.sampled_from(["s", "m", "h", "d", "30s"])).map("{0[0]}/{0[1]}".format),
     "concurrency-key": NAME,
-    "secret-reference": NAME.map(lambda name: f"env:SECRET_{name.upper()}")
-    | NAME.map("file:/run/secrets/{}".format),
+    "secret-reference": NAME.map(lambda name: f"env:SECRET_{name.upper()}") | NAME.map("file:/run/secrets/{}".format),
     "header-name": NAME.map("X-{}".format),
     "table-name": NAME.map("t_{}".format),
     "column-name": NAME.map("c_{}".format),
     "json-path": st.lists(NAME, min_size=1).map(".".join) | st.just("items[?price > `1`]"),
-    "source-schedule": st.sampled_from(["hourly", "daily", "Weekly"])
-    | SPAN.map("interval:{}".format)
-    | SPAN
-    | CRON,
+    "source-schedule": st.sampled_from(["hourly", "daily", "Weekly"]) | SPAN.map("interval:{}".format) | SPAN | CRON,
     "greatest-of-column": NAME.map("max(c_{})".format),
     "database-url": NAME.map("env:SECRET_{}".format),
-    "size": st.tuples(st.integers(1, 900), st.sampled_from(["KB", "MiB", "GB", "b", ""])).map(
-        "{0[0]}{0[1]}".format
-    ),
+    "size": st.tuples(st.integers(1, 900), st.sampled_from(["KB", "MiB", "GB", "b", ""])).map("{0[0]}{0[1]}".format),
     "percent": st.integers(0, 100).map("{}%".format),
     "node-id": NAME,
-    "condition": st.sampled_from(
-        ["payload.count > 0", "payload.region == 'eu' or not payload.count", "true"]
-    ),
+    "condition": st.sampled_from(["payload.count > 0", "payload.region == 'eu' or not payload.count", "true"]),
     "http-url": st.tuples(NAME, NAME)
     .map("https://{0[0]}.example.org/{0[1]}".format)
     .map(lambda url: url.replace("_", "-")),
@@ -173,7 +163,7 @@ STANDING = {
     "PATCH /api/v1/jobs/{id}": EDIT,
     "POST /api/v1/jobs/{id}/run": ARGS,
     "PATCH /api/v1/schedules/{id}/": rf"{ARGS}|No matching trigger",
-    "PATCH /api/v1/sources/{name}": r"incremental|response\.unique|.* one way to page|name: a source keeps",
+    "PATCH /api/v1/sources/{name}": r"incremental|response\.unique|.* a source has one pagination|name: a source keeps",
     "POST /api/v1/sources/test": r"Page 1:|table: ",
 }
 

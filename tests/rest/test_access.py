@@ -1,4 +1,4 @@
-"""Ending access: sessions, tokens and keys, each way; on both databases."""
+"""The end of access: sessions, tokens and keys, in each way; on both databases."""
 
 import json
 from datetime import timedelta
@@ -23,7 +23,7 @@ LATER = 6 * SECOND  # tokens that are issued so soon after an ending are refused
 
 
 class Door:
-    """The way in, at a time that a test cranks."""
+    """Access checks with a clock that a test advances."""
 
     def __init__(self, app, secret: str = SECRET, clock: ManualClock | None = None) -> None:
         self.clock = clock or ManualClock(NOW)
@@ -83,7 +83,7 @@ def test_one_token_ends_and_the_others_stay(door):
 
 
 def test_an_ended_token_cannot_come_back_with_its_signature_written_otherwise(door):
-    """Its padding may be there or not: two texts are one token."""
+    """The signature may have padding or not: two texts are one token."""
     token = door.token()
     spellings = [token, f"{token}="]
     assert all(door.lets_in(spelling) for spelling in spellings)
@@ -127,7 +127,7 @@ def test_a_key_ends_with_its_sessions(door):
     assert not door.knows(session)
     assert door.lets_in(other.text)
     assert door.knows(others)
-    assert door.service.access.end_key(key.row.id).keys == 0  # it was already
+    assert door.service.access.end_key(key.row.id).keys == 0  # it had ended already
     with pytest.raises(NotFound):
         door.service.access.end_key(uuid4())
 
@@ -148,7 +148,7 @@ def test_everything_ends_at_once(door):
 
 
 def test_a_session_that_is_begun_during_an_ending_is_judged_as_its_token(door):
-    """The credential was checked before the ending was committed, the session is written after it."""
+    """The credential was checked before the end of access was committed; the session is written after it."""
     admission = door.check.admit(door.token())
     door.service.access.end_all()
     door.clock.advance(LATER)
@@ -161,14 +161,14 @@ def test_a_session_ends_when_the_secret_changes(app, door):
     rotated = Door(app, OTHER, door.clock)
     assert door.knows(session)
     assert not rotated.knows(session)
-    assert rotated.knows(by_key)  # a key is signed by nobody
+    assert rotated.knows(by_key)  # a key has no signature
     no_tokens = ByCredential(None, door.service)
     with pytest.raises(Unauthorized):
         no_tokens.by_session(session)
 
 
 def test_a_key_that_is_made_during_an_ending_is_revoked(door):
-    """A request that was admitted before the ending, and whose body came after it."""
+    """The request was admitted before the end of access, and its body came after it."""
     token = door.token()
 
     def end_then_check() -> None:
@@ -191,7 +191,7 @@ def test_an_ending_waits_for_keys_that_are_being_made(app, door):
             now=NOW, by="eve", expires_at=None,
         )  # fmt: skip
         ending.start()
-        ending.join(0.5)  # it waits; if it did not, it would be over by now
+        ending.join(0.5)  # it waits, else it would have ended by now
     ending.join()
     assert keys.find(row.prefix).revoked_at
     assert keys.find("ost_backdoor").revoked_at
@@ -223,7 +223,7 @@ def test_a_later_ending_of_the_same_name_moves_on_and_never_back(door):
     assert door.lets_in(token)
     door.service.access.end_name("ann")
     assert not door.lets_in(token)
-    door.clock.set(NOW)  # somebody's clock is behind
+    door.clock.set(NOW)  # the clock of another process is behind
     door.service.access.end_name("ann")
     assert not door.lets_in(token)
 

@@ -1,4 +1,4 @@
-"""Who is let in, by the headers of a request."""
+"""Recognition of callers by the headers of a request."""
 
 from datetime import timedelta
 
@@ -107,7 +107,7 @@ def test_a_credential_is_good_by_the_one_clock(recognise, service):
 def test_keys_alone_are_a_way_too(service, token, key):
     recognise = recogniser(Settings(auth_required=True), service)
     assert recognise(headers(("X-API-Key", key))).caller == of_key(key)
-    with pytest.raises(Unauthorized, match="come with an API key"):
+    with pytest.raises(Unauthorized, match="Use an API key"):
         recognise(headers(("Authorization", f"Bearer {token}")))
     with pytest.raises(Unauthorized):
         recognise(headers())
@@ -164,7 +164,7 @@ def test_without_auth_this_host_is_answered(host):
     ],
 )
 def test_without_auth_other_names_of_this_host_are_refused(host):
-    """DNS rebinding: a page that has made its own name point here."""
+    """DNS rebinding: the name of another site resolves to this host."""
     with pytest.raises(Forbidden):
         on_loopback(headers(("Host", host)))
 
@@ -193,7 +193,7 @@ def test_without_auth_there_must_be_one_host(pairs):
     ],
 )
 def test_without_auth_pages_from_elsewhere_are_refused(origin):
-    with pytest.raises(Forbidden, match="from elsewhere"):
+    with pytest.raises(Forbidden, match="of other sites"):
         on_loopback(headers(("Host", "localhost:8060"), ("Origin", origin)))
 
 
@@ -218,7 +218,7 @@ LINK = (("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"))
     ],
 )
 def test_without_auth_a_browser_that_says_it_comes_from_elsewhere_is_refused(pairs):
-    with pytest.raises(Forbidden, match="from elsewhere"):
+    with pytest.raises(Forbidden, match="of other sites"):
         on_loopback(headers(("Host", "localhost:8060"), *pairs))
 
 

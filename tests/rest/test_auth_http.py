@@ -1,4 +1,4 @@
-"""Auth at the door: who gets 401, who 403, and what is told to nobody; on both databases."""
+"""Auth over HTTP: answers 401 and 403, and secrets that are never shown; on both databases."""
 
 import logging
 from datetime import timedelta
@@ -24,20 +24,16 @@ def bearer(client):
     tokens = Tokens.of(client.app.state.settings)
 
     def of(role: str) -> dict[str, str]:
-        return {
-            "Authorization": f"Bearer {tokens.issue(f'{role}-ann', Role(role), client.service.now(), HOUR)}"
-        }
+        return {"Authorization": f"Bearer {tokens.issue(f'{role}-ann', Role(role), client.service.now(), HOUR)}"}
 
     return of
 
 
-DOCUMENTED: dict[
-    str, dict[str, object]
-] = {}  # paths → methods; the same in every app, and half a second to make
+DOCUMENTED: dict[str, dict[str, object]] = {}  # paths → methods; the same in every app, and half a second to make
 
 
 def operations(client) -> list[tuple[str, str]]:
-    """Every operation there is, with ids put in."""
+    """List every operation, with ids in its path."""
     if not DOCUMENTED:
         DOCUMENTED.update(client.app.openapi()["paths"])
     return [

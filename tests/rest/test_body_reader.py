@@ -1,4 +1,4 @@
-"""What comes in: not too much, and only JSON as everybody understands it. Never a 5xx."""
+"""Request bodies: limits of size, and strict JSON. Never a 5xx."""
 
 import json
 
@@ -41,7 +41,7 @@ def nested(depth):
         (b'{"task": "fine", "name": "\\ud800"}', "lone surrogate"),
         (b'{"task": "fine", "na\\ud800me": 1}', "lone surrogate"),
         (b'{"task": "fine", "name": "\xff"}', "UTF-8"),
-        (b'{"task": "fine", "task": "other"}', "twice"),
+        (b'{"task": "fine", "task": "other"}', "duplicate name"),
         (nested(50), "nested more than 50"),
         (b"[" * 200_000, "nested"),
         (b'"' + b'\\"' * 100_000, "is not JSON"),
@@ -64,9 +64,7 @@ def test_the_deepest_that_is_kept(web):
 
 
 def test_large_numbers_come_back_as_they_were(web):
-    answer = web.post(
-        JOBS, content=b'{"task": "fine", "args": {"a": 123456789012345678901234567890}}', headers=JSON
-    )
+    answer = web.post(JOBS, content=b'{"task": "fine", "args": {"a": 123456789012345678901234567890}}', headers=JSON)
     assert answer.json()["args"] == {"a": 123456789012345678901234567890}
 
 

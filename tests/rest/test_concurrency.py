@@ -1,4 +1,4 @@
-"""Places at work: few of one credential at once, the others in their order, and no unlimited queue."""
+"""Concurrency limits: a few requests of a credential at once, others in order, and a bounded queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE, until
 
 
 class Held:
-    """An app whose requests are at work until they are let go; an answer can go on after its start."""
+    """An app whose requests run until a test releases them; an answer can continue after its start."""
 
     def __init__(self, workload: Workload) -> None:
         self.at_work: list[str] = []
@@ -89,9 +89,7 @@ def test_a_stranger_cannot_lock_out_the_log_in(new_app):
             answers = await asyncio.gather(*(client.get("/login") for _ in range(120)))
             assert {answer.status_code for answer in answers} == {200}
             places = [await api.state.workload.place(f"key:{key.row.id}") for _ in range(AT_WORK)]
-            waiting = [
-                asyncio.create_task(api.state.workload.place(f"key:{key.row.id}")) for _ in range(WAITING)
-            ]
+            waiting = [asyncio.create_task(api.state.workload.place(f"key:{key.row.id}")) for _ in range(WAITING)]
             await asyncio.sleep(0)
             limited = await client.get("/api/v1/jobs", headers={"X-API-Key": key.text})
             assert (limited.status_code, WAITING) == (429, 64)
@@ -126,7 +124,7 @@ def test_pages_and_the_api_share_the_places(app):
 
 
 def test_slow_requests_leave_threads_for_credentials_and_readiness(new_app):
-    """As many requests as there are threads wait for something that does not answer."""
+    """All threads wait for requests to a server that does not answer."""
     app = new_app(auth_required=True)
     api, let_go = build_api(app.parts, app.scheduler, NoEngine()), threading.Event()
 

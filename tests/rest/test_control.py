@@ -70,9 +70,7 @@ def test_cancel_is_for_good(api):
     cancelled = api.post(f"/jobs/{job['id']}/cancel")
     assert cancelled["status"] == "cancelled"
     assert cancelled["cancelled_at"] is not None
-    assert "cancelled job cannot be edited" in api.refused(
-        "PUT", f"/jobs/{job['id']}", {"name": "x"}, code=409
-    )
+    assert "cancelled job cannot be edited" in api.refused("PUT", f"/jobs/{job['id']}", {"name": "x"}, code=409)
 
 
 def test_a_failed_job_is_retried_with_a_fresh_budget(app, api):
@@ -309,9 +307,7 @@ def test_previews(api):
         "times": ["2026-11-16T08:00:00Z", "2026-11-17T08:00:00Z"],
         "complete": True,
     }
-    theirs = api.post(
-        "/preview", {"interval_minutes": 6, "interval_type": "hours", "after": "2026-11-16T00:00:00Z"}
-    )
+    theirs = api.post("/preview", {"interval_minutes": 6, "interval_type": "hours", "after": "2026-11-16T00:00:00Z"})
     assert theirs["times"][:2] == ["2026-11-16T06:00:00Z", "2026-11-16T12:00:00Z"]
     assert len(theirs["times"]) == 10
     for wrong in (

@@ -19,7 +19,7 @@ def deleted(app: Ostinato, api: Client) -> str:
 
 
 def test_the_delete_says_that_it_stays(deleted: str, api: Client):
-    assert deleted.endswith("until you say: ostinato job redeclare night/ly")
+    assert deleted.endswith("until you run: ostinato job redeclare night/ly")
     made = api.make(task="fine", schedule={"every": "1h"})
     assert api.told(200, "DELETE", f"/jobs/{made['id']}")["message"] == f"Job {made['id']} is deleted."
 
@@ -29,16 +29,14 @@ def test_they_are_listed_and_brought_back(deleted: str, app: Ostinato, api: Clie
     (row,) = answer["declined"]
     assert (row["app"], row["key"], row["deleted_by"], answer["total"]) == ("shop", "night/ly", "ann", 1)
     told = api.post("/declined/redeclare", {"key": "night/ly"})
-    assert told["message"] == "night/ly is made again when a process of the app shop starts."
+    assert told["message"] == "night/ly is created again when a process of the app shop starts."
     assert api.get("/declined") == {"declined": [], "total": 0}
     assert app.apply_declarations().created == ("night/ly",)
 
 
 @pytest.mark.parametrize("body", [{"key": "other"}, {"key": "night/ly", "app": "bank"}])
 def test_another_key_is_not_found(deleted: str, api: Client, body: dict[str, str]):
-    assert "is not among the declared jobs that were deleted" in api.refused(
-        "POST", "/declined/redeclare", body, 404
-    )
+    assert "is not among the declared jobs that were deleted" in api.refused("POST", "/declined/redeclare", body, 404)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])

@@ -29,9 +29,7 @@ def starts(app: Ostinato, *, described: bool = True) -> None:
     now = app.now()
     names = app.registry.names()
     app.parts.store.workers.join(
-        NewWorker(
-            CHANCE.id(now), app.name, "h", 1, "1", names, (), 1, describe(app.registry) if described else ()
-        ),
+        NewWorker(CHANCE.id(now), app.name, "h", 1, "1", names, (), 1, describe(app.registry) if described else ()),
         now,
         MINUTE,
     )
@@ -132,8 +130,7 @@ def test_a_task_that_no_worker_has_described_is_accepted_and_the_answer_says_so(
 def test_no_warning_where_the_args_were_checked(api):
     assert "Warning" not in api.ask("POST", "/jobs", json={"task": "typed", "args": {"x": 1}}).headers
     assert (
-        "Warning"
-        not in api.ask("POST", "/jobs", json={"task": "http", "args": {"url": "https://x.example"}}).headers
+        "Warning" not in api.ask("POST", "/jobs", json={"task": "http", "args": {"url": "https://x.example"}}).headers
     )
 
 
@@ -146,11 +143,7 @@ def test_the_worker_that_started_last_describes_the_task(new_app, monkeypatch):
     starts(second)
     now = door.now() + FRESH
     monkeypatch.setattr(door.parts.clock, "now", lambda: now)
-    assert (
-        Client(door)
-        .refused("POST", "/jobs", {"task": "typed", "args": {"x": 1}})
-        .startswith("args.x does not")
-    )
+    assert Client(door).refused("POST", "/jobs", {"task": "typed", "args": {"x": 1}}).startswith("args.x does not")
 
 
 def test_a_worker_describes_its_tasks_when_it_starts(new_app):
@@ -180,10 +173,7 @@ def test_the_form_of_the_dashboard_shows_and_checks_what_a_worker_described(new_
     visitor = Visitor(app)
     assert 'name="arg:x"' in visitor.see("/jobs/new?task=typed")
     wrong = {"task": "typed", "schedule": "manual", "do": "save"}
-    assert (
-        "must be a whole number"
-        in visitor.send("/jobs/new", 422, on="/jobs/new", **wrong, **{"arg:x": "a"}).text
-    )
+    assert "must be a whole number" in visitor.send("/jobs/new", 422, on="/jobs/new", **wrong, **{"arg:x": "a"}).text
     worker.register("other", typed)
     starts(worker, described=False)
     sent = visitor.send("/jobs/new", on="/jobs/new", task="other", schedule="manual", do="save")

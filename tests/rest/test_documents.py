@@ -65,9 +65,7 @@ def test_the_document_tells_of_credentials_and_repeats(web):
     assert document["components"]["securitySchemes"].keys() == {"token", "key"}
     posts = [each["post"] for each in document["paths"].values() if "post" in each]
     for operation in posts:
-        assert "Idempotency-Key" in [each["name"] for each in operation["parameters"]], operation[
-            "operationId"
-        ]
+        assert "Idempotency-Key" in [each["name"] for each in operation["parameters"]], operation["operationId"]
 
 
 def test_every_format_of_a_request_is_documented_and_schemathesis_can_make_one(web):

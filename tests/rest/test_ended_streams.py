@@ -29,9 +29,7 @@ def with_auth(new_app):
 
 
 def test_a_revoked_key_does_not_receive_its_own_revocation(new_app, monkeypatch):
-    monkeypatch.setattr(
-        streams, "CHECK_EVERY", 3600.0
-    )  # only what tells of ended access is looked at in time
+    monkeypatch.setattr(streams, "CHECK_EVERY", 3600.0)  # only what tells of ended access is looked at in time
     app, api = with_auth(new_app)
     key = app.scheduler.keys.create("spy", Role.VIEWER)
     other = app.scheduler.keys.create("other", Role.VIEWER)

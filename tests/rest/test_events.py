@@ -267,9 +267,7 @@ def test_who_asks_for_json_gets_a_list(app):
     app.scheduler.jobs.pause(one, by="ann")
 
     async def ask(**params) -> dict:
-        stream = Stream(
-            build_api(app.parts, app.scheduler, NoEngine()), params, {"accept": "application/json"}
-        )
+        stream = Stream(build_api(app.parts, app.scheduler, NoEngine()), params, {"accept": "application/json"})
         await asyncio.wait_for(stream.task, PATIENCE)
         assert stream.status == 200
         return json.loads(stream.text)
@@ -313,7 +311,7 @@ async def told(own, first, *readings, since=None) -> str:
     queue = asyncio.Queue()
     for reading in (*readings, None):
         queue.put_nowait(reading)
-    return "".join([text async for text in streams._told(own, since, first, queue, ())])
+    return "".join([text async for text in streams._texts(own, since, first, queue, ())])
 
 
 def lines(text: str, start: str) -> list[str]:
@@ -332,9 +330,7 @@ def test_what_was_read_twice_is_told_once():
 
 def test_only_the_last_of_a_reading_moves_on_the_place():
     """Who is cut off in the middle hears the whole reading again."""
-    text = asyncio.run(
-        told(OwnFeed(), ([], "1"), ([an_item(name) for name in "abc"], "2"), ([an_item("d")], "3"))
-    )
+    text = asyncio.run(told(OwnFeed(), ([], "1"), ([an_item(name) for name in "abc"], "2"), ([an_item("d")], "3")))
     assert lines(text, "id: ") == ["1", "1", "1", "2", "3"]
     text = asyncio.run(told(OwnFeed(), ([an_item(name) for name in "abc"], "1"), since="0"))
     assert lines(text, "id: ") == ["0", "0", "1"]

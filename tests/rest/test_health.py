@@ -35,9 +35,7 @@ def test_a_dispatcher_that_does_not_step_is_a_reason(app):
 
 
 def test_a_schema_that_somebody_has_upgraded_is_a_reason(app):
-    statement = app.parts.store.database.dialect.statement(
-        "UPDATE {meta} SET value = '999' WHERE key = 'schema_version'"
-    )
+    statement = app.parts.store.database.dialect.statement("UPDATE {meta} SET value = '999' WHERE key = 'version:core'")
     with app.parts.store.database.write() as tx:
         tx.run(statement)
     answer = ask(app, "/readyz")

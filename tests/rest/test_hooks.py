@@ -35,10 +35,7 @@ def test_a_hook_of_one_job_names_it(client):
     body = {"source_id": "1", "source_name": "one", "url": "https://example.org", "interval_minutes": 6}
     job = client.post("/api/v1/jobs", json=body).json()["id"]
     assert a_hook(client, job=job)["job_id"] == job
-    assert (
-        client.post("/api/v1/hooks", json={"url": URL, "kinds": ["skip"], "job": "no such"}).status_code
-        == 404
-    )
+    assert client.post("/api/v1/hooks", json={"url": URL, "kinds": ["skip"], "job": "no such"}).status_code == 404
 
 
 def test_a_test_can_be_seen_on_its_way(client):
@@ -49,7 +46,7 @@ def test_a_test_can_be_seen_on_its_way(client):
     (delivery,) = client.get(path).json()["deliveries"]
     assert delivery["id"] == sent.json()["delivery_id"]
     assert (delivery["kind"], delivery["state"], delivery["attempts"]) == ("test", "pending", 0)
-    assert delivery["body"]["text"] == "This is a test, asked for by anonymous."
+    assert delivery["body"]["text"] == "This is a test, requested by anonymous."
     assert client.get(path, params={"state": "pending"}).json()["deliveries"] == [delivery]
     assert client.get(path, params={"state": "given_up"}).json()["deliveries"] == []
     assert client.get(path, params={"before": delivery["id"]}).json()["deliveries"] == []

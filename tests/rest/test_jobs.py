@@ -102,9 +102,7 @@ def test_both_vocabularies_mix_freely(api):
     assert picked(job, "task", "status", "max_retries", "when_exhausted") == {
         "task": "fine", "status": "pending", "max_retries": 1, "when_exhausted": "fail",
     }  # fmt: skip
-    same = api.make(
-        task="fine", schedule={"every": "30m"}, interval_minutes=30, retry_backoff_seconds=5, backoff="5s"
-    )
+    same = api.make(task="fine", schedule={"every": "30m"}, interval_minutes=30, retry_backoff_seconds=5, backoff="5s")
     assert picked(same, "retry_backoff_seconds", "interval_minutes") == {
         "retry_backoff_seconds": 5, "interval_minutes": 30,
     }  # fmt: skip
@@ -174,7 +172,7 @@ def test_the_same_thing_said_twice_and_differently_is_refused(api, body, field):
         ({"task": "fine", "start_at": "2026-01-01T00:00:00"}, "no time zone"),
         ({"task": "fine", "start_at": "tomorrow"}, "not an instant"),
         ({"task": "fine", "timeout": "soon"}, "not a duration"),
-        ({"task": "fine", "timeout": "0s"}, "timeout must be more than nothing"),
+        ({"task": "fine", "timeout": "0s"}, "timeout must be longer than 0 s"),
         ({"task": "fine", "priority": 11}, "priority"),
         ({"task": "fine", "queue": "no spaces"}, "queue name"),
         ({"task": "fine", "args": [1]}, "args"),
@@ -245,11 +243,7 @@ def test_filters_are_all_applied(api):
         return {job["id"] for job in api.get(f"/jobs?{question}")["jobs"]}
 
     assert found("status=paused") == {paused["id"]}
-    assert (
-        found("status=paused,pending")
-        == found("status=paused&status=pending")
-        == {paused["id"], by_hand["id"]}
-    )
+    assert found("status=paused,pending") == found("status=paused&status=pending") == {paused["id"], by_hand["id"]}
     assert len(found("task=fine")) == 2
     assert len(found("task=fine&queue=slow")) == 1
     assert found("tag=b") == {paused["id"]}

@@ -134,7 +134,7 @@ async def serving(app: Ostinato):
 
 
 async def running_id(app: Ostinato, job) -> str:
-    found = await until(lambda: [each for each in app.executions.list(job.id) if each.state == "running"])
+    found = await until(lambda: [each for each in app.executions.list(job.id) if each.status == "running"])
     return str(found[0].id)
 
 

@@ -1,4 +1,4 @@
-"""Every address of dashboard and API, asked with every method."""
+"""Every address of the dashboard and the API with every method."""
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,9 +15,7 @@ def site_of(app):
 
 
 def client_of(site):
-    return TestClient(
-        site, base_url="http://127.0.0.1:8060", follow_redirects=False, raise_server_exceptions=False
-    )
+    return TestClient(site, base_url="http://127.0.0.1:8060", follow_redirects=False, raise_server_exceptions=False)
 
 
 def addresses(site, **known):

@@ -95,6 +95,4 @@ def _deferred(store, until) -> None:
     store.workers.join(NewWorker(worker, "", "here", 1, "0", ("http",), (), 5), now, MINUTE)
     claimed = store.queue.claim(worker, ("http",), (), lambda: now + SECOND, 10).claimed
     assert len(claimed) == 1
-    store.queue.settle(
-        [Finished(each.live, Deferred(until, "api.example.org"), now + SECOND) for each in claimed]
-    )
+    store.queue.settle([Finished(each.live, Deferred(until, "api.example.org"), now + SECOND) for each in claimed])

@@ -112,7 +112,7 @@ def test_a_refused_log_in_is_told_and_is_in_the_metrics(new_client):
     form = {"form_token": page.partition('name="form_token" value="')[2][:64], "credential": KEY}
     assert client.post("/login", data=form).status_code == 401
     (event,) = told(client.service)
-    assert event == {"address": "testclient", "reason": "The API key is not good.", "count": 1}
+    assert event == {"address": "testclient", "reason": "The API key is invalid.", "count": 1}
     key = client.service.keys.create("monitor", "viewer").text
     metrics = client.get("/metrics", headers={"X-API-Key": key}).text
     assert 'ostinato_refused_credentials_total{credential="key"} 1.0' in metrics

@@ -43,9 +43,7 @@ class Town:
     def routes(self) -> set[Route]:
         """Every route of the API and of the dashboard, as the servers have them."""
         site = next(each.kwargs["site"] for each in self.api.user_middleware if "site" in each.kwargs)
-        methods = (
-            (method, route.path) for route in (*self.api.routes, *site.routes) for method in route.methods
-        )
+        methods = ((method, route.path) for route in (*self.api.routes, *site.routes) for method in route.methods)
         return {(method, path) for method, path in methods if method != "HEAD"}
 
     def client(self, role: Role | None = None) -> TestClient:
@@ -72,9 +70,7 @@ class Town:
         if role is None:
             return self.client().request(method, path).status_code
         form = {"form_token": self.tokens[role], "action": "pause", "job": self.things.a_jobs()}
-        return (
-            self.browsers[role].ask(path, method, **({"data": form} if method == "POST" else {})).status_code
-        )
+        return self.browsers[role].ask(path, method, **({"data": form} if method == "POST" else {})).status_code
 
 
 @pytest.fixture

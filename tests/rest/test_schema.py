@@ -48,9 +48,7 @@ def both(sqlite_url, postgres_url):
     for app in apps:
         app.open(upgrade=True)
         app.register("fine", lambda: None)
-        app.jobs.create(
-            [Definition("fine", Every.of("1h"), key="0", app="shop")]
-        )  # what paths of one letter find
+        app.jobs.create([Definition("fine", Every.of("1h"), key="0", app="shop")])  # what paths of one letter find
     yield Both(apps)
     for app in apps:
         app.close()

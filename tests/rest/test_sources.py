@@ -163,7 +163,7 @@ def test_databases_that_do_not_answer_hold_few_threads_and_not_for_long(settings
         answers = [api.get(f"{SOURCES}/us_gdp/records") for _ in range(database_calls.CALLS_AT_ONCE)]
     assert [answer.status_code for answer in answers] == [503] * database_calls.CALLS_AT_ONCE
     assert "does not answer" in answers[0].json()["detail"]
-    assert answers[-1].json()["detail"] == "3 calls to databases of sources are at work; try again."
+    assert answers[-1].json()["detail"] == "3 calls to databases of sources are running; try again."
 
 
 def test_a_database_that_fails_is_told_in_a_sentence_without_the_words_of_its_driver(

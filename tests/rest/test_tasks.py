@@ -32,9 +32,7 @@ def test_one_that_is_off_says_which_setting_allows_it(api: Client):
 
 def test_a_task_of_the_app_is_described_by_its_signature(api: Client, app: Ostinato):
     @app.task
-    def report(
-        ctx: Context, day: str, copies: int = 2, mood: Literal["good", "bad"] = "good", **more: object
-    ) -> None:
+    def report(ctx: Context, day: str, copies: int = 2, mood: Literal["good", "bad"] = "good", **more: object) -> None:
         """Write the report.
 
         And more about it.
@@ -72,21 +70,15 @@ def test_a_viewer_may_look(api: Client, as_role):
 
 
 def test_args_are_checked_when_a_job_is_made(api: Client):
-    answer = api.told(
-        422, "POST", "/jobs", json={"task": "http", "args": {"url": "https://x.example", "metod": "GET"}}
-    )
-    assert answer["errors"] == [
-        {"field": "args.metod", "message": "args.metod does not exist; did you mean method?"}
-    ]
+    answer = api.told(422, "POST", "/jobs", json={"task": "http", "args": {"url": "https://x.example", "metod": "GET"}})
+    assert answer["errors"] == [{"field": "args.metod", "message": "args.metod does not exist; did you mean method?"}]
     assert api.get("/jobs")["total"] == 0
 
 
 def test_what_is_off_is_refused_when_a_job_is_made(api: Client):
     told = api.refused("POST", "/jobs", {"task": "command", "args": {"argv": ["ls"]}})
     assert "OSTINATO_ALLOW_COMMANDS=on" in told
-    told = api.refused(
-        "POST", "/jobs?allow_unknown=true", {"task": "python", "args": {"function": "os:system"}}
-    )
+    told = api.refused("POST", "/jobs?allow_unknown=true", {"task": "python", "args": {"function": "os:system"}})
     assert "OSTINATO_PYTHON_PREFIXES" in told
     assert api.get("/jobs")["total"] == 0
 
@@ -96,12 +88,12 @@ def test_args_are_checked_at_an_edit_and_at_a_run_with_others(private: Client):
     told = private.refused("PUT", f"/jobs/{job['id']}", {"args": {"url": "nowhere"}})
     assert "args.url" in told
     told = private.refused("POST", f"/jobs/{job['id']}/run", {"args": {"url": None}})
-    assert "args.url is needed" in told
+    assert "args.url is required" in told
     assert private.get(f"/jobs/{job['id']}")["args"] == {"url": "http://127.0.0.1:1/"}
 
 
 def test_args_are_checked_in_python(app: Ostinato):
-    with pytest.raises(Invalid, match=r"args\.url is needed"):
+    with pytest.raises(Invalid, match=r"args\.url is required"):
         app.call("http")
     with pytest.raises(Invalid, match="OSTINATO_ALLOW_COMMANDS"):
         app.call("command", argv=["ls"])

@@ -121,9 +121,7 @@ def test_the_steps_of_what_has_none_are_refused(api):
 
 def test_a_retry_may_begin_from_the_start(api):
     job = api.make(task="bad")
-    assert "only a job that is failed" in api.refused(
-        "POST", f"/jobs/{job['id']}/retry?from_start=true", None, 409
-    )
+    assert "only a job that is failed" in api.refused("POST", f"/jobs/{job['id']}/retry?from_start=true", None, 409)
 
 
 LITERALS = [

@@ -1,4 +1,4 @@
-"""Apps whose engine is RQ, on a real Redis, and a way to let an RQ worker work off what is there."""
+"""Fixtures: apps with RQ as the engine, a real Redis, and an RQ worker in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["new_app"]
 
 
 class BriefWorker(SimpleWorker):
-    """Works off what is there and takes no commands meanwhile: to stop listening for them takes half a second."""
+    """A worker without commands: ending its command thread would take half a second."""
 
     def subscribe(self) -> None:
         pass
@@ -28,21 +28,21 @@ class BriefWorker(SimpleWorker):
         pass
 
     def _install_signal_handlers(self) -> None:
-        """The process is that of the tests: it ends when it is told to."""
+        """Do nothing: this process runs the tests."""
 
 
 @pytest.fixture
 def app(new_app, redis_url) -> Iterator[Ostinato]:
-    """Its changes are told to Redis; messages that are executed in this process are for it."""
+    """An app that sends its changes to Redis, and for which this process executes messages."""
     app = new_app(engine="rq", redis_url=redis_url)
     ostinato.rq.use(app)
     yield app
-    functions._office = None
+    functions._engine = None
 
 
 @pytest.fixture
 def clock(app) -> ManualClock:
-    """The clock of the app, to be moved."""
+    """The clock of the app."""
     clock = ManualClock(app.now())
     app._parts = replace(app.parts, clock=clock)
     app._scheduler = None
@@ -58,27 +58,24 @@ def redis(valkey, redis_url):
 
 @pytest.fixture
 def line(redis) -> Callable[[], list[str]]:
-    """The messages that workers may take now."""
+    """Return the messages that workers may take now."""
     return lambda: Queue("default", connection=redis, serializer=JSONSerializer).get_job_ids()
 
 
 @pytest.fixture
 def scheduled(redis) -> Callable[[], dict[str, int]]:
-    """The messages that wait for a second."""
+    """Return the scheduled messages and their seconds."""
     return lambda: {
-        name.decode(): int(score)
-        for name, score in redis.zrange("rq:scheduled:default", 0, -1, withscores=True)
+        name.decode(): int(score) for name, score in redis.zrange("rq:scheduled:default", 0, -1, withscores=True)
     }
 
 
 @pytest.fixture
 def work(redis) -> Callable[[], None]:
-    """Let an RQ worker do what is in line now, in this process."""
+    """Let an RQ worker execute the queued messages in this process."""
 
     def work() -> None:
         queue = Queue("default", connection=redis, serializer=JSONSerializer)
-        BriefWorker([queue], connection=redis, serializer=JSONSerializer).work(
-            burst=True, logging_level="ERROR"
-        )
+        BriefWorker([queue], connection=redis, serializer=JSONSerializer).work(burst=True, logging_level="ERROR")
 
     return work

@@ -1,4 +1,4 @@
-"""Failed runs as RQ's own monitoring shows them: the registry of failed jobs, `rq info`, the counts of a worker."""
+"""Failed runs in RQ's own monitoring: the registry of failed jobs, `rq info`, the counts of a worker."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rq.serializers import JSONSerializer
 import ostinato.rq
 from ostinato import GiveUp, RunFailed
 from ostinato.core.errors import InvalidSetting
-from ostinato.rq.functions import the_office
+from ostinato.rq.functions import rq_engine
 from tests.rq.conftest import BriefWorker
 
 
 @pytest.fixture
 def failed(redis):
-    """The RQ jobs that have failed."""
+    """Return the failed RQ jobs."""
     return lambda: FailedJobRegistry("default", connection=redis, serializer=JSONSerializer).get_job_ids()
 
 
 @pytest.fixture
 def counts(redis):
-    """Let a worker do what is in line: its finished and failed jobs."""
+    """Let a worker execute the queued messages; return its counts of finished and failed jobs."""
 
     def counts() -> tuple[int, int]:
         queue = Queue("default", connection=redis, serializer=JSONSerializer)
@@ -66,9 +66,7 @@ def test_rq_info_counts_a_failed_run(app, redis_url, work):
     assert "queue default 0, 0 executing, 0 finished, 1 failed" in said
 
 
-def test_a_failure_that_is_retried_counts_for_its_worker_and_is_no_failed_job(
-    app, redis, failed, counts, scheduled
-):
+def test_a_failure_that_is_retried_counts_for_its_worker_and_is_no_failed_job(app, redis, failed, counts, scheduled):
     @app.task(retries=1, backoff="1h")
     def fails() -> None:
         raise ValueError("no")
@@ -130,11 +128,11 @@ def test_a_killed_run_is_a_failed_job_unless_it_begins_again(app, redis, failed,
     queue = Queue("default", connection=redis, serializer=JSONSerializer)
     entry = queue.fetch_job(f"sched-{handle.id}-n1-rc0")
     queue.remove(entry)
-    office = the_office()
-    taken, worker, _ = office._take(handle.id, entry)
+    engine = rq_engine()
+    taken, worker, _ = engine._take(handle.id, entry)
     entry.meta = {"execution": str(taken.claimed.live.id), "fence": 1, "worker": str(worker)}
     entry.save_meta()
-    office.end_killed(entry, "signal 9")
+    engine.end_killed(entry, "signal 9")
     killed = BriefWorker([queue], connection=redis, serializer=JSONSerializer)
     killed.handle_job_failure(entry, queue, exc_string="as RQ does it")
     begins_again = on_lost == "retry"
@@ -143,7 +141,7 @@ def test_a_killed_run_is_a_failed_job_unless_it_begins_again(app, redis, failed,
 
 
 def test_a_message_takes_the_execution_of_its_id_first(app, clock, redis):
-    """Else the failure of one execution would be shown under the id of another."""
+    """Otherwise the failure of one execution would appear under the id of another."""
 
     @app.task(every="1h", overlap="allow", max_overlap=3)
     def fine() -> None: ...
@@ -156,7 +154,7 @@ def test_a_message_takes_the_execution_of_its_id_first(app, clock, redis):
     for number in (3, 1, 2):
         message = f"sched-{job_id}-n{number}-rc0"
         entry = Entry.fetch(message, connection=redis, serializer=JSONSerializer)
-        taken, _, _ = the_office()._take(job_id, entry)
+        taken, _, _ = rq_engine()._take(job_id, entry)
         assert taken.claimed.live.number == number
 
 
@@ -167,7 +165,7 @@ def test_a_wrong_setting_is_told_to_rq_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("OSTINATO_APP", "rq_settings:app")
     monkeypatch.setenv("OSTINATO_LEASE_SECONDS", "3000")
     with pytest.raises(InvalidSetting, match=r"^lease cannot be '3000' \(OSTINATO_LEASE_SECONDS\)"):
-        the_office()
+        rq_engine()
 
 
 def test_our_worker_tells_exception_handlers_of_a_failed_run_and_logs_it_once(app, redis, caplog):
@@ -178,9 +176,7 @@ def test_our_worker_tells_exception_handlers_of_a_failed_run_and_logs_it_once(ap
     handle, told = fails.enqueue(), []
     queue = Queue("default", connection=redis, serializer=JSONSerializer)
     entry = queue.fetch_job(f"sched-{handle.id}-n1-rc0")
-    worker = ostinato.rq.Worker(
-        [queue], connection=redis, exception_handlers=[lambda *args: told.append(args[2])]
-    )
+    worker = ostinato.rq.Worker([queue], connection=redis, exception_handlers=[lambda *args: told.append(args[2])])
     worker.log.addFilter(worker._is_shown)
     try:
         worker.prepare_execution(entry)

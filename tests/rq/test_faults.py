@@ -1,4 +1,4 @@
-"""What may go wrong between a message and the next, at every statement: nothing is lost, nothing completes twice."""
+"""A failure at every statement between two messages: nothing is lost, nothing completes twice."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ HOUR = timedelta(hours=1)
 
 
 class Killed(BaseException):
-    """As kill -9 would have it: nobody does anything about it."""
+    """A kill -9, which no code handles."""
 
 
 class Misfortune:
-    """Kills whoever makes the n-th statement, to the database or to Redis."""
+    """A fault that kills the process at its n-th statement to the database or Redis."""
 
     def __init__(self, monkeypatch) -> None:
         self._left: int | None = None
@@ -40,7 +40,7 @@ class Misfortune:
         return call
 
     def strikes(self, job_id: str, after: int) -> bool:
-        """Execute a message that is killed after so many statements; whether it came to that."""
+        """Execute a message that is killed at the n-th statement; return True if it was reached."""
         self._left = after
         try:
             execute_scheduled_job(job_id)
@@ -52,16 +52,14 @@ class Misfortune:
 
 
 def delivered(redis, message: str) -> None:
-    """As RQ leaves a message that a worker took a while ago and died with."""
+    """Leave a message as RQ does when the worker that took it has died."""
     redis.zrem("rq:scheduled:default", message)
     redis.lrem("rq:queue:default", 0, message)
-    redis.hset(
-        f"rq:job:{message}", mapping={"status": "started", "started_at": "2026-01-01T00:00:00.000000Z"}
-    )
+    redis.hset(f"rq:job:{message}", mapping={"status": "started", "started_at": "2026-01-01T00:00:00.000000Z"})
 
 
 def close_the_dead(app) -> None:
-    """What a sweeper does once leases have run out."""
+    """Do the work of a sweeper after leases have expired."""
     for lease in app.parts.store.workers.leases():
         app.parts.store.workers.close_lost(lease, app.now())
 
@@ -87,7 +85,7 @@ def test_a_worker_that_is_killed_at_any_statement_neither_loses_nor_doubles_an_o
 
         ostinato.rq.use(app)
         close_the_dead(app)
-        for _ in range(3):  # what was lost once comes back at once
+        for _ in range(3):  # lost runs return at once
             recover_scheduled_jobs()
             work()
         after = app.jobs.get("hourly")
@@ -101,7 +99,7 @@ def test_a_worker_that_is_killed_at_any_statement_neither_loses_nor_doubles_an_o
         if statement >= struck:
             break
     assert struck > 20
-    assert statement >= struck  # the last one came through
+    assert statement >= struck  # the last message was executed
 
 
 def test_a_flushed_redis_gets_a_hundred_schedules_back(app, redis, scheduled):
@@ -134,4 +132,4 @@ def test_a_redis_that_is_away_neither_fails_nor_holds_up_a_command(private_valke
     assert recover_scheduled_jobs() == 3
     with private_valkey.client() as redis:
         assert redis.llen("rq:queue:default") == len(handles)
-    ostinato.rq.functions._office = None
+    ostinato.rq.functions._engine = None

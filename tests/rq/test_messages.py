@@ -1,4 +1,4 @@
-"""What changes in the database is told to Redis, once; what Redis has lost is told again."""
+"""Changes of the database are sent to Redis once; messages that Redis has lost are sent again."""
 
 import json
 import zlib
@@ -16,7 +16,7 @@ from ostinato.rq import execute_scheduled_job, recover_scheduled_jobs, start_sch
 
 
 def an_hourly_job(app, **options):
-    """A job, and the id of the message that is to come."""
+    """A job, and the id of its next message."""
 
     @app.task
     def hourly() -> str:
@@ -113,7 +113,7 @@ def test_a_message_whose_body_is_lost_is_put_again(app, redis):
 
 @pytest.mark.parametrize("count", [1, 30], ids=["looked for one by one", "looked for in the whole line"])
 def test_a_message_that_a_worker_has_just_taken_is_not_put_again(app, redis, line, count):
-    """The second of two deliveries would take away what a command to stop the first one needs."""
+    """The second of two deliveries would remove the data that a stop of the first needs."""
 
     @app.task
     def work() -> None: ...
@@ -124,7 +124,7 @@ def test_a_message_that_a_worker_has_just_taken_is_not_put_again(app, redis, lin
         redis.lmove(queue.key, queue.intermediate_queue_key)  # as a worker does
     assert recover_scheduled_jobs() == 0
     assert line() == []
-    redis.delete(queue.intermediate_queue_key)  # gone with that worker
+    redis.delete(queue.intermediate_queue_key)  # lost with that worker
     assert recover_scheduled_jobs() == count
     assert len(line()) == count
 
@@ -209,7 +209,7 @@ def test_an_unknown_task_is_left_for_somebody_who_knows_it(app, line, work):
     work()
     (view,) = app.jobs.list()
     assert (view.status, view.facts.failed) == (Status.PENDING, 0)
-    assert recover_scheduled_jobs() == 1  # somebody else may get it
+    assert recover_scheduled_jobs() == 1  # another worker may take it
 
 
 def test_a_worker_row_is_kept_for_each_worker_and_closed_between_runs(app, work):

@@ -1,4 +1,4 @@
-"""A front desk over a store that tests crank by hand, on both databases."""
+"""A service over a store that tests crank by hand, on both databases."""
 
 from datetime import datetime
 

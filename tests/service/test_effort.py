@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ostinato.core.model import Change, Result
+from ostinato.core.model import Change
+from ostinato.core.outcome import OutcomeKind
 from ostinato.store import rows
 from ostinato.store.dialect import Statement
 from tests.build import HOUR, MINUTE, NOW, SECOND, a_job, an_execution
@@ -32,7 +33,8 @@ def long_history(world):
         batch = [
             an_execution(
                 job, id=world.chance.id(at), number=number, execution_number=number, due_at=at, run_at=at, queued_at=at,
-                started_at=at, finished_at=at + SECOND, result=Result.FAILED if number <= RARE else Result.COMPLETED,
+                started_at=at, finished_at=at + SECOND,
+                outcome=OutcomeKind.FAILED if number <= RARE else OutcomeKind.COMPLETED,
             )
             for job in jobs
         ]  # fmt: skip
@@ -49,9 +51,7 @@ def efforts(world, long_history, monkeypatch):
     measure = _rows_read if world.on_postgres else _steps_taken
     with world.store.database.read() as tx:
         kind = type(tx)
-        walk = world.store.database.dialect.statement(
-            "SELECT max(finished_at) FROM {executions} WHERE fence > 0"
-        )
+        walk = world.store.database.dialect.statement("SELECT max(finished_at) FROM {executions} WHERE fence > 0")
         whole = measure(tx, walk, {})
     found = defaultdict(float)
     fetch = kind._fetch

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from ostinato.core.model import Change, Result
+from ostinato.core.model import Change
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.schedule import Once
 from ostinato.service.doctor import LATELY, FindingState, failures
 from ostinato.store import rows
@@ -34,8 +35,8 @@ class Place:
             at = self.now - ago - n * MINUTE
             row = an_execution(
                 job, id=CHANCE.id(at), number=len(results) - n, execution_number=len(results) - n, due_at=at,
-                run_at=at, queued_at=at, started_at=at, finished_at=at, result=result, task=job.definition.task,
-                error_kind=None if result is Result.COMPLETED else "refused", **given,
+                run_at=at, queued_at=at, started_at=at, finished_at=at, outcome=result, task=job.definition.task,
+                error_kind=None if result is OutcomeKind.COMPLETED else "refused", **given,
             )  # fmt: skip
             ended.append(rows.EXECUTION.row(row))
         with self.store.database.write() as tx:
@@ -48,7 +49,7 @@ class Place:
         return [each.finding for each in failures(self.found()) if each.state is not FindingState.OK]
 
 
-GOOD, BAD = Result.COMPLETED, Result.FAILED
+GOOD, BAD = OutcomeKind.COMPLETED, OutcomeKind.FAILED
 
 
 def test_a_job_that_fails_above_its_usual_rate_is_named_with_its_error(place):

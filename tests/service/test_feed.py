@@ -1,4 +1,4 @@
-"""The live feed: no gap, whoever reads it and whenever; repeats only when somebody else goes on."""
+"""The live feed: no reader misses an event; events repeat only when another reader continues."""
 
 import base64
 import json
@@ -124,9 +124,7 @@ def test_a_result_that_was_settled_late_is_told(world, service):
         world.advance(10 * MINUTE)
         _, cursor = feed.since(cursor)
     world.store.queue.settle([Finished(each.live, DONE, at) for each in claimed])
-    assert (
-        finished(feed.since(cursor)[0]) == finished(service.feed().since(cursor)[0]) == {claimed[0].live.id}
-    )
+    assert finished(feed.since(cursor)[0]) == finished(service.feed().since(cursor)[0]) == {claimed[0].live.id}
 
 
 def test_what_commits_later_than_its_times_say_is_told(world, service):
@@ -203,9 +201,7 @@ def test_a_clock_that_is_set_back_loses_nothing(world, service):
     new = world.enqueue()
     world.run_all(world.worker())
     for reader in (feed, service.feed()):
-        assert {item.job_id for item in reader.since(cursor)[0] if item.kind == "execution.finished"} == set(
-            new
-        )
+        assert {item.job_id for item in reader.since(cursor)[0] if item.kind == "execution.finished"} == set(new)
 
 
 def test_two_readers_disturb_each_other_no_more_than_by_repeats(world, service):
@@ -215,9 +211,7 @@ def test_two_readers_disturb_each_other_no_more_than_by_repeats(world, service):
     world.run_all(world.worker())
     told, second = feed.since(first)
     assert ids(feed.since(first)[0]) == ids(told)
-    assert ids(service.feed().since(second)[0]) == ids(
-        told
-    )  # the last seconds are read again, under the same ids
+    assert ids(service.feed().since(second)[0]) == ids(told)  # the last seconds are read again, under the same ids
 
 
 @pytest.mark.parametrize(

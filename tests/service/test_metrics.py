@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from ostinato.core.model import Result, Status
-from ostinato.core.outcome import Lost, TimedOut
+from ostinato.core.model import Status
+from ostinato.core.outcome import Lost, OutcomeKind, TimedOut
 from ostinato.service.metrics import percentiles
 from ostinato.store import statistics
 from tests.build import HOUR, MINUTE, SECOND
@@ -105,7 +105,7 @@ def test_what_a_monitor_watches(world, service):
     (slow,) = [queue for queue in gauges.queues if queue.name == "slow"]
     assert (slow.queued, slow.running, slow.paused_at) == (2, 1, world.now)
     assert (gauges.at_work.workers, gauges.at_work.concurrency, gauges.at_work.running) == (1, 5, 1)
-    assert gauges.counters["other"].ended[Result.COMPLETED] == 1
+    assert gauges.counters["other"].ended[OutcomeKind.COMPLETED] == 1
     world.advance(HOUR)
     assert service.gauges().at_work.workers == 0
 

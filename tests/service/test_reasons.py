@@ -7,7 +7,7 @@ from tests.build import MINUTE, SECOND
 
 
 def reasons(service):
-    """What each door says: the list, the one, and the list of executions."""
+    """The reasons of all interfaces: the list, the one, and the list of executions."""
     (listed,) = service.jobs.with_reasons(service.jobs.search().items)
     (run,) = service.executions.search().items
     assert listed.reason == run.reason == service.executions.get(run.id).reason
@@ -59,7 +59,7 @@ def test_a_run_that_waits_for_its_time_says_when(service, world):
 def test_an_idle_manual_job_says_that_it_is_run_by_hand(service, world):
     world.add(schedule=Manual())
     (view,) = service.jobs.with_reasons(service.jobs.search().items)
-    assert (view.status, view.reason) == ("pending", "The job runs only when somebody asks for it.")
+    assert (view.status, view.reason) == ("pending", "The job has no schedule: it runs only on request.")
 
 
 @pytest.mark.parametrize("ask", ["jobs", "executions"])

@@ -65,9 +65,7 @@ def test_pages_of_every_sort_hold_every_job_once_in_order(service, mixed, sort):
         if cursor is None:
             break
     assert paged == list(whole.items)
-    by_offset = [
-        view for at in range(0, 35, 7) for view in service.jobs.search(sort=sort, limit=7, offset=at).items
-    ]
+    by_offset = [view for at in range(0, 35, 7) for view in service.jobs.search(sort=sort, limit=7, offset=at).items]
     assert by_offset == paged
 
 
@@ -290,7 +288,7 @@ def test_history_and_what_is_live_are_one_list_the_newest_first(service, history
     seen, total = pages(service)
     assert total == len(seen) == 15 + 5 + 1
     assert [each.id for each in seen] == sorted({each.id for each in seen}, reverse=True)
-    assert {each.state for each in seen} == {"completed", "failed", "running", "queued"}
+    assert {each.status for each in seen} == {"completed", "failed", "running", "queued"}
 
 
 def test_the_history_of_a_job_begins_with_its_newest_occurrence(service, history):
@@ -300,7 +298,7 @@ def test_the_history_of_a_job_begins_with_its_newest_occurrence(service, history
     places = [(each.number, each.attempt) for each in seen]
     assert places == sorted(set(places), reverse=True)
     assert [each.execution_number for each in seen] == list(range(16, 0, -1))
-    assert (seen[0].state, seen[1].state) == ("queued", "completed")
+    assert (seen[0].status, seen[1].status) == ("queued", "completed")
 
 
 @pytest.mark.parametrize("task", [None, "work", "other", "nobody"])
@@ -309,11 +307,11 @@ def test_the_history_of_a_job_begins_with_its_newest_occurrence(service, history
 )
 def test_executions_are_filtered_with_the_right_total(service, history, states, task):
     everything, _ = pages(service)
-    expected = [e.id for e in everything if (not states or e.state in states) and task in (None, e.task)]
+    expected = [e.id for e in everything if (not states or e.status in states) and task in (None, e.task)]
     seen, total = pages(service, states=states, task=task)
     assert ([each.id for each in seen], total) == (expected, len(expected))
     job_id, _ = history
-    expected = [e.id for e in everything if e.job_id == job_id and (not states or e.state in states)]
+    expected = [e.id for e in everything if e.job_id == job_id and (not states or e.status in states)]
     seen, total = pages(service, states=states, job=job_id)
     assert (sorted(each.id for each in seen), total) == (sorted(expected), len(expected))
 
@@ -326,9 +324,7 @@ def test_a_task_that_runs_often_is_looked_for_among_all(service, history, monkey
 
 def test_what_retention_took_away_is_not_counted(world, service, history):
     job_id, _ = history
-    service.jobs.edit(
-        job_id, lambda d: edited(d, policies=edited(d.policies, keep_executions=5, keep_days=0))
-    )
+    service.jobs.edit(job_id, lambda d: edited(d, policies=edited(d.policies, keep_executions=5, keep_days=0)))
     world.advance(timedelta(days=1))
     world.store.history.prune(UUID(int=0), world.now, Keep())
     seen, total = pages(service, job=job_id)
@@ -359,7 +355,7 @@ def test_a_cursor_outlives_the_row_it_was_made_of(world, service, history):
 
 def test_a_count_from_before_hides_nothing_new(world, service, monkeypatch):
     monkeypatch.setattr("ostinato.store.cache.MANY", 0)
-    monkeypatch.setattr("ostinato.store.cache.KEPT_TIMES_AS_LONG", 1_000_000)
+    monkeypatch.setattr("ostinato.store.cache.CACHED_TIMES_AS_LONG", 1_000_000)
     (job_id,) = world.enqueue()
     assert service.executions.search(states=["failed"]).total == 0
     world.run_all(world.worker(), FAILURE)
@@ -368,9 +364,7 @@ def test_a_count_from_before_hides_nothing_new(world, service, monkeypatch):
 
 
 def test_an_unknown_state_is_refused(service):
-    with pytest.raises(
-        Invalid, match="no state 'done'; there are queued, running, completed, failed, cancelled"
-    ):
+    with pytest.raises(Invalid, match="no state 'done'; there are queued, running, completed, failed, cancelled"):
         service.executions.search(states=["done"])
     with pytest.raises(Invalid, match="task cannot contain NUL"):
         service.executions.search(task="\0")

@@ -1,4 +1,4 @@
-"""The desk finds in the database what the sentences are made of."""
+"""The evidence of `why`, read from the database by the service."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -76,7 +76,7 @@ def test_a_time_that_was_skipped_for_the_run_before_it(world, service, worker):
     why = service.jobs.why(job_id)
     assert (why.verdict, why.due_at, because(why)) == (Verdict.SKIPPED, due, [Because.PREVIOUS_RUN])
     assert why.causes[0].execution_id == running[0].live.id
-    assert "(number 1) was still going" in why.sentences[0]
+    assert "(number 1) was still running" in why.sentences[0]
     assert service.jobs.why(job_id, due - SECOND).verdict is Verdict.RUNNING
     world.settle(running)
     assert service.jobs.why(job_id).causes[0].until == world.now

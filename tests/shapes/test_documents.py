@@ -23,8 +23,7 @@ from ostinato.shapes.documents import (
 
 # 359 bytes that are a thousand million values.
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
-    f"{name}: &{name} [{','.join([f'*{before}'] * 10)}]\n"
-    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{name}: &{name} [{','.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
 
@@ -71,8 +70,8 @@ def test_a_file_may_have_aliases_and_a_request_may_not():
         (nested(100_000, "{a: ", "}"), "nested more than 50"),
         ("&a " + nested(30) + "\n---\n1", None),
         ("a: &a " + nested(30) + "\nb: &b [[[[[[[[[[[[[[[[[[[[*a]]]]]]]]]]]]]]]]]]]]", "nested more than 50"),
-        ("a: 1\na: 2", "a stands there twice in line 2"),
-        ("a: {b: 1, b: 1}", "b stands there twice in line 1"),
+        ("a: 1\na: 2", "a is a duplicate name in line 2"),
+        ("a: {b: 1, b: 1}", "b is a duplicate name in line 1"),
         ("1: a", "JSON keys are text"),
         ("? [a]\n: b", "x is not YAML"),
         ("- {source", "in line "),
@@ -100,7 +99,7 @@ def test_a_document_that_cannot_be_kept_is_refused_with_a_sentence(text, says):
     [
         ("", "Expecting value in line 1, column 1"),
         ("{", "in line 1"),
-        ('{"a": 1, "a": 1}', "twice in one object"),
+        ('{"a": 1, "a": 1}', "an object has a duplicate name"),
         ("[NaN]", "no number of JSON"),
         (nested(51), "nested more than 50"),
         (nested(100_000), "nested more than 50"),
@@ -165,8 +164,7 @@ def _values(value) -> int:
 def test_what_is_read_never_has_more_values_than_allowed(lists, most):
     """Each list repeats some of those before it."""
     lines = [
-        f"k{n}: &n{n} [{', '.join(f'*n{each}' if each < n else 'x' for each in line)}]"
-        for n, line in enumerate(lists)
+        f"k{n}: &n{n} [{', '.join(f'*n{each}' if each < n else 'x' for each in line)}]" for n, line in enumerate(lists)
     ]
     text = "\n".join(lines)
     try:

@@ -21,9 +21,7 @@ NOW = datetime(2026, 11, 16, 9, tzinfo=UTC)
 HERE = BodyContext(NOW, "America/New_York", "shop")
 
 spans = st.integers(1, 10**12).map(lambda n: timedelta(microseconds=n))
-instants = st.integers(0, 4 * 10**15).map(
-    lambda n: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=n)
-)
+instants = st.integers(0, 4 * 10**15).map(lambda n: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=n))
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=10)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
@@ -34,9 +32,7 @@ objects = st.dictionaries(texts, values, max_size=3)
 sources = st.fixed_dictionaries({}, optional={
     "url": st.sampled_from(["https://example.com/a?b=c", "s3://bucket", 7]), "source_name": values, "source_id": values,
 })  # fmt: skip
-whole_units = st.builds(
-    lambda n, unit: Every.of(f"{n}{unit}"), st.integers(1, 30_000), st.sampled_from("smhd")
-)
+whole_units = st.builds(lambda n, unit: Every.of(f"{n}{unit}"), st.integers(1, 30_000), st.sampled_from("smhd"))
 crons = st.sampled_from(["0 9 * * mon-fri", "*/5 * * * *", "@daily"])
 schedules = st.one_of(
     whole_units,
@@ -53,9 +49,7 @@ growing = st.builds(
     Backoff, kind=st.sampled_from([BackoffKind.EXPONENTIAL, BackoffKind.LINEAR, BackoffKind.FIXED]), base=spans,
     cap=spans, factor=st.floats(1, 10), spread=st.floats(0, 1), never_retry=st.lists(texts, max_size=2).map(tuple),
 )  # fmt: skip
-by_steps = st.builds(
-    Backoff, kind=st.just(BackoffKind.STEPS), steps=st.lists(spans, min_size=1, max_size=3).map(tuple)
-)
+by_steps = st.builds(Backoff, kind=st.just(BackoffKind.STEPS), steps=st.lists(spans, min_size=1, max_size=3).map(tuple))
 backoffs = growing | by_steps
 policies = st.builds(
     Policies, first_run=st.sampled_from(FirstRun), start_at=st.none() | instants, fixed_delay=st.booleans(),

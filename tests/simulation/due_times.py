@@ -70,9 +70,7 @@ class Stretch:
 
 def once_each(rows: Rows) -> Iterator[str]:
     """No due time has two records."""
-    if not is_recurring(rows.known.made.schedule) or any(
-        not is_recurring(d.schedule) for d in rows.known.tried
-    ):
+    if not is_recurring(rows.known.made.schedule) or any(not is_recurring(d.schedule) for d in rows.known.tried):
         return
     beginnings = {event.at for event in rows.events if event.kind == "job.restarted"}
     times = Counter(_by_number(rows).values())
@@ -112,9 +110,7 @@ def _changed_by(rows: Rows, at: datetime) -> bool:
 
 def _by_number(rows: Rows) -> dict[int, datetime]:
     """The due times that became occurrences."""
-    return {
-        row.number: row.due_at for row in [*rows.executions, *rows.lives] if row.asked is AskedBy.SCHEDULE
-    }
+    return {row.number: row.due_at for row in [*rows.executions, *rows.lives] if row.asked is AskedBy.SCHEDULE}
 
 
 def _compare(
@@ -123,9 +119,7 @@ def _compare(
     run = [due for due in occurrences if since < due <= until]
     skips = [skip for skip in skips if skip.last_due_at > since and skip.first_due_at <= until]
     if stretch.open_end:
-        skips = [
-            skip for skip in skips if skip.first_due_at < until
-        ]  # one that begins there is the next stretch's
+        skips = [skip for skip in skips if skip.first_due_at < until]  # one that begins there is the next stretch's
         until = min(until, max([*run, *(skip.last_due_at for skip in skips)], default=since))
     due = [at for at in stretch.due_times(until) if at > since]
     strange = set(run) - set(due)
@@ -156,9 +150,7 @@ def _stretches(rows: Rows) -> list[Stretch]:
     made, created = rows.known.made, rows.job.facts.created_at
     policies = made.policies
     anchor = _first_anchor(made.schedule, policies.start_at, created)
-    current = Stretch(
-        created, made.schedule, anchor, policies.start_at, [policies.end_at], policies.fixed_delay
-    )
+    current = Stretch(created, made.schedule, anchor, policies.start_at, [policies.end_at], policies.fixed_delay)
     stretches = [current]
     for event in rows.events:
         following = _following(current, event, json.loads(event.data))
@@ -178,9 +170,7 @@ def _following(current: Stretch, event, data: dict) -> Stretch:
             return _edited(current, event.at, data)
         case "job.resumed" | "job.restarted":
             anchor = datetime.fromisoformat(data["anchor"])
-            return replace(
-                current, since=event.at, anchor=anchor, ends=current.ends[-1:], until=None, open_end=False
-            )
+            return replace(current, since=event.at, anchor=anchor, ends=current.ends[-1:], until=None, open_end=False)
         case "job.cancelled" | "job.deleted":
             return replace(current, since=event.at, schedule=Manual())
         case _:

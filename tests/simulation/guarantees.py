@@ -9,16 +9,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from ostinato.core import lifecycle
-from ostinato.core.model import (
-    MAX_LOSSES,
-    WAITING_PLACE,
-    AskedBy,
-    Job,
-    Live,
-    Result,
-    Status,
-    WaitsFor,
-)
+from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, AskedBy, Job, Live, Status, WaitsFor
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import Overlap, WhenExhausted
 from ostinato.core.retry import BackoffKind
 from ostinato.core.schedule import Every, Once, is_recurring, next_after
@@ -34,9 +26,7 @@ ALL = 1_000_000
 def broken(world: World, *, at_the_end: bool) -> list[str]:
     """Every guarantee that does not hold."""
     found = [f"audit: {problem}" for problem in world.store.audit.problems(world.clock.now())]
-    found += [
-        f"audit: told {event.data}" for event in world.store.history.events(ALL) if event.kind == "audit.flaw"
-    ]
+    found += [f"audit: told {event.data}" for event in world.store.history.events(ALL) if event.kind == "audit.flaw"]
     everything = list(_all_rows(world))
     for rows in everything:
         found += [f"{rows.name}: {flaw}" for flaw in _flaws(world, rows, at_the_end)]
@@ -121,8 +111,8 @@ def _budgets(rows: Rows) -> Iterator[str]:
     if any(d.policies.when_exhausted is WhenExhausted.WAIT_RESET for d in rows.known.tried):
         return  # a reset gives an occurrence another budget
     fresh = {json.loads(event.data)["number"] for event in rows.events if event.kind == "job.retried"}
-    failures = Counter(e.number for e in rows.executions if e.result in (Result.FAILED, Result.TIMED_OUT))
-    losses = Counter(e.number for e in rows.executions if e.result is Result.LOST)
+    failures = Counter(e.number for e in rows.executions if e.outcome in (OutcomeKind.FAILED, OutcomeKind.TIMED_OUT))
+    losses = Counter(e.number for e in rows.executions if e.outcome is OutcomeKind.LOST)
     most = 1 + max(definition.policies.max_retries for definition in rows.known.tried)
     for number in failures.keys() - fresh:
         if failures[number] > most:
@@ -140,7 +130,7 @@ def _backoffs(rows: Rows) -> Iterator[str]:
     later = {(row.number, row.attempt): row for row in [*rows.lives, *rows.executions]}
     for each in rows.executions:
         after = later.get((each.number, each.attempt + 1))
-        failed = each.result is Result.TIMED_OUT or each.error_kind == "ValueError"
+        failed = each.outcome is OutcomeKind.TIMED_OUT or each.error_kind == "ValueError"
         if failed and after is not None and after.run_at < after.queued_at + least:
             yield f"G7: n{after.number}-rc{after.attempt} did not wait {least}"
 
@@ -152,8 +142,8 @@ def _first_wait(backoff) -> timedelta:
 
 def _unknown_tasks(rows: Rows) -> Iterator[str]:
     for each in rows.executions:
-        if each.task == "nobody" and (each.started_at or each.result is not Result.CANCELLED):
-            yield f"G12: a task that nobody knows {each.result}"
+        if each.task == "nobody" and (each.started_at or each.outcome is not OutcomeKind.CANCELLED):
+            yield f"G12: a task that nobody knows {each.outcome}"
 
 
 def _status(world: World, rows: Rows) -> Iterator[str]:
@@ -236,16 +226,12 @@ def _promises(world: World, there: dict[UUID, Rows]) -> Iterator[str]:
     for ended in world.ledger.settled.values():
         if ended.job_id in there and kept.get(ended.id) != ended:
             there_is = kept.get(ended.id)
-            yield f"G3: {short(ended.job_id)} n{ended.number} was settled as {ended.result}, there is {there_is}"
+            yield f"G3: {short(ended.job_id)} n{ended.number} was settled as {ended.outcome}, there is {there_is}"
     for done in world.ledger.completed.values():
         live, found = done.live, kept.get(done.live.id)
-        told = (
-            None
-            if found is None
-            else (found.result, found.finished_at, found.fence, found.number, found.attempt)
-        )
+        told = None if found is None else (found.outcome, found.finished_at, found.fence, found.number, found.attempt)
         if live.job_id in there and told != (
-            Result.COMPLETED,
+            OutcomeKind.COMPLETED,
             done.at,
             live.fence,
             live.number,

@@ -48,9 +48,7 @@ class Ledger:
         """These were claimed."""
         for live in claimed:
             self.claims[live.id] = live
-            self._tell(
-                f"  {name} claims {short(live.job_id)} n{live.number}-rc{live.attempt} fence {live.fence}"
-            )
+            self._tell(f"  {name} claims {short(live.job_id)} n{live.number}-rc{live.attempt} fence {live.fence}")
             self._check_start(live)
 
     def _check_start(self, live: Live) -> None:

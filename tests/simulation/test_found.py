@@ -104,9 +104,7 @@ def test_a_schedule_that_is_made_to_have_ended_records_what_had_come_due_since()
     with simulate(app) as sim:
         begun = sim.now
         sim.clock.advance("3h")  # nobody is there to fire
-        app.jobs.edit(
-            "often", lambda job: replace(job, policies=replace(job.policies, end_at=begun + 2 * HOUR))
-        )
+        app.jobs.edit("often", lambda job: replace(job, policies=replace(job.policies, end_at=begun + 2 * HOUR)))
         sim.run_pending()
         recorded = len(sim.executions("often")) + sum(skip.count for skip in sim.skips("often"))
         assert recorded == 18
@@ -122,7 +120,7 @@ def test_a_first_run_at_once_is_not_lost_when_the_clock_is_set_back_before_it_st
     with simulate(app, start=datetime(2026, 1, 5, 0, 40, tzinfo=UTC)) as sim:
         sim.set_clock(sim.now - timedelta(minutes=20))
         sim.advance("1h")
-        assert [run.state for run in sim.executions("greet")] == ["completed"]
+        assert [run.status for run in sim.executions("greet")] == ["completed"]
         assert sim.jobs.get("greet").status == "completed"
 
 
@@ -156,7 +154,5 @@ def test_after_a_reset_the_schedule_goes_on_from_now_though_the_clock_was_ahead(
         sim.set_clock(begun + HOUR)
         broken.clear()
         sim.advance("1h")
-        completed = [run for run in sim.executions("fragile") if run.state == "completed"]
-        assert [run.started_at for run in completed] == [
-            begun + timedelta(minutes=n) for n in (90, 100, 110, 120)
-        ]
+        completed = [run for run in sim.executions("fragile") if run.status == "completed"]
+        assert [run.started_at for run in completed] == [begun + timedelta(minutes=n) for n in (90, 100, 110, 120)]

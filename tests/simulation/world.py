@@ -258,9 +258,7 @@ class World:
         if process in self.processes:
             self.processes.remove(process)
             self.gone.append(process)
-            left = [
-                live for live in self.store.history.live(1000) if live.worker_id and live.worker_id == gone
-            ]
+            left = [live for live in self.store.history.live(1000) if live.worker_id and live.worker_id == gone]
             if left and not failed:
                 raise Violation(f"{process.name} has stopped, and still holds {left[0]}")
 

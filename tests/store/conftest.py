@@ -1,4 +1,4 @@
-"""A store that tests crank by hand: on both databases, with the time as a value."""
+"""A store that tests drive by hand: on both databases, with the time as a value."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ FAILURE = Failed(Error("ValueError", "no"))
 
 
 class World:
-    """A store, the time, and what people and workers do with them."""
+    """A store, its time, and the people and workers that use it."""
 
     def __init__(self, url: str, store: Store, chance: RandomChance) -> None:
         self.url, self.store, self.chance, self.now = url, store, chance, NOW
@@ -39,7 +39,7 @@ class World:
         return self.url.startswith("postgres")
 
     def another(self) -> Store:
-        """The same database, as another process sees it."""
+        """Return the same database as another process sees it."""
         self._others.append(Store(open_database(self.url, durable=False), RandomChance()))
         return self._others[-1]
 
@@ -55,7 +55,7 @@ class World:
         return self.now
 
     def new(self, **given: object) -> Change:
-        """A job to be added; every hour, unless another schedule is given."""
+        """Make a new job; every hour, unless another schedule is given."""
         return lifecycle.create(self.chance.id(self.now), a_definition(**given), self.now, self.chance)
 
     def add(self, count: int = 1, **given: object) -> list[UUID]:
@@ -65,11 +65,11 @@ class World:
         return self.add(**given)[0]
 
     def enqueue(self, count: int = 1, **given: object) -> list[UUID]:
-        """Run-once jobs that may start now."""
+        """Enqueue run-once jobs that may start now."""
         return self.add(count, at=self.now, **{"max_retries": 0} | given)
 
     def jobs(self, limit: int = 1000, after: JobKey | None = None, **chosen: object) -> list[JobRow]:
-        """A page of jobs, the newest first."""
+        """Return a page of jobs, the newest first."""
         found = self.store.search.jobs(JobFilter(**chosen), "created_at", True, limit, 0, after)
         return list(found.rows)
 
@@ -101,7 +101,7 @@ class World:
         return [event for event in self.store.history.events(10_000, job_id) if event.kind == kind]
 
     def command(self, job_id: UUID, name: str, *args: object, store: Store | None = None) -> Change:
-        """Ask for something as an operator does."""
+        """Send a command as an operator does."""
         rule = getattr(lifecycle, name)
         jobs = (store or self.store).jobs
         if name == "retry":
@@ -132,7 +132,7 @@ class World:
         return self.store.queue.settle([Finished(each.live, outcome, self.now) for each in claimed])
 
     def run_all(self, worker: UUID, outcome: Outcome = DONE) -> list[Claimed]:
-        """One turn: fire, claim, run, settle."""
+        """Fire, claim, run and settle once."""
         self.fire()
         self.store.queue.time_has_come(self.now, 1000)
         claimed = self.claim(worker)
@@ -145,14 +145,14 @@ class World:
             return tx.rows(statement, **params)
 
     def check(self) -> None:
-        """Everything adds up, and the view says what the rule says."""
+        """Assert that the counters are consistent and the view agrees with the rule."""
         assert self.store.audit.problems() == []
         for row in self.jobs():
             assert lifecycle.status(row.job, row.lives) == self.status(row.job.id)
 
 
 def together(*calls):
-    """Call all of these at once, each in a thread; what they returned, or the first error."""
+    """Call all of these at once, each in a thread; return their results, or raise the first error."""
     barrier = Barrier(len(calls))
 
     def run(call):
@@ -189,7 +189,7 @@ def store(world: World) -> Store:
 
 @pytest.fixture
 def postgres_world(postgres_url: str) -> Iterator[World]:
-    """Where two can really work at once."""
+    """A world where two transactions can really write at once."""
     world = opened(postgres_url)
     yield world
     world.close()

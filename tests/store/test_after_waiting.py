@@ -1,7 +1,7 @@
-"""Who had to wait for a job's lock sees what was queued of it meanwhile.
+"""A transaction that waited for a job's lock sees the rows queued meanwhile.
 
-PostgreSQL gives who has waited the newest version of each row that it had found, but finds no rows that are newer than
-the beginning of its statement.
+After a wait, PostgreSQL returns the newest version of each row that the statement had found, but no rows newer than its
+beginning.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +14,7 @@ from tests.build import HOUR, SECOND
 from tests.store.conftest import DONE, FAILURE
 from tests.waiting import eventually
 
-WAITING = (
-    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-)
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
 @pytest.mark.parametrize("outcome", [DONE, FAILURE], ids=["plain", "by the rule"])

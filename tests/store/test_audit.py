@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from ostinato.core.audit import FlawKind
-from ostinato.core.model import Event, Execution, Live, Result
+from ostinato.core.model import Event, Execution, Live
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Cron
 from ostinato.store import audit, rows
@@ -50,15 +51,13 @@ class Town:
         return next(each for each in self.world.history(self.hourly) if each.number == number)
 
     def add(self, ended: Execution) -> None:
-        """Add an execution, and count it everywhere: only a recomputation can find it."""
+        """Add an execution and count it everywhere: only a recomputation can find it."""
         new = replace(ended, id=self.world.chance.id(self.world.now))
         with self.world.store.database.write() as tx:
             tx.run("insert_executions", [rows.EXECUTION.row(new)])
-        self.add_to(self.hourly, ended.result.value, 1)
+        self.add_to(self.hourly, ended.outcome.value, 1)
         facts = self.world.facts(self.hourly)
-        self.set_job(
-            self.hourly, "last_execution_number", max(facts.last_execution_number, ended.execution_number)
-        )
+        self.set_job(self.hourly, "last_execution_number", max(facts.last_execution_number, ended.execution_number))
         self.set_job(self.hourly, "last_number", max(facts.last_number, ended.number))
 
     def add_live(self, live: Live) -> None:
@@ -87,7 +86,7 @@ def town(world: World) -> Town:
     return Town(world, hourly, busy)
 
 
-# -- tamperings, each with what must be found
+# -- tamperings, each with the flaw that must be found
 
 
 def lose_a_due_time(town: Town) -> None:
@@ -128,9 +127,7 @@ def end_before_the_start(town: Town) -> None:
 
 
 def start_before_the_time(town: Town) -> None:
-    town.sql(
-        "UPDATE {executions} SET started_at = run_at - 1 WHERE job_id = :job AND number = 1", town.hourly
-    )
+    town.sql("UPDATE {executions} SET started_at = run_at - 1 WHERE job_id = :job AND number = 1", town.hourly)
 
 
 def run_under_an_unknown_worker(town: Town) -> None:
@@ -211,15 +208,13 @@ def count_more_in_a_skip(town: Town) -> None:
 
 
 def run_off_the_grid(town: Town) -> None:
-    town.sql(
-        "UPDATE {executions} SET due_at = due_at - 60000000 WHERE job_id = :job AND number = 2", town.hourly
-    )
+    town.sql("UPDATE {executions} SET due_at = due_at - 60000000 WHERE job_id = :job AND number = 2", town.hourly)
 
 
 def retry_beyond_the_budget(town: Town) -> None:
     last = town.execution(3)
-    failed = {"result": Result.FAILED, "failures": 2, "attempt": last.attempt + 1, "execution_number": 7}
-    town.sql("UPDATE {executions} SET result = 'failed' WHERE job_id = :job AND number = 3", town.hourly)
+    failed = {"result": OutcomeKind.FAILED, "failures": 2, "attempt": last.attempt + 1, "execution_number": 7}
+    town.sql("UPDATE {executions} SET outcome = 'failed' WHERE job_id = :job AND number = 3", town.hourly)
     town.add_to(town.hourly, "completed", -1)
     town.add_to(town.hourly, "failed", 1)
     town.add(replace(last, **failed))
@@ -330,7 +325,7 @@ def test_events_that_cannot_be_read_say_nothing(town):
         ]
     )
     assert town.found() == set()
-    assert store.audit.told_since(NOW, [town.hourly]) == set()
+    assert store.audit.reported_since(NOW, [town.hourly]) == set()
     count_wrongly(town)
     assert town.found() == {FlawKind.COUNTER}
 
@@ -354,7 +349,7 @@ def test_a_job_whose_note_of_retention_cannot_be_read_keeps_its_history(town):
     assert town.found() == {FlawKind.UNREADABLE}
 
 
-# -- what is legitimate
+# -- sound rows
 
 
 def test_pruned_history_shows_no_flaw(world):
@@ -377,9 +372,7 @@ def test_history_that_an_older_version_pruned_is_not_recomputed(world):
         world.now = NOW + hour * HOUR
         world.run_all(worker)
     world.sql("DELETE FROM {executions} WHERE job_id = :job AND number <= 2 RETURNING 1", job=job_id)
-    world.sql(
-        "UPDATE {jobs} SET pruned = :noted WHERE id = :job RETURNING 1", job=job_id, noted='{"completed": 2}'
-    )
+    world.sql("UPDATE {jobs} SET pruned = :noted WHERE id = :job RETURNING 1", job=job_id, noted='{"completed": 2}')
     assert world.store.audit.problems(world.now) == []
     world.store.history.prune(FIRST_ID, world.now, Keep(executions=2, days=0))
     assert world.store.audit.problems(world.now) == []
@@ -429,10 +422,10 @@ def test_pages_are_bounded_by_rows_and_come_to_every_job(world):
 
 
 def test_an_audit_locks_nothing(town):
-    """A writer commits while the snapshot of an audit is open."""
+    """A writer commits during the snapshot of an audit."""
     store = town.world.another()
     with town.world.store.database.read() as tx:
         assert tx.rows("jobs_to_audit", after=FIRST_ID, limit=10)
         town.world.command(town.hourly, "pause", store=store)
-        assert tx.rows("facts", ids=[town.hourly])[0][-5] is None  # as it was
+        assert tx.rows("facts", ids=[town.hourly])[0][-5] is None  # unchanged
     assert town.world.facts(town.hourly).paused_at is not None

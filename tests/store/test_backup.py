@@ -1,5 +1,6 @@
-"""A copy of everything while everything runs, and the way back into either database."""
+"""Backup of the whole database while it is in use, and restore into either database."""
 
+import shutil
 import sqlite3
 import threading
 from contextlib import closing, contextmanager
@@ -31,22 +32,19 @@ def opened(url: str, schema: str = "ostinato"):
 
 
 def everything(store: Store) -> dict[str, list[list[object]]]:
-    """Every row of every table, in words that both databases share."""
+    """Return every row of every table, with values that both databases share."""
     dialect = store.database.dialect
     with store.database.read() as tx:
         return {
             name: sorted(
-                [
-                    [_shared(cell) for cell in row]
-                    for row in tx.rows(dialect.statement(f"SELECT * FROM {{{name}}}"))
-                ]
+                [[_shared(cell) for cell in row] for row in tx.rows(dialect.statement(f"SELECT * FROM {{{name}}}"))]
             )
             for name in "jobs live executions skips events workers queues meta".split()
         }
 
 
 def restored(before: dict[str, list[list[object]]], store: Store) -> dict[str, list[list[object]]]:
-    """What a restore should leave: all the same, in another generation."""
+    """Return the expected rows after a restore: the same, in another generation."""
     generation = migrate.identity_of(store.database).generation
     assert generation not in [value for _, value in before["meta"]]
     meta = [[key, generation if key == "generation" else value] for key, value in before["meta"]]
@@ -59,7 +57,7 @@ def _shared(cell: object) -> str:
 
 @pytest.fixture
 def busy(world):
-    """Some of everything: jobs, history, skips, a worker, something running."""
+    """Some rows of every kind: jobs, history, skips, a worker, a running execution."""
     world.add(3)
     world.add_one(name="Ünïcode ✓")
     world.enqueue(4)
@@ -111,7 +109,7 @@ def test_a_backup_of_either_comes_back_into_sqlite(busy, tmp_path):
 
 @pytest.fixture
 def empty_postgres(postgres_url):
-    """A schema of its own: the other one may be where the backup comes from."""
+    """A schema of its own: the other one may be the source of the backup."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS restored CASCADE")
         with opened(postgres_url, "restored") as store:
@@ -128,7 +126,7 @@ def test_a_backup_of_either_comes_back_into_postgresql(busy, tmp_path, empty_pos
 
 
 def test_it_shows_one_moment_though_others_write(world, tmp_path, monkeypatch):
-    """Writers go on between its parts; what they add is not half in it."""
+    """Writers continue between its parts; each write is copied completely or not at all."""
     monkeypatch.setattr(copying, "ROWS", 5)
     monkeypatch.setattr(copying, "PAGES", 2)
     world.enqueue(50)
@@ -147,7 +145,7 @@ def test_it_shows_one_moment_though_others_write(world, tmp_path, monkeypatch):
 
 
 def test_nobody_waits_for_a_backup(world, tmp_path):
-    """A writer commits while the copy stands still."""
+    """A writer commits while the copy pauses."""
     world.enqueue(5)
     written = threading.Event()
 
@@ -160,26 +158,34 @@ def test_nobody_waits_for_a_backup(world, tmp_path):
     assert written.is_set()
 
 
-def test_a_backup_comes_before_an_upgrade_and_makes_none(empty_database_url, tmp_path):
+def test_a_backup_comes_before_an_upgrade_and_makes_none(empty_database_url, tmp_path, monkeypatch):
     with opened(empty_database_url) as old:
-        migrate.upgrade(old.database, until=1)
+        migrate.upgrade(old.database)
         backup(old.database, tmp_path / "copy.db", silent)
+    newer = shutil.copytree(migrate.MIGRATIONS, tmp_path / "migrations")
+    (newer / "0002_more.sql").write_text("CREATE INDEX {prefix}events_more ON {events} (at);")
+    monkeypatch.setattr(migrate, "MIGRATIONS", newer)
+    with opened(empty_database_url) as old:
+        backup(old.database, tmp_path / "again.db", silent)
         assert migrate.schema_version(old.database) == 1
-    with opened(f"sqlite:///{tmp_path}/copy.db") as copy:
+    with opened(f"sqlite:///{tmp_path}/again.db") as copy:
         assert migrate.schema_version(copy.database) == 1
     with opened(f"sqlite:///{tmp_path}/target.db") as target:
         restore(tmp_path / "copy.db", target.database, silent)
-        assert migrate.schema_version(target.database) == migrate.latest_version()
+        assert migrate.schema_version(target.database) == migrate.latest_version() == 2
 
 
 def test_there_must_be_something_to_back_up(empty_database_url, tmp_path):
-    with opened(empty_database_url) as empty, pytest.raises(NotFound, match="has nothing of ours to back up"):
+    with (
+        opened(empty_database_url) as empty,
+        pytest.raises(NotFound, match="has no tables of Ostinato to back up"),
+    ):
         backup(empty.database, tmp_path / "copy.db", silent)
 
 
 def test_a_file_that_is_there_is_left_as_it_is(busy, tmp_path):
     (tmp_path / "copy.db").write_text("mine")
-    with pytest.raises(Conflict, match=r"copy\.db is there already"):
+    with pytest.raises(Conflict, match=r"copy\.db exists already"):
         backup(busy.store.database, tmp_path / "copy.db", silent)
     assert (tmp_path / "copy.db").read_text() == "mine"
 

@@ -1,4 +1,4 @@
-"""Queues that hold so many and no more."""
+"""Queues with a bound."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Answers about very many jobs are kept for ten times as long as they took; others never."""
+"""Answers about very many jobs are cached for ten times as long as they took; others never."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from ostinato.store.cache import MANY, AnswerCache
 
 
 class Asked:
-    """Answers with the number of times it was asked, and takes its time."""
+    """A slow question that counts its calls."""
 
     def __init__(self, jobs, seconds=2.0):
         self.jobs, self.seconds, self.times, self.now = jobs, seconds, 0, 100.0

@@ -1,4 +1,4 @@
-"""Claiming: strictly by priority, then the oldest; never early, never twice, never what nobody here knows."""
+"""Claiming: strictly by priority, then the oldest; never early, never twice, never a task unknown here."""
 
 import multiprocessing
 import time
@@ -93,7 +93,7 @@ def test_never_early(world):
 
 
 def test_of_what_is_due_at_one_instant_the_first_that_was_queued_goes_first(world):
-    """Wherever its row lies."""
+    """Wherever its row is stored."""
     definition, worker = a_definition(at=NOW), world.worker()
     made = [lifecycle.create(world.chance.id(NOW), definition, NOW, world.chance) for _ in range(20)]
     for change in reversed(made):
@@ -170,11 +170,11 @@ def test_a_thousand_strange_rows_at_the_head_keep_nobody_from_working(world):
     claims = [world.store.queue.claim(worker, ["work"], [], world.clock, 5) for _ in range(21)]
     assert [claim.parked for claim in claims] == [{"strange": 50}] * 20 + [None]
     assert [c.live.job_id for c in claims[-1].claimed] == [job_id]
-    assert all(claim.next_at <= world.now for claim in claims[:-1])  # go on at once
+    assert all(claim.next_at <= world.now for claim in claims[:-1])  # claim again at once
 
 
 def test_more_strange_rows_than_one_claim_looks_at_are_worked_off_by_the_next(world, monkeypatch):
-    monkeypatch.setattr(claiming, "STRANGERS", 10)
+    monkeypatch.setattr(claiming, "MOST_UNKNOWN", 10)
     world.enqueue(30, task="strange", priority=1)
     world.enqueue(1)
     worker = world.worker()
@@ -226,7 +226,7 @@ def test_threads_claim_each_row_once(world):
         return taken
 
     taken = together(*[lambda s=s, w=w: work(s, w) for s, w in zip(stores, workers, strict=True)])
-    left = world.claim(workers[0])  # passed over while another had them locked
+    left = world.claim(workers[0])  # skipped while another claim had locked them
     counts = Counter(live_id for ids in [*taken, [c.live.id for c in left]] for live_id in ids)
     assert len(counts) == 300
     assert set(counts.values()) == {1}
@@ -247,8 +247,7 @@ def test_processes_claim_each_row_once(world):
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     children = [
-        context.Process(target=_claim_all, args=(world.url, world.worker(), world.now, results))
-        for _ in range(2)
+        context.Process(target=_claim_all, args=(world.url, world.worker(), world.now, results)) for _ in range(2)
     ]
     for child in children:
         child.start()

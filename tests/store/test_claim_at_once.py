@@ -1,4 +1,4 @@
-"""On a server a claim is one round trip, but for once a second, when it looks around; it takes what any claim takes."""
+"""On a server a claim is one round trip, except for one a second that does more; both claim the same rows."""
 
 import psycopg
 import pytest
@@ -12,7 +12,7 @@ from ostinato.store.claiming import Claim
 
 @pytest.fixture
 def asked(postgres_world, monkeypatch):
-    """All that is said to the server meanwhile, in a world whose worker has just looked around."""
+    """The statements sent to the server, in a world whose worker has just unparked."""
     said, original = [], RawCursor.execute
 
     def execute(cursor, query, *args, **kwargs):
@@ -45,10 +45,8 @@ def test_a_claim_is_one_round_trip(postgres_world, asked):
     world.check()
 
 
-def test_strangers_are_set_apart_in_six_round_trips_however_many_stand_first(
-    postgres_world, asked, monkeypatch
-):
-    monkeypatch.setattr(claiming, "STRANGERS", 3)
+def test_strangers_are_set_apart_in_six_round_trips_however_many_stand_first(postgres_world, asked, monkeypatch):
+    monkeypatch.setattr(claiming, "MOST_UNKNOWN", 3)
     world = postgres_world
     worker, queue = looked_around(world), world.store.queue
     world.enqueue(5, task="strange")
@@ -106,7 +104,7 @@ def test_a_claim_at_once_from_a_bounded_queue_calls_the_dispatcher(postgres_worl
 
 
 def test_a_claim_at_once_finds_a_connection_that_works(postgres_world):
-    """A server that was restarted, or an administrator, has closed the one that was idle."""
+    """The idle connection was closed by a restart of the server, or by an administrator."""
     world = postgres_world
     worker = looked_around(world)
     world.enqueue()

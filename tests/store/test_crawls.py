@@ -1,4 +1,4 @@
-"""Turns of a crawl: pages, the URLs they came from and the counters, in one transaction, under the fence."""
+"""Turns of a crawl: pages, their URLs and the counters, in one transaction, under the fence."""
 
 import json
 from dataclasses import replace
@@ -35,7 +35,7 @@ def found(*paths, depth=1):
 
 @pytest.fixture
 def crawl(world):
-    """The live row of a crawl that runs."""
+    """The live row of a running crawl."""
     world.add_one(every=HOUR)
     world.advance(HOUR)
     world.fire()

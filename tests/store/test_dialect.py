@@ -64,9 +64,7 @@ SELECT count(*) FROM {jobs} WHERE {part chosen}
 
 def test_a_part_stands_in_every_statement_that_names_it():
     page, total = POSTGRES.statements(PARTS).values()
-    assert page.sql == (
-        '/* page */ SELECT id FROM "ostinato".jobs WHERE name = $1 AND strpos(task, $2) > 0 LIMIT $3'
-    )
+    assert page.sql == ('/* page */ SELECT id FROM "ostinato".jobs WHERE name = $1 AND strpos(task, $2) > 0 LIMIT $3')
     assert total.parameters == ("name", "text")
     assert "instr(task, :text) > 0" in SQLITE.statements(PARTS)["total"].sql
 
@@ -177,9 +175,7 @@ def test_a_list_parameter_is_an_array_or_a_subselect():
 
 def test_what_is_found_by_another_cannot_be_merged_with_it():
     for text, key in (("l.id", "l.id"), ("skips.id", "{skips}.id")):
-        p, s = (
-            d.statement(f"SELECT 1 WHERE {{found_by: {text} u.x}} AND {key} = 1") for d in (POSTGRES, SQLITE)
-        )
+        p, s = (d.statement(f"SELECT 1 WHERE {{found_by: {text} u.x}} AND {key} = 1") for d in (POSTGRES, SQLITE))
         name = p.sql.rpartition(" AND ")[2].removesuffix(" = 1")
         assert p.sql == f"SELECT 1 WHERE {name} = ANY (ARRAY[u.x]) AND {name} = 1"
         assert " = u.x AND " in s.sql

@@ -1,4 +1,4 @@
-"""Plain successes: settled by a shortcut, to the same rows as by the rule; whatever is special is left to the rule."""
+"""Plain successes: the fast path leaves the same rows as the rule; special runs are left to the rule."""
 
 from dataclasses import asdict
 
@@ -38,7 +38,7 @@ def end(world, claimed, outcome=DONE, *, shortcut=True):
 
 
 def told(world, job_id):
-    """All that is known of a job, apart from ids and instants: those of two jobs differ."""
+    """Return all rows of a job without ids and instants, which differ between jobs."""
     rows = [world.facts(job_id), *world.history(job_id), *world.lives(job_id)]
     return [
         {

@@ -1,6 +1,6 @@
-"""The guarantees under races, with real threads; and whether these tests would notice if one were broken.
+"""The guarantees under races, with real threads; and checks that these tests would notice a broken one.
 
-A round is one race: two or three who begin at the same instant. Whoever wins, the same must be true afterwards.
+A round is one race: two or three calls begin at the same instant. Whichever wins, the result must be the same.
 """
 
 from contextlib import contextmanager, suppress
@@ -24,7 +24,7 @@ from tests.store.conftest import DONE, FAILURE, together
 
 @pytest.fixture
 def rounds(world):
-    """Writers of SQLite take turns anyway."""
+    """Writers of SQLite wait for each other anyway."""
     return range(100 if world.on_postgres else 20)
 
 
@@ -116,7 +116,7 @@ def test_g8_nothing_of_a_queue_starts_after_its_pause_was_acknowledged(world, pa
 
 
 def test_g8_a_pause_does_not_starve_while_many_claim(postgres_world):
-    """Share locks could keep the one who wants the row for himself waiting for ever."""
+    """Shared locks could keep an exclusive one waiting for ever."""
     world = postgres_world
     stop = Flag()
     claimers = [(world.another(), world.worker()) for _ in range(4)]
@@ -226,7 +226,7 @@ def broken(monkeypatch, where, what, by):
 
 
 def late_results_taken(world):
-    """A worker is told to let go, another has its work, and then the first one's result arrives."""
+    """A worker has lost its execution, another runs it, and then the first one's result arrives."""
     job_id = world.add_one(every=HOUR)
     world.advance(HOUR)
     world.fire()

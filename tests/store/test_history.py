@@ -1,10 +1,11 @@
-"""History: pages, how long it is kept, and whether everything adds up."""
+"""History: pages, retention, and consistent counters."""
 
 from uuid import UUID, uuid4
 
 import pytest
 
-from ostinato.core.model import AskedBy, Change, Event, Execution, Live, Result, Skip, SkipReason, Status
+from ostinato.core.model import AskedBy, Change, Event, Execution, Live, Skip, SkipReason, Status
+from ostinato.core.outcome import OutcomeKind
 from ostinato.store import history
 from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep, Position
@@ -13,18 +14,16 @@ from tests.store.conftest import DONE, FAILURE, together
 
 
 def with_history(world, count, age=DAY, step=MINUTE, **given):
-    """A job with so many executions, the newest of this age."""
-    results = list(Result)
-    job = a_job(
-        world.chance.id(world.now), every=HOUR, last_number=count, last_execution_number=count, **given
-    )
+    """Return a job with this many executions, the newest of this age."""
+    results = list(OutcomeKind)
+    job = a_job(world.chance.id(world.now), every=HOUR, last_number=count, last_execution_number=count, **given)
     ended = []
     for n in range(1, count + 1):
         at = world.now - age - (count - n) * step
         result = results[n % 5]
         setattr(job.facts, result, getattr(job.facts, result) + 1)
         times = dict.fromkeys(("due_at", "run_at", "queued_at", "started_at", "finished_at"), at)
-        told = {"number": n, "execution_number": n, "result": result, "asked": AskedBy.HAND}
+        told = {"number": n, "execution_number": n, "outcome": result, "asked": AskedBy.HAND}
         ended.append(an_execution(job, id=world.chance.id(at), **told, **times))
     world.store.jobs.add([Change(job, ended=tuple(ended))])
     return job.id
@@ -43,7 +42,7 @@ def prune(world, keep=USUAL, jobs=200):
         after = world.store.history.prune(after, world.now, keep, jobs)
 
 
-# -- looking
+# -- queries
 
 
 def test_pages_of_a_job_go_from_the_newest_to_the_oldest_without_a_gap(world):
@@ -129,7 +128,7 @@ def test_the_newest_execution_is_the_one_that_was_made_last(world):
     assert world.store.history.last_of(job_id).attempt == 1
 
 
-# -- keeping
+# -- retention
 
 
 def test_the_newest_100_are_kept_however_old(world):
@@ -318,7 +317,7 @@ def test_old_events_and_workers_go_and_young_ones_stay(world, monkeypatch):
     assert [row.id for row in world.store.workers.seen(world.now, since=90 * DAY)] == [alive]
 
 
-# -- whether everything adds up
+# -- consistent counters
 
 
 def test_a_store_that_was_only_used_has_no_problems(world):

@@ -1,10 +1,11 @@
-"""Executions by the hour: counted exactly, kept once they cannot change, and never by walking through all history."""
+"""Executions by the hour: counted exactly, stored once they are final, and never by a scan of all history."""
 
 from datetime import timedelta
 
 import pytest
 
-from ostinato.core.model import Change, Result
+from ostinato.core.model import Change
+from ostinato.core.outcome import OutcomeKind
 from ostinato.store import hourly_counts, rows
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND, a_job, a_live, an_execution
 from tests.store.conftest import World
@@ -17,11 +18,11 @@ def job(world: World):
     return job
 
 
-def ended(world: World, job, at, count=1, result=Result.COMPLETED, **given):
+def ended(world: World, job, at, count=1, outcome=OutcomeKind.COMPLETED, **given):
     batch = [
         an_execution(
             job, id=world.chance.id(at), number=world.chance.id(at).int % 2**60, due_at=at, run_at=at, queued_at=at,
-            started_at=at, finished_at=at + SECOND, result=result, **given,
+            started_at=at, finished_at=at + SECOND, outcome=outcome, **given,
         )
         for _ in range(count)
     ]  # fmt: skip
@@ -30,26 +31,24 @@ def ended(world: World, job, at, count=1, result=Result.COMPLETED, **given):
 
 
 def keep_all(world: World, now):
-    """As often as there is something to keep."""
+    """Store hours until none is left."""
     while world.store.hours.keep(now):
         pass
 
 
 def table(world: World, since, now):
-    return {
-        hour.at: hour.ended and sum(hour.ended.values()) for hour in world.store.hours.between(since, now)
-    }
+    return {hour.at: hour.ended and sum(hour.ended.values()) for hour in world.store.hours.between(since, now)}
 
 
 def test_each_hour_has_what_was_queued_in_it(world, job):
     ended(world, job, NOW - 3 * HOUR, 2)
-    ended(world, job, NOW - 2 * HOUR - SECOND, 1, Result.FAILED)
+    ended(world, job, NOW - 2 * HOUR - SECOND, 1, OutcomeKind.FAILED)
     ended(world, job, NOW + MINUTE, 4)
     ended(world, job, NOW, 1, step="a")
     found = world.store.hours.between(NOW - 3 * HOUR, NOW + 2 * MINUTE)
     assert [hour.at for hour in found] == [NOW - n * HOUR for n in (3, 2, 1, 0)]
-    assert found[0].ended[Result.COMPLETED] == 2
-    assert found[0].ended[Result.FAILED] == 1
+    assert found[0].ended[OutcomeKind.COMPLETED] == 2
+    assert found[0].ended[OutcomeKind.FAILED] == 1
     assert [sum(hour.ended.values()) for hour in found] == [3, 0, 0, 4]
 
 

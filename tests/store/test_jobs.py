@@ -72,7 +72,7 @@ def test_a_cancel_asks_what_runs_to_stop_and_the_job_stays_cancelled(world):
     assert world.store.queue.marks([claimed[0].live.id])[claimed[0].live.id].cancel_asked_at == NOW
     world.settle(claimed)
     assert world.status(job_id) is Status.CANCELLED
-    assert [e.result for e in world.history(job_id)] == ["completed"]
+    assert [e.outcome for e in world.history(job_id)] == ["completed"]
     world.check()
 
 
@@ -114,7 +114,7 @@ def test_run_retry_and_restart(world):
     world.settle([claimed])
     world.command(job_id, "restart")
     world.run_all(worker)
-    assert [(e.number, e.attempt, e.result) for e in world.history(job_id)] == [
+    assert [(e.number, e.attempt, e.outcome) for e in world.history(job_id)] == [
         (3, 0, "completed"), (2, 0, "completed"), (1, 1, "failed"), (1, 0, "failed"),
     ]  # fmt: skip
     world.check()
@@ -158,7 +158,7 @@ def test_a_job_that_this_version_cannot_read_is_refused_and_left(world):
     assert world.store.jobs.get([job_id]) == {}
 
 
-# -- looking
+# -- queries
 
 
 def test_pages_go_from_the_newest_to_the_oldest_without_a_gap(world):
@@ -181,12 +181,8 @@ def test_a_page_is_filtered(world):
     def page(**by):
         return [row.job.id for row in world.jobs(10, **by)]
 
-    assert (
-        page(statuses={Status.RUNNING}) == page(task="b") == page(queue="default") == page(app="") == [runs]
-    )
-    assert (
-        page(statuses={Status.SCHEDULED}) == page(task="a") == page(queue="q") == page(app="shop") == [waits]
-    )
+    assert page(statuses={Status.RUNNING}) == page(task="b") == page(queue="default") == page(app="") == [runs]
+    assert page(statuses={Status.SCHEDULED}) == page(task="a") == page(queue="q") == page(app="shop") == [waits]
     assert page(statuses={Status.RUNNING}, queue="q") == []
     assert page(after=JobKey(UUID(int=1))) == []
 

@@ -1,4 +1,4 @@
-"""API keys: made, shown once, recognised, revoked; on both databases."""
+"""API keys: created, shown once, verified, revoked; on both databases."""
 
 import json
 from datetime import timedelta
@@ -61,7 +61,7 @@ def test_what_is_not_a_key_is_refused_in_one_sentence(service):
     ):
         with pytest.raises(Unauthorized) as refused:
             service.find(text)
-        assert str(refused.value) == "The API key is not good."
+        assert str(refused.value) == "The API key is invalid."
 
 
 def test_a_key_expires(service, clock):
@@ -87,7 +87,7 @@ def test_the_key_itself_is_kept_and_shown_nowhere(service, world):
 def test_who_made_and_revoked_a_key_is_told(service, world):
     made = service.create("ci", Role.ADMIN, by="ann")
     service.revoke(made.row.id, by="bob")
-    service.revoke(made.row.id, by="carl")  # it was already
+    service.revoke(made.row.id, by="carl")  # it is already revoked
     (created,), (revoked,) = world.events("key.created"), world.events("key.revoked")
     about = {"key": str(made.row.id), "prefix": made.row.prefix, "name": "ci", "role": "admin"}
     assert (created.by, json.loads(created.data)) == ("ann", about)
@@ -154,7 +154,7 @@ def test_a_key_that_is_not_there_cannot_be_revoked(service, world):
         service.revoke(world.chance.id(NOW))
 
 
-# -- keys that are not good
+# -- invalid keys
 
 
 def wrong_key(n: int) -> str:

@@ -1,4 +1,4 @@
-"""Claims of jobs whose definitions are known: they need not be read again, and are never old."""
+"""Claims of jobs with cached definitions: they are not read again, and are never outdated."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.store.conftest import edited
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The statements that bring rows, by name, as they come."""
+    """The statements that return rows, by name, in order."""
     names, original = [], Tx.rows
 
     def rows(tx, statement, *args, **kwargs):
@@ -21,7 +21,7 @@ def asked(monkeypatch):
 
 
 def turn(world, worker):
-    """What was claimed at the next due time, with the args it was to run with."""
+    """Claim at the next due time; return the executions with their args."""
     world.advance(HOUR)
     world.fire()
     claimed = world.claim(worker)

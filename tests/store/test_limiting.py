@@ -107,7 +107,7 @@ def test_what_nobody_knows_gives_its_place_back(world):
     assert parked.waits_for is WaitsFor.TASK
     world.claim(world.worker("strange"), "strange")
     (unparked,) = world.store.history.live(10)
-    assert unparked.waits_for is WaitsFor.LIMIT  # and comes to the gate again
+    assert unparked.waits_for is WaitsFor.LIMIT  # and passes the gate again
     assert through(world).passed == 1
 
 

@@ -1,4 +1,4 @@
-"""Logs: numbered in the order in which they came, up to a size, and gone with their execution."""
+"""Logs: numbered in the order of arrival, bounded in size, and deleted with their execution."""
 
 import logging
 from uuid import uuid4
@@ -75,7 +75,7 @@ def test_only_grave_lines_are_read_and_the_others_passed_over(world):
 def test_a_log_ends_where_it_is_full_and_the_rest_is_counted(world):
     execution_id = an_execution_of(world)
     append(world, execution_id, *["x" * 99] * 8)
-    append(world, execution_id, "y" * 149, "z" * 149, "short")  # that one would fit, and be out of place
+    append(world, execution_id, "y" * 149, "z" * 149, "short")  # it would fit, but leave a gap
     page = world.store.logs.read(execution_id)
     assert texts(page) == ["x" * 99] * 8 + ["y" * 149]
     assert page.cut == 150 + LEAST_COUNTED
@@ -98,7 +98,7 @@ def test_two_logs_do_not_mix(world):
 
 
 def test_two_who_write_one_log_at_once_lose_nothing(world):
-    """A worker that was thought lost, and the one that has its execution now."""
+    """A worker that was believed lost, and the one that has its execution now."""
     execution_id = an_execution_of(world)
     append(world, execution_id, "first")
     stores = [world.another() for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Jobs are made once: many at a time, as copies, under a key, in a transaction of the caller's."""
+"""Jobs are saved once: many at a time, as copies, under a key, in a transaction of the caller."""
 
 import sqlite3
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ def test_a_job_that_is_due_when_it_is_made_is_born_with_its_live_row(world):
 
 
 def test_adding_again_after_a_lost_answer_changes_nothing(world):
-    """G10: what an earlier call has saved is not saved twice."""
+    """G10: jobs saved by an earlier call are not saved twice."""
     changes = [world.new(at=NOW), world.new(key="k"), world.new()]
     ids = world.store.jobs.add(changes)
     assert world.store.jobs.add([*changes, world.new()])[:3] == ids
@@ -202,7 +202,7 @@ def test_declared_jobs_are_listed_by_key_and_of_several_the_newest(world):
 
 @contextmanager
 def their_connection(world, how):
-    """A connection as a user has it."""
+    """Open a connection as a user has it."""
     if how == "driver":
         if world.on_postgres:
             with psycopg.connect(world.url) as connection:

@@ -1,4 +1,4 @@
-"""The schema: made, brought up to date, and never mistaken for somebody else's."""
+"""The schema: created, upgraded, and never mistaken for a foreign one."""
 
 import sqlite3
 import subprocess
@@ -95,9 +95,7 @@ def test_postgresql_is_upgraded_only_when_asked(empty_postgres_url, folder):
     upgrade(pg, folder)
     require_current(pg, folder)
     (folder / "0002_second.sql").write_text(SECOND)
-    with pytest.raises(
-        SchemaBehind, match="is version 1, this program needs version 2: run `ostinato db upgrade`"
-    ):
+    with pytest.raises(SchemaBehind, match="is version 1, this program needs version 2: run `ostinato db upgrade`"):
         require_current(pg, folder)
     pg.close()
 
@@ -187,3 +185,19 @@ def test_the_migrations_of_the_house_are_found():
     from ostinato.store import migrate
 
     assert Path(migrate.__file__).parent / "migrations" == migrate.MIGRATIONS
+
+
+def test_a_database_of_an_unreleased_version_is_refused(db, empty_database_url, folder):
+    if empty_database_url.startswith("sqlite"):
+        table = "ostinato_meta"
+    else:
+        execute(empty_database_url, "CREATE SCHEMA ostinato")
+        table = "ostinato.meta"
+    execute(
+        empty_database_url,
+        f"CREATE TABLE {table} (key text PRIMARY KEY, value text NOT NULL)",
+        f"INSERT INTO {table} VALUES ('schema_version', '19')",
+    )
+    for act in (require_current, upgrade):
+        with pytest.raises(ForeignDatabase, match=r"unreleased version: export its jobs there \(`ostinato export`\)"):
+            act(db, folder)

@@ -1,4 +1,4 @@
-"""Which transactions ring the doorbell."""
+"""Which transactions notify the listeners."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from tests.build import HOUR, MINUTE, NOW
 from tests.store.conftest import DONE, FAILURE, edited
 
 
-def with_bell(world, act, rings=True):
-    """Whether the transaction of `act` rings."""
+def assert_notifies(world, act, expected=True):
+    """Assert that the transaction of `act` notifies, or does not."""
     database, heard = world.store.database, []
     write = database.write
 
@@ -20,7 +20,7 @@ def with_bell(world, act, rings=True):
                 return self.tx
 
             def __exit__(self, *error):
-                heard.append(self.tx.rings)
+                heard.append(self.tx.notifies)
                 return context.__exit__(*error)
 
         return Listening()
@@ -30,48 +30,48 @@ def with_bell(world, act, rings=True):
         result = act()
     finally:
         del database.write
-    assert any(heard) is rings
+    assert any(heard) is expected
     return result
 
 
-def test_the_bell_rings_for_whoever_has_something_to_do(world):
-    with_bell(world, lambda: world.add(every=HOUR))
-    with_bell(world, world.enqueue)
+def test_new_work_notifies(world):
+    assert_notifies(world, lambda: world.add(every=HOUR))
+    assert_notifies(world, world.enqueue)
     worker = world.worker()
-    claimed = with_bell(world, lambda: world.claim(worker), rings=False)
-    with_bell(world, lambda: world.settle(claimed), rings=False)
+    claimed = assert_notifies(world, lambda: world.claim(worker), expected=False)
+    assert_notifies(world, lambda: world.settle(claimed), expected=False)
     world.advance(HOUR)
-    with_bell(world, world.fire)
-    with_bell(world, lambda: world.settle(world.claim(worker), FAILURE))
+    assert_notifies(world, world.fire)
+    assert_notifies(world, lambda: world.settle(world.claim(worker), FAILURE))
     world.advance(MINUTE)
-    with_bell(world, lambda: world.store.queue.time_has_come(world.now, 10))
-    with_bell(world, lambda: world.store.queue.time_has_come(world.now, 10), rings=False)
-    with_bell(world, lambda: world.store.workers.leave(worker, world.now), rings=False)
+    assert_notifies(world, lambda: world.store.queue.time_has_come(world.now, 10))
+    assert_notifies(world, lambda: world.store.queue.time_has_come(world.now, 10), expected=False)
+    assert_notifies(world, lambda: world.store.workers.leave(worker, world.now), expected=False)
 
 
-def test_the_bell_rings_for_what_is_handed_back_let_in_or_named_by_a_settle(world):
+def test_released_admitted_and_newly_due_work_notifies(world):
     worker = world.worker()
     world.enqueue()
     world.claim(worker)
-    with_bell(world, lambda: world.store.workers.leave(worker, world.now))
+    assert_notifies(world, lambda: world.store.workers.leave(worker, world.now))
     worker = world.worker()
     world.settle(world.claim(worker))
     world.add(every=HOUR, fixed_delay=True)
     world.advance(HOUR)
     world.fire()
     claimed = world.claim(worker)
-    with_bell(world, lambda: world.settle(claimed, DONE))
+    assert_notifies(world, lambda: world.settle(claimed, DONE))
 
 
 @pytest.mark.parametrize("command", ["resume", "edit"])
-def test_the_bell_rings_for_a_new_next_time(world, command):
+def test_a_new_next_time_notifies(world, command):
     job_id = world.add_one(every=HOUR)
     if command == "resume":
-        with_bell(world, lambda: world.command(job_id, "pause"), rings=False)
-        with_bell(world, lambda: world.command(job_id, "resume"))
+        assert_notifies(world, lambda: world.command(job_id, "pause"), expected=False)
+        assert_notifies(world, lambda: world.command(job_id, "resume"))
     else:
         wanted = edited(world.job(job_id).definition, name="other")
-        with_bell(world, lambda: world.command(job_id, "edit", wanted))
+        assert_notifies(world, lambda: world.command(job_id, "edit", wanted))
 
 
 def test_a_bounded_queue_wakes_the_dispatcher_when_it_has_room_and_not_when_it_is_full(world):
@@ -81,5 +81,5 @@ def test_a_bounded_queue_wakes_the_dispatcher_when_it_has_room_and_not_when_it_i
     world.advance(MINUTE)
     world.fire()
     assert world.store.queue.next_wake() is None
-    with_bell(world, lambda: world.claim(world.worker()))
+    assert_notifies(world, lambda: world.claim(world.worker()))
     assert world.store.queue.next_wake() == NOW + MINUTE

@@ -19,7 +19,7 @@ WAIT = 2 * SECOND
 
 
 def others_go_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each writing transaction has to wait for its turn: time passes before it begins."""
+    """Make each writing transaction wait for the write lock: time passes before it begins."""
     database = world.store.database
 
     def waiting(begin: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ def test_a_firing_queues_when_it_had_its_turn(world, monkeypatch):
 
 
 def test_what_waited_for_its_predecessor_starts_after_its_end(world, monkeypatch):
-    """The claim was sent before the settle that let it in, and came to its turn after it."""
+    """The claim was sent before the settle that admitted it, and got the write lock after it."""
     job_id = world.add_one(every=HOUR, overlap=Overlap.QUEUE_ONE)
     world.advance(HOUR)
     world.fire()
@@ -88,7 +88,7 @@ def test_what_waited_for_its_predecessor_starts_after_its_end(world, monkeypatch
 
 
 def test_on_postgresql_nothing_starts_before_it_was_queued(world):
-    """The clocks of two hosts that measure the server's differ a little."""
+    """The clocks of two hosts that estimate the server's differ a little."""
     if not world.on_postgres:
         pytest.skip("there is one clock for a file")
     (job_id,) = world.enqueue()

@@ -1,4 +1,4 @@
-"""Notices are written with what they tell about, and sent by one process at a time; on both databases."""
+"""Notices are written in the transaction that they report, and sent by one process at a time; on both databases."""
 
 import json
 from dataclasses import replace
@@ -40,7 +40,7 @@ def hooked(world, *kinds: NoticeKind, **given) -> Hook:
 
 
 def told(world, hook) -> list[str]:
-    """The kinds of what a hook is told, the oldest first."""
+    """List the kinds of a hook's notices, the oldest first."""
     return [each.kind for each in world.store.outbox.deliveries(hook.id, 1000)][::-1]
 
 
@@ -49,12 +49,12 @@ def bodies(world, hook) -> list[dict]:
 
 
 def turn(world, worker, outcome=DONE) -> None:
-    """The next occurrence of every job, or its retry."""
+    """Run the next occurrence of every job, or its retry."""
     world.advance(HOUR)
     assert world.run_all(worker, outcome)
 
 
-# -- what is told
+# -- which notices are written
 
 
 def test_without_a_hook_nothing_is_written(world):
@@ -70,10 +70,10 @@ def test_every_end_is_told_to_whoever_asked_for_finishes(world):
     turn(world, worker)
     turn(world, worker, FAILURE)
     first, second = bodies(world, hook)
-    assert (first["kind"], first["execution"]["result"]) == ("finish", "completed")
+    assert (first["kind"], first["execution"]["outcome"]) == ("finish", "completed")
     assert (first["job"]["id"], first["job"]["name"], first["hook_id"]) == (str(job), "Prices", str(hook.id))
     assert first["text"] == "Job Prices has completed."
-    assert second["execution"]["result"] == "failed"
+    assert second["execution"]["outcome"] == "failed"
     assert second["execution"]["error"] == "ValueError: no"
     world.check()
 
@@ -125,7 +125,7 @@ def test_a_run_that_is_lost_is_a_failure(world):
     hook = hooked(world, NoticeKind.FAILURE)
     world.add_one()
     turn(world, world.worker(), Lost())
-    assert bodies(world, hook)[0]["execution"]["result"] == "lost"
+    assert bodies(world, hook)[0]["execution"]["outcome"] == "lost"
 
 
 def test_skips_are_told_with_their_reason(world):
@@ -164,7 +164,7 @@ def test_what_does_not_begin_is_told_once_by_whoever_looks(world):
     (body,) = bodies(world, hook)
     assert body["job"]["id"] == str(run_once)
     assert "has not begun" in body["text"]
-    world.settle(world.claim(world.worker()))  # now that it has, it is not told again
+    world.settle(world.claim(world.worker()))  # it has started now: no second notice
     assert told(world, hook) == ["late_start"]
 
 
@@ -181,9 +181,7 @@ def test_an_unusually_long_run_is_told(world):
     job = world.enqueue()[0]
     (claimed,) = world.claim(world.worker())
     data = json.dumps({"number": 1, "ran": 600.0, "usual": 12.5})
-    event = Event(
-        world.chance.id(world.now), world.now, "execution.overlong", job, claimed.live.id, data=data
-    )
+    event = Event(world.chance.id(world.now), world.now, "execution.overlong", job, claimed.live.id, data=data)
     world.store.history.tell([event])
     (body,) = bodies(world, hook)
     assert body["text"] == "Job work has been running for 10m; usual is 12.5s."
@@ -204,7 +202,7 @@ def test_what_is_rolled_back_is_not_told(world, monkeypatch):
     world.advance(HOUR)
     world.fire()
     claimed = world.claim(world.worker())
-    monkeypatch.setattr(type(world.store.queue), "_truly_refused", lambda *_: 1 / 0)
+    monkeypatch.setattr(type(world.store.queue), "_without_settled", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         world.settle(claimed)
     assert told(world, hook) == []
@@ -242,7 +240,7 @@ def test_a_low_success_rate_is_told_once_in_each_window(world):
     for outcome in (DONE, FAILURE):
         turn(world, worker, outcome)
         world.store.outbox.find_beyond(hook, threshold, world.now)
-    assert told(world, hook) == []  # two executions say nothing
+    assert told(world, hook) == []  # two executions are too few
     for outcome in (DONE, DONE, DONE):
         turn(world, worker, outcome)
         for store in (world.store, world.another()):
@@ -423,9 +421,7 @@ def test_a_hook_comes_back_as_it_was_kept(world):
 )
 def test_a_hook_of_a_newer_version_is_left_to_it(world, caplog, column, value):
     strange, hook = hooked(world, NoticeKind.FINISH), hooked(world, NoticeKind.FINISH)
-    statement = world.store.database.dialect.statement(
-        f"UPDATE {{hooks}} SET {column} = :value WHERE id = :id"
-    )
+    statement = world.store.database.dialect.statement(f"UPDATE {{hooks}} SET {column} = :value WHERE id = :id")
     with world.store.database.write() as tx:
         tx.run(statement, value=value, id=strange.id)
     assert world.store.outbox.refresh() == world.store.outbox.refresh() == [hook]

@@ -1,7 +1,7 @@
-"""Plans of PostgreSQL that what it believes of its tables cannot spoil.
+"""Plans of PostgreSQL that stay good with wrong statistics.
 
-`live` is often empty. Vacuumed then, it is taken for empty until the next time, whatever is in it meanwhile: a batch of
-500 went through all of it for each of its rows, and a settle took 700 instead of 20 ms.
+`live` is often empty. If it is vacuumed then, the server takes it for empty until the next time. A batch of 500 then
+scanned all of it for each of its rows, and a settle took 700 instead of 20 ms.
 """
 
 import re
@@ -23,7 +23,7 @@ LEADING = """SELECT i.indexrelid::regclass::text, a.attname FROM pg_index AS i
 
 @pytest.fixture(params=[("live",), ("live", "jobs")], ids=" and ".join)
 def deserted(postgres_world, request):
-    """There was much in these tables, and nothing when they were vacuumed."""
+    """Tables that were large, and empty when they were vacuumed."""
     jobs = [a_job() for _ in range(ROWS)]
     postgres_world.store.jobs.add([Change(job, add=(a_live(job),)) for job in jobs])
     with psycopg.connect(postgres_world.url, autocommit=True) as connection:
@@ -46,8 +46,7 @@ def test_no_batch_walks_through_a_table_that_is_taken_for_empty(deserted):
         ask("SET LOCAL search_path TO ostinato")
         leading = dict(ask(LEADING).fetchall())
         plans = {
-            name: [row[0] for row in ask("EXPLAIN (GENERIC_PLAN) " + sql).fetchall()]
-            for name, sql in writing.items()
+            name: [row[0] for row in ask("EXPLAIN (GENERIC_PLAN) " + sql).fetchall()] for name, sql in writing.items()
         }
     walking = {name: lines for name, lines in plans.items() if walks(lines, leading)}
     assert not walking, "\n\n".join("\n".join([name, *lines]) for name, lines in walking.items())
@@ -58,13 +57,11 @@ def writes(sql):
 
 
 def walks(lines, leading):
-    """Whether a busy table is read otherwise than by the beginning of an index."""
+    """Return True if a busy table is read other than by the beginning of an index."""
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         scan = SCAN.match(line)
         if scan is None or scan["table"] not in BUSY:
             continue
-        if scan["kind"] == "Seq Scan" or not re.search(
-            rf"Index Cond: .*\b{leading[scan['index']]} ", following
-        ):
+        if scan["kind"] == "Seq Scan" or not re.search(rf"Index Cond: .*\b{leading[scan['index']]} ", following):
             return True
     return False

@@ -1,4 +1,4 @@
-"""Budgets in the database, on both kinds: exact, whoever takes, and whoever dies."""
+"""Budgets in the database, on both kinds: exact, whichever process takes or dies."""
 
 from bisect import bisect_left
 from datetime import timedelta
@@ -43,7 +43,7 @@ def test_a_provider_is_saved_replaced_and_deleted(world):
         store.save(first, world.now, "ann", new=True)
     assert store.all() == [first]
     assert not store.save(Provider(HOST, 5, HOUR), world.now, "bob")
-    assert not store.save(Provider(HOST, 5, HOUR), world.now + HOUR, "eve")  # nothing new
+    assert not store.save(Provider(HOST, 5, HOUR), world.now + HOUR, "eve")  # it exists already
     ((row,)) = store.standing(world.now)
     assert (row.provider, row.saved_by) == (Provider(HOST, 5, HOUR), "bob")
     store.delete(HOST, world.now, "ann")
@@ -93,7 +93,7 @@ def test_what_is_answered_late_counts_from_its_answer(world):
 def test_what_was_not_used_is_given_back(world):
     provider(world)
     taken = take(world, want=3)
-    assert take(world, over=[answered(world, taken, used=1)]).count == 1  # told and taken in one
+    assert take(world, over=[answered(world, taken, used=1)]).count == 1  # answered and taken in one call
     second = take(world)
     world.store.providers.answer([answered(world, second, used=0)])
     assert standing(world) == {HOST: (1, 0)}
@@ -144,7 +144,7 @@ def test_two_processes_never_take_the_same(world):
 
 
 def test_whatever_is_taken_and_answered_no_window_ever_sees_more(world):
-    """By chance: requests that are seen at some moment between taking and answer, and processes that die."""
+    """Random requests that are seen at some moment between taking and answer, and processes that die."""
     dice = Random(6)
     provider(world, limit=5, period=10 * SECOND)
     seen, under_way = [], []
@@ -154,7 +154,7 @@ def test_whatever_is_taken_and_answered_no_window_ever_sees_more(world):
             if dice.random() < 0.3:
                 under_way.remove(each)
                 taken, since = each
-                if dice.random() < 0.8:  # else it died with it
+                if dice.random() < 0.8:  # otherwise the process died with it
                     world.store.providers.answer([answered(world, taken)])
                 moment = since + dice.random() * (min(world.now, since + HOLD) - since)
                 seen += [moment] * taken.count

@@ -1,4 +1,4 @@
-"""Firing: what is due becomes a row of the queue, once, whoever looks and however often."""
+"""Firing: a due job becomes a row of the queue, once, with any number of dispatchers."""
 
 from datetime import timedelta
 

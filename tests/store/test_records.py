@@ -1,4 +1,4 @@
-"""The tables of sources: made, filled page by page under the fence of a run, looked at, emptied."""
+"""The tables of sources: created, filled page by page under the fence of a run, read, emptied."""
 
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,7 @@ def a_row(number, **changes):
 
 @pytest.fixture
 def records(world):
-    """A clean place: tables of users are not ours to truncate."""
+    """An empty folder: tables of users are not ours to truncate."""
     for table in ("observations", "theirs", '"Odd"'):
         world.sql(f"DROP TABLE IF EXISTS {table}")
     return world.store.records
@@ -42,7 +42,7 @@ def records(world):
 
 @pytest.fixture
 def hold(world):
-    """The right to write of a run that was just claimed."""
+    """The right of a newly claimed run to write."""
     (job_id,) = world.enqueue()
     (claimed,) = world.claim(world.worker())
     assert claimed.live.job_id == job_id

@@ -18,13 +18,13 @@ BAD = "do not keep this"
 
 @contextmanager
 def refusing(world: World, condition: str) -> Iterator[None]:
-    """The table of executions refuses rows for which this is so."""
+    """Make the table of executions refuse rows that meet a condition."""
     if world.on_postgres:
         world.sql(f"ALTER TABLE {{executions}} ADD CONSTRAINT odd CHECK (NOT ({condition}))")
     else:
         world.sql(
             "CREATE TRIGGER odd BEFORE INSERT ON {executions} WHEN "
-            + condition.replace("value", "NEW.value").replace("error", "NEW.error")
+            + condition.replace("result", "NEW.result").replace("error", "NEW.error")
             + " BEGIN SELECT RAISE(ABORT, 'odd'); END"
         )
     try:
@@ -39,8 +39,7 @@ def settled_with(world: World):
         jobs = world.enqueue(len(outcomes))
         claimed = {each.live.job_id: each.live for each in world.claim(world.worker())}
         finished = [
-            Finished(claimed[job_id], outcome, world.now)
-            for job_id, outcome in zip(jobs, outcomes, strict=True)
+            Finished(claimed[job_id], outcome, world.now) for job_id, outcome in zip(jobs, outcomes, strict=True)
         ]
         return jobs, world.store.queue.settle(finished)
 
@@ -49,10 +48,10 @@ def settled_with(world: World):
 
 def test_a_refused_value_is_replaced_by_the_refusal_and_the_run_stays_completed(world, settled_with, caplog):
     good = Completed('"fine"')
-    with refusing(world, f"coalesce(CAST(value AS text), '') LIKE '%{BAD}%'"):
+    with refusing(world, f"coalesce(CAST(result AS text), '') LIKE '%{BAD}%'"):
         jobs, settled = settled_with(good, Completed(f'"{BAD}"'), good)
     assert (len(settled.changes), settled.left) == (3, ())
-    values = [(ended.result.value, ended.value) for job_id in jobs for ended in world.history(job_id)]
+    values = [(ended.outcome.value, ended.result) for job_id in jobs for ended in world.history(job_id)]
     assert [result for result, _ in values] == ["completed"] * 3
     assert (values[0][1], values[2][1]) == ('"fine"', '"fine"')
     assert values[1][1].startswith('"The value cannot be kept.')
@@ -65,16 +64,16 @@ def test_a_refused_error_is_replaced_by_the_refusal_and_the_run_stays_failed(wor
     with refusing(world, f"coalesce(error, '') LIKE '%{BAD}%'"):
         (job_id,), _ = settled_with(Failed(Error("ValueError", BAD)))
     (ended,) = world.history(job_id)
-    assert (ended.result, ended.error_kind) == ("failed", "RowRefused")
+    assert (ended.outcome, ended.error_kind) == ("failed", "RowRefused")
 
 
 def test_a_row_that_is_refused_for_another_reason_is_left(world, settled_with):
     with refusing(world, "1 = 1"):
         (job_id,), settled = settled_with(Completed(f'"{BAD}"'))
     assert (settled.changes, [each.live.job_id for each in settled.left]) == ((), [job_id])
-    assert settled.left[0].outcome == Completed(f'"{BAD}"')  # it is offered again as it was
+    assert settled.left[0].outcome == Completed(f'"{BAD}"')  # it is offered again unchanged
     assert len(world.store.queue.settle(settled.left).changes) == 1
-    assert world.history(job_id)[0].value == f'"{BAD}"'
+    assert world.history(job_id)[0].result == f'"{BAD}"'
 
 
 def test_a_doctor_counts_the_results_that_are_held(world, settled_with):

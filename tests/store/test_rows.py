@@ -1,4 +1,4 @@
-"""What is written is what is read, on both databases, whatever stands in it."""
+"""Values read back as they were written, on both databases, with any content."""
 
 import random
 from dataclasses import fields, replace
@@ -50,9 +50,7 @@ class Any:
         self.random = random.Random(seed)
 
     def of(self, hint):
-        kinds = [
-            kind for kind in (*get_args(hint), hint) if isinstance(kind, type) and kind is not type(None)
-        ]
+        kinds = [kind for kind in (*get_args(hint), hint) if isinstance(kind, type) and kind is not type(None)]
         if type(None) in get_args(hint) and self.random.random() < 0.3:
             return None
         kind = kinds[0]
@@ -122,9 +120,7 @@ def test_a_live_row_is_altered_in_every_field_that_can_change(world, anything):
 
 def test_a_claim_returns_the_row_as_it_is_then(world):
     job = a_job(version=3)
-    world.store.jobs.add(
-        [Change(job, add=(a_live(job, args="[1]", checkpoint="{}", progress="{}", fence=4),))]
-    )
+    world.store.jobs.add([Change(job, add=(a_live(job, args="[1]", checkpoint="{}", progress="{}", fence=4),))])
     claimed = world.claim(worker := world.worker())
     assert claimed[0].live == replace(
         world.lives(job.id)[0], worker_id=worker, started_at=NOW, fence=5, version=3, progress=None
@@ -177,9 +173,7 @@ def test_skips_and_events_are_read_as_they_were_written(world, anything):
     assert {e.id: e for e in world.store.history.events(100, job.id)} == {e.id: e for e in events}
 
 
-OFFICE_HOURS = Window.from_json(
-    {"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "Europe/Paris"}
-)
+OFFICE_HOURS = Window.from_json({"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "Europe/Paris"})
 DEFINITIONS = [
     Definition("t", Every(timedelta(microseconds=1_000_001))),
     Definition("t", Once(INSTANTS[3]), args='{"a": "\'é漢"}', tags=("a", "'b\"", ""), metadata='{"x": null}'),

@@ -1,4 +1,4 @@
-"""Jobs that run after others: once for each completion, whatever happens in between."""
+"""Jobs that run after others: once per completion, also across crashes."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.store.conftest import together
 
 
 class Pair:
-    """A job that recurs, and one that follows it."""
+    """A recurring job and one that follows it."""
 
     def __init__(self, world):
         self.world = world
@@ -18,7 +18,7 @@ class Pair:
         (self.second,) = world.store.jobs.add([change], after={change.job.id: self.first})
 
     def complete(self, outcome=None):
-        """The first one runs once more."""
+        """Run the first job once more."""
         self.world.advance(HOUR)
         self.world.fire()
         claimed = [each for each in self.world.claim(self.me) if each.live.job_id == self.first]

@@ -36,9 +36,7 @@ def file(tmp_path: Path) -> Path:
 def opened(file: Path) -> SqliteDatabase:
     database = open_database(f"sqlite:///{file}", durable=False)
     with database.write() as tx:
-        tx.run(
-            database.dialect.statement("CREATE TABLE IF NOT EXISTS {meta} (key TEXT PRIMARY KEY, value TEXT)")
-        )
+        tx.run(database.dialect.statement("CREATE TABLE IF NOT EXISTS {meta} (key TEXT PRIMARY KEY, value TEXT)"))
     return database
 
 
@@ -48,10 +46,8 @@ def put(database: SqliteDatabase, key: str) -> None:
 
 
 def keys(file: Path) -> list[str]:
-    """The keys of a whole file, read by another process: one with stale connections would see its own log."""
-    found = subprocess.run(
-        [sys.executable, "-c", KEYS, str(file)], check=True, capture_output=True, text=True
-    )
+    """Return the keys of a whole file, read by another process: one with stale connections would see its own log."""
+    found = subprocess.run([sys.executable, "-c", KEYS, str(file)], check=True, capture_output=True, text=True)
     whole, *names = found.stdout.splitlines()
     assert whole == "ok"
     return names
@@ -99,7 +95,7 @@ def test_the_other_process_keeps_every_commit_though_the_first_one_closes(file, 
     """Closing the old connections would delete the log of the other process by its name."""
     first = opened(file)
     put(first, "first")
-    first.upkeep()  # into the file, or it would be lost with the log
+    first.upkeep()  # otherwise the commits would be lost with the log
     harm(file)
     script = (
         "import sys; from tests.store.test_same_file import *; database = opened(Path(sys.argv[1]))\n"

@@ -1,4 +1,4 @@
-"""One job that cannot be dealt with, and a clock that was wrong, hold nobody up."""
+"""A job that no rule can handle, or a wrong clock, delays no other job."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +10,7 @@ from ostinato.core.errors import StoreError
 from ostinato.store import firing
 from tests.build import AHEAD, DAY, HOUR, MINUTE, NOW, SECOND
 
-# -- one that cannot be dealt with
+# -- a job that no rule can handle
 
 
 def test_a_definition_that_cannot_be_read_is_set_aside_and_the_others_go_on(world, caplog):
@@ -25,7 +25,7 @@ def test_a_definition_that_cannot_be_read_is_set_aside_and_the_others_go_on(worl
 
 
 def test_what_was_set_aside_keeps_its_due_time_and_is_fired_when_it_can_be_read(world):
-    """G4: no due time is lost while nobody could deal with it."""
+    """G4: no due time is lost while no rule can handle the job."""
     job_id = world.add_one(every=HOUR)
     (text,) = world.sql("SELECT schedule FROM {jobs}")[0]
     world.sql("UPDATE {jobs} SET schedule = '{}'")
@@ -96,7 +96,7 @@ def test_a_firing_that_fails_for_no_fault_of_a_job_sets_none_aside(world, monkey
 
 
 def test_after_a_clock_set_back_what_was_dealt_with_is_not_fired_again(world):
-    """G5 and G4: nothing at or before the greatest due time dealt with, without looking first."""
+    """G5 and G4: no due time at or before the greatest one already fired."""
     job_id = world.add_one(every=MINUTE)
     worker = world.worker()
     for _ in range(5):

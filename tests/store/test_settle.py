@@ -33,7 +33,7 @@ def test_an_execution_moves_from_live_into_history_and_is_counted(world):
     settled = world.settle([claimed], Completed('{"rows": 3}'))
     assert (len(settled.changes), settled.refused, settled.left) == (1, (), ())
     (ended,) = world.history(job_id)
-    assert (ended.id, ended.value, ended.result) == (claimed.live.id, '{"rows": 3}', "completed")
+    assert (ended.id, ended.result, ended.outcome) == (claimed.live.id, '{"rows": 3}', "completed")
     assert (ended.queued_at, ended.started_at, ended.finished_at) == (NOW, NOW + SECOND, world.now)
     assert (ended.worker_id, ended.fence, ended.version) == (worker, 1, 1)
     assert world.lives(job_id) == ()
@@ -108,7 +108,7 @@ def test_the_late_result_of_what_was_ended_by_force_is_refused_and_counted(world
     world.store.jobs.change(job_id, force)
     world.advance(SECOND)
     assert len(world.settle(late).refused) == 1
-    assert [e.result for e in world.history(job_id)] == ["cancelled"]
+    assert [e.outcome for e in world.history(job_id)] == ["cancelled"]
     world.check()
 
 
@@ -208,16 +208,12 @@ def test_several_executions_of_one_job_in_one_batch(world):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_batch_of_one_job_comes_to_the_same_as_one_after_the_other(seed):
-    """Rows that one change adds or alters may be altered or taken away by the next."""
+    """Rows that one change adds or alters may be altered or removed by the next."""
     dice, chance = Random(seed), RandomChance(seed)
     failing = dice.choice([WhenExhausted.FAIL, WhenExhausted.CONTINUE])
     policies = {"overlap": Overlap.ALLOW, "max_overlap": 4, "max_retries": 1, "when_exhausted": failing}
-    job = a_job(
-        every=MINUTE, total_repeats=dice.choice([0, 5]), last_number=5, last_execution_number=5, **policies
-    )
-    running = [
-        a_live(job, running=True, number=n, slot=n - 1, failures=dice.choice([0, 1])) for n in range(1, 5)
-    ]
+    job = a_job(every=MINUTE, total_repeats=dice.choice([0, 5]), last_number=5, last_execution_number=5, **policies)
+    running = [a_live(job, running=True, number=n, slot=n - 1, failures=dice.choice([0, 1])) for n in range(1, 5)]
     waiting = a_live(job, number=5, slot=-1, waits_for=WaitsFor.TURN, asked=dice.choice([*AskedBy]))
     lives, changes = [*running, waiting], []
     for live in dice.sample(running, 4):
@@ -229,7 +225,7 @@ def test_a_batch_of_one_job_comes_to_the_same_as_one_after_the_other(seed):
 
 
 def after(lives, changes):
-    """What the tables hold when these have been saved, each as `locking.save` does it."""
+    """Return the rows after these changes, each saved as by `locking.save`."""
     live = {row.id: row for row in lives}
     kept = {}
     for change in changes:
@@ -251,10 +247,10 @@ def test_words_that_no_database_takes_are_kept_legibly(world, text):
     finished = [Finished(c.live, o, world.now) for c, o in zip(claimed, outcomes, strict=True)]
     settled = world.store.queue.settle(finished)
     assert (len(settled.changes), settled.left) == (3, ())
-    (failed,) = [e for job_id in ids for e in world.history(job_id) if e.result == "failed"]
+    (failed,) = [e for job_id in ids for e in world.history(job_id) if e.outcome == "failed"]
     shown = text.replace("\0", "␀").replace("\ud800", "?")
     assert (failed.error_kind, failed.error, failed.traceback) == (shown, shown, shown)
-    assert f'"{shown}"' in {e.value for job_id in ids for e in world.history(job_id)}
+    assert f'"{shown}"' in {e.result for job_id in ids for e in world.history(job_id)}
     world.check()
 
 
@@ -264,7 +260,7 @@ def test_a_row_that_cannot_be_saved_is_left_and_the_others_are_settled(world, mo
 
     def settle(job, *rest):
         change = lifecycle.settle(job, *rest)
-        return change if job.id != bad else replace(change, ended=(replace(change.ended[0], result="odd"),))
+        return change if job.id != bad else replace(change, ended=(replace(change.ended[0], outcome="odd"),))
 
     monkeypatch.setattr(settling, "settle", settle)
     settled = world.settle(claimed)
@@ -279,9 +275,7 @@ def test_a_row_that_cannot_be_saved_is_left_and_the_others_are_settled(world, mo
 def test_a_row_that_no_rule_can_settle_is_left_and_the_others_are_settled(world, monkeypatch, caplog):
     bad, *_ = world.enqueue(5)
     claimed = world.claim(world.worker())
-    monkeypatch.setattr(
-        settling, "settle", lambda job, *rest: 1 / 0 if job.id == bad else lifecycle.settle(job, *rest)
-    )
+    monkeypatch.setattr(settling, "settle", lambda job, *rest: 1 / 0 if job.id == bad else lifecycle.settle(job, *rest))
     settled = world.settle(claimed)
     assert (len(settled.changes), [f.live.job_id for f in settled.left]) == (4, [bad])
     assert "ZeroDivisionError" in caplog.text
@@ -344,7 +338,7 @@ def test_an_occurrence_that_was_lost_three_times_gets_no_fourth_worker(world):
         lease = next(lease for lease in world.store.workers.leases() if lease.worker_id == worker)
         world.store.workers.close_lost(lease, world.now)
     assert world.status(job_id) is Status.FAILED
-    assert [e.result for e in world.history(job_id)] == ["lost"] * 3
+    assert [e.outcome for e in world.history(job_id)] == ["lost"] * 3
     world.check()
 
 
@@ -400,7 +394,7 @@ def test_a_budget_that_is_used_up_waits_for_its_reset_and_then_goes_on_with_the_
     assert world.facts(job_id).next_due_at == world.store.queue.next_wake() == NOW + DAY + 6 * HOUR
     world.now = NOW + DAY + 6 * HOUR
     assert len(world.run_all(worker)) == 1
-    assert [(e.number, e.attempt, e.result) for e in world.history(job_id)] == [
+    assert [(e.number, e.attempt, e.outcome) for e in world.history(job_id)] == [
         (1, 2, "completed"), (1, 1, "failed"), (1, 0, "failed"),
     ]  # fmt: skip
     world.check()

@@ -22,7 +22,7 @@ def lease_of(world, worker):
     return next(lease for lease in world.store.workers.leases() if lease.worker_id == worker)
 
 
-# -- a worker's own life
+# -- the life of a worker
 
 
 def test_a_worker_that_joins_is_seen_with_what_it_can_do(world):
@@ -105,10 +105,8 @@ def test_a_lost_worker_is_closed_and_what_it_ran_is_lost_together(world):
     world.claim(worker)
     world.advance(MINUTE)
     assert len(world.store.workers.close_lost(lease_of(world, worker), world.now)) == 3
-    assert {e.result for job_id in ids for e in world.history(job_id)} == {"lost"}
-    assert {(live.attempt, live.losses, live.failures) for job_id in ids for live in world.lives(job_id)} == {
-        (1, 1, 0)
-    }
+    assert {e.outcome for job_id in ids for e in world.history(job_id)} == {"lost"}
+    assert {(live.attempt, live.losses, live.failures) for job_id in ids for live in world.lives(job_id)} == {(1, 1, 0)}
     assert len(world.events("worker.lost")) == 1
     assert len(world.claim(world.worker())) == 3
     world.check()
@@ -148,7 +146,7 @@ def test_what_stands_under_a_closed_worker_is_lost_at_the_next_sweep(world):
 
 
 def test_what_stands_under_a_worker_that_is_long_gone_is_found_too(world):
-    """Everything was down for a week in between."""
+    """All processes were down for a week in between."""
     world.enqueue()
     world.claim(world.worker())
     world.sql("DELETE FROM {workers}")
@@ -157,9 +155,7 @@ def test_what_stands_under_a_worker_that_is_long_gone_is_found_too(world):
     assert len(sweeper.workers.settle_leftovers(world.now)) == 1
     world.claim(world.worker())
     world.sql("UPDATE {workers} SET closed_at = 1, closed_as = 'lost'")
-    assert (
-        sweeper.workers.settle_leftovers(world.now) == []
-    )  # looked a moment ago, and nobody was closed since
+    assert sweeper.workers.settle_leftovers(world.now) == []  # checked a moment ago, and no worker was closed since
     world.advance(LATELY)
     assert len(sweeper.workers.settle_leftovers(world.now)) == 1
 
@@ -179,7 +175,7 @@ def test_a_row_that_refuses_does_not_keep_a_dead_worker_alive(world, monkeypatch
 
     def settle(job, *rest):
         change = lifecycle.settle(job, *rest)
-        return change if job.id != bad else replace(change, ended=(replace(change.ended[0], result="odd"),))
+        return change if job.id != bad else replace(change, ended=(replace(change.ended[0], outcome="odd"),))
 
     monkeypatch.setattr(settling, "settle", settle)
     seen = lease_of(world, worker)
@@ -193,7 +189,7 @@ def test_a_row_that_refuses_does_not_keep_a_dead_worker_alive(world, monkeypatch
 
 
 def test_a_worker_is_not_closed_while_a_claim_of_it_is_under_way(postgres_world):
-    """Nor can the claim come after: nothing appears under a closed worker."""
+    """Nor can the claim come after: no row appears under a closed worker."""
     world = postgres_world
     world.enqueue()
     worker = world.worker()
@@ -215,7 +211,7 @@ def test_a_worker_is_not_closed_while_a_claim_of_it_is_under_way(postgres_world)
     impatient.close()
 
 
-# -- for people
+# -- queries and commands for people
 
 
 def test_workers_are_listed_by_when_they_were_seen(world):
@@ -242,8 +238,7 @@ def test_queues_are_listed_with_what_waits_and_what_runs(world):
     world.store.workers.pause_queue("b", world.now, "ops")
     world.store.workers.bound_queue("c", 5, world.now, "ops")
     shown = [
-        (q.name, q.queued, q.running, q.paused_at, q.paused_by, q.max_queued)
-        for q in world.store.workers.queues()
+        (q.name, q.queued, q.running, q.paused_at, q.paused_by, q.max_queued) for q in world.store.workers.queues()
     ]
     assert shown == [("a", 2, 1, None, "", None), ("b", 2, 0, NOW, "ops", None), ("c", 0, 0, None, "", 5)]
     assert len(world.events("queue.paused")) == len(world.events("queue.bounded")) == 1
@@ -265,7 +260,7 @@ def test_a_queue_can_be_paused_before_anything_is_in_it(world):
     assert world.claim(world.worker()) == []
 
 
-# -- what tasks take
+# -- arguments of tasks
 
 
 def a_schema(name: str, help: str = "") -> TaskSchema:

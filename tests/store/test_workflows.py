@@ -1,4 +1,4 @@
-"""Workflows on both databases: what is queued, recorded, lost, stopped and kept."""
+"""Workflows on both databases: queued, recorded, lost and stopped steps."""
 
 import json
 from dataclasses import replace
@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ostinato.core.errors import Conflict
-from ostinato.core.model import Finished, Result, Status
-from ostinato.core.outcome import Begun, Completed, Error, Failed, Interrupted, Lost
+from ostinato.core.model import Finished, Status
+from ostinato.core.outcome import Begun, Completed, Error, Failed, Interrupted, Lost, OutcomeKind
 from ostinato.store.history import Keep
 from ostinato.store.workflows import NewWorkflow
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
@@ -24,7 +24,7 @@ FIVE = Completed('{"n": 5}')
 
 
 class Flows:
-    """Does with a world what workers do with workflows."""
+    """Workflows in a world, driven as workers do."""
 
     def __init__(self, world):
         self.world, self.store = world, world.store
@@ -34,7 +34,7 @@ class Flows:
         return self.store.workflows.add(NewWorkflow(name, json.dumps(nodes)), NOW, "me")
 
     def start(self, **given):
-        """A run that has begun."""
+        """Start a run."""
         self.make()
         return self.begin(**given)
 
@@ -48,14 +48,14 @@ class Flows:
         return self.world.claim(self.me, *TASKS, limit=limit)
 
     def turn(self, *outcomes):
-        """Claim what there is, and settle it: with this outcome for all, or one for each by the name of its step."""
+        """Claim all steps and settle them: with this outcome for all, or with one for each by the name of its step."""
         claimed = self.claim()
         outcome = outcomes[0] if outcomes else DONE
         self.world.settle(claimed, outcome)
         return sorted(each.live.step for each in claimed)
 
     def record(self, job_id):
-        return sorted((e.step, e.attempt, e.result.value) for e in self.world.history(job_id))
+        return sorted((e.step, e.attempt, e.outcome.value) for e in self.world.history(job_id))
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_many_steps_of_one_run_in_one_batch(world, flows):
     assert len(flows.turn()) == 20
     assert flows.turn() == ["end"]
     assert world.status(job_id) is Status.COMPLETED
-    assert Result.COMPLETED in {each.result for each in world.history(job_id)}
+    assert OutcomeKind.COMPLETED in {each.outcome for each in world.history(job_id)}
     world.check()
 
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 W = TypeVar("W", bound="Workshop")
 
 PROGRAM = Path(__file__).parent / "workshop.py"
-# They poll more rarely than anybody waits: a doorbell that does not ring is noticed.
+# They poll more rarely than anybody waits: a notification that does not come is noticed.
 SHORT = {"lease": "2s", "sweep": "500ms", "poll_interval": "10m", "shutdown_grace": "10s"}
 
 
@@ -135,7 +135,7 @@ class Workshop:
         return self.app.parts.store.history.of_job(handle.id, 1000)[::-1]
 
     def results(self, handle: Handle) -> list[str]:
-        return [ended.result.value for ended in self.history(handle)]
+        return [ended.outcome.value for ended in self.history(handle)]
 
     def live(self) -> list[Live]:
         return self.app.parts.store.history.live(10_000)
@@ -151,9 +151,7 @@ class Workshop:
         counts = self.app.scheduler.status_counts
         eventually(lambda: counts().get("completed", 0) >= len(handles), seconds)
         completed = Counter(
-            ended.job_id
-            for ended in self.app.parts.store.history.page(100_000)
-            if ended.result == "completed"
+            ended.job_id for ended in self.app.parts.store.history.page(100_000) if ended.outcome == "completed"
         )
         assert [completed[handle.id] for handle in handles] == [1] * len(handles)
 

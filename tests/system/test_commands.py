@@ -84,9 +84,7 @@ class Commands(Workshop):
 
 
 def alive(pids: list[int]) -> list[int]:
-    return [
-        pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    ]
+    return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +126,7 @@ def test_stdin_folder_and_streams(commands, tmp_path):
 
 
 def test_a_program_that_does_not_read_its_input(commands):
-    assert commands.run("true", stdin="x" * 200_000).state == "completed"
+    assert commands.run("true", stdin="x" * 200_000).status == "completed"
 
 
 def test_no_shell_reads_the_arguments(commands):
@@ -146,7 +144,7 @@ def test_a_script_for_a_shell_where_that_is_allowed(commands):
 )
 def test_exit_codes(commands, code, expected, state):
     ended = commands.run("sh", "-c", f"exit {code}", exit_codes=expected)
-    assert ended.state == state
+    assert ended.status == state
     if state == "failed":
         assert "exit code 3; expected was 0." in str(ended.error)
     else:
@@ -172,16 +170,14 @@ def test_how_far_it_is_is_its_last_line_and_what_it_wrote_is_counted(commands, t
     }  # fmt: skip
     path.touch()
     ended = handle.wait(PATIENCE)
-    assert (ended.state, ended.exit_code) == ("failed", 3)
+    assert (ended.status, ended.exit_code) == ("failed", 3)
     assert ended.counters == {"output_lines": 3, "output_bytes": 24}
 
 
-@pytest.mark.parametrize(
-    ("args", "word"), [({}, "No such file"), ({"cwd": "/no/such/folder"}, "no directory")]
-)
+@pytest.mark.parametrize(("args", "word"), [({}, "No such file"), ({"cwd": "/no/such/folder"}, "no directory")])
 def test_what_cannot_be_started(commands, args, word):
     ended = commands.run("true" if args else "no-such-program", **args)
-    assert ended.state == "failed"
+    assert ended.status == "failed"
     assert word in str(ended.error)
 
 
@@ -195,7 +191,7 @@ def test_ten_mebibytes_of_output_are_kept_and_nobodys_memory_grows(commands):
         most = max(most, process.memory_info().rss)
         time.sleep(0.02)
     ended = handle.wait(PATIENCE)
-    assert ended.state == "completed"
+    assert ended.status == "completed"
     lines = commands.log(ended)
     assert sum(map(len, lines)) >= 10_000_000
     assert lines[-1] == "the end"
@@ -205,7 +201,7 @@ def test_ten_mebibytes_of_output_are_kept_and_nobodys_memory_grows(commands):
 def test_more_output_than_is_kept_is_cut_and_the_program_ends_all_the_same(commands):
     long = "head -c 30000000 /dev/zero | tr '\\0' y | fold -w 499"
     ended = commands.put(script=long, shell=True).wait(PATIENCE)
-    assert ended.state == "completed"
+    assert ended.status == "completed"
     assert sum(map(len, commands.log(ended))) < 11 * MIB
     assert ended.counters["output_bytes"] > 30_000_000
 
@@ -214,7 +210,7 @@ def test_whatever_bytes_it_writes_are_kept_as_text(commands):
     odd = "printf 'a\\000b\\377c\\033[31m\\n'; head -c 200000 /dev/zero | tr '\\0' z; head -c 100000 /dev/urandom"
     ended = commands.put(script=odd, shell=True).wait(PATIENCE)
     lines = commands.log(ended)
-    assert ended.state == "completed"
+    assert ended.status == "completed"
     assert lines[0].startswith("a\\x00b")
     assert sum(line.count("z") for line in lines) >= 200_000
 
@@ -233,7 +229,7 @@ def test_a_limit_of_cpu_holds_for_the_program(commands):
 def test_a_limit_of_memory_holds_for_the_program(commands):
     takes = "try: x = bytearray(300_000_000)\nexcept MemoryError: raise SystemExit(7)"
     ended = commands.run(sys.executable, "-c", takes, policies={"memory_limit_mb": 100})
-    assert ended.state == "failed"
+    assert ended.status == "failed"
     assert "exit code 7" in str(ended.error) or ended.error_kind == "MemoryLimit"
 
 
@@ -245,7 +241,7 @@ def test_cancel_stops_it_with_all_that_it_has_started(commands, how):
     handle, pids = commands.hold(how)
     assert len(alive(pids)) == 2
     handle.cancel()
-    assert handle.wait(PATIENCE).state == "cancelled"
+    assert handle.wait(PATIENCE).status == "cancelled"
     assert alive(pids) == []
 
 
@@ -256,7 +252,7 @@ def test_it_may_clean_up_when_it_is_told_to_stop(commands, tmp_path):
     eventually(path.exists)
     handle.cancel()
     ended = handle.wait(PATIENCE)
-    assert (ended.state, commands.log(ended, "stdout")) == ("cancelled", ["cleaned"])
+    assert (ended.status, commands.log(ended, "stdout")) == ("cancelled", ["cleaned"])
 
 
 def test_a_timeout_stops_it(commands):
@@ -267,7 +263,7 @@ def test_a_timeout_stops_it(commands):
 
 def test_what_it_leaves_behind_is_stopped_when_it_ends(commands):
     handle, pids = commands.hold("leaves")
-    assert handle.wait(PATIENCE).state == "completed"
+    assert handle.wait(PATIENCE).status == "completed"
     assert alive(pids) == []
 
 
@@ -292,9 +288,7 @@ def test_a_worker_that_is_killed_takes_it_along(fresh):
 def test_a_supervisor_that_is_killed_takes_the_program_along(fresh, who):
     worker = fresh.start_one(**WORKER)
     _, pids = fresh.hold(how="stubborn")
-    (guardian,) = (
-        each for each in psutil.Process(worker.pid).children() if "supervisor" in " ".join(each.cmdline())
-    )
+    (guardian,) = (each for each in psutil.Process(worker.pid).children() if "supervisor" in " ".join(each.cmdline()))
     (supervisor,) = guardian.children()
     (supervisor if who == "the supervisor" else guardian).kill()
     eventually(lambda: alive(pids) == [], GONE_WITHIN)
@@ -306,7 +300,7 @@ def test_a_supervisor_that_is_killed_takes_the_program_along(fresh, who):
 def test_a_worker_where_commands_are_off_refuses_what_was_made_elsewhere(fresh):
     fresh.start_one()
     ended = fresh.put(argv=["true"], policies={"retries": 3}).wait(PATIENCE)
-    assert (ended.state, ended.attempt) == ("failed", 0)
+    assert (ended.status, ended.attempt) == ("failed", 0)
     assert "OSTINATO_ALLOW_COMMANDS" in str(ended.error)
 
 
@@ -328,7 +322,7 @@ def test_a_worker_where_commands_are_off_refuses_what_was_made_elsewhere(fresh):
 )
 def test_a_function_of_an_allowed_module(commands, function, args, state, said):
     ended = commands.put("python", function=f"called:{function}", args=args).wait(PATIENCE)
-    assert ended.state == state, ended.error
+    assert ended.status == state, ended.error
     if function == "counts":
         assert ended.counters == {"letters": 2, "output_lines": 1, "output_bytes": 6}
     assert ended.result == said if state == "completed" else said in str(ended.error)

@@ -14,9 +14,7 @@ LEASE, SWEEP = 2.0, 0.5  # as in SHORT
 
 
 @pytest.mark.parametrize("task", ["holds", "holds_thread"])
-def test_g6_the_work_of_a_killed_worker_is_taken_up_by_another(
-    workshop: Workshop, task: str, record_property
-):
+def test_g6_the_work_of_a_killed_worker_is_taken_up_by_another(workshop: Workshop, task: str, record_property):
     first = workshop.start_one()
     job = workshop.enqueue_one(task)
     workshop.wait_for_marks("start")
@@ -26,7 +24,7 @@ def test_g6_the_work_of_a_killed_worker_is_taken_up_by_another(
     (lost,) = workshop.history(job)
     silent_for = (lost.finished_at - workshop.worker_of(first).renewed_at).total_seconds()
     record_property("silent_for", silent_for)
-    assert lost.result == "lost"
+    assert lost.outcome == "lost"
     assert LEASE <= silent_for <= LEASE + 2 * SWEEP + 5  # 5: this machine may be busy
     workshop.release()
     workshop.all_done([job])
@@ -35,9 +33,7 @@ def test_g6_the_work_of_a_killed_worker_is_taken_up_by_another(
 
 
 @pytest.mark.parametrize("task", ["holds_thread", "holds_the_loop"])
-def test_g2_a_worker_that_stood_still_comes_back_and_its_late_result_is_refused(
-    workshop: Workshop, task: str
-):
+def test_g2_a_worker_that_stood_still_comes_back_and_its_late_result_is_refused(workshop: Workshop, task: str):
     first = workshop.start_one()
     job = workshop.enqueue_one(task)
     workshop.wait_for_marks("start")
@@ -50,7 +46,7 @@ def test_g2_a_worker_that_stood_still_comes_back_and_its_late_result_is_refused(
     (refused,) = eventually(lambda: workshop.events("result.refused"))
     assert refused.job_id == job.id
     assert workshop.results(job) == ["lost", "completed"]
-    eventually(lambda: "Result refused" in first.log)
+    eventually(lambda: "Late result rejected" in first.log)
     eventually(lambda: "Lease lost" in first.log)
     eventually(lambda: sum(row.pid == first.pid for row in workshop.workers()) == 2)  # back, under a new id
     again = workshop.enqueue("quick", 20)
@@ -75,9 +71,7 @@ def test_a_worker_that_stood_still_stops_what_it_no_longer_holds(workshop: Works
 def test_g7_an_occurrence_that_kills_its_worker_stops_after_three_losses(workshop: Workshop):
     quickly = {"lease": "1s", "sweep": "200ms", "concurrency": 10}
     killer = workshop.app.registry.get("kills_its_worker").using(backoff="200ms").enqueue(after=0.3)
-    neighbours = [
-        workshop.app.registry.get("sleeps").using(backoff="10s").enqueue(seconds=1.0) for _ in range(3)
-    ]
+    neighbours = [workshop.app.registry.get("sleeps").using(backoff="10s").enqueue(seconds=1.0) for _ in range(3)]
     for deaths in (1, 2, 3):
         process = workshop.start_one(**quickly)
         assert process.exit_code() == -signal.SIGKILL

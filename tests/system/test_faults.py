@@ -81,7 +81,7 @@ class Scene:
 
     def figures(self) -> dict[str, int]:
         """What came of it, counted by bodies and by history."""
-        results = Counter(ended.result.value for ended in self._history())
+        results = Counter(ended.outcome.value for ended in self._history())
         twice = done_twice(self.witness)
         return {
             "jobs": len(self.made), "bodies": len(bodies(self.witness)), "done_twice": len(twice),

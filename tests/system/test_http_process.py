@@ -40,20 +40,12 @@ def pid_of(server: Server) -> int:
 
 def children_of(pid: int) -> list[int]:
     """A thread starts them, and each thread has a list of its own."""
-    return [
-        int(each)
-        for file in Path(f"/proc/{pid}/task").glob("*/children")
-        for each in file.read_text().split()
-    ]
+    return [int(each) for file in Path(f"/proc/{pid}/task").glob("*/children") for each in file.read_text().split()]
 
 
 def children(server: Server) -> list[int]:
     """Children that run Python: a moment after their start they are still copies of their parent."""
-    return [
-        each
-        for each in children_of(pid_of(server))
-        if "app.door" in Path(f"/proc/{each}/cmdline").read_text()
-    ]
+    return [each for each in children_of(pid_of(server)) if "app.door" in Path(f"/proc/{each}/cmdline").read_text()]
 
 
 def http_process(server: Server) -> int:
@@ -130,7 +122,7 @@ def test_an_engine_that_does_not_answer_is_not_ready(start):
     os.kill(pid_of(server), signal.SIGSTOP)
     try:
         silent = eventually(lambda: (found := server("GET", "/readyz")).code == 503 and found)
-        assert silent.body["reasons"] == ["The process of the engine does not answer."]
+        assert silent.body["reasons"] == ["The engine's process does not answer."]
         assert text(server, "/metrics")[0] == 503
         assert server("GET", "/healthz").code == 200
         assert server("GET", "/api/v1/jobs").code == 200
@@ -147,9 +139,7 @@ def test_metrics_tell_what_the_process_of_the_engine_has_measured(start):
     eventually(lambda: 'duration_seconds_count{task="fine"} 3.0' in text(server, "/metrics")[1])
     told = text(server, "/metrics")[1]
     assert 'ostinato_executions_total{outcome="completed",task="fine"} 3.0' in told
-    memory = [
-        line for line in told.splitlines() if "process_resident_memory_bytes " in line and line[0] != "#"
-    ]
+    memory = [line for line in told.splitlines() if "process_resident_memory_bytes " in line and line[0] != "#"]
     assert [line.split()[0] for line in memory] == [
         "process_resident_memory_bytes",
         "ostinato_http_process_resident_memory_bytes",
@@ -163,10 +153,7 @@ def test_an_http_process_that_cannot_start_stops_no_work(start):
     server = start(Broken)
     eventually(lambda: server.log.count("HTTP process ended") > 1)
     assert 'why="exit code 2" in_seconds=2.0' in server.log
-    assert (
-        "The HTTP process cannot serve: The module seed cannot be imported: AssertionError: not here"
-        in server.log
-    )
+    assert "The HTTP process cannot serve: The module seed cannot be imported: AssertionError: not here" in server.log
     eventually(lambda: (server.folder / "work.started").exists())
     assert server.terminate() == 0
     assert "Traceback" not in server.log

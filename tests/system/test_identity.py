@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -148,13 +149,15 @@ def test_workers_stop_and_say_so_when_the_file_is_another(shop: Shop, harm: Call
     fresh.send_signal(signal.SIGTERM)
     assert fresh.wait(PATIENCE) == 0
     assert rows_of(shop.file) >= 2
-    assert "Everything adds up." in shop.command("db", "check")
+    assert "No problems found." in shop.command("db", "check")
 
 
 def test_a_worker_that_starts_on_a_new_file_loses_no_commit_to_the_old_worker(shop: Shop):
     """The old one is asleep while its file is replaced, and wakes up beside the new one."""
     old = shop.start()
-    os.kill(old.pid, signal.SIGSTOP)
+    with shop.file.with_name("shop.db.lock").open("ab") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # asleep in the middle of a write it would keep all others out
+        os.kill(old.pid, signal.SIGSTOP)
     mv(shop)
     new = shop.start()
     eventually(lambda: shop.marks(new, "tick") >= 2)
@@ -191,9 +194,7 @@ def copied(server: PostgresServer, source: str, target: str) -> None:
     subprocess.run(["cp", "-a", str(server.folder / source), str(server.folder / target)], check=True)
 
 
-def test_postgresql_restored_to_eleven_seconds_ago(
-    private_workshop: Workshop, private_postgres: PostgresServer
-):
+def test_postgresql_restored_to_eleven_seconds_ago(private_workshop: Workshop, private_postgres: PostgresServer):
     """The server comes back as it was before: the worker notices, claims nothing by its old lease, and goes on."""
     shop = private_workshop
     worker = shop.start_one(lease="20s")

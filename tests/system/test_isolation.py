@@ -37,9 +37,7 @@ class Isolated(Workshop):
         log = self.folder / f"log-{len(self.processes)}"
         with log.open("wb") as out:
             command = [sys.executable, str(PROGRAM), json.dumps(given)]
-            popen = subprocess.Popen(
-                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out
-            )
+            popen = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         process = Process(popen, log)
         self.processes.append(process)
         return process
@@ -98,7 +96,7 @@ def test_tasks_of_the_main_module_run_in_processes_and_are_accounted_for(isolate
     worker = isolated.start_one()
     job = isolated.enqueue_one("pid")
     execution = isolated.last(job)
-    assert execution.state == "completed"
+    assert execution.status == "completed"
     assert execution.result not in (worker.pid, None)
     assert execution.memory_peak_mb > 5
     assert execution.cpu_time_ms is not None
@@ -181,7 +179,7 @@ def test_when_a_supervisor_is_killed_its_runs_are_lost_and_run_again_under_a_new
     execution = isolated.last(job)
     assert execution.outcome == "lost"
     assert not any(alive(pid) for pid in pids), "not even what has left its group"
-    assert isolated.last(isolated.enqueue_one("pid")).state == "completed"
+    assert isolated.last(isolated.enqueue_one("pid")).status == "completed"
     assert supervisor_of(worker) != first
     job.cancel()
 

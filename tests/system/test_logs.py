@@ -59,9 +59,7 @@ class Server:
 
     def running(self, handle: Handle) -> UUID:
         """The id of its execution, once it runs."""
-        return eventually(
-            lambda: [run.id for run in self.app.executions.list(handle.id) if run.state == "running"]
-        )[0]
+        return eventually(lambda: [run.id for run in self.app.executions.list(handle.id) if run.status == "running"])[0]
 
     def log(self, execution_id: UUID, level: str | None = None) -> LogPage:
         return self.app.executions.log(execution_id, level=level, limit=5000)

@@ -47,7 +47,7 @@ class Load:
 
 
 def completed(workshop: Workshop) -> set[object]:
-    return {row.job_id for row in workshop.app.parts.store.history.page(100_000) if row.result == "completed"}
+    return {row.job_id for row in workshop.app.parts.store.history.page(100_000) if row.outcome == "completed"}
 
 
 def test_g3_a_restart_of_the_server_under_load_loses_nothing(
@@ -84,9 +84,12 @@ def test_g11_a_server_that_is_away_is_waited_for(
     others = private_workshop.enqueue("quick", 20)
     private_workshop.all_done([job, *others])
     assert len(private_workshop.marks("end")) == 1
-    eventually(lambda: all("Store back" in worker.log for worker in workers))
+    eventually(lambda: all("Database available again" in worker.log for worker in workers))
     for worker in workers:
-        assert (worker.log.count("Store away"), worker.log.count("Store back")) == (1, 1), worker.log
+        assert (worker.log.count("Database unavailable"), worker.log.count("Database available again")) == (
+            1,
+            1,
+        ), worker.log
 
 
 def test_g11_a_server_that_stands_still_takes_nobodys_work(
@@ -105,9 +108,7 @@ def test_g11_a_server_that_stands_still_takes_nobodys_work(
     assert private_workshop.results(job) == ["completed"]
 
 
-def test_a_worker_can_be_stopped_while_the_server_is_away(
-    private_workshop: Workshop, private_postgres: PostgresServer
-):
+def test_a_worker_can_be_stopped_while_the_server_is_away(private_workshop: Workshop, private_postgres: PostgresServer):
     worker = private_workshop.start_one(shutdown_grace="100ms")
     private_workshop.enqueue_one("holds")
     private_workshop.wait_for_marks("start")

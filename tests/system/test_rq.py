@@ -93,7 +93,7 @@ def test_a_redis_that_is_away_is_one_line_of_each_process_and_no_traceback(
     try:
         eventually(lambda: "Job completed" in log.read_text())
         private_valkey.kill()
-        eventually(lambda: log.read_text().count("Redis away") >= 3)
+        eventually(lambda: log.read_text().count("Redis unavailable") >= 3)
         skips = log.read_text().count("Due times skipped")
         eventually(lambda: log.read_text().count("Due times skipped") >= skips + 3)
         private_valkey.start()
@@ -108,4 +108,4 @@ def test_a_redis_that_is_away_is_one_line_of_each_process_and_no_traceback(
     assert "Traceback" not in said
     assert "could not connect" not in said
     # each of the three processes, a run of each worker, and a worker that has begun anew
-    assert said.count("Redis away") <= 5 + said.count("An RQ worker has ended"), said
+    assert said.count("Redis unavailable") <= 5 + said.count("An RQ worker has ended"), said

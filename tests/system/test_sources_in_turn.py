@@ -13,7 +13,7 @@ import pytest
 
 from ostinato.core.addresses import EVERYWHERE
 from ostinato.core.builtin import Permits
-from ostinato.core.model import Result
+from ostinato.core.outcome import OutcomeKind
 from ostinato.service.sources import SourceContext
 from tests.played_api import PlayedApi, a_source_of
 from tests.system.conftest import SHORT, Workshop, opened
@@ -88,7 +88,7 @@ def test_two_workers_run_each_once_and_hold_no_more_than_they_may(workshop, api)
     api.go_on.set()
     store = workshop.app.parts.store
     eventually(lambda: all(store.history.of_job(each, 10) for each in ids))
-    results = [[run.result for run in store.history.of_job(each, 10)] for each in ids]
-    assert results == [[Result.COMPLETED]] * MANY
+    results = [[run.outcome for run in store.history.of_job(each, 10)] for each in ids]
+    assert results == [[OutcomeKind.COMPLETED]] * MANY
     assert Counter(paths(api)) == {f"/s{number}": 1 for number in range(MANY)}
     assert len(workshop.app.scheduler.sources.records("s7", 10)) == 3

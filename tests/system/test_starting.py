@@ -105,9 +105,7 @@ def test_a_worker_that_starts_before_postgresql_waits_and_goes_on(start, away: P
 def test_a_server_answers_that_it_is_not_ready_meanwhile(start, away: PostgresServer):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    serve = start(
-        "serve", "--app", "shop:app", "--database", away.url(), "--migrate", "--no-worker", "--port", port
-    )
+    serve = start("serve", "--app", "shop:app", "--database", away.url(), "--migrate", "--no-worker", "--port", port)
     serve.has_said(WAITS)
     here = f"http://127.0.0.1:{port}"
     assert eventually(lambda: asked(f"{here}/healthz")) == (200, {"status": "ok"})

@@ -26,8 +26,7 @@ SECONDS = 12
 LATE = 0.1  # seconds, at the 99th percentile
 PREVIEW = json.dumps({"schedule": {"cron": "0 0 29 2 */7"}, "n": 1000}).encode()
 HEAD = (
-    b"POST /api/v1/preview HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    b"POST /api/v1/preview HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 )
 
 Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]]

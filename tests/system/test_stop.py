@@ -79,7 +79,7 @@ def test_a_thread_past_its_timeout_keeps_its_place_until_an_operator_ends_the_re
     app.apply_declarations()
     job = app.handle(app.jobs.get("holds_thread").id)
     workshop.wait_for_marks("start")
-    eventually(lambda: "Job does not stop" in process.log)
+    eventually(lambda: "Run does not stop" in process.log)
     eventually(lambda: app.jobs.get(job.id).facts.skipped >= 3)
     assert len(workshop.marks("start")) == 1  # nothing of that job starts meanwhile
     (running,) = workshop.running()

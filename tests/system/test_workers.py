@@ -71,7 +71,7 @@ def test_what_another_process_enqueues_wakes_an_idle_worker(workshop: Workshop):
         assert workshop.results(job) == ["completed"]
 
 
-def test_without_a_doorbell_there_is_polling(workshop: Workshop, monkeypatch):
+def test_without_notifications_there_is_polling(workshop: Workshop, monkeypatch):
     workshop.start(poll_interval="200ms")
     silence(workshop, monkeypatch)
     job = workshop.enqueue_one("quick")
@@ -80,8 +80,8 @@ def test_without_a_doorbell_there_is_polling(workshop: Workshop, monkeypatch):
 
 
 def silence(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on this process rings no bell."""
+    """From now on this process notifies nobody."""
     database = workshop.app.parts.store.database
     monkeypatch.setattr(database, "_channel", "nobody_listens", raising=False)
     if workshop.url.startswith("sqlite"):
-        monkeypatch.setattr(database, "ring", lambda: None)
+        monkeypatch.setattr(database, "notify", lambda: None)

@@ -21,9 +21,7 @@ def start(workshop: Workshop, nodes: list[dict[str, Any]], name: str = "flow") -
 
 def steps(workshop: Workshop, handle: Handle) -> list[tuple[str, int, str]]:
     """Of the steps that have ended: name, attempt, result."""
-    return sorted(
-        (each.step, each.attempt, each.result.value) for each in workshop.history(handle) if each.step
-    )
+    return sorted((each.step, each.attempt, each.outcome.value) for each in workshop.history(handle) if each.step)
 
 
 def test_killed_at_every_boundary_of_ten_steps_each_step_completes_once(workshop: Workshop):
@@ -47,7 +45,7 @@ def test_killed_at_every_boundary_of_ten_steps_each_step_completes_once(workshop
         if deaths <= TEN - 2:
             workers.append(workshop.spawn(QUICKLY))  # it is there when the next two have died
     ended = handle.wait(PATIENCE)
-    assert (ended.state, ended.attempt) == ("completed", 0)
+    assert (ended.status, ended.attempt) == ("completed", 0)
     assert steps(workshop, handle) == sorted(
         (f"s{n}", attempt, result) for n in range(TEN) for attempt, result in ((0, "lost"), (1, "completed"))
     )
@@ -63,7 +61,7 @@ def test_branches_run_side_by_side_on_two_workers(workshop: Workshop):
     marks = workshop.wait_for_marks("start", 2)
     assert len({mark.pid for mark in marks}) == 2
     workshop.release()
-    assert handle.wait(PATIENCE).state == "completed"
+    assert handle.wait(PATIENCE).status == "completed"
 
 
 def test_a_cancel_stops_the_steps_that_run(workshop: Workshop):
@@ -72,7 +70,7 @@ def test_a_cancel_stops_the_steps_that_run(workshop: Workshop):
     handle = start(workshop, [*nodes, {"id": "join", "task": "quick", "after": ["left", "right"]}])
     workshop.wait_for_marks("start", 2)
     handle.cancel()
-    assert handle.wait(PATIENCE).state == "cancelled"
+    assert handle.wait(PATIENCE).status == "cancelled"
     assert steps(workshop, handle) == [("left", 0, "cancelled"), ("right", 0, "cancelled")]
 
 
@@ -84,5 +82,5 @@ def test_a_worker_that_is_stopped_hands_its_step_to_another(workshop: Workshop):
     first.terminate()
     workshop.wait_for_marks("start", 2)
     workshop.release()
-    assert handle.wait(PATIENCE).state == "completed"
+    assert handle.wait(PATIENCE).status == "completed"
     assert steps(workshop, handle) == [("a", 0, "completed"), ("b", 0, "completed")]

@@ -1,4 +1,4 @@
-"""A web server on this host that answers as it is told, and remembers what it was asked."""
+"""A web server on this host with prepared answers, which records requests."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Answer:
     status: int = 200
     body: bytes = b"hello"
     headers: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = 0.0  # to think about it
+    seconds: float = 0.0  # before it answers
 
 
 class Server:
-    """`answers` are given one after the other, the last one for ever; or by path."""
+    """Server that gives `answers` one after the other (the last one for ever), or by path."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""A site of 500 pages with all that sites have: loops, traps, redirects, rules, lies. It remembers its visitors."""
+"""A site of 500 pages with loops, traps, redirects, rules and wrong data, which records its visitors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TREE = 440  # pages of a tree, nine deep
 IN_SITEMAPS = 20
 DEPTH = 12
 CALENDAR = DEPTH  # months that are not too far
-ABANDONED = ("/slow", "/huge", "/bomb")  # a visitor does not wait for their end, and we notice late
+ABANDONED = ("/slow", "/huge", "/bomb")  # a visitor leaves before their end, and the server notices it late
 
 ROBOTS = """
 User-agent: *
@@ -37,7 +37,7 @@ class Hit(NamedTuple):
 
 
 class Site:
-    """The site and its memory. `changed` are paths that say something new; `gone` those that are no more."""
+    """The site and its recorded visits. `changed` are paths with new text, `gone` are deleted paths."""
 
     def __init__(self) -> None:
         self.hits: list[Hit] = []
@@ -61,7 +61,7 @@ class Site:
         self._server.server_close()
 
     def asked(self) -> Counter[str]:
-        """How often each path was asked for."""
+        """Count the requests of each path."""
         return Counter(hit.path for hit in self.hits)
 
     def arrive(self, hit: Hit) -> None:
@@ -88,7 +88,7 @@ def a_site() -> Iterator[Site]:
 
 
 def expected() -> set[str]:
-    """Every page that a polite crawl of depth 12 keeps, good or not."""
+    """Every page that a polite crawl of depth 12 stores, good or not."""
     tree = {f"/p/{n}" for n in range(TREE)}
     sitemaps = {f"/s/{n}" for n in range(IN_SITEMAPS)}
     months = {f"/calendar/{n}" for n in range(1, CALENDAR + 1)}
@@ -100,7 +100,7 @@ def expected() -> set[str]:
 
 
 def troubled() -> set[str]:
-    """Pages of which there is nothing but the reason why."""
+    """Pages without content, only with an error."""
     return {"/huge", "/bomb", "/slow", "/missing", "/broken", "/noindex", "/no-charset"}
 
 
@@ -110,7 +110,7 @@ class _Server(ThreadingHTTPServer):
     site: Site
 
     def handle_error(self, *_: object) -> None:
-        """A crawler may hang up whenever it likes."""
+        """A crawler may disconnect at any time."""
 
 
 class _Visitor(BaseHTTPRequestHandler):
@@ -153,16 +153,14 @@ class _Visitor(BaseHTTPRequestHandler):
             case "/bomb":
                 self._send(200, gzip.compress(b" " * 30_000_000), more={"Content-Encoding": "gzip"})
             case "/slow":
-                select.select([self.connection], [], [], PATIENCE)  # until the crawler has hung up
+                select.select([self.connection], [], [], PATIENCE)  # until the crawler has disconnected
                 self._send(200, page("Slow", "too late"))
             case "/flaky" if site.asked()["/flaky"] == 1:
                 self._send(503, b"not yet", more={"Retry-After": "0"})
             case "/broken":
                 self._send(500, b"broken")
             case "/latin":
-                self._send(
-                    200, page("Café", "Crème brûlée").encode_as("latin-1"), "text/html; charset=latin-1"
-                )
+                self._send(200, page("Café", "Crème brûlée").encode_as("latin-1"), "text/html; charset=latin-1")
             case "/cyrillic":
                 head = '<meta charset="windows-1251">'
                 self._send(200, page("Поезд", "Железная дорога", head=head).encode_as("cp1251"), "text/html")
@@ -194,9 +192,7 @@ class _Visitor(BaseHTTPRequestHandler):
             case "/sitemap1.xml":
                 text = entries("urlset", "url", [f"{url}/s/{n}" for n in range(half)])
             case _:
-                text = gzip.compress(
-                    entries("urlset", "url", [f"{url}/s/{n}" for n in range(half, IN_SITEMAPS)])
-                )
+                text = gzip.compress(entries("urlset", "url", [f"{url}/s/{n}" for n in range(half, IN_SITEMAPS)]))
         self._send(200, text, "application/gzip" if path.endswith(".gz") else "text/xml")
 
     def _send(
@@ -230,7 +226,7 @@ SENT_AWAY = {
     "/loop/b": "/loop/a",
     "/out": "https://example.com/elsewhere",
     "/to-metadata": "http://169.254.169.254/latest/meta-data",
-    "/index.html": "/never",  # nobody asks for it: it is /
+    "/index.html": "/never",  # never requested: it is /
 }
 
 
@@ -272,9 +268,7 @@ HOME = (
     "ftp://example.com/x", "http://", "//[broken/", "/odd", "/no-charset",
 )  # fmt: skip
 PAGES = {
-    "/": page(
-        "Home", "Welcome to the lighthouse", HOME, '<meta name="description" content="All about lamps">'
-    ),
+    "/": page("Home", "Welcome to the lighthouse", HOME, '<meta name="description" content="All about lamps">'),
     "/list?a=1&b=2": page("A list", "In one order"),
     "/about/": page("About", "About the keeper"),
     "/redirected": page("At last", "After four hops"),
@@ -289,7 +283,5 @@ PAGES = {
     "/lone%20space": page("A space", "in its name"),
     "/odd": page("Odd", "A bell \x07 &#2; <?rung x?>rings", ("/from-odd",), '<base href="http://[nowhere">'),
     "/from-odd": page("Further", "Found all the same"),
-    "/item": page(
-        "An item", '<span class="price">12.50</span> <b class="tag">red</b><b class="tag">blue</b>'
-    ),
+    "/item": page("An item", '<span class="price">12.50</span> <b class="tag">red</b><b class="tag">blue</b>'),
 }

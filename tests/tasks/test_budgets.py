@@ -1,4 +1,4 @@
-"""Built-in tasks and the budgets of providers: a run that finds one spent is put off, and says so."""
+"""Built-in tasks and the budgets of providers: a run with a spent budget is deferred, and its log says so."""
 
 import asyncio
 from contextlib import suppress
@@ -32,7 +32,7 @@ def test_a_fetch_waits_for_a_budget_and_goes_on_where_it_was(app, api):  # noqa:
             assert view.status is Status.SCHEDULED
             why = service.jobs.why(made.job.id)
             assert f"It waits for {HOST}'s budget until" in " ".join(why.sentences)
-            service.providers.put(Provider(HOST, 50, HOUR), by="ann")  # whoever waits tries again
+            service.providers.put(Provider(HOST, 50, HOUR), by="ann")  # waiting runs try again
             await until(app, lambda: app.executions.list(job=made.job.id, limit=5)[0].outcome is not None)
             return app.executions.list(job=made.job.id, limit=5)
 
@@ -53,7 +53,7 @@ def test_trying_a_source_takes_from_the_same_budget(app, api):  # noqa: F811
 
 
 async def until(app, true) -> None:  # noqa: F811
-    """Wait for something; whoever settles anything rings."""
+    """Wait for something; each settle notifies."""
     loop, rung = asyncio.get_running_loop(), asyncio.Event()
     listener = app.parts.store.database.listen(lambda: loop.call_soon_threadsafe(rung.set))
     try:

@@ -23,9 +23,7 @@ class Visitor(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         found = re.fullmatch(r"/(\d+)", self.path)
         n = int(found[1]) if found else 0
-        links = "".join(
-            f'<a href="/{c}">{c}</a>' for c in (*range(3 * n + 1, 3 * n + 4), n // 2) if c < PAGES
-        )
+        links = "".join(f'<a href="/{c}">{c}</a>' for c in (*range(3 * n + 1, 3 * n + 4), n // 2) if c < PAGES)
         body = f"<html><title>Page {n}</title><body>number{n} {WORDS}{links}</body></html>".encode()
         self.send_response(404 if found is None else 200)
         self.send_header("Content-Type", "text/html")
@@ -54,7 +52,7 @@ def test_the_memory_of_a_crawl_of_10_000_pages_stays_small(database_url, record_
     record_property("memory_peak_mb", ended.memory_peak_mb)
     record_property("seconds", ended.duration.total_seconds())
     record_property("cpu_seconds", ended.cpu_time_ms / 1000)
-    assert (ended.state, ended.items_crawled) == ("completed", PAGES)
+    assert (ended.status, ended.items_crawled) == ("completed", PAGES)
     assert ended.memory_peak_mb < 300
     assert app.scheduler.pages.search("number4321").total == 1
     app.close()

@@ -1,4 +1,4 @@
-"""The task `fetch` against a real server: each way of paging, each way of going wrong, on both databases."""
+"""The task `fetch` with a real server: all kinds of paging and of failures, on both databases."""
 
 import asyncio
 from contextlib import suppress
@@ -21,10 +21,8 @@ BY_CURSOR = {"cursorParam": "cursor", "nextCursorPath": "paging.next"}
 
 @pytest.fixture
 def app(database_url):
-    """An app on the test's database, where there are no tables of users yet."""
-    app = Ostinato(
-        "", database_url=database_url, poll_interval="1s", allow_private_addresses=True, concurrency=4
-    )
+    """An app on the test's database, without tables of users."""
+    app = Ostinato("", database_url=database_url, poll_interval="1s", allow_private_addresses=True, concurrency=4)
     parts = app.open(upgrade=True)
     database = parts.store.database
     with database.write() as tx:
@@ -41,7 +39,7 @@ def api():
 
 
 def run_once(app, *definitions, runs=1):
-    """Let each source run so many times, and give how its last run ended."""
+    """Run each source `runs` times, and return the last execution."""
 
     async def until_done():
         async with app.running(), asyncio.timeout(PATIENCE):
@@ -58,7 +56,7 @@ def run_once(app, *definitions, runs=1):
 
 
 async def _finished(app, job_id, number):
-    """The execution of that number, when it has ended; whoever settles it rings."""
+    """Wait for the end of the execution of that number; each settle notifies."""
     loop, rung = asyncio.get_running_loop(), asyncio.Event()
     listener = app.parts.store.database.listen(lambda: loop.call_soon_threadsafe(rung.set))
     try:

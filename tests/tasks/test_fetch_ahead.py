@@ -1,4 +1,4 @@
-"""While a page is stored the next one is asked for: not past a limit, nor when the API wants to be left alone."""
+"""Fetching the next page while one is stored: not past a limit, nor when the API asks to wait."""
 
 import threading
 
@@ -21,7 +21,7 @@ def api():
 
 @pytest.fixture
 def storing(monkeypatch):
-    """What is done before each page is stored."""
+    """A call before each page is stored."""
     before, store = [], SourceRecords.insert
 
     def insert(*args):
@@ -80,9 +80,7 @@ def test_a_page_that_cannot_be_stored_ends_the_run_though_the_next_one_hangs(app
 
 def test_nobody_is_asked_for_more_pages_than_a_limit_allows(app, api):  # noqa: F811
     run_once(app, paged(api, limits={"maxPages": 2, "onLimit": "stop"}))
-    run_once(
-        app, paged(api, limits={"maxRecords": 5, "onLimit": "stop"}) | {"name": "few", "table": "others"}
-    )
+    run_once(app, paged(api, limits={"maxRecords": 5, "onLimit": "stop"}) | {"name": "few", "table": "others"})
     assert [query["page"] for query in api.asked("/page")] == ["1", "2", "1"]
 
 

@@ -1,4 +1,4 @@
-"""Threads take quick turns at Python's lock while pages are fetched, and the usual ones before and after."""
+"""Short switch intervals of Python's lock while pages are fetched, and the usual one before and after."""
 
 import sys
 

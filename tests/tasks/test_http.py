@@ -1,4 +1,4 @@
-"""`http`, in a worker, against a real server: what it sends, what it makes of answers, and what it keeps."""
+"""`http` in a worker, with a real server: its requests, its outcomes and its results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def app(sqlite_url) -> Iterator[Ostinato]:
-    """On one database: what is sent does not depend on it."""
+    """A test on one database: requests do not depend on it."""
     app = Ostinato("shop", database_url=sqlite_url, poll_interval="1s", allow_private_addresses=True)
     app.open(upgrade=True)
     yield app
@@ -86,9 +86,9 @@ def test_what_it_has_counted_is_kept_with_every_attempt(app, server):
     assert counters == {"bytes_sent": 300, "status": 200, "requests": 2, "bytes_received": 5000}
     server.answers = [Answer(503, b"not now")]
     ended = run(app, {"url": server.url}, retries=0)
-    assert (ended.state, ended.counters["status"], ended.counters["bytes_received"]) == ("failed", 503, 7)
+    assert (ended.status, ended.counters["status"], ended.counters["bytes_received"]) == ("failed", 503, 7)
     ended = run(app, {"url": "http://127.0.0.1:1/"}, retries=0)
-    assert (ended.state, ended.counters) == ("failed", {"bytes_sent": 0})
+    assert (ended.status, ended.counters) == ("failed", {"bytes_sent": 0})
 
 
 def test_it_tells_whom_it_waits_for(app, server):
@@ -112,7 +112,7 @@ def test_every_attempt_sends_the_same_idempotency_key(new_app, server):
     app = new_app(allow_private_addresses=True)
     server.answers = [Answer(503), Answer(500), Answer(429), Answer(201, b"made")]
     ended = run(app, {"url": server.url, "method": "POST", "body": "{{ attempt }}"}, retries=5)
-    assert (ended.state, ended.attempt, ended.result) == ("completed", 3, {"status": 201, "body": "made"})
+    assert (ended.status, ended.attempt, ended.result) == ("completed", 3, {"status": 201, "body": "made"})
     assert len({asked.headers["idempotency-key"] for asked in server.asked}) == 1
     assert len({asked.headers["x-execution-key"] for asked in server.asked}) == 4
     assert [asked.headers["x-attempt"] for asked in server.asked] == ["0", "1", "2", "3"]
@@ -122,36 +122,34 @@ def test_every_attempt_sends_the_same_idempotency_key(new_app, server):
 def test_a_status_that_no_retry_can_help_ends_it_at_once(app, server):
     server.answers = [Answer(404, b"no such report")]
     ended = run(app, {"url": server.url}, retries=5)
-    assert (ended.state, len(server.asked)) == ("failed", 1)
+    assert (ended.status, len(server.asked)) == ("failed", 1)
     assert "The answer was 404: no such report" in str(ended.error)
 
 
 def test_rules_by_status_are_the_jobs_own(app, server):
     server.answers = [Answer(404), Answer(302, headers={"location": "/elsewhere"})]
-    ended = run(
-        app, {"url": server.url, "expect": [302], "retry": ["4xx"], "redirects": 0, "keep": 0}, retries=1
-    )
-    assert (ended.state, ended.attempt, ended.result) == ("completed", 1, {"status": 302})
+    ended = run(app, {"url": server.url, "expect": [302], "retry": ["4xx"], "redirects": 0, "keep": 0}, retries=1)
+    assert (ended.status, ended.attempt, ended.result) == ("completed", 1, {"status": 302})
 
 
 def test_retry_after_is_obeyed(app, server):
     server.answers = [Answer(503, headers={"Retry-After": "0"}), Answer(200, b"")]
     ended = run(app, {"url": server.url}, retries=1, backoff="1h")
-    assert (ended.state, ended.attempt, ended.result) == ("completed", 1, {"status": 200})
+    assert (ended.status, ended.attempt, ended.result) == ("completed", 1, {"status": 200})
 
 
 def test_redirects_are_followed_as_often_as_allowed(app, server):
     server.at = {f"/{n}": Answer(302, headers={"location": f"/{n + 1}"}) for n in range(3)}
-    assert run(app, {"url": f"{server.url}/0", "redirects": 3}).state == "completed"
+    assert run(app, {"url": f"{server.url}/0", "redirects": 3}).status == "completed"
     ended = run(app, {"url": f"{server.url}/0", "redirects": 2}, retries=3)
-    assert ended.state == "failed"
+    assert ended.status == "failed"
     assert "redirects more than 2 times" in str(ended.error)
 
 
 def test_a_redirect_to_where_we_may_not_go_is_refused(app, server):
     server.answers = [Answer(302, headers={"location": "http://169.254.169.254/latest/meta-data"})]
     ended = run(app, {"url": server.url}, retries=3)
-    assert (ended.state, len(server.asked)) == ("failed", 1)
+    assert (ended.status, len(server.asked)) == ("failed", 1)
     assert "link-local" in str(ended.error)
 
 
@@ -169,12 +167,12 @@ def test_the_answer_is_kept_up_to_a_cap(app, server):
 def test_a_slow_answer_is_a_failure_that_is_tried_again(app, server):
     server.answers = [Answer(seconds=60), Answer(200, b"quick")]
     ended = run(app, {"url": server.url, "timeout": "500ms"}, retries=1)
-    assert (ended.state, ended.attempt) == ("completed", 1)
+    assert (ended.status, ended.attempt) == ("completed", 1)
 
 
 def test_nobody_there_is_a_failure_that_is_tried_again(app):
     ended = run(app, {"url": "http://127.0.0.1:1/"}, retries=2)
-    assert (ended.state, ended.attempt) == ("failed", 2)
+    assert (ended.status, ended.attempt) == ("failed", 2)
 
 
 def test_a_secret_is_sent_and_shown_nowhere(app, server, monkeypatch):
@@ -190,16 +188,14 @@ def test_a_secret_is_sent_and_shown_nowhere(app, server, monkeypatch):
 
 
 def test_a_secret_that_is_not_there(app, server):
-    ended = run(
-        app, {"url": server.url, "auth": {"type": "bearer", "token": "env:SECRET_NO_SUCH_TOKEN"}}, retries=3
-    )
-    assert (ended.state, server.asked) == ("failed", [])
+    ended = run(app, {"url": server.url, "auth": {"type": "bearer", "token": "env:SECRET_NO_SUCH_TOKEN"}}, retries=3)
+    assert (ended.status, server.asked) == ("failed", [])
     assert "env:SECRET_NO_SUCH_TOKEN" in str(ended.error)
 
 
 def test_metadata_that_is_not_there_when_it_runs(app, server):
     ended = run(app, {"url": f"{server.url}/{{{{ job.metadata.nope }}}}"}, retries=3)
-    assert (ended.state, server.asked) == ("failed", [])
+    assert (ended.status, server.asked) == ("failed", [])
     assert "{{ job.metadata.nope }}" in str(ended.error)
 
 
@@ -209,14 +205,14 @@ def test_metadata_that_is_not_there_when_it_runs(app, server):
 def test_a_value_cannot_lead_to_another_folder(app, server, path, it):
     url = server.url + path.replace("X", "job.metadata.it")
     ended = run(app, {"url": url}, metadata={"it": it}, retries=3)
-    assert (ended.state, server.asked) == ("failed", [])
+    assert (ended.status, server.asked) == ("failed", [])
     assert "would lead to another folder" in str(ended.error)
 
 
 def test_a_value_cannot_become_a_second_header(app, server):
     args = {"url": server.url, "headers": {"X-It": "{{ job.metadata.it }}"}}
     ended = run(app, args, metadata={"it": "a\r\nX-More: b"}, retries=3)
-    assert (ended.state, server.asked) == ("failed", [])
+    assert (ended.status, server.asked) == ("failed", [])
 
 
 def test_a_worker_checks_by_its_own_settings(new_app, server):
@@ -228,5 +224,5 @@ def test_a_worker_checks_by_its_own_settings(new_app, server):
         return await handle.await_(PATIENCE)
 
     ended = during(strict, body)
-    assert (ended.state, ended.attempt, server.asked) == ("failed", 0, [])
+    assert (ended.status, ended.attempt, server.asked) == ("failed", 0, [])
     assert "OSTINATO_ALLOW_PRIVATE_ADDRESSES" in str(ended.error)

@@ -1,4 +1,4 @@
-"""The list of a page that is null, missing or something else: in a small page and in a large one."""
+"""A page's list of records that is null, missing or of another type, in small and large pages."""
 
 import io
 import json
@@ -16,9 +16,7 @@ FILLER = {"small": "", "large": "x" * LARGE}
 
 def records_of(document, filler: str, *, stored: bool = False, **response) -> list:
     body = json.dumps(document | {"filler": filler}).encode()
-    page = FetchedPage(
-        "http://x/", io.BytesIO(body), len(body), 1, "", None, lambda told, _: BadAnswer(told, 200)
-    )
+    page = FetchedPage("http://x/", io.BytesIO(body), len(body), 1, "", None, lambda told, _: BadAnswer(told, 200))
     source = read_source(a_source(response=DEFINITION["response"] | response))
     records = read(page, source, lambda: stored)
     return [each for chunk in records.chunks for each in chunk]
@@ -34,9 +32,7 @@ def test_null_or_an_empty_list_is_a_page_without_records(filler, stored):
 @pytest.mark.parametrize("filler", FILLER.values(), ids=FILLER)
 @pytest.mark.parametrize("document", [{}, {"data": {}}, {"data": None}])
 def test_a_missing_list_is_a_failure_until_the_source_has_stored_a_record(filler, document):
-    with pytest.raises(
-        BadAnswer, match=r"no records at 'data.items': there is nothing; .*whenMissing: empty"
-    ):
+    with pytest.raises(BadAnswer, match=r"no records at 'data.items': there is nothing; .*whenMissing: empty"):
         records_of(document, filler)
     assert records_of(document, filler, stored=True) == []
     assert records_of(document, filler, whenMissing="empty") == []
@@ -46,7 +42,7 @@ def test_a_missing_list_is_a_failure_until_the_source_has_stored_a_record(filler
 
 @pytest.mark.parametrize("filler", FILLER.values(), ids=FILLER)
 @pytest.mark.parametrize(
-    ("found", "what"), [({"a": 1}, "an object"), ("no", "a text"), (7, "a number"), (True, "a yes or no")]
+    ("found", "what"), [({"a": 1}, "an object"), ("no", "a text"), (7, "a number"), (True, "a boolean")]
 )
 def test_what_is_no_list_is_a_failure_whatever_was_stored(filler, found, what):
     with pytest.raises(BadAnswer, match=f"it is {what}, not a list"):

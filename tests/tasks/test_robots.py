@@ -1,4 +1,4 @@
-"""What robots.txt says about how often a host may be asked."""
+"""The delay between requests that robots.txt asks for."""
 
 from __future__ import annotations
 

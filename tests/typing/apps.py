@@ -19,9 +19,7 @@ def refresh_prices(region: str = "eu") -> dict[str, int]:
 async def send_email(ctx: Context, to: str, copies: int = 1) -> None: ...
 
 
-@app.task(
-    cron="0 9 * * mon-fri", timezone="Europe/Paris", first_run="now", backoff=["1s", 5, timedelta(minutes=1)]
-)
+@app.task(cron="0 9 * * mon-fri", timezone="Europe/Paris", first_run="now", backoff=["1s", 5, timedelta(minutes=1)])
 async def report(ctx: Context) -> str:
     return ""
 

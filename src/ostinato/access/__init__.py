@@ -1,4 +1,4 @@
-"""Authentication: tokens, API keys and cookie sessions, for every door on the network.
+"""Authentication by tokens, API keys and cookie sessions, for the REST API and the dashboard.
 
-It recognises a caller by what a request brings along; what a caller may do is said by its role (core/access.py).
+It recognises the caller of a request. The caller's role decides what it may do (core/access.py).
 """

@@ -1,4 +1,4 @@
-"""Bodies of requests: read whole, within limits of size and time."""
+"""Reading of request bodies, within limits of size and time."""
 
 import asyncio
 from typing import Final
@@ -24,7 +24,7 @@ def require_small(headers: Headers) -> None:
 
 
 async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
-    """Read a body; TooLarge, TooSlow or ClientGone."""
+    """Read a whole body; raise TooLarge, TooSlow or ClientGone."""
     try:
         async with asyncio.timeout(seconds):
             return await _read(receive)

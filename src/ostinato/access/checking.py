@@ -1,4 +1,4 @@
-"""Threads for the checks that each request needs: slow requests cannot take these threads."""
+"""Threads for the checks of each request, which slow requests cannot occupy."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -15,7 +15,7 @@ _limiter: Final = RunVar[CapacityLimiter]("_limiter")
 
 
 async def run_check(check: Callable[[], T]) -> T:
-    """Run a check of a credential, or of readiness, on a thread that only checks use."""
+    """Run a check of a credential or of readiness on a thread that is reserved for checks."""
     try:
         limiter = _limiter.get()
     except LookupError:

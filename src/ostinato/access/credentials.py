@@ -1,12 +1,11 @@
-"""Recognition of callers: by a token, by an API key, or, without auth, from this host alone.
+"""Recognition of callers: by a token, by an API key, or, without auth, by their address on this host.
 
-A credential is `Authorization: Bearer …` (a token or a key) or `X-API-Key: …`. One, and only one: a request that
-brings two could be read in two ways.
+A credential is `Authorization: Bearer …` (a token or a key) or `X-API-Key: …`. A request with two credentials is
+ambiguous, and refused.
 
-Without auth, any caller at the port may do everything. So the port is on loopback, and a request must say so: a
-browser that was lured to `http://evil.example` and then told that this name is 127.0.0.1 says `Host: evil.example`,
-and a page from elsewhere that calls us says where it is from (`Origin`, `Sec-Fetch-Site`). Another port of this host
-is elsewhere too.
+Without auth, any caller at the port may do everything. So the server listens on loopback, and `Host` must name it: in
+DNS rebinding a browser resolves evil.example to 127.0.0.1, but still sends `Host: evil.example`. `Origin` and
+`Sec-Fetch-Site` show whether a page of another site sent a request. Another port of this host is another site.
 """
 
 import ipaddress
@@ -27,7 +26,9 @@ Recognise = Callable[[Headers], Admission]
 
 AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?", re.IGNORECASE)
 OWN_SITES: Final = ("same-origin", "none")  # values of `Sec-Fetch-Site`: a page of this server, or no page
-WANTED: Final = "This needs a credential: Authorization: Bearer TOKEN, with a token or an API key."
+CREDENTIAL_REQUIRED: Final = (
+    "This request needs a credential. Send Authorization: Bearer TOKEN, with a token or an API key."
+)
 
 
 def anybody(_: Headers) -> Admission:
@@ -36,18 +37,18 @@ def anybody(_: Headers) -> Admission:
 
 
 def recogniser(settings: Settings, service: Service, *, insecure: bool = False) -> Recognise:
-    """As the settings say: by credentials, or without; `insecure` asks nobody anything."""
+    """Return the recogniser that the settings ask for; `insecure` without auth admits every request."""
     if settings.auth_configured:
         return ByCredential(Tokens.of(settings), service)
     return anybody if insecure else on_loopback
 
 
 def require_safe_binding(host: str, settings: Settings, *, insecure: bool) -> None:
-    """Without auth a server listens on loopback only, unless told that this is meant."""
+    """Raise InvalidSetting if a server without auth would listen beyond loopback; `insecure` permits it."""
     if not (settings.auth_configured or insecure or is_loopback(host)):
         raise InvalidSetting(
-            f"Without auth whoever reaches {host} could do everything: set OSTINATO_AUTH_SECRET (or another way of"
-            " auth), listen on 127.0.0.1, or say --insecure if this is meant."
+            f"Without auth, every client that reaches {host} could do everything. Set OSTINATO_AUTH_SECRET (or another"
+            " kind of auth), listen on 127.0.0.1, or add --insecure to allow this."
         )
 
 
@@ -62,34 +63,34 @@ class ByCredential:
         return self.admit(_credential(headers))
 
     def admit(self, credential: str) -> Admission:
-        """Check a token or key, with one read of the database; Unauthorized if it is not good now."""
+        """Check a token or key with one read of the database; raise Unauthorized if it is not valid now."""
         if is_key(credential):
             return admission_of(self._service.keys.find(credential))
         if self._tokens is None:
-            raise Unauthorized("Tokens are not taken here: come with an API key.")
+            raise Unauthorized("This server does not accept tokens. Use an API key.")
         admission = self._tokens.admit(credential, self._service.now())
         self._service.access.require_not_barred(admission)
         return admission
 
     def by_session(self, cookie: str) -> Admission:
-        """Check the session of a cookie; Unauthorized when it is over."""
+        """Check the session of a cookie; raise Unauthorized if it has ended."""
         return self._service.sessions.recognise(cookie, self.signer)
 
 
 def on_loopback(headers: Headers) -> Admission:
-    """Admit requests to this host without a credential, unless a page from elsewhere has sent them."""
+    """Admit requests to this host without a credential, unless a page of another site sent them."""
     hosts = headers.getlist("host")
     if len(hosts) != 1 or not _names_loopback(hosts[0]):
-        raise Forbidden("Without auth only requests to 127.0.0.1, ::1 or localhost are answered.")
+        raise Forbidden("Without auth, this server answers only requests to 127.0.0.1, ::1 or localhost.")
     if not _is_from_here(headers, hosts[0]):
-        raise Forbidden("Without auth pages from elsewhere are not answered.")
+        raise Forbidden("Without auth, this server does not answer requests from pages of other sites.")
     return Admission(ANYBODY)
 
 
 def _is_from_here(headers: Headers, host: str) -> bool:
-    """Return True if no page, or a page of this scheme, host and port, has sent a request.
+    """Return True if a request comes from no page, or from a page of this scheme, host and port.
 
-    A link on another page may be followed: it reads, and its page sees no answer. A form always names its `Origin`.
+    Links on other pages are allowed: they only read, and their page cannot see the answer. Forms always send `Origin`.
     """
     origins, sites = headers.getlist("origin"), headers.getlist("sec-fetch-site")
     if len(origins) > 1 or len(sites) > 1:
@@ -102,7 +103,7 @@ def _is_from_here(headers: Headers, host: str) -> bool:
 
 
 def _is_followed_link(headers: Headers) -> bool:
-    """Return whether a browser shows a new page and sends no body: a form would send one."""
+    """Return whether a browser opens a page without sending a body, as a form would."""
     if "content-type" in headers or "content-length" in headers:
         return False
     return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
@@ -124,15 +125,15 @@ def _names_loopback(authority: str) -> bool:
 
 
 def _credential(headers: Headers) -> str:
-    """The one that was brought."""
+    """Read the one credential of a request; raise Unauthorized if there is none, or more than one."""
     bearers, keys = headers.getlist("authorization"), headers.getlist("x-api-key")
     if not bearers and not keys:
-        raise Unauthorized(WANTED)
+        raise Unauthorized(CREDENTIAL_REQUIRED)
     if len(bearers) + len(keys) > 1:
-        raise Unauthorized("There is more than one credential: bring one.")
+        raise Unauthorized("The request has more than one credential. Send one.")
     if keys:
         return keys[0]
     found = BEARER.fullmatch(bearers[0])
     if found is None:
-        raise Unauthorized(WANTED)
+        raise Unauthorized(CREDENTIAL_REQUIRED)
     return found["credential"]

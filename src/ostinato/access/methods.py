@@ -1,4 +1,4 @@
-"""Methods of an address: what a door answers to a method that the address does not have."""
+"""HTTP methods of an address, for the answer to a method that it does not allow."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from starlette.types import Scope
 
 
 def allow_of(routes: Sequence[BaseRoute], scope: Scope) -> str | None:
-    """List all methods of an address for the header `Allow`; None if it has this one, or is no address."""
+    """List the methods of an address for the header `Allow`; None if it allows this one or does not exist."""
     methods = set[str]()
     for route in _own(routes, scope):
         match route.matches(scope)[0]:
@@ -19,10 +19,10 @@ def allow_of(routes: Sequence[BaseRoute], scope: Scope) -> str | None:
 
 
 def _own(routes: Sequence[BaseRoute], scope: Scope) -> Sequence[BaseRoute]:
-    """The routes whose path is this very address, if there are some: /jobs/bulk is no job with the key bulk."""
+    """Prefer the routes whose path equals the address: /jobs/bulk is not a job with the key bulk."""
     return [route for route in routes if getattr(route, "path", None) == scope["path"]] or routes
 
 
 def wrong_method(scope: Scope, allow: str) -> str:
     """Say which methods an address has."""
-    return f"This address cannot be asked with {scope['method'][:20]}: it has {allow}."
+    return f"This address does not allow {scope['method'][:20]}. Use {allow}."

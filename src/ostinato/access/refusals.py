@@ -1,7 +1,8 @@
-"""Refused credentials: counted, and told once a minute for each address.
+"""Refused credentials: counted, and reported at most once a minute for each address.
 
-Doors leave a `Refusal` in the scope of a request; the middleware here counts it. The first refusal of an address is a
-log line and an event at once. Further ones are told together, by the first request that comes a minute later or after.
+The REST API and the dashboard put a `Refusal` in the scope of a request; the middleware here counts it. The first
+refusal of an address is a log line and an event at once. Later ones are reported together, by the first request after
+a minute.
 """
 
 import logging
@@ -24,11 +25,12 @@ from ostinato.telemetry.reports import Counts
 
 log = logging.getLogger("ostinato.access")
 
-EVERY: Final = 60.0  # seconds
-MOST_ADDRESSES: Final = 100  # that are told apart; the others are one
+REPORT_EVERY: Final = 60.0  # seconds
+MOST_ADDRESSES: Final = 100  # counted separately; all others are counted together
 OTHERS: Final = "others"
-REFUSED: Final = "refused"  # where a refusal is left in the state of a request
-TOLD: Final = ("token", "key")  # a missing credential or an old session is no attack: it is counted only
+REFUSED: Final = "refused"  # the key of a refusal in the state of a request
+# A missing credential or an old session is not an attack: it is only counted.
+REPORTED: Final = ("token", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,11 @@ class Refusal:
 class _Counted:
     reason: str = ""
     count: int = 0
-    told_at: float = float("-inf")
+    reported_at: float = float("-inf")
 
 
 class RefusalTable:
-    """Refusals by address that are not told yet. Time is an argument."""
+    """Refusals by address that are not reported yet. Time is an argument."""
 
     def __init__(self) -> None:
         self._by_address: dict[str, _Counted] = {}
@@ -70,25 +72,25 @@ class RefusalTable:
         counted = self._by_address.setdefault(address if known else OTHERS, _Counted())
         counted.reason = counted.reason if counted.count else reason
         counted.count += 1
-        self.due_at = min(self.due_at, counted.told_at + EVERY)
+        self.due_at = min(self.due_at, counted.reported_at + REPORT_EVERY)
 
     def take_due(self, now: float) -> list[Refused]:
-        """Take out what is to be told now; an address that was silent for a minute is forgotten."""
-        told = []
+        """Take out the refusals to report now; drop addresses without a refusal for a minute."""
+        due = []
         for address, counted in list(self._by_address.items()):
-            if now - counted.told_at < EVERY:
+            if now - counted.reported_at < REPORT_EVERY:
                 continue
             if counted.count == 0:
                 del self._by_address[address]
                 continue
-            told.append(Refused(address, counted.reason, counted.count))
-            counted.count, counted.told_at = 0, now
-        self.due_at = min((each.told_at + EVERY for each in self._by_address.values()), default=float("inf"))
-        return told
+            due.append(Refused(address, counted.reason, counted.count))
+            counted.count, counted.reported_at = 0, now
+        self.due_at = min((each.reported_at + REPORT_EVERY for each in self._by_address.values()), default=float("inf"))
+        return due
 
 
 class RefusalLog:
-    """Middleware that counts refused credentials and tells of them. To be used on one loop."""
+    """Middleware that counts and reports refused credentials. Use it on one event loop."""
 
     def __init__(
         self, app: ASGIApp, service: Service, counts: Counts, monotonic: Callable[[], float] = time.monotonic
@@ -97,29 +99,29 @@ class RefusalLog:
         self._table = RefusalTable()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._tell_due()
+        await self._report_due()
         try:
             await self._app(scope, receive, send)
         finally:
             refusal = scope.get("state", {}).get(REFUSED)
             if refusal is not None:
                 self._note(refusal, scope)
-                await self._tell_due()
+                await self._report_due()
 
     def _note(self, refusal: Refusal, scope: Scope) -> None:
         self._counts.add("access_refused", refusal.kind)
-        if refusal.kind in TOLD:
+        if refusal.kind in REPORTED:
             client = scope.get("client")
             self._table.add(client[0] if client else "unknown", refusal.reason)
 
-    async def _tell_due(self) -> None:
+    async def _report_due(self) -> None:
         now = self._monotonic()
         if now < self._table.due_at:
             return
-        told = self._table.take_due(now)
-        for each in told:
+        due = self._table.take_due(now)
+        for each in due:
             fields = {"address": each.address, "reason": each.reason, "count": each.count}
             log.warning(LogMessage("Credential refused", fields))
-        if told:
-            with suppress(StoreError):  # it stands in the log
-                await run_in_threadpool(self._service.access.tell_refused, told)
+        if due:
+            with suppress(StoreError):  # the log has it already
+                await run_in_threadpool(self._service.access.tell_refused, due)

@@ -1,8 +1,8 @@
-"""Cookie sessions: how somebody in a browser is known from page to page.
+"""Cookie sessions of browsers.
 
-With auth a session is begun with a token or an API key and kept in the database; its cookie is `HttpOnly` and
-`SameSite=Strict`. Without auth there is nobody to know: the cookie is a random value that forms are bound to.
-Servers on several ports of one host share their cookies: the port is part of the name.
+With auth, a token or an API key starts a session, which the database stores; its cookie is `HttpOnly` and
+`SameSite=Strict`. Without auth, the cookie is a random value, and the token of each form belongs to it.
+Browsers send a cookie to all ports of a host, so the cookie's name contains the port.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The visitor of a page, and the token of its forms."""
+    """A visitor of the dashboard, and the token of its forms."""
 
-    caller: Caller | None  # None: nobody yet, who may log in
+    caller: Caller | None  # None: not logged in yet
     cookie: str
-    is_new: bool  # the cookie is not in the browser yet
-    credential: str = ""  # that the session was begun with
+    is_new: bool  # the browser does not have the cookie yet
+    credential: str = ""  # the id of the credential that started the session
 
     @property
     def form_token(self) -> str:
@@ -43,18 +43,18 @@ class Visitor:
 
 
 class Visitors:
-    """Knows whoever comes with a browser."""
+    """Recognition of visitors by the cookie of their browser."""
 
     def __init__(self, recognise: Recognise, service: Service) -> None:
         self._recognise, self._service = recognise, service
 
     @property
     def log_in(self) -> bool:
-        """True if visitors log in here."""
+        """True if visitors have to log in."""
         return isinstance(self._recognise, ByCredential)
 
     def of(self, headers: Headers) -> Visitor:
-        """Recognise a visitor; raise Forbidden where even the first page is not allowed."""
+        """Recognise a visitor; raise Forbidden if it may not even see the log-in page."""
         given = cookie_of(headers)
         cookie = given or secrets.token_urlsafe(32)
         if not self.log_in:
@@ -65,9 +65,9 @@ class Visitors:
         return Visitor(admission.caller, cookie, is_new=False, credential=admission.credential)
 
     def require(self, headers: Headers) -> None:
-        """Raise Unauthorized when the session is over."""
+        """Raise Unauthorized if the session has ended."""
         if self.of(headers).caller is None:
-            raise Unauthorized("The session is over: log in again.")
+            raise Unauthorized("The session has ended. Log in again.")
 
     def _admission(self, cookie: str) -> Admission | None:
         try:
@@ -76,7 +76,7 @@ class Visitors:
             return None
 
     def begin(self, credential: str) -> str:
-        """The cookie of a new session; Unauthorized when the credential is not good."""
+        """Start a session and return its cookie; raise Unauthorized if the credential is not valid."""
         return self._service.sessions.begin(self._by_credential.admit(credential))
 
     def end(self, visitor: Visitor) -> None:
@@ -89,7 +89,7 @@ class Visitors:
 
 
 def session_recogniser(recognise: Recognise) -> Recognise | None:
-    """Knows callers by the cookie of their session, where people log in: for what a page reads by itself."""
+    """Return a recogniser by session cookie, for the requests of scripts; None if nobody logs in here."""
     if not isinstance(recognise, ByCredential):
         return None
 

@@ -1,8 +1,7 @@
 """Tokens: JWTs with `sub`, `role` and `exp`, checked by one key and one algorithm that the settings fix.
 
-The token has no say in how it is checked: its `alg` must be ours. All times are whole seconds and bounded; a token
-that cannot be told from a wrong one is a wrong one. What is refused is refused with a sentence that quotes nothing
-from the token.
+A token does not choose how it is checked: its `alg` must be ours. All times are whole seconds and bounded. A token in
+doubt is refused. No error quotes text from a token.
 """
 
 import hashlib
@@ -29,12 +28,8 @@ LONGEST_TOKEN: Final = 8192  # characters
 LONGEST_NAME: Final = 255
 LEAST_SECRET: Final = 32  # bytes
 LEAST_RSA: Final = 2048  # bits
-ROUNDS: Final = (
-    100_000  # the fingerprint of a secret is in the database: guessing the secret from it must be slow
-)
-RESERVED_NAME: Final = (
-    "The name of a token (sub) may be neither anonymous nor declaration, nor begin with key:."
-)
+ROUNDS: Final = 100_000  # the database holds the fingerprint of a secret: guessing the secret from it must be slow
+RESERVED_NAME: Final = "The name of a token (sub) may be neither anonymous nor declaration, nor begin with key:."
 
 Key = str | RSAPublicKey | Ed25519PublicKey
 Claims = Mapping[str, Any]
@@ -42,7 +37,7 @@ Claims = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tokens:
-    """Checks tokens, and makes them where we hold the secret."""
+    """Check of tokens; with a secret also their issue."""
 
     algorithm: str
     key: Key
@@ -53,7 +48,7 @@ class Tokens:
 
     @classmethod
     def of(cls, settings: Settings) -> "Tokens | None":
-        """As the settings say; None when they have no key for tokens."""
+        """Build from the settings; None if they have no key for tokens."""
         if not settings.auth_secret and not settings.auth_public_key:
             return None
         algorithm, key = (
@@ -74,7 +69,7 @@ class Tokens:
         return _fingerprint(self.key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
     def admit(self, token: str, now: datetime) -> Admission:
-        """Check a token; Unauthorized if it is not good now."""
+        """Check a token; raise Unauthorized if it is not valid now."""
         if len(token) > LONGEST_TOKEN:
             raise Unauthorized("The token is too long.")
         claims = self._verified(token)
@@ -85,22 +80,20 @@ class Tokens:
         return Admission(caller, credential_of(token), until, issued_at, self.signer)
 
     def _role(self, claims: Claims) -> Role:
-        """Read the role; the default is for tokens that say nothing about it."""
+        """Read the role; the default is for tokens without `role`."""
         value = claims.get("role", self.default_role.value)
         if isinstance(value, str) and value in set(Role):
             return Role(value)
-        raise Unauthorized(f"The token has no role; there are {', '.join(Role)}.")
+        raise Unauthorized(f"The token has no valid role. Roles are {', '.join(Role)}.")
 
     def issue(self, name: str, role: Role, now: datetime, lifetime: timedelta) -> str:
-        """A token for somebody; only where tokens are signed by a secret."""
+        """Sign a new token; raise Invalid if only a public key is set."""
         if not isinstance(self.key, str):
-            raise Invalid(
-                "Tokens are signed elsewhere: only a public key is set here, OSTINATO_AUTH_PUBLIC_KEY."
-            )
+            raise Invalid("Tokens are signed elsewhere: only a public key is set here, OSTINATO_AUTH_PUBLIC_KEY.")
         if not timedelta(seconds=1) <= lifetime <= self.longest:
             longest = format_duration(self.longest)
             raise Invalid(
-                f"A token is good for 1s to {longest}: ask for something between, or set OSTINATO_AUTH_LIFETIME."
+                f"The lifetime of a token is 1s to {longest}. Choose one in this range, or set OSTINATO_AUTH_LIFETIME."
             )
         if not _is_name(name):
             raise Invalid(f"A token needs a name, of at most {LONGEST_NAME} printable characters.")
@@ -114,12 +107,10 @@ class Tokens:
             "exp": at + int(lifetime.total_seconds()),
         }
         named = {"aud": self.audience, "iss": self.issuer}
-        return jwt.encode(
-            claims | {claim: value for claim, value in named.items() if value}, self.key, self.algorithm
-        )
+        return jwt.encode(claims | {claim: value for claim, value in named.items() if value}, self.key, self.algorithm)
 
     def _verified(self, token: str) -> Claims:
-        """The claims, if the signature is ours. Nothing else is looked at before that."""
+        """Check the signature before anything else, and return the claims."""
         try:
             return jwt.decode(token, self.key, algorithms=[self.algorithm], options=SIGNATURE_ONLY)
         except jwt.InvalidAlgorithmError:
@@ -132,40 +123,40 @@ class Tokens:
     def _check_times(self, claims: Claims, now: int) -> None:
         until, since, begins = (_instant(claims, name) for name in ("exp", "iat", "nbf"))
         if until is None:
-            raise Unauthorized("The token does not say until when it is good (exp).")
+            raise Unauthorized("The token has no expiry (exp).")
         if until <= now:
             raise Unauthorized("The token has expired.")
         if max(since or 0, begins or 0) > now + CLOCKS_DIFFER.total_seconds():
-            raise Unauthorized("The token is not good yet.")
+            raise Unauthorized("The token is not valid yet.")
         begun = now if since is None else min(since, now)
         if until - begun > (self.longest + CLOCKS_DIFFER).total_seconds():
-            raise Unauthorized("The token is good for too long a time.")
+            raise Unauthorized("The lifetime of the token is too long.")
 
     def _check_names(self, claims: Claims) -> None:
         audience = claims.get("aud")
         meant = audience if isinstance(audience, list) else [] if audience is None else [audience]
         if (self.audience or meant) and self.audience not in meant:
-            raise Unauthorized("The token is meant for somebody else (aud).")
+            raise Unauthorized("The token has another audience (aud).")
         if self.issuer and claims.get("iss") != self.issuer:
-            raise Unauthorized("The token was made by somebody else (iss).")
+            raise Unauthorized("The token has another issuer (iss).")
 
 
 def credential_of(token: str) -> str:
-    """Return the id of a token: a hash of the part that is signed.
+    """Return the id of a token: a hash of its signed part.
 
-    The signature is left out: one signature can be written with padding or without, and each would be another id.
+    The hash excludes the signature: it can be written with or without padding, which would give two ids.
     """
     signed = token.rpartition(".")[0]
     return f"token:{hashlib.sha256(signed.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def expiry_of(token: str) -> tuple[str, datetime | None]:
-    """Return the id of a token and when it expires, also of one that another server signed; NotFound if it is none."""
+    """Return the id and the expiry of a token, also if another server signed it; NotFound if it is not a token."""
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
         until = claims["exp"]
     except (jwt.PyJWTError, ValueError, TypeError, LookupError, RecursionError):
-        raise NotFound("This is not a token: copy it whole. An API key is ended by its id.") from None
+        raise NotFound("This is not a token. Copy the whole token, or revoke an API key by its id.") from None
     try:
         return credential_of(token), LONG_AGO + timedelta(seconds=until)
     except (OverflowError, TypeError, ValueError):
@@ -177,7 +168,7 @@ def _fingerprint(key: bytes) -> str:
     return hashlib.pbkdf2_hmac("sha256", key, b"ostinato signer", ROUNDS).hex()[:32]
 
 
-SIGNATURE_ONLY: Final[Any] = {  # the claims are checked here, against a clock that is handed over
+SIGNATURE_ONLY: Final[Any] = {  # this module checks the claims itself, with the clock of the service
     "verify_signature": True,
     **{f"verify_{name}": False for name in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")},
 }
@@ -186,13 +177,13 @@ SIGNATURE_ONLY: Final[Any] = {  # the claims are checked here, against a clock t
 def _instant(claims: Claims, name: str) -> int | None:
     value = claims.get(name)
     if name in claims and (type(value) is not int or value < 0):
-        raise Unauthorized(f"The token is wrong: {name} must be a whole number of seconds.")
+        raise Unauthorized(f"The token is not valid: {name} must be a whole number of seconds.")
     return value
 
 
 def _name(value: object) -> str:
     if not isinstance(value, str) or not _is_name(value):
-        raise Unauthorized("The token does not say who comes (sub).")
+        raise Unauthorized("The token has no valid name (sub).")
     if is_reserved(value):
         raise Unauthorized(RESERVED_NAME)
     return value
@@ -209,7 +200,7 @@ def _secret(text: str) -> tuple[str, Key]:
         jwt.get_algorithm_by_name("HS256").prepare_key(text)
     except jwt.InvalidKeyError:
         raise InvalidSetting(
-            "auth_secret is the key of a pair: set auth_public_key, or take another secret."
+            "auth_secret is the key of a pair: set auth_public_key, or choose another secret."
         ) from None
     return "HS256", text
 
@@ -225,6 +216,4 @@ def _public_key(text: str) -> tuple[str, Key]:
         case Ed25519PublicKey():
             return "EdDSA", key
         case _:
-            raise InvalidSetting(
-                f"auth_public_key must be an RSA key of at least {LEAST_RSA} bits, or an Ed25519 key."
-            )
+            raise InvalidSetting(f"auth_public_key must be an RSA key of at least {LEAST_RSA} bits, or an Ed25519 key.")

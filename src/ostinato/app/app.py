@@ -1,7 +1,7 @@
-"""Ostinato: what a user holds.
+"""The class Ostinato, the Python API.
 
 Importing it is quick: a program that only registers tasks, or enqueues now and then, should not wait for an engine.
-What opens a database, asks the front desk or runs is imported by the method that needs it.
+Methods that need the database, the service or the engine import them.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ R = TypeVar("R")
 T = TypeVar("T")
 H = TypeVar("H", bound=Hook)
 
-NO_QUEUE: Final = ("-",)  # no queue can have this name: whoever serves it claims nothing
-HOOKS_HAVE: Final = 2.0  # seconds to be told what happened last
+NO_QUEUE: Final = ("-",)  # no queue can have this name: a worker that serves it claims nothing
+HOOKS_DRAIN: Final = 2.0  # seconds for the last calls of hooks
 LOGGER: Final = logging.getLogger("ostinato")
 
 
 class Ostinato:
-    """Tasks, declared jobs and a database. Nothing is opened before it is needed, and nothing is made by import."""
+    """Tasks, declared jobs and a database. The database is opened on first use; import creates nothing in it."""
 
     def __init__(
         self,
@@ -92,12 +92,12 @@ class Ostinato:
             self.register(task_name, function)
 
     def configure(self, **settings: Any) -> None:
-        """Choose settings after all, above those given when the app was made; before its first use. None: as it was."""
+        """Change settings before the first use; they win over those of the constructor. None changes nothing."""
         if self._parts is not None:
-            raise Invalid("The database is open already: configure the app before its first use.")
+            raise Invalid("The database is already open. Call configure before the first use of the app.")
         if settings.get("timezone") is not None and self._declared:
             raise Invalid(
-                "Jobs are declared already, in the time zone of this app: configure it before them."
+                "Jobs are already declared in the time zone of this app. Call configure before you declare them."
             )
         self._chosen |= {name: value for name, value in settings.items() if value is not None}
         self.settings = Settings.load(self._chosen)
@@ -111,7 +111,7 @@ class Ostinato:
     @overload
     def task(self, /, **options: Unpack[TaskOptions]) -> Decorator: ...
     def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]) -> Any:
-        """Make a function a task, called `name=` or as the function is. With `every=` or `cron=` also declare a job."""
+        """Make a function a task, named `name=` or like the function. `every=` or `cron=` also declares a job."""
         check_names(options, TASK_OPTIONS)
         name = options.pop("name", "")
         if function is not None:
@@ -119,25 +119,25 @@ class Ostinato:
         return Decorator(lambda given: self._add(given, name, options))
 
     def register(self, name: str, function: Callable[..., Any]) -> AppTask[..., Any]:
-        """Make a function a task at run time, by name."""
+        """Make a function a task with this name, at run time."""
         return self._add(function, name, {})
 
-    def _add(self, function: Callable[..., Any], name: str, said: TaskOptions) -> AppTask[..., Any]:
-        options = cast(JobOptions, {option: value for option, value in said.items() if option != ISOLATION})
-        task = AppTask(self, function, name, options, isolation_from(said))
+    def _add(self, function: Callable[..., Any], name: str, given: TaskOptions) -> AppTask[..., Any]:
+        options = cast(JobOptions, {option: value for option, value in given.items() if option != ISOLATION})
+        task = AppTask(self, function, name, options, isolation_from(given))
         self._check_limits(task)
         self.registry.add(task)
         if has_schedule(options):
             self.schedule(task.bind(), **options)
         elif strange := next((option for option in options if option not in POLICY_OPTIONS), None):
-            raise Invalid(f"{strange}= needs a schedule: say every= or cron= too.")
+            raise Invalid(f"{strange}= needs a schedule. Add every= or cron=.")
         return task
 
     def _check_limits(self, task: AppTask[..., Any]) -> None:
         by_default = Isolation.ASYNC if task.is_async else self.settings.isolation
         if (task.isolation or by_default) is not Isolation.PROCESS:
             for limit in task.options.keys() & set(LIMITS):
-                raise Invalid(f'{limit}= needs a process of its own: say isolation="process" too.')
+                raise Invalid(f'{limit}= needs a separate process. Add isolation="process".')
 
     # -- workflows
 
@@ -148,8 +148,8 @@ class Ostinato:
         self, /, *, on: str | Sequence[str] = (), **options: Unpack[JobOptions]
     ) -> Callable[[Callable[[GraphBuilder], object]], AppWorkflow]: ...
     def workflow(self, function: Any = None, /, *, on: Any = (), **options: Unpack[JobOptions]) -> Any:
-        """Declare a workflow, called `name=` or as the function that draws it. `on=`: events that start it; with
-        `every=` or `cron=` also declare a job that does."""
+        """Declare a workflow, named `name=` or like the function that builds it. `on=` names events that start it;
+        `every=` or `cron=` also declares a job that starts it."""
         from ostinato.app.workflows import declare
 
         events = (on,) if isinstance(on, str) else tuple(on)
@@ -160,17 +160,17 @@ class Ostinato:
         return decorate if function is None else decorate(function)
 
     def dispatch_event(self, kind: str, data: Mapping[str, Any] | None = None) -> list[Handle]:
-        """Start each active workflow with a trigger for this kind of event; `data` is its payload."""
+        """Start each active workflow that has a trigger for this kind of event; `data` is the payload."""
         started = self.scheduler.workflows.dispatch_event(kind, None if data is None else dict(data))
         return [self.handle(view.id) for view in started]
 
     def apply_workflows(self) -> None:
-        """Bring the workflows in the database in line with those that this app declares."""
+        """Create or update in the database the workflows that this app declares."""
         for each in self._workflows.values():
             each.apply()
 
     def call(self, task: str, /, **args: Any) -> Call:
-        """A task by its name, with its arguments: also one that only other processes know."""
+        """Bind arguments to a task by its name; the task may be known only to other processes."""
         text = encode(args)
         if self.registry.is_built_in(task):
             check(task, args, self.settings.permits)
@@ -183,12 +183,12 @@ class Ostinato:
     # -- jobs
 
     def schedule(self, call: Call | AppTask[..., Any], **options: Unpack[JobOptions]) -> None:
-        """Declare a job: it is made, or brought in line, when this app starts to work."""
+        """Declare a job, which is created or updated when this app starts to work."""
         check_names(options, JOB_OPTIONS)
         bound = call.bind() if isinstance(call, Task) else call
         key = options.get("key", bound.task)
         if key in self._declared:
-            raise Invalid(f"Two jobs of this app are declared with the key {key!r}; give one another key=.")
+            raise Invalid(f"Two jobs of this app have the key {key!r}. Give one of them another key=.")
         schedule = schedule_from(options, self.settings.timezone)
         opened = self._options_of(bound.task).get("run_args", ())
         keyed = cast(JobOptions, {"run_args": opened, **options, "key": key})
@@ -196,18 +196,18 @@ class Ostinato:
         self._declared[key] = definition
 
     def source(self, definition: Mapping[str, Any] | str | Path) -> None:
-        """Declare a source, or those of a YAML or JSON file: made, or brought in line, when this app starts to work."""
+        """Declare a source, or the sources of a file; they are created or updated when this app starts to work."""
         from ostinato.app.sources import declared_sources
 
         for job in declared_sources(definition, self.settings, self.name):
             if job.key in self._declared:
-                raise Invalid(f"Two sources of this app are called {job.name!r}; give one another name.")
+                raise Invalid(f"Two sources of this app have the name {job.name!r}. Give one of them another name.")
             self._declared[job.key or ""] = job
 
     def enqueue(
         self, calls: Iterable[Call], *, connection: object | None = None, allow_unknown: bool = False
     ) -> list[Handle]:
-        """Put many into the queue, all or none. `allow_unknown`: also tasks that no worker is known to have."""
+        """Enqueue many calls, all or none. `allow_unknown` permits tasks that no known worker has."""
         calls = list(calls)
         if len({call.task for call in calls}) != 1:
             now = self.now()
@@ -222,19 +222,19 @@ class Ostinato:
     def put(
         self, definitions: Sequence[Definition], connection: object | None = None, allow_unknown: bool = False
     ) -> list[Handle]:
-        """Make jobs from their definitions."""
+        """Create jobs from their definitions."""
         ids = self.scheduler.jobs.create(definitions, connection=connection, allow_unknown=allow_unknown)
         return [self.handle(job_id) for job_id in ids]
 
     def handle(self, job_id: UUID) -> Handle:
-        """A handle for a job that was enqueued elsewhere."""
-        return Handle(job_id, self._the_service)
+        """Return a handle for a job that was enqueued elsewhere."""
+        return Handle(job_id, self._get_service)
 
-    def _the_service(self) -> Service:
+    def _get_service(self) -> Service:
         return self.scheduler
 
     def apply_declarations(self, *, prune: bool = False) -> Applied:
-        """Bring the jobs and workflows in the database in line with what this app declares."""
+        """Create or update in the database the jobs and workflows that this app declares."""
         self.apply_workflows()
         return self.scheduler.declarations.apply(list(self._declared.values()), prune=prune)
 
@@ -246,11 +246,11 @@ class Ostinato:
         known = self.registry.get(task) if task in self.registry.names() else None
         return without_schedule(known.options) if isinstance(known, AppTask) else {}
 
-    # -- the desk
+    # -- the service
 
     @property
     def scheduler(self) -> Service:
-        """The front desk; opens the database on first use."""
+        """The service; opens the database on first use."""
         if self._scheduler is None:
             from ostinato.service import Service
 
@@ -266,7 +266,7 @@ class Ostinato:
         return self.open()
 
     def open(self, *, upgrade: bool = False) -> Parts:
-        """Open the database now, bringing its schema up to date if asked."""
+        """Open the database now; `upgrade` migrates its schema first."""
         from ostinato.wiring import open_parts
 
         with self._opening:
@@ -290,7 +290,7 @@ class Ostinato:
         return await asyncio.to_thread(call)
 
     def on(self, kind: str) -> Callable[[H], H]:
-        """Call a function when something happens in this process: `job:start`, `job:complete`, `job:failed` …"""
+        """Call a function on an event in this process: `job:start`, `job:complete`, `job:failed` …"""
         return self.hooks.on(kind)
 
     # -- running
@@ -300,13 +300,13 @@ class Ostinato:
         from ostinato.wiring import build_engine
 
         parts = self.parts
-        if not worker or parts.courier is not None:
+        if not worker or parts.rq_messages is not None:
             parts = replace(parts, settings=replace(parts.settings, queues=NO_QUEUE, concurrency=1))
         return build_engine(parts, self.registry, self.hooks, self.name)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Ostinato]:
-        """Work inside a program that has its own loop: `async with app.running(): …`."""
+        """Work inside a program with its own event loop: `async with app.running(): …`."""
         import asyncio
 
         from ostinato.isolation.preparing import refuse_to_start
@@ -322,11 +322,11 @@ class Ostinato:
             await working
 
     def run(self, *, migrate: bool = False, worker: bool = True, listening: Listening | None = None) -> None:
-        """Apply what is declared, say what is there, and work in this process until SIGTERM or SIGINT.
+        """Apply the declarations, print the start lines, and work in this process until SIGTERM or SIGINT.
 
-        A second signal stops at once. `migrate` brings the schema of PostgreSQL up to date first; without `worker`
-        jobs come due here, and run elsewhere; `listening` serves the HTTP API too. Logging is configured unless the
-        program has done so.
+        A second signal stops at once. `migrate` upgrades the PostgreSQL schema first. Without `worker`, jobs come due
+        here and run elsewhere. `listening` also serves the HTTP API. Logging is configured unless the program has
+        configured it.
         """
         from ostinato.app.running import run_to_the_end
         from ostinato.engine.capture import captured
@@ -353,9 +353,7 @@ class Ostinato:
         self.open(upgrade=migrate)
         announce(self, self.apply_declarations(), worker, bound, listening)
 
-    async def _run(
-        self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None
-    ) -> None:
+    async def _run(self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None) -> None:
         from ostinato.app.signals import Signals
         from ostinato.app.starting import begun, http_on
 
@@ -369,17 +367,17 @@ class Ostinato:
                     await engine.run()
                 else:
                     await http.run_with(self, engine, signals)
-                self.hooks.drain(HOOKS_HAVE)
+                self.hooks.drain(HOOKS_DRAIN)
 
     def close(self) -> None:
-        """Close the database. (A thread that is still opening it is not waited for.)"""
+        """Close the database, without waiting for a thread that is still opening it."""
         parts, self._parts, self._scheduler = self._parts, None, None
         if parts is not None:
             parts.store.close()
 
 
 class Decorator:
-    """`@app.task(every="30m")`: keeps the types of what it decorates."""
+    """Decorator `@app.task(every="30m")`, which keeps the types of its function."""
 
     def __init__(self, add: Callable[[Callable[..., Any]], AppTask[..., Any]]) -> None:
         self._add = add

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ostinato.app.listening import Listening
 
 LOGGER: Final = logging.getLogger("ostinato")
-TOLD: Final = ("timezone", "poll_interval", "lease", "concurrency")
-WIDEST: Final = 40  # of a column; what is longer pushes the next one aside
+SHOWN_SETTINGS: Final = ("timezone", "poll_interval", "lease", "concurrency")
+WIDEST: Final = 40  # of a column; longer text shifts the next column
 
 
 def announce(
@@ -37,13 +37,13 @@ def announce(
     bound: "socket | None" = None,
     listening: "Listening | None" = None,
 ) -> None:
-    """Tell people on stdout (log lines in JSON: machines, by one line of the log)."""
+    """Print the start lines to stdout (not if logs are JSON), and log one line."""
     missing = app.scheduler.ungranted()
     if app.settings.log_format is LogFormat.TEXT:
         lines = [*banner(app, applied, worker, bound, listening), *_secrets(missing)]
         _write("\n".join(lines) + "\n\n")
     shown = app.settings.shown()
-    fields: dict[str, object] = {name: shown[name] for name in TOLD}
+    fields: dict[str, object] = {name: shown[name] for name in SHOWN_SETTINGS}
     if bound is not None:
         fields["http"] = _url(bound)
     fields |= {"created": len(applied.created), "changed": len(applied.changed)}
@@ -61,7 +61,7 @@ def banner(
     bound: "socket | None" = None,
     listening: "Listening | None" = None,
 ) -> Iterator[str]:
-    """The lines that people see first."""
+    """List the start lines for people."""
     yield f"Ostinato {our_version()}" + (f", app {app.name}" if app.name else "")
     yield f"  database  {app.parts.store.database.name}"
     yield f"  timezone  {app.settings.timezone}"
@@ -79,15 +79,15 @@ def banner(
         first, second = min(max(map(len, keys)), WIDEST), min(max(map(len, schedules)), WIDEST)
         yield f"    {key:<{first}}  {schedule:<{second}}  {_next(view, app.settings.timezone):<31} {news}".rstrip()
     for key in applied.gone:
-        yield f"  {key} is no longer declared; its job is still there. Delete it, or declare it again."
+        yield f"  {key} is no longer declared, but its job still exists. Delete it, or declare it again."
     for key in applied.declined:
         yield f"  {key} was deleted and stays deleted. To bring it back: ostinato job redeclare {quote(key)}"
     for key in applied.blocked:
-        yield f"  {key} follows a deleted job, and is not made before that is back."
+        yield f"  {key} runs after a deleted job. It is created when that job exists again."
 
 
 def _write(text: str) -> None:
-    """Write to stdout. A full device, a closed pipe or no stdout at all keeps no process from its work."""
+    """Write to stdout. A full device, a closed pipe or a missing stdout must not stop the process."""
     if sys.stdout is not None:
         with suppress(OSError):
             sys.stdout.write(text)
@@ -95,7 +95,7 @@ def _write(text: str) -> None:
 
 
 def _declared_jobs(app: "Ostinato") -> Iterator[JobView]:
-    """The declared jobs that exist; an operator may delete one at any time."""
+    """List the declared jobs that exist; an operator may delete one at any time."""
     for definition in app.declared:
         with suppress(NotFound):
             yield app.jobs.get(definition.key or "")
@@ -130,7 +130,9 @@ def _auth(settings: Settings, bound: "socket") -> str:
     if settings.auth_required:
         return "API keys"
     return (
-        "none: this host alone" if is_loopback(bound.getsockname()[0]) else "NONE, and others can reach this"
+        "none: only this host has access"
+        if is_loopback(bound.getsockname()[0])
+        else "NONE: other hosts have full access"
     )
 
 
@@ -146,8 +148,8 @@ def _worker(app: "Ostinato", worker: bool) -> str:
 
 def _summary(applied: Applied) -> str:
     counts = {"created": applied.created, "changed": applied.changed, "unchanged": applied.unchanged}
-    told = [f"{len(keys)} {word}" for word, keys in counts.items() if keys]
-    return ", ".join(told) or "none declared"
+    shown = [f"{len(keys)} {word}" for word, keys in counts.items() if keys]
+    return ", ".join(shown) or "none declared"
 
 
 def _next(view: JobView, timezone: str) -> str:
@@ -159,5 +161,5 @@ def _next(view: JobView, timezone: str) -> str:
 
 
 def written(at: datetime, timezone: str) -> str:
-    """An instant as the clocks of a zone show it."""
+    """Write an instant in a time zone."""
     return f"{wall_at(at, zone(timezone)):%Y-%m-%d %H:%M:%S} {timezone}"

@@ -1,10 +1,10 @@
-"""HTTP connections with limits. uvicorn's protocol has no limits for clients that are slow, silent or many.
+"""HTTP connections with limits, as uvicorn's protocol does not limit slow, silent or too many clients.
 
 A connection is in one of three phases: "head" and "body", in which the client sends, and "idle", in which the app
 answers or no request has begun. A head and a body each have a deadline. The reader of bodies (access/bodies.py)
 answers 408 before the deadline of a body. The client must also read each answer within a deadline.
 
-A full server closes the connection that has waited longest for its client: for a head, for a body, for the next
+A full server closes the connection that has waited longest for its client: for a head, a body, the next
 request, or until the client reads an answer. A request that the app works on is never closed for a newer one.
 """
 
@@ -22,7 +22,7 @@ from ostinato.access.bodies import BODY_SECONDS
 KIB: Final = 1024
 RESERVED_FILES: Final = 100  # file descriptors for the database and everything else
 MOST_CONNECTIONS: Final = 1000
-FEWEST: Final = 10  # connections, however few files a process may open
+FEWEST: Final = 10  # connections, even if a process may open very few files
 TOO_LARGE: Final = 431
 
 Phase = Literal["head", "body", "idle"]
@@ -42,7 +42,7 @@ class HttpLimits:
 
     @classmethod
     def here(cls) -> "HttpLimits":
-        """Fit the number of connections to the files that this process may open."""
+        """Limit the connections by the number of files that this process may open."""
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if files == resource.RLIM_INFINITY:
             return cls()
@@ -68,7 +68,7 @@ class Heads(h11.Connection):
         return event
 
     def _is_large(self, head: h11.Request) -> bool:
-        """Check the size: a head that arrives in one piece never was incomplete, so h11 lets it pass."""
+        """Check the size of a head: h11 itself limits only heads that arrive in several pieces."""
         size = len(head.target) + sum(len(name) + len(value) for name, value in head.headers)
         return len(head.headers) > self._limits.headers or size > self._limits.head_bytes
 
@@ -77,7 +77,7 @@ class Connection(H11Protocol):
     """One connection of a client."""
 
     def __init__(self, limits: HttpLimits, waiting: "OrderedDict[Connection, None]", **uvicorns: Any) -> None:
-        """`waiting` has all connections of a server that wait for their client, the longest waiting first."""
+        """`waiting` holds all connections of a server that wait for their client, the longest waiting first."""
         super().__init__(**uvicorns)
         self.conn: Heads = Heads(limits)
         self._limits, self._waiting = limits, waiting
@@ -102,7 +102,7 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         if self.cycle is not None:
-            self.cycle.disconnected = True  # the app has nothing to say to this connection any more
+            self.cycle.disconnected = True  # the app must not answer on this connection any more
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.abort()
         elif self.conn.refusal == TOO_LARGE:
@@ -134,7 +134,7 @@ class Connection(H11Protocol):
     # -- deadlines
 
     def _watch(self) -> None:
-        """Find out which phase this connection is in now. Between two requests it has no deadline of ours."""
+        """Update the phase of this connection. Between two requests it has no deadline here."""
         if self.conn.their_state is h11.SEND_BODY:
             self._enter("body")
         elif self.conn.their_state is h11.IDLE:

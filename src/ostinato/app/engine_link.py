@@ -1,7 +1,7 @@
-"""Questions of the HTTP process to the process of the engine, over a pair of sockets.
+"""Queries from the HTTP process to the engine's process, over a pair of sockets.
 
-The answer says why nothing comes due, if that is so, and has the counts and times for `/metrics`. One question a second
-at most is sent: callers that ask meanwhile share its answer.
+The answer contains the reasons why no job comes due, if there are any, and the counts and times for `/metrics`. At most
+one query is sent per second: all callers in this time share its answer.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from ostinato.core.errors import StoreUnavailable
 from ostinato.engine.measurements import EndedTotals, EngineView, Measurement
 from ostinato.isolation.frames import BYTES_OF_A_READ, Frame, Unpacking, packed
 
-EVERY: Final = 1.0  # seconds between two questions
+QUERY_EVERY: Final = 1.0  # seconds between two queries
 ANSWER_TIMEOUT: Final = 2.0  # seconds until an answer counts as missing
 ASK: Final = "ask"
 STOP: Final = "stop"
-SILENT: Final = "The process of the engine does not answer."
+SILENT: Final = "The engine's process does not answer."
 
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """State of an engine: why nothing comes due, if that is so, and its counts and times."""
+    """State of an engine: the reasons why no job comes due, if any, and its counts and times."""
 
     troubles: list[str]
     measurement: Measurement
@@ -56,7 +56,7 @@ async def frames(reader: asyncio.StreamReader, take: Callable[[Frame], None]) ->
 
 
 class EngineLink:
-    """The engine as the HTTP process sees it. Threads ask; the answers come in on the loop."""
+    """The engine as the HTTP process sees it. Threads send queries; the loop receives the answers."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class EngineLink:
         self.executions = EndedTotals()
 
     def troubles(self) -> list[str]:
-        """Say why nothing comes due, if that is so."""
+        """List the reasons why no job comes due."""
         try:
             return self._ask().troubles
         except StoreUnavailable as error:
@@ -83,7 +83,7 @@ class EngineLink:
         return self
 
     def measurement(self) -> Measurement:
-        """Ask for counts and times; StoreUnavailable when no answer comes."""
+        """Query counts and times; raise StoreUnavailable if no answer comes."""
         return self._ask().measurement
 
     def answered(self, frame: Frame) -> None:
@@ -93,8 +93,8 @@ class EngineLink:
 
     def _ask(self) -> EngineReport:
         with self._lock:
-            if self._now() - self._asked_at >= (EVERY if self._report.done() else self._patience):
-                if self._report.done():  # callers still wait for a report that is not
+            if self._now() - self._asked_at >= (QUERY_EVERY if self._report.done() else self._patience):
+                if self._report.done():  # else callers still wait for this report
                     self._report = Future()
                 self._asked_at = self._now()
                 self._loop.call_soon_threadsafe(self._writer.write, packed({"do": ASK}))

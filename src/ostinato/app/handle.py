@@ -15,11 +15,11 @@ from ostinato.core.model import Status
 if TYPE_CHECKING:
     from ostinato.service import ExecutionView, JobView, Service
 
-LONGEST_LOOK = 0.25  # seconds between looks; begins much shorter
+LONGEST_PAUSE = 0.25  # seconds between two checks; the first pauses are much shorter
 
 
 class RunFailed(OstinatoError):
-    """The run that was waited for did not complete; `execution` tells what happened."""
+    """Error for an awaited run that did not complete; `execution` has the details."""
 
     def __init__(self, execution: ExecutionView) -> None:
         self.execution = execution
@@ -46,9 +46,9 @@ class Handle:
         return self.job.status
 
     def wait(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
-        """Wait until it has ended, whatever it came to; TimeoutError, with the reason, when it takes longer.
+        """Wait until the job has ended, with any outcome; raise TimeoutError with the reason if it takes longer.
 
-        One that was cancelled before its time has nothing to return: Conflict.
+        Raise Conflict if the job was cancelled before it ran.
         """
         deadline = time.monotonic() + parse_duration(timeout).total_seconds()
         pause = 0.005
@@ -56,13 +56,13 @@ class Handle:
             if time.monotonic() >= deadline:
                 raise TimeoutError(self._unfinished(timeout))
             time.sleep(pause)
-            pause = min(pause * 1.5, LONGEST_LOOK)
+            pause = min(pause * 1.5, LONGEST_PAUSE)
         return ended
 
     def _unfinished(self, timeout: object) -> str:
         """Say that the job has not ended, and why."""
-        told = " ".join(self._scheduler().jobs.why(self.id).sentences)
-        return f"The job {self.id} is still {self.status} after {timeout}. {told}"
+        reasons = " ".join(self._scheduler().jobs.why(self.id).sentences)
+        return f"The job {self.id} is still {self.status} after {timeout}. {reasons}"
 
     async def await_(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
         """`wait` for async code."""
@@ -73,7 +73,7 @@ class Handle:
     def result(self, timeout: str | float | timedelta = "30s") -> Any:
         """Return the task's result; raise RunFailed if it did not complete."""
         ended = self.wait(timeout)
-        if ended.state != "completed":
+        if ended.status != "completed":
             raise RunFailed(ended)
         return ended.result
 

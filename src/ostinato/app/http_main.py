@@ -1,6 +1,6 @@
 """The HTTP process of `ostinato serve`: `python -m ostinato.app.http_main SOCKET PAIR`, two file descriptors.
 
-It loads the app from the reference that comes over the pair, and serves until it is told to stop or the pair is closed.
+It receives a reference to the app over the pair, loads the app, and serves until a stop message or the end of the pair.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from ostinato.app.listening import AppReference
 from ostinato.app.loading import load_app
 from ostinato.app.running import run_to_the_end
 from ostinato.app.signals import Signals
-from ostinato.app.starting import Doorway, begun
+from ostinato.app.starting import InProcessHttp, begun
 from ostinato.clock import MeasuredClock
 from ostinato.core.errors import OstinatoError, SchemaBehind, StoreError, StoreUnavailable
 from ostinato.isolation.frames import LENGTHS, Frame, Unpacking
@@ -35,13 +35,13 @@ def main(listening: int, pair: int) -> int:
     bound, end = socket.socket(fileno=listening), socket.socket(fileno=pair)
     for each in (bound, end):
         each.set_inheritable(False)
-    order = _order(end)
-    if order is None:
+    first = _first_frame(end)
+    if first is None:
         return 0
     try:
-        app = load(AppReference.from_json(order.body))
+        app = load(AppReference.from_json(first.body))
         configure_logging(app.settings)
-        run_to_the_end(_serve(app, bound, end, insecure=order.head["insecure"]))
+        run_to_the_end(_serve(app, bound, end, insecure=first.head["insecure"]))
     except OstinatoError as error:
         log.error("The HTTP process cannot serve: %s", error)
         return 2
@@ -49,14 +49,14 @@ def main(listening: int, pair: int) -> int:
 
 
 def load(reference: AppReference) -> Ostinato:
-    """Load the app of a command."""
+    """Load the app of a reference, with its settings."""
     app = load_app(reference.where)
     app.configure(**reference.chosen)
     return app
 
 
-def _order(end: socket.socket) -> Frame | None:
-    """Wait for the first frame; None when there is no process of an engine any more."""
+def _first_frame(end: socket.socket) -> Frame | None:
+    """Wait for the first frame; None if the engine's process has ended."""
     lengths = end.recv(LENGTHS.size, socket.MSG_WAITALL)
     if len(lengths) < LENGTHS.size:
         return None
@@ -67,30 +67,30 @@ def _order(end: socket.socket) -> Frame | None:
 async def _serve(app: Ostinato, bound: socket.socket, end: socket.socket, *, insecure: bool) -> None:
     reader, writer = await asyncio.open_connection(sock=end)
     link = EngineLink(writer, os.getppid())
-    doorway = Doorway(bound, THREADS, insecure=insecure)
+    http = InProcessHttp(bound, THREADS, insecure=insecure)
     with Signals() as signals:
-        hearing = asyncio.create_task(_hear(reader, link, signals, doorway))
-        if await begun(lambda: _open(app), signals, doorway):
-            doorway.open(app, link)
-            signals.pass_to(doorway.stop)
+        receiving = asyncio.create_task(_receive(reader, link, signals, http))
+        if await begun(lambda: _open(app), signals, http):
+            http.open(app, link)
+            signals.pass_to(http.stop)
             duties = _duties(app, link)
-            await doorway.start()
+            await http.start()
             for each in duties:
                 each.cancel()
-        hearing.cancel()
-    await doorway.close()
+        receiving.cancel()
+    await http.close()
 
 
 def _open(app: Ostinato) -> None:
-    """Open the database. One with an old schema is not available yet: the process of the engine upgrades it."""
+    """Open the database. With an old schema it counts as unavailable, as the engine's process will upgrade it."""
     try:
         app.open()
     except SchemaBehind as error:
         raise StoreUnavailable(str(error)) from None
 
 
-async def _hear(reader: asyncio.StreamReader, link: EngineLink, signals: Signals, doorway: Doorway) -> None:
-    """Take answers and the order to stop. When the process of the engine has ended, end within seconds."""
+async def _receive(reader: asyncio.StreamReader, link: EngineLink, signals: Signals, http: InProcessHttp) -> None:
+    """Receive answers and the stop message. If the engine's process has ended, stop within seconds."""
 
     def take(frame: Frame) -> None:
         if frame.head.get("do") == STOP:
@@ -99,14 +99,14 @@ async def _hear(reader: asyncio.StreamReader, link: EngineLink, signals: Signals
             link.answered(frame)
 
     await frames(reader, take)
-    doorway.server.force_exit = True
+    http.server.force_exit = True
     signals.hear()
 
 
 def _duties(app: Ostinato, link: EngineLink) -> "list[asyncio.Task[None]]":
-    """Start what an engine does in its own process: count ended executions, and measure the clock.
+    """Start duties that are otherwise the engine's: count ended executions, and measure the clock.
 
-    Executions are counted also while `/metrics` is not read: a deleted job takes its counters along.
+    Executions are counted even if `/metrics` is not read, because deleting a job deletes its counters.
     """
     clock, settings, counters = app.parts.clock, app.settings, app.parts.store.statistics.counters
     loops = [_repeat(lambda: link.executions.take_in(counters()), settings.metrics)]
@@ -116,7 +116,7 @@ def _duties(app: Ostinato, link: EngineLink) -> "list[asyncio.Task[None]]":
 
 
 async def _repeat(duty: Callable[[], None], every: timedelta) -> None:
-    """Do a duty again and again, in a thread; the next time makes up for one that failed."""
+    """Repeat a duty in a thread for ever; a failed turn is made up by the next one."""
     while True:
         with suppress(StoreError, RuntimeError):  # RuntimeError: no thread can be started
             await asyncio.to_thread(duty)

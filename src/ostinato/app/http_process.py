@@ -1,7 +1,7 @@
-"""The HTTP process of `ostinato serve`, as the process of the engine sees it.
+"""The HTTP process of `ostinato serve`, as the engine's process sees it.
 
-It gets the bound socket and one end of a pair. It is started again when it ends, and connections wait in the socket
-meanwhile. When the process of the engine ends, however that happens, the pair is closed and the HTTP process ends too.
+It gets the bound socket and one end of a pair of sockets. If it ends, it is started again; meanwhile connections wait
+in the socket. When the engine's process ends in any way, the pair is closed and the HTTP process ends too.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE: Final = 1.0  # seconds before a process that ended is started again
 LONGEST_PAUSE: Final = 30.0
-LOOK_EVERY: Final = 0.05  # seconds, whether it has ended
-STOPS_WITHIN: Final = 7.0  # seconds: 5 for the answers that are under way, and a little
+CHECK_EVERY: Final = 0.05  # seconds between two checks whether the process has ended
+STOPS_WITHIN: Final = 7.0  # seconds: 5 for open answers, and a margin
 
 log = logging.getLogger("ostinato")
 
 
 class HttpProcess:
-    """Process that answers HTTP, kept alive until it is stopped."""
+    """The process that answers HTTP; it is restarted until it is stopped."""
 
     def __init__(self, bound: socket.socket, app: AppReference, *, insecure: bool) -> None:
         self._bound, self._app, self._insecure = bound, app, insecure
@@ -43,13 +43,13 @@ class HttpProcess:
         self._serving: asyncio.Task[None] | None = None
 
     def start(self) -> "asyncio.Task[None]":
-        """Serve from now on; the task ends when the process is stopped."""
+        """Start to serve; the task ends when the process is stopped."""
         if self._serving is None:
             self._serving = asyncio.create_task(self._keep_alive())
         return self._serving
 
     async def run_with(self, _: "Ostinato", engine: Engine, signals: Signals) -> None:
-        """Work, and serve, until a signal stops both. HTTP stops first: then nothing new comes in."""
+        """Work and serve until a signal stops both. HTTP stops first, so that no new requests come in."""
         engine.measure()
         self._engine = engine
 
@@ -68,7 +68,7 @@ class HttpProcess:
         await asyncio.gather(serving, working)
 
     def stop(self) -> None:
-        """Accept no more, and finish answers that are under way; called again, end at once."""
+        """Accept no new requests and finish open answers; the second call ends the process at once."""
         if self._stopped.is_set():
             self._kill()
             return
@@ -84,7 +84,7 @@ class HttpProcess:
             await self._serving
 
     async def _keep_alive(self) -> None:
-        """Start the process, and again whenever it has ended: after a second, then later and later."""
+        """Start the process, and restart it whenever it ends: after a second, then with growing pauses."""
         loop, pause = asyncio.get_running_loop(), FIRST_PAUSE
         while not self._stopped.is_set():
             began = loop.time()
@@ -99,10 +99,10 @@ class HttpProcess:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _run_once(self) -> str:
-        """Start a process and answer it until it has ended; return how it ended."""
+        """Start a process and answer its queries until it ends; return how it ended."""
         ours, theirs = socket.socketpair()
         try:
-            # A stop may close the socket while the process is started: it is started with a copy.
+            # A copy, because a stop may close the socket while the process starts.
             with theirs, self._bound.dup() as bound:
                 process = self._process = await asyncio.to_thread(self._start, bound, theirs)
         except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
@@ -135,10 +135,8 @@ class HttpProcess:
         self._writer.close()
 
     def _answer(self) -> None:
-        """Report on the loop: the threads of asyncio may all wait for names and databases of sources."""
-        if (
-            self._engine is not None and self._writer is not None
-        ):  # without an engine it waits for the database
+        """Send a report from the loop: all threads of asyncio may be busy with DNS and databases of sources."""
+        if self._engine is not None and self._writer is not None:  # without an engine it waits for the database
             self._writer.write(packed({}, EngineReport.of(self._engine).to_json()))
 
     def _tell_to_stop(self) -> None:
@@ -151,11 +149,11 @@ class HttpProcess:
 
 
 async def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """Wait without a thread until a process has ended; kill it if it has closed its end and goes on."""
+    """Wait without a thread until a process has ended; kill it if it does not end in time."""
     now = asyncio.get_running_loop().time
     until = now() + STOPS_WITHIN
     while (code := process.poll()) is None:
         if now() > until:
             process.kill()
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(CHECK_EVERY)
     return code

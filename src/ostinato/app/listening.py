@@ -16,7 +16,7 @@ BACKLOG: Final = 2048
 
 @dataclass(frozen=True, slots=True)
 class AppReference:
-    """The app of a command: `module:attribute` (None: no app of the user), and the settings that its flags chose."""
+    """The app of a command: `module:attribute` (None: only built-in tasks), and the settings of its flags."""
 
     where: str | None
     chosen: Mapping[str, object]
@@ -35,11 +35,11 @@ class Listening:
 
     host: str = "127.0.0.1"
     port: int = 8060
-    insecure: bool = False  # listen beyond this host although there is no auth
-    apart: "AppReference | None" = None  # serve in a process of its own, which loads the app from here
+    insecure: bool = False  # listen beyond this host although auth is off
+    apart: "AppReference | None" = None  # serve in a separate process, which loads this app
 
     def bind(self, settings: Settings) -> socket.socket:
-        """Take the address, or raise InvalidSetting."""
+        """Bind the address, or raise InvalidSetting."""
         require_safe_binding(self.host, settings, insecure=self.insecure)
         if not 0 <= self.port <= 65535:
             raise self._refused("a port is a number from 0 to 65535")
@@ -49,15 +49,13 @@ class Listening:
         except OSError as error:
             known = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
             raise self._refused(known) from None
-        # asyncio does this only for sockets that are said to be TCP's. Head and body of an answer are sent apart: on a
-        # connection that is kept, the body would wait 40 ms for the client's delayed word that it has the head.
+        # asyncio sets this only for sockets with the protocol TCP. Without it, on a kept-alive connection, the body of
+        # an answer would wait 40 ms for the client's delayed acknowledgement of the head.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return bound
 
     def _refused(self, why: str) -> InvalidSetting:
-        return InvalidSetting(
-            f"HTTP cannot listen on {self.host}:{self.port}: {why}. Choose another --host or --port."
-        )
+        return InvalidSetting(f"HTTP cannot listen on {self.host}:{self.port}: {why}. Choose another --host or --port.")
 
 
 def url_of(bound: socket.socket) -> str:

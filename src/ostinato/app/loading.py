@@ -1,4 +1,4 @@
-"""Find the app that a command is for: `--app module:attribute`."""
+"""Loading of the app of a command: `--app module:attribute`."""
 
 import importlib
 import os
@@ -13,7 +13,7 @@ from ostinato.core.errors import Invalid, InvalidSetting
 
 
 def load_app(where: str | None) -> Ostinato:
-    """Import the Ostinato that `module:attribute` names, also from the current folder. None: built-in tasks alone."""
+    """Import the app that `module:attribute` names, also from the current folder. None: only built-in tasks."""
     if where is None:
         return Ostinato()
     module_name, _, attribute = where.partition(":")
@@ -34,22 +34,22 @@ def _module(name: str) -> ModuleType:
         sys.path.insert(0, os.getcwd())
     try:
         there = find_spec(name) is not None
-    except ModuleNotFoundError as error:  # a package above it is missing, or misses something itself
+    except ModuleNotFoundError as error:  # a parent package is missing, or imports a missing module
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _broken(name, error) from None
         there = False
-    except Exception as error:  # noqa: BLE001  whatever the package above it raises
+    except Exception as error:  # noqa: BLE001  a parent package may raise anything
         raise _broken(name, error) from None
     if not there:
-        raise Invalid(f"There is no module {name} here ({os.getcwd()}) or among what is installed.")
+        raise Invalid(f"There is no module {name} here ({os.getcwd()}) or among the installed packages.")
     try:
         return importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001  whatever somebody's module raises
+    except Exception as error:  # noqa: BLE001  a user's module may raise anything
         raise _broken(name, error) from None
 
 
 def _broken(name: str, error: Exception) -> Invalid:
-    """Say what went wrong, and in which line of the module; a setting of the operator is no fault of the module."""
+    """Describe an import error with its line; a wrong setting is reported as such, not as the module's error."""
     if isinstance(error, InvalidSetting):
         try:
             Settings.load()
@@ -70,9 +70,7 @@ def _is_dotted(name: str) -> bool:
 
 
 def _instead(module: ModuleType) -> str:
-    apps = [
-        f"{module.__name__}:{name}" for name, value in vars(module).items() if isinstance(value, Ostinato)
-    ]
+    apps = [f"{module.__name__}:{name}" for name, value in vars(module).items() if isinstance(value, Ostinato)]
     return f"; did you mean {apps[0]}?" if apps else "; make one there: app = Ostinato()."
 
 

@@ -1,15 +1,16 @@
 """The options of a job as people write them in Python: `every="30m", retries=3, timeout="10m"`."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypedDict
 
+from ostinato.core.choice import Choice
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid, InvalidSchedule
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
-from ostinato.core.policy import CatchUp, FirstRun, Isolation, OnLost, Overlap, Policies, WhenExhausted
+from ostinato.core.policy import Isolation, Policies
 from ostinato.core.retry import Backoff, BackoffKind
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 from ostinato.core.window import Window
@@ -98,13 +99,7 @@ NUMBERS: Final = (
 TEXTS: Final = ("concurrency_key", "rate_limit", "after")
 DURATIONS: Final = ("jitter", "late_after", "catch_up_within")
 DURATIONS_OR_NONE: Final = ("retry_reset_period", "timeout", "cpu_limit")
-CHOICES: Final[dict[str, Any]] = {
-    "first_run": FirstRun,
-    "catch_up": CatchUp,
-    "overlap": Overlap,
-    "when_exhausted": WhenExhausted,
-    "on_lost": OnLost,
-}
+CHOICES: Final = {each.name: each.type for each in fields(Policies) if isinstance(each.default, Choice)}
 ISOLATION: Final = "isolation"
 
 
@@ -130,9 +125,7 @@ def schedule_from(options: JobOptions, timezone: str) -> Schedule:
     return Manual()
 
 
-def define(
-    task: str, args: str, schedule: Schedule, options: JobOptions, app: str, default_retries: int
-) -> Definition:
+def define(task: str, args: str, schedule: Schedule, options: JobOptions, app: str, default_retries: int) -> Definition:
     """A definition from options; what they do not say has its default."""
     policies = policies_from(options, default_retries)
     if not isinstance(schedule, Once) and not options.keys() & {"backoff", "backoff_cap"}:
@@ -258,7 +251,5 @@ def _error_name(error: str | type[BaseException]) -> str:
 def _did_you_mean(unknown: str, known: Collection[str]) -> str:
     from difflib import get_close_matches  # only mistakes pay for it
 
-    close = (
-        [MEANT[unknown]] if MEANT.get(unknown) in known else get_close_matches(unknown, sorted(known), n=1)
-    )
+    close = [MEANT[unknown]] if MEANT.get(unknown) in known else get_close_matches(unknown, sorted(known), n=1)
     return f"; did you mean {close[0]}=?" if close else "."

@@ -1,4 +1,4 @@
-"""Running a program on a loop to its end: nothing that refuses to end keeps the process alive."""
+"""Running of a program on an event loop; a task that refuses to end cannot keep the process alive."""
 
 import asyncio
 import gc
@@ -6,29 +6,29 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-LAST_CHANCE: Final = 0.5  # seconds for what is cancelled at the very end
-# New objects before Python looks for circles among them. Its 700 are 70 runs, which are not garbage yet: looking at
-# them over and over took 5 % of the throughput.
+CANCEL_SECONDS: Final = 0.5  # for tasks to end after the last cancel
+# The number of new objects before a garbage collection. Python's default of 700 is 70 runs, which are not garbage yet:
+# examining them over and over took 5 % of the throughput.
 YOUNG: Final = 10_000
 IMMORTAL: Final = 1000  # Python 3.12 counts about 400 immortal objects as frozen
 
 
 def run_to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """As `asyncio.run`, which would wait for ever for a task that does not let itself be cancelled."""
+    """Run like `asyncio.run`, but do not wait for ever for a task that ignores its cancellation."""
     runner = asyncio.Runner()
     try:
         with _rare_collections():
             runner.run(work)
     finally:
-        if runner.run(_all_over()):
+        if runner.run(_cancel_all()):
             runner.close()
 
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """While this process is ours. Whoever has chosen more, or none, keeps it.
+    """Collect garbage more rarely while Ostinato runs the process; keep a higher threshold, or a disabled collector.
 
-    What was imported is not looked at again: that was most of the 50 ms for which everything stood still now and then.
+    Imported objects are frozen, which means not examined: they were most of the occasional pauses of 50 ms.
     """
     young, *older = before = gc.get_threshold()
     ours = bool(young) and gc.isenabled() and gc.get_freeze_count() < IMMORTAL
@@ -45,12 +45,12 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-async def _all_over() -> bool:
-    """Cancel what is left; whether all of it has ended. What has not is left to the end of the process."""
+async def _cancel_all() -> bool:
+    """Cancel all tasks; return whether all have ended. The others end with the process."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for each in left:
         each.cancel()
-    going_on = (await asyncio.wait(left, timeout=LAST_CHANCE))[1] if left else set()
-    for each in going_on:
-        each._log_destroy_pending = False  # type: ignore[attr-defined]  # the engine has told of it already
-    return not going_on
+    unfinished = (await asyncio.wait(left, timeout=CANCEL_SECONDS))[1] if left else set()
+    for each in unfinished:
+        each._log_destroy_pending = False  # type: ignore[attr-defined]  # the engine has logged it already
+    return not unfinished

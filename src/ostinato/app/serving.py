@@ -1,4 +1,4 @@
-"""HTTP in the process of an app, beside its engine."""
+"""The HTTP server in the process of an app, beside its engine."""
 
 import asyncio
 import socket
@@ -19,12 +19,12 @@ from ostinato.engine.engine import Engine
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-ANSWERS_HAVE: Final = 5  # seconds to be finished once we stop; then streams are cut
-ACCEPTED_AT_ONCE: Final = 10  # in one turn of the loop; it takes four until a connection too many is closed
+STOP_TIMEOUT: Final = 5  # seconds to finish open answers at a stop; then streams are cut
+ACCEPTED_AT_ONCE: Final = 10  # in one turn of the loop; after four turns excess connections are closed
 
 
 class HttpServer(uvicorn.Server):
-    """Server of an app on a socket that is bound already. Its caller hears the signals."""
+    """Server of an app on a bound socket. Its caller handles the signals."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class HttpServer(uvicorn.Server):
                 log_level="warning",
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=ANSWERS_HAVE,
+                timeout_graceful_shutdown=STOP_TIMEOUT,
                 backlog=ACCEPTED_AT_ONCE,
             )
         )
@@ -52,7 +52,7 @@ class HttpServer(uvicorn.Server):
         self._serving: asyncio.Task[None] | None = None
 
     def start(self) -> "asyncio.Task[None]":
-        """Serve from now on, on the running loop; the task ends when the server has stopped."""
+        """Start to serve on the running loop; the task ends when the server has stopped."""
         if self._serving is None:
             current_default_thread_limiter().total_tokens = self._threads
             self._serving = asyncio.create_task(self.serve([self._bound]))
@@ -65,12 +65,12 @@ class HttpServer(uvicorn.Server):
             await self._serving
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept. The backlog is what asyncio accepts in one go; the socket itself keeps a longer queue."""
+        """Start to accept. `backlog` limits what asyncio accepts in one turn; the socket has a longer queue."""
         await super().startup(sockets)
         self._bound.listen(BACKLOG)
 
     def stop(self) -> None:
-        """Accept no more, and finish what was begun; asked again, at once."""
+        """Accept no new requests and finish open answers; the second call stops at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -80,11 +80,11 @@ class HttpServer(uvicorn.Server):
 
 
 async def run_beside(engine: Engine, server: HttpServer) -> None:
-    """Serve and work until both have stopped; neither goes on without the other."""
+    """Serve and work until both have stopped; if one stops, stop the other."""
     serving = server.start()
     working = asyncio.create_task(engine.run())
     await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
-    if not server.should_exit:  # nobody asked: one of them has failed
+    if not server.should_exit:  # not a requested stop: one of them has failed
         server.stop()
         if not working.done():
             engine.stop()

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, from the first moment on: a stop that is asked for while a process starts is not lost."""
+"""SIGTERM and SIGINT, also while a process starts: no request to stop is lost."""
 
 import asyncio
 import signal
@@ -10,10 +10,10 @@ STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Signals:
-    """Hears the signals that ask for a stop, on the running loop, and passes each on once somebody listens."""
+    """Receiver of stop signals on the running loop; signals wait until `pass_to` names their receiver."""
 
     def __init__(self) -> None:
-        self._heard = 0
+        self._count = 0
         self._stop: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -21,7 +21,7 @@ class Signals:
         for number in STOPPING:
             with suppress(
                 NotImplementedError, ValueError, RuntimeError
-            ):  # not the main thread: others stop us
+            ):  # not the main thread: the program stops us in another way
                 self._loop.add_signal_handler(number, self.hear)
         return self
 
@@ -31,13 +31,13 @@ class Signals:
                 self._loop.remove_signal_handler(number)
 
     def pass_to(self, stop: Callable[[], None]) -> None:
-        """Call this for each signal, those that came before included."""
+        """Call `stop` for each signal, earlier ones included."""
         self._stop = stop
-        for _ in range(self._heard):
+        for _ in range(self._count):
             stop()
 
     def hear(self) -> None:
-        """Act as on a signal."""
-        self._heard += 1
+        """Act as if a signal had come."""
+        self._count += 1
         if self._stop is not None:
             self._stop()

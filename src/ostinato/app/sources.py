@@ -11,7 +11,7 @@ from ostinato.shapes.documents import listed, read_file
 
 
 def declared_sources(given: Mapping[str, Any] | str | Path, settings: Settings, app: str) -> list[Definition]:
-    """The jobs of a definition, or of all definitions in a file."""
+    """Return the jobs of a definition, or of all definitions in a file."""
     return [
         definition_of(read_source(each, settings.timezone, egress=settings.allow_private_addresses), app)
         for each in ([given] if isinstance(given, Mapping) else _of_file(Path(given)))

@@ -1,4 +1,4 @@
-"""The start of a process that works. Its database may be unavailable, or still starting: the process waits for it."""
+"""The start of a working process, which waits while its database is unavailable or still starting."""
 
 import asyncio
 import json
@@ -31,10 +31,10 @@ REASON: Final = "The database is unavailable; this process waits for it."
 
 
 class Http(Protocol):
-    """HTTP of a process that works, wherever it is served."""
+    """The HTTP server of a working process, here or in a process of its own."""
 
     def start(self) -> object:
-        """Serve from now on, also before there is a database."""
+        """Start to serve, even if the database is not available yet."""
 
     async def run_with(self, app: "Ostinato", engine: "Engine", signals: Signals) -> None:
         """Work and serve until a signal stops both."""
@@ -44,9 +44,9 @@ class Http(Protocol):
 
 
 async def begun(start: Callable[[], object], signals: Signals, http: "Http | None") -> bool:
-    """Start to work, as soon as the database is available. False: a signal asked for a stop meanwhile.
+    """Call `start` as soon as the database is available; return False if a signal asked for a stop first.
 
-    `start` runs on a daemon thread: a connection that hangs does not keep a process that is asked to stop.
+    `start` runs on a daemon thread: a hanging connection cannot delay the stop of the process.
     """
     asked = asyncio.Event()
     signals.pass_to(asked.set)
@@ -55,7 +55,7 @@ async def begun(start: Callable[[], object], signals: Signals, http: "Http | Non
     await asyncio.wait({beginning, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if beginning.done():
-        beginning.result()  # what made it fail is raised here
+        beginning.result()  # raises the error of a failed start
         return True
     beginning.cancel()
     return False
@@ -63,7 +63,7 @@ async def begun(start: Callable[[], object], signals: Signals, http: "Http | Non
 
 @asynccontextmanager
 async def http_on(bound: "socket | None", listening: "Listening | None") -> "AsyncIterator[Http | None]":
-    """Make a server for a socket, here or in a process of its own, not started yet; at the end it is stopped."""
+    """Make a server for a socket, here or in a process of its own, without starting it; stop it at the end."""
     http = None if bound is None or listening is None else _http(bound, listening)
     try:
         yield http
@@ -74,7 +74,7 @@ async def http_on(bound: "socket | None", listening: "Listening | None") -> "Asy
 
 def _http(bound: "socket", listening: "Listening") -> Http:
     if listening.apart is None:
-        return Doorway(bound, insecure=listening.insecure)
+        return InProcessHttp(bound, insecure=listening.insecure)
     from ostinato.app.http_process import HttpProcess
 
     return HttpProcess(bound, listening.apart, insecure=listening.insecure)
@@ -97,8 +97,8 @@ async def _until_available(start: Callable[[], object], http: "Http | None") -> 
         threads.shutdown()
 
 
-class Doorway:
-    """A server and its ASGI application: answers 503, and that the process is alive, until it gets the API."""
+class InProcessHttp:
+    """A server and its ASGI application; until it has the API, it answers 503, and 200 at `/healthz`."""
 
     def __init__(self, bound: "socket", threads: int = BESIDE_AN_ENGINE, *, insecure: bool = False) -> None:
         from ostinato.app.serving import HttpServer  # with uvicorn, which only a server needs
@@ -115,14 +115,14 @@ class Doorway:
         await self.server.close()
 
     def open(self, app: "Ostinato", engine: "EngineView") -> None:
-        """Answer with the API of an app from now on."""
+        """Start to answer with the API of an app."""
         from ostinato.wiring import build_api
 
         api = build_api(app.parts, app.scheduler, engine, insecure=self._insecure)
         self.application, self._streams = api, api.state.streams
 
     def stop(self) -> None:
-        """Accept no more, end event streams, and finish answers that are under way."""
+        """Accept no new requests, end event streams, and finish open answers."""
         if self._streams is not None:
             self._streams.close()
         self.server.should_exit = True
@@ -160,7 +160,7 @@ class Doorway:
 
 
 def _waiting_answer(path: str) -> tuple[int, dict[str, object]]:
-    """Return status and body for a request that comes too early; /healthz and /readyz as in rest/health.py."""
+    """Return status and body before the API is there; /healthz and /readyz as in rest/health.py."""
     match path:
         case "/healthz":
             return 200, {"status": "ok"}

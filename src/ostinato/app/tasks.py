@@ -1,4 +1,4 @@
-"""A task of an app: it can also be enqueued."""
+"""Tasks of an app, which can also be enqueued."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Using(Policy, TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class EnqueueOptions:
     """Options of an enqueue: policies, and the caller's transaction."""
 
     options: JobOptions
@@ -57,10 +57,10 @@ class Manner:
 
 
 class Enqueueing(Generic[P]):
-    """The ways to put a task with its arguments into the queue; arguments are those of the function."""
+    """The ways to enqueue a task; the arguments are those of its function."""
 
-    def __init__(self, app: "Ostinato", task: Task[P, Any], manner: Manner) -> None:
-        self._app, self._task, self._manner = app, task, manner
+    def __init__(self, app: "Ostinato", task: Task[P, Any], given: EnqueueOptions) -> None:
+        self._app, self._task, self._given = app, task, given
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Run it once, as soon as a worker is free."""
@@ -80,17 +80,17 @@ class Enqueueing(Generic[P]):
         return self._put(self._task.bind(*args, **kwargs), instant(at))
 
     def _put(self, call: Call, at: datetime) -> Handle:
-        definition = run_once(call, at, self._manner.options, self._app.name)
-        return self._app.put([definition], self._manner.connection)[0]
+        definition = run_once(call, at, self._given.options, self._app.name)
+        return self._app.put([definition], self._given.connection)[0]
 
 
 def run_once(call: Call, at: datetime, options: JobOptions, app: str) -> Definition:
-    """The definition of a job that runs once."""
+    """Define a job that runs once."""
     return define(call.task, call.args, Once(at), options, app, default_retries=0)
 
 
 class AppTask(Task[P, R]):
-    """A function that its app knows by name: call it, bind it, enqueue it."""
+    """A function that an app registers by name: call it, bind it, enqueue it."""
 
     @overload
     def __init__(
@@ -123,15 +123,15 @@ class AppTask(Task[P, R]):
         self.options = options
         self.limits = limits_from(options)
         self.open_to_operators(run_args_from(options))
-        self._plain = Enqueueing(app, self, Manner(without_schedule(options)))
+        self._plain = Enqueueing(app, self, EnqueueOptions(without_schedule(options)))
 
     def using(self, **how: Unpack[Using]) -> Enqueueing[P]:
-        """Enqueue in another manner: other policies, a key, or the caller's own transaction (`connection=`)."""
+        """Set options of the next enqueue: policies, a key, or the caller's own transaction (`connection=`)."""
         given = dict(how)
         check_names(given, Using.__annotations__)
         connection = given.pop("connection", None)
         options = cast(JobOptions, {**without_schedule(self.options), **given})
-        return Enqueueing(self._app, self, Manner(options, connection))
+        return Enqueueing(self._app, self, EnqueueOptions(options, connection))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Run it once, as soon as a worker is free."""

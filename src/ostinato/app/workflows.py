@@ -1,12 +1,12 @@
-"""Workflows in Python: a function that says which steps there are.
+"""Workflows in Python: a function that lists the steps.
 
     @app.workflow
     def report(flow):
         rows = flow.step(extract, region=flow.payload["region"])
         flow.step(send_email, to="ops@example.org", count=rows.result["count"])
 
-The function is called once, when it is declared, and runs nothing: it draws the graph. `rows.result["count"]` stands
-for what will be there. A step comes after those it refers to; others run side by side.
+The function is called once, at its declaration. It builds the graph and runs no task. `rows.result["count"]` stands for
+a future value. A step runs after the steps it refers to; other steps run in parallel.
 """
 
 import json
@@ -39,17 +39,17 @@ class Reference:
 
     def __getitem__(self, key: str | int) -> "Reference":
         if not PART.fullmatch(str(key)):
-            raise Invalid(f"{key!r} cannot be referred to: hand over {self._text} as a whole.")
+            raise Invalid(f"{key!r} cannot be used in a reference. Pass {self._text} as a whole.")
         return Reference(f"{self._text}.{key}")
 
     def __repr__(self) -> str:
         return f"<Reference {self._text}>"
 
     def __iter__(self) -> Iterator[Any]:
-        raise Invalid(f"{self._text} is not there yet: a workflow only says what is to be done with it.")
+        raise Invalid(f"{self._text} has no value yet. Pass it to a step, which gets the value when it runs.")
 
     def __bool__(self) -> bool:
-        raise Invalid(f"{self._text} is not there yet: say using(when=…) for what depends on it.")
+        raise Invalid(f"{self._text} has no value yet. Use using(when=…) for steps that depend on it.")
 
     def __eq__(self, other: object) -> "Condition":  # type: ignore[override]
         return self._compared("==", other)
@@ -96,12 +96,14 @@ class Condition:
         return Condition(f"not ({self.text})")
 
     def __bool__(self) -> bool:
-        raise Invalid("This is decided when the workflow runs: say using(when=…), and join by & and |.")
+        raise Invalid(
+            "A condition has no value before the workflow runs. Use using(when=…), and join conditions with & and |."
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class StepOf:
-    """A step of a workflow, as others refer to it."""
+    """A step of a workflow, for references by other steps."""
 
     id: str
 
@@ -123,7 +125,7 @@ class StepOptions(TypedDict, total=False):
 
 
 class GraphBuilder:
-    """Draws the graph of one workflow."""
+    """Builder of the graph of one workflow."""
 
     def __init__(self, nodes: list[Node], options: StepOptions | None = None) -> None:
         self._nodes, self._options = nodes, options or StepOptions()
@@ -142,13 +144,11 @@ class GraphBuilder:
         """Set options of the next step: `flow.using(retries=2, timeout="5m").step(extract)`."""
         for name in options:
             if name not in StepOptions.__annotations__:
-                raise Invalid(
-                    f"There is no {name}= for a step; there are {', '.join(StepOptions.__annotations__)}."
-                )
+                raise Invalid(f"A step has no option {name}=. Options are {', '.join(StepOptions.__annotations__)}.")
         return GraphBuilder(self._nodes, options)
 
     def step(self, task: Task[..., Any] | str, /, **args: Any) -> StepOf:
-        """A task, with its arguments; references among them are resolved when it is queued."""
+        """Add a step: a task with its arguments; references in them are resolved when the step is queued."""
         written = _written(args)
         name = task if isinstance(task, str) else task.name
         if not isinstance(task, str):
@@ -168,23 +168,21 @@ class GraphBuilder:
         return StepOf(node["id"])
 
     def _referred(self, node: Node) -> Iterator[str]:
-        """The steps that a node refers to."""
-        said = json.dumps([node.get("args"), node.get("when")])
+        """Find the steps that a node refers to."""
+        text = json.dumps([node.get("args"), node.get("when")])
         for other in self._nodes:
-            if re.search(rf"(?<![\w.-]){re.escape(other['id'])}\.result\b", said):
+            if re.search(rf"(?<![\w.-]){re.escape(other['id'])}\.result\b", text):
                 yield other["id"]
 
     def _free(self, task: str) -> str:
         taken = {node["id"] for node in self._nodes}
         name = re.sub(r"[^A-Za-z0-9_-]", "_", task)[:90]
         name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
-        return next(
-            each for n in range(1, len(taken) + 2) if (each := name if n == 1 else f"{name}_{n}") not in taken
-        )
+        return next(each for n in range(1, len(taken) + 2) if (each := name if n == 1 else f"{name}_{n}") not in taken)
 
 
 class AppWorkflow:
-    """A workflow that the code of an app declares."""
+    """A workflow that an app declares in code."""
 
     def __init__(self, app: "Ostinato", name: str, nodes: list[Node], description: str) -> None:
         self._app, self.name, self.nodes, self.description = app, name, nodes, description
@@ -193,12 +191,12 @@ class AppWorkflow:
         return f"<Workflow {self.name}>"
 
     def run(self, **payload: Any) -> Handle:
-        """Start it now, with this payload."""
+        """Start the workflow now with this payload."""
         self.apply()
         return self._app.handle(self._app.scheduler.workflows.run(self.name, payload).id)
 
     def apply(self) -> None:
-        """Make it, or bring it in line with the code."""
+        """Create or update the workflow in the database."""
         self._app.scheduler.workflows.declare(self.name, self.nodes, self.description)
 
 
@@ -209,10 +207,10 @@ def declare(
     on: Sequence[str],
     options: JobOptions,
 ) -> AppWorkflow:
-    """Add the workflow that a function draws to those that an app knows; with a schedule also a job that starts it."""
+    """Declare the workflow that a function builds; with a schedule also declare a job that starts it."""
     made = drawn(app, function, on, options)
     if made.name in known:
-        raise Invalid(f"Two workflows of this app are called {made.name!r}; give one another name=.")
+        raise Invalid(f"Two workflows of this app have the name {made.name!r}. Give one of them another name=.")
     known[made.name] = made
     if has_schedule(options):
         keyed = cast(JobOptions, {"key": made.name, **options, "name": made.name})
@@ -223,27 +221,25 @@ def declare(
 def drawn(
     app: "Ostinato", function: Callable[[GraphBuilder], object], on: Sequence[str], options: JobOptions
 ) -> AppWorkflow:
-    """The workflow that a function draws; Invalid, with the place, if it is none."""
+    """Build a workflow with a function; raise Invalid with the place of an error."""
     check_names(options, JOB_OPTIONS)
     name = options.get("name") or str(getattr(function, "__name__", ""))
     scheduled = has_schedule(options)
     if strange := next((option for option in options if option != "name" and not scheduled), None):
-        raise Invalid(f"{strange}= needs a schedule: say every= or cron= too.")
-    nodes: list[Node] = [
-        {"id": f"on_{i}", "type": TriggerKind.EVENT.value, "event": kind} for i, kind in enumerate(on)
-    ]
+        raise Invalid(f"{strange}= needs a schedule. Add every= or cron=.")
+    nodes: list[Node] = [{"id": f"on_{i}", "type": TriggerKind.EVENT.value, "event": kind} for i, kind in enumerate(on)]
     if on and scheduled:
         nodes.append({"id": "by_schedule", "type": TriggerKind.SCHEDULE.value})
     function(GraphBuilder(nodes))
     try:
         read_graph(nodes)
     except Invalid as error:
-        raise Invalid(f"The workflow {name!r} cannot be: {error}") from None
+        raise Invalid(f"The workflow {name!r} is not valid: {error}") from None
     return AppWorkflow(app, name, nodes, (function.__doc__ or "").strip())
 
 
 def _written(value: Any) -> Any:
-    """A value with its references as they are stored."""
+    """Replace the references in a value by their stored form."""
     match value:
         case Reference():
             return {REF: value.text}

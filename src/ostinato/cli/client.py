@@ -1,8 +1,8 @@
 """Access of a command to the REST API, over HTTP or inside this process.
 
-A verb is written once, as requests. With `--server` they go to a server; without, the same requests go to the same
-application in this process, over the database of the settings, in the name of whoever is at the terminal. So both
-ways answer alike.
+A command is written once, as requests. With `--server` the requests go to a server. Without it, the same application
+answers them in this process, with the database of the settings and in the name of the user at the terminal. So both
+ways give the same answers.
 """
 
 import json
@@ -28,7 +28,7 @@ ERRORS: Final[Mapping[int, type[OstinatoError]]] = {
     422: Invalid, 429: TooManyRequests, 503: StoreUnavailable,
 }  # fmt: skip
 
-FOREIGN: Final = "The answer is not one of Ostinato's: this address is not that of an Ostinato server."
+FOREIGN: Final = "The answer does not come from Ostinato: check the address of the server."
 
 Query = Mapping[str, object]
 
@@ -45,7 +45,7 @@ class Request:
 
     @property
     def target(self) -> str:
-        """Path and query as they stand in a URL; what is None was not asked for."""
+        """Path and query as part of a URL; parameters that are None are left out."""
         asked = [(name, text) for name, value in self.query.items() for text in _texts(value)]
         return PREFIX + self.path + (f"?{urlencode(asked)}" if asked else "")
 
@@ -63,10 +63,10 @@ class ApiReply:
     headers: Mapping[str, str]
 
 
-class Door(Protocol):
-    """A way to the front desk."""
+class ApiClient(Protocol):
+    """A way to send requests to the API."""
 
-    is_foreign: bool  # its answers may be those of any server
+    is_foreign: bool  # the server may be another program than Ostinato
 
     def send(self, request: Request) -> ApiReply: ...
 
@@ -74,12 +74,12 @@ class Door(Protocol):
 
 
 def path(*parts: str) -> str:
-    """A path from its parts, each of which may hold anything."""
+    """Join the parts to a path; each part is quoted and may hold any character."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
 def read(reply: ApiReply) -> Any:
-    """The value of an answer, or its refusal as an error of ours."""
+    """Return the value of a reply, or raise its error."""
     if reply.status < 300:
         return _decoded(reply) if reply.content else None
     error = ERRORS.get(reply.status, OstinatoError)
@@ -106,11 +106,11 @@ def _decoded(reply: ApiReply) -> Any:
 
 
 def _sentence(reply: ApiReply) -> str:
-    """Return the error of the API as a sentence, with the fields."""
+    """Return the error of a reply as a sentence."""
     try:
         answer = json.loads(reply.content)
     except (ValueError, RecursionError):
-        return f"The server answered {reply.status}, and not in the words of Ostinato."
+        return f"The server answered {reply.status}, but not like Ostinato: check its address."
     if not isinstance(answer, dict) or not isinstance(answer.get("detail"), str):
-        return f"The server answered {reply.status}, and not in the words of Ostinato."
+        return f"The server answered {reply.status}, but not like Ostinato: check its address."
     return str(answer["detail"])

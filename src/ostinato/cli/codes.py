@@ -6,10 +6,10 @@ from typing import Final
 from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, StoreError
 
 DONE: Final = 0
-FOUND_SOMETHING: Final = 1  # a check did; also whatever has no code of its own
+FOUND_SOMETHING: Final = 1  # a check found a problem; also errors without a code of their own
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
-# Errors of the system that a name in the input caused.
+# System errors caused by a file name in the input.
 OF_INPUT: Final = frozenset(
     {errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG}
 )

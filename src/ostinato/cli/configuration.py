@@ -1,4 +1,4 @@
-"""`ostinato config show`: what holds, and where it comes from."""
+"""`ostinato config show`: the settings in effect, and their origins."""
 
 from typing import Annotated
 
@@ -6,15 +6,15 @@ import typer
 
 from ostinato.cli.output import Column, Listing, note, print_json, show
 
-config = typer.Typer(help="The settings.", rich_markup_mode=None)
+config = typer.Typer(help="Settings: show.", rich_markup_mode=None)
 
 
 @config.command("show")
 def show_settings(
-    origin: Annotated[bool, typer.Option("--origin", help="Also where each comes from.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    origin: Annotated[bool, typer.Option("--origin", help="Show the origin of each value.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Every setting as it holds here; secrets are masked."""
+    """Show all settings in effect; secrets are masked."""
     from ostinato.config import SETTINGS, Settings
 
     settings = Settings.load()
@@ -39,6 +39,6 @@ def show_settings(
         Column("Value", lambda row: row["value"], cut=True),
     ]
     if origin:
-        columns.append(Column("From", lambda row: row["origin"], cut=True))
+        columns.append(Column("Origin", lambda row: row["origin"], cut=True))
         columns.append(Column("Variable", lambda row: row["env"], spare=1))
     show(Listing(columns, rows, ""))

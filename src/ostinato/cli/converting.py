@@ -1,4 +1,4 @@
-"""`ostinato job convert`: jobs with a cron expression become intervals where that means the same."""
+"""`ostinato job convert`: conversion of cron schedules to intervals with the same due times."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from ostinato.core.crontab import VERIFIED, CronPlan
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import Cron, Every, to_json
 
-BEFORE: Final = "converted_from"  # in the metadata of a job: what it was
+BEFORE: Final = "converted_from"  # in the metadata of a job: its schedule before the conversion
 GOING_ON: Final = ["pending", "scheduled", "queued", "running", "paused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A job, what it was and what it becomes."""
+    """A job, its cron schedule, and the plan that replaces it."""
 
     job: Answer
     before: Cron
@@ -35,7 +35,7 @@ class Conversion:
 
 
 def convert(api: ApiCalls, jobs: Sequence[str], *, yes: bool, verify: bool) -> None:
-    """Show what becomes of each, write it if that is wanted, and compare if asked to."""
+    """Show the plan, convert the jobs if confirmed, and compare the due times if requested."""
     found = [_conversion(api, job) for job in _chosen(api, jobs) if "cron" in job["schedule"]]
     if not api.as_json:
         show(_preview(api, found))
@@ -49,15 +49,15 @@ def convert(api: ApiCalls, jobs: Sequence[str], *, yes: bool, verify: bool) -> N
 
 
 def undo(api: ApiCalls, jobs: Sequence[str]) -> None:
-    """Give back the expressions that these jobs, or all that were converted, had before."""
+    """Restore the cron expressions of these jobs, or of all converted jobs."""
     back = [job for job in _chosen(api, jobs) if BEFORE in job["metadata"]]
     answers = [_given_back(api, job) for job in back]
-    told = [f"{job['key'] or job['id']} is cron again: {job['schedule_description']}." for job in answers]
-    api.tell(answers, lambda _: Sentences(told or ["No job was converted: there was nothing to do."]))
+    lines = [f"{job['key'] or job['id']} is cron again: {job['schedule_description']}." for job in answers]
+    api.tell(answers, lambda _: Sentences(lines or ["No job was converted: there is nothing to undo."]))
 
 
 def _chosen(api: ApiCalls, jobs: Sequence[str]) -> Iterator[Any]:
-    """The jobs that were named, or all that have not ended."""
+    """Return the named jobs, or all jobs that have not ended."""
     if jobs:
         return (api.get(api.job(ref)) for ref in jobs)
     return api.pages("/jobs", "jobs", status=GOING_ON)
@@ -72,13 +72,13 @@ def _wanted(api: ApiCalls, yes: bool, count: int) -> bool:
     if yes:
         return True
     if api.as_json or not sys.stdin.isatty():
-        note("Nothing was written: --yes writes it.")
+        note("Nothing was written. Use --yes to write it.")
         return False
     return typer.confirm(f"Convert {count} jobs?", err=True)
 
 
 def _converted(api: ApiCalls, each: Conversion) -> Conversion:
-    """Edited only if nobody else has edited it since it was read."""
+    """Save the new schedule, unless the job was edited after it was read."""
     start, job = each.plan.start_at, each.job
     body = {
         "schedule": {
@@ -97,7 +97,7 @@ def _given_back(api: ApiCalls, job: Answer) -> Any:
     metadata = dict(job["metadata"])
     before = metadata.pop(BEFORE)
     if not isinstance(before, dict) or "cron" not in before:
-        raise Invalid(f"The metadata of {job['id']} do not say what it was: {BEFORE} is {before!r}.")
+        raise Invalid(f"The metadata of {job['id']} do not hold its former schedule: {BEFORE} is {before!r}.")
     body = {
         "schedule": {"cron": before["cron"], "timezone": before.get("timezone", "UTC")},
         "start_at": before.get("start_at"),
@@ -107,12 +107,12 @@ def _given_back(api: ApiCalls, job: Answer) -> Any:
 
 
 def _compared(api: ApiCalls, each: Conversion) -> Compared:
-    if each.done and not each.job["is_paused"]:  # a paused job is not due at all
+    if each.done and not each.job["is_paused"]:  # a paused job has no due times
         return compare(api, each.job["id"], each.before)
     return comparison(each.before, each.plan.times(api.now(), VERIFIED), api.now())
 
 
-# -- telling
+# -- output
 
 
 def _preview(api: ApiCalls, found: Sequence[Conversion]) -> Shown:
@@ -121,9 +121,7 @@ def _preview(api: ApiCalls, found: Sequence[Conversion]) -> Shown:
         {
             "job": each.job["key"] or each.job["id"],
             "expression": each.before.expression,
-            "becomes": schedule_words(each.plan)
-            if each.changes
-            else f"stays ({each.plan.why or 'no plain period'})",
+            "becomes": schedule_words(each.plan) if each.changes else f"stays ({each.plan.why or 'no plain period'})",
             "next": shown_times(each.plan.times(now, 3), now),
         }
         for each in found
@@ -149,7 +147,7 @@ def _report(api: ApiCalls, found: Sequence[Conversion]) -> None:
     if found and all(each.compared is not None and not each.compared.differences for each in found):
         parts.append(Sentences(["The next ten times of each job are the same before and after."]))
     if done := sum(each.done for each in found):
-        parts.append(Sentences([f"{done} jobs were converted. Back again: ostinato job convert --undo"]))
+        parts.append(Sentences([f"{done} jobs were converted. To undo it: ostinato job convert --undo"]))
     show(Several(parts))
 
 

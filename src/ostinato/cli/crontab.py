@@ -1,4 +1,4 @@
-"""`ostinato import crontab`: the lines of a crontab become jobs, and can be taken back."""
+"""`ostinato import crontab`: import of a crontab as jobs, one for each line, and its undo."""
 
 import secrets
 import sys
@@ -23,10 +23,10 @@ from ostinato.core.zones import zone
 
 TAG: Final = "crontab"
 LARGEST: Final = 1024 * 1024  # bytes
-COMMAND: Final = "command"  # the built-in task; others get the line as `command`
+COMMAND: Final = "command"  # the built-in task; other tasks get the line as their argument `command`
 ENDED: Final = ("completed", "failed", "cancelled")
 NAME: Final = 60  # characters of the command that become the job's name
-SHELL_TOO: Final = "Lines of a crontab are scripts: OSTINATO_ALLOW_SHELL=on is needed too."
+SHELL_TOO: Final = "Lines of a crontab are scripts: OSTINATO_ALLOW_SHELL=on is required too."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Wish:
     task: str
     queue: str | None
     timezone: str
-    zone_chosen: bool  # by whoever imports, rather than by the settings
+    zone_chosen: bool  # by --timezone, not by the settings
     system: bool
     keep_cron: bool
     yes: bool
@@ -46,7 +46,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class CrontabJob:
-    """A line on its way: what it says, what it becomes, and the job it is or was made into."""
+    """A line of the crontab, with its plan and its job."""
 
     entry: Entry
     key: str
@@ -54,12 +54,12 @@ class CrontabJob:
     times: tuple[datetime, ...]
     job: Answer | None = None
     made: bool = False
-    refused: str | None = None  # why it could not be made
+    refused: str | None = None  # why the job was not created
     compared: Compared | None = None
 
 
 def import_crontab(api: ApiCalls, wish: Wish) -> None:
-    """Show what each line becomes, write it if that is wanted, and compare if asked to."""
+    """Show the plan, create the jobs if confirmed, and compare the due times if requested."""
     crontab = _read(wish, api.now())
     name = _import_name(api.now())
     lines = [_with_job(api, line) for line in _lines(crontab, wish.keep_cron, api.now())]
@@ -82,13 +82,13 @@ def _is_wrong(line: CrontabJob) -> bool:
 
 
 def _read(wish: Wish, now: datetime) -> Crontab:
-    """The crontab; cron went by the clock of its machine, and that may be another than ours."""
+    """Read the crontab; warn if the zone of this machine differs, because cron uses the zone of its machine."""
     crontab = read_crontab(_text(wish.file), wish.timezone, system=wish.system)
     here, there = now.astimezone(), now.astimezone(zone(wish.timezone))
     if wish.zone_chosen or here.utcoffset() == there.utcoffset():
         return crontab
-    told = f"This machine is in {here:%Z (UTC%z)}; lines above CRON_TZ are read in {wish.timezone}: see --timezone."
-    return replace(crontab, notes=(told, *crontab.notes))
+    warning = f"This machine is in {here:%Z (UTC%z)}; lines above CRON_TZ are read in {wish.timezone}: see --timezone."
+    return replace(crontab, notes=(warning, *crontab.notes))
 
 
 def _start_of(file: Path) -> bytes:
@@ -112,12 +112,12 @@ def _text(file: str) -> str:
 
 
 def _import_name(now: datetime) -> str:
-    """In the order of time, and different for two in the same second."""
+    """Return a name that sorts by time, and is unique within a second."""
     return f"{TAG}-{now:%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(2)}"
 
 
 def _lines(crontab: Crontab, keep_cron: bool, now: datetime) -> Iterator[CrontabJob]:
-    """A line that stands twice is two jobs."""
+    """Yield the lines; two equal lines get two keys, and so two jobs."""
     seen: dict[str, int] = {}
     for entry in crontab.entries:
         seen[entry.fingerprint] = count = seen.get(entry.fingerprint, 0) + 1
@@ -127,7 +127,7 @@ def _lines(crontab: Crontab, keep_cron: bool, now: datetime) -> Iterator[Crontab
 
 
 def _with_job(api: ApiCalls, line: CrontabJob) -> CrontabJob:
-    """The line with the job that an earlier import made of it, if that goes on."""
+    """Add the job of an earlier import to the line, unless the job has ended."""
     with suppress(NotFound):
         job = api.get(api.job(line.key))
         if job["status"] not in ENDED:
@@ -136,18 +136,18 @@ def _with_job(api: ApiCalls, line: CrontabJob) -> CrontabJob:
 
 
 def _wanted(api: ApiCalls, wish: Wish, lines: Sequence[CrontabJob]) -> bool:
-    """Ask at the terminal whether to write, unless an option has answered."""
+    """Ask at the terminal whether to write, unless an option answers."""
     new = [line for line in lines if line.job is None]
     if not new or wish.yes:
         return bool(new)
     if api.as_json or wish.file == "-" or not sys.stdin.isatty():
-        note("Nothing was written: --yes writes it.")
+        note("Nothing was written. Use --yes to write it.")
         return False
-    return typer.confirm(f"Make {len(new)} jobs?", err=True)
+    return typer.confirm(f"Create {len(new)} jobs?", err=True)
 
 
 def _written(api: ApiCalls, line: CrontabJob, wish: Wish, name: str) -> CrontabJob:
-    """The line with its job; one that is refused does not keep the others from it."""
+    """Create the job of the line; an error is recorded, so that the other lines continue."""
     try:
         job = api.post("/jobs", _body(line, wish, name), allow_unknown=True)
     except Invalid as error:
@@ -156,7 +156,7 @@ def _written(api: ApiCalls, line: CrontabJob, wish: Wish, name: str) -> CrontabJ
 
 
 def _body(line: CrontabJob, wish: Wish, name: str) -> dict[str, Any]:
-    """The job. A command may not be safe to repeat, and cron never does: no retries."""
+    """Return the body of the job. It has no retries: cron has none, and a command may not be safe to repeat."""
     entry = line.entry
     origin = {"import": name, "file": wish.file, "line": entry.line, "expression": entry.expression,
               "timezone": entry.timezone, "user": entry.user}  # fmt: skip
@@ -178,7 +178,7 @@ def _body(line: CrontabJob, wish: Wish, name: str) -> dict[str, Any]:
 
 
 def _args(entry: Entry, task: str) -> dict[str, Any]:
-    """Return the args of the task `command`: a line for the shell, its input, and its variables."""
+    """Return the args of the task: a line for the shell, its input, and its variables."""
     line = "script" if task == COMMAND else "command"
     args: dict[str, Any] = {line: entry.command, "shell": True}
     if entry.stdin is not None:
@@ -194,7 +194,7 @@ def _compared(api: ApiCalls, line: CrontabJob) -> Compared:
     return compare(api, line.job["id"], line.entry.cron)
 
 
-# -- telling
+# -- output
 
 
 def _preview(crontab: Crontab, lines: Sequence[CrontabJob], now: datetime) -> Shown:
@@ -202,25 +202,26 @@ def _preview(crontab: Crontab, lines: Sequence[CrontabJob], now: datetime) -> Sh
         {
             "line": line.entry.line,
             "expression": line.entry.expression,
-            "becomes": schedule_words(line.plan) + (" (there already)" if line.job else ""),
+            "becomes": schedule_words(line.plan) + (" (exists)" if line.job else ""),
             "next": shown_times(line.times, now),
             "command": line.entry.command,
         }
         for line in lines
     ]
     columns = (
-        Column("CrontabJob", lambda row: row["line"], right=True),
+        Column("Line", lambda row: row["line"], right=True),
         Column("Schedule", lambda row: row["expression"]),
         Column("Becomes", lambda row: row["becomes"], cut=True),
         Column("Next runs", lambda row: row["next"], cut=True),
         Column("Command", lambda row: row["command"], cut=True),
     )
     stays = [f"Line {line.entry.line} stays cron: {line.plan.why}." for line in lines if line.plan.why]
-    unread = [
-        f"Line {each.line} is left out: {each.why.rstrip('.')}. ({each.text})" for each in crontab.unread
-    ]
+    unread = [f"Line {each.line} is skipped: {each.why.rstrip('.')}. ({each.text})" for each in crontab.unread]
     return Several(
-        [Listing(columns, rows, "No line of it runs anything."), Sentences([*stays, *crontab.notes, *unread])]
+        [
+            Listing(columns, rows, "The crontab has no lines that run a command."),
+            Sentences([*stays, *crontab.notes, *unread]),
+        ]
     )
 
 
@@ -238,11 +239,11 @@ def _report(api: ApiCalls, crontab: Crontab, lines: Sequence[CrontabJob], name: 
     made = [line for line in lines if line.made]
     if made:
         task = made[0].job["task"] if made[0].job else ""
-        show(Sentences([f"{len(made)} jobs were made, of the task {task!r}, as {name}.",
+        show(Sentences([f"{len(made)} jobs were created, with the task {task!r}, as {name}.",
                         "A worker runs them: ostinato worker. Remove the lines from the crontab, or both run them.",
-                        f"They can be taken back: ostinato import crontab --undo {name}"]))  # fmt: skip
+                        f"To undo the import: ostinato import crontab --undo {name}"]))  # fmt: skip
     elif lines and all(line.job for line in lines):
-        show(Sentences(["Every line is a job already: there was nothing to do."]))
+        show(Sentences(["Every line has a job already: there is nothing to do."]))
 
 
 def _as_json(crontab: Crontab, lines: Sequence[CrontabJob], name: str, written: bool) -> dict[str, Any]:
@@ -270,21 +271,21 @@ def _as_json(crontab: Crontab, lines: Sequence[CrontabJob], name: str, written: 
     }
 
 
-# -- back
+# -- undo
 
 
 def undo(api: ApiCalls, which: str | None, yes: bool) -> None:
-    """Take the newest import back, or the one of that name or file."""
+    """Delete the jobs of the newest import, or of the newest with this name or file."""
     jobs = [job for job in api.pages("/jobs", "jobs", tag=TAG) if TAG in job["metadata"]]
     named = [job for job in jobs if which is None or which in _origin(job)]
     if not named:
         about = "no import" if which is None else f"no import of {which}"
-        raise NotFound(f"There is {about} that could be taken back.")
+        raise NotFound(f"There is {about} to undo.")
     newest = max(job["metadata"][TAG]["import"] for job in named)
     taken = [job for job in named if job["metadata"][TAG]["import"] == newest]
     if not yes:
         if api.as_json or not sys.stdin.isatty():
-            raise Invalid(f"{len(taken)} jobs of {newest} would be deleted, with their history: say --yes.")
+            raise Invalid(f"{len(taken)} jobs of {newest} would be deleted, with their history: confirm with --yes.")
         typer.confirm(f"Delete the {len(taken)} jobs of {newest}, with their history?", abort=True, err=True)
     for job in taken:
         with suppress(NotFound):

@@ -1,4 +1,4 @@
-"""The commands that look after the database."""
+"""Commands of `ostinato db`: upgrade, check, backup, restore."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -21,20 +21,20 @@ from ostinato.store.store import Store
 
 
 def upgrade(url: str | None, as_json: bool) -> None:
-    """Make the schema, or bring it up to date."""
+    """Create the schema, or upgrade it."""
     with closing(_open(url)) as database:
         applied = migrate.upgrade(database)
         version, identity = migrate.schema_version(database), migrate.identity_of(database)
-    told = f"Applied {', '.join(applied)}." if applied else "There was nothing to do."
+    change = f"Applied {', '.join(applied)}." if applied else "The schema is up to date."
     _tell(
         {"database": database.name, **asdict(identity), "version": version, "applied": applied},
-        [f"{database.name} is at version {version}.", _told(identity), told],
+        [f"{database.name} is at version {version}.", _identity(identity), change],
         as_json,
     )
 
 
 def check(url: str | None, as_json: bool) -> None:
-    """Look for what does not add up."""
+    """Audit the database for inconsistencies."""
     with closing(opened(url)) as database:
         problems = _problems(database)
         version = migrate.schema_version(database)
@@ -43,8 +43,8 @@ def check(url: str | None, as_json: bool) -> None:
         {"database": database.name, **asdict(identity), "version": version, "problems": problems},
         [
             f"{database.name} is at version {version}.",
-            _told(identity),
-            *(problems or ["Everything adds up."]),
+            _identity(identity),
+            *(problems or ["No problems found."]),
         ],
         as_json,
     )
@@ -53,25 +53,25 @@ def check(url: str | None, as_json: bool) -> None:
 
 
 def backup(file: Path, url: str | None, as_json: bool) -> None:
-    """Copy everything into a file, while everything runs."""
-    with closing(opened(url, patience=copying.LIFETIME)) as database, progress("Copying") as told:
-        copying.backup(database, file, told)
+    """Copy the database into a file, while workers run."""
+    with closing(opened(url, patience=copying.LIFETIME)) as database, progress("Copying") as advance:
+        copying.backup(database, file, advance)
         identity = migrate.identity_of(database)
     size = file.stat().st_size
-    said = [f"{file} has everything, {size:,} bytes.", _told(identity)]
-    _tell({"file": str(file), "bytes": size, **asdict(identity)}, said, as_json)
+    lines = [f"{file} holds a full backup, {size:,} bytes.", _identity(identity)]
+    _tell({"file": str(file), "bytes": size, **asdict(identity)}, lines, as_json)
 
 
 def restore(file: Path, url: str | None, as_json: bool) -> None:
-    """Bring a backup into a database that is empty."""
-    with closing(_open(url, copying.LIFETIME)) as database, progress("Restoring") as told:
-        copying.restore(file, database, told)
+    """Restore a backup into an empty database."""
+    with closing(_open(url, copying.LIFETIME)) as database, progress("Restoring") as advance:
+        copying.restore(file, database, advance)
         identity = migrate.identity_of(database)
-    said = [f"{database.name} has everything that {file} has.", _told(identity)]
-    _tell({"database": database.name, "file": str(file), **asdict(identity)}, said, as_json)
+    lines = [f"{file} was restored into {database.name}.", _identity(identity)]
+    _tell({"database": database.name, "file": str(file), **asdict(identity)}, lines, as_json)
 
 
-def _told(identity: migrate.DatabaseIdentity) -> str:
+def _identity(identity: migrate.DatabaseIdentity) -> str:
     return f"The database is {identity}." if identity.database_id else "The database has no identity yet."
 
 
@@ -83,7 +83,7 @@ def _tell(answer: object, sentences: Sequence[str], as_json: bool) -> None:
 
 
 def opened(url: str | None, patience: float = 30.0) -> Database:
-    """The database, which must be there: to look is not to make."""
+    """Open the database, which must exist: a command that reads must not create it."""
     database = _open(url, patience)
     if isinstance(database, SqliteDatabase) and not database.file.exists():
         raise NotFound(f"There is no database {database.name} yet.")
@@ -91,12 +91,12 @@ def opened(url: str | None, patience: float = 30.0) -> Database:
 
 
 def behind(database: Database) -> str | None:
-    """Return advice if the schema is older than ours; change nothing."""
+    """Return advice if the schema is older than this program; change nothing."""
     version, latest = migrate.schema_version(database), migrate.latest_version()
     if version >= latest:
         return None
-    there = f"is version {version}" if version else "is not there yet"
-    return f"The schema {there}, this program needs version {latest}: run `ostinato db upgrade`."
+    state = f"is version {version}" if version else "is not there yet"
+    return f"The schema {state}, this program needs version {latest}: run `ostinato db upgrade`."
 
 
 def _problems(database: Database) -> list[str]:

@@ -1,4 +1,4 @@
-"""The door without a server: the API in this process, over the database of the settings."""
+"""Client without a server: the API in this process, with the database of the settings."""
 
 import os
 import pwd
@@ -17,8 +17,8 @@ from ostinato.wiring import open_parts, our_version
 Message = MutableMapping[str, Any]
 
 
-class DirectDoor:
-    """Hands requests to the application as a server would, one at a time; what needs none is answered at once."""
+class InProcessClient:
+    """A client that answers simple requests itself, and calls the application in this process for the others."""
 
     is_foreign = False
 
@@ -37,7 +37,7 @@ class DirectDoor:
 
     @property
     def application(self) -> "Application":
-        """The HTTP application, made when it is needed."""
+        """The HTTP application, created at its first use."""
         if self._application is None:
             self._application = Application(self._api, self._parts.settings, self._me)
         return self._application
@@ -49,7 +49,7 @@ class DirectDoor:
 
 
 class Application:
-    """The API, called as a server calls it."""
+    """The API as an ASGI application, called in this process."""
 
     def __init__(self, api: Service, settings: Settings, me: Caller) -> None:
         from asyncio import Runner
@@ -76,7 +76,7 @@ class Application:
 
         try:
             await self._app(_scope(request), receive, send)
-        except Exception:  # a bug, answered (500) and logged; it is raised for servers, which log it again
+        except Exception:  # a bug: the application has answered 500 and logged it; it raises it again for servers
             if not sent:
                 raise
         start, *parts = sent
@@ -85,7 +85,7 @@ class Application:
 
 
 def _scope(request: Request) -> Message:
-    """The request as ASGI has it."""
+    """Return the request as an ASGI scope."""
     path, _, query = request.target.partition("?")
     headers = {"host": "ostinato", "content-type": "application/json", **request.headers}
     return {
@@ -105,7 +105,7 @@ def _scope(request: Request) -> Message:
 
 
 def whoami() -> str:
-    """The user at the terminal, as the operating system knows it: variables can say anything."""
+    """Return the user according to the operating system; an environment variable could name any user."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a container may know the number only

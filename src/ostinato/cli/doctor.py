@@ -1,4 +1,4 @@
-"""`ostinato doctor`: is everything well, and if not, what to do?"""
+"""`ostinato doctor`: check of the whole installation, with advice for each problem."""
 
 from contextlib import closing
 from dataclasses import asdict
@@ -16,13 +16,13 @@ from ostinato.store.store import Store
 
 COLUMNS = (
     Column("", lambda row: row["state"]),
-    Column("What", lambda row: row["subject"]),
-    Column("How it is", lambda row: row["finding"], cut=True),
+    Column("Check", lambda row: row["subject"]),
+    Column("Result", lambda row: row["finding"], cut=True),
 )
 
 
 def doctor(url: str | None, as_json: bool) -> None:
-    """Look at everything and say what is not well."""
+    """Run all checks, and show the problems with advice."""
     findings = _findings(url)
     if as_json:
         print_json([asdict(finding) for finding in findings])

@@ -1,4 +1,4 @@
-"""Files that people write for us: objects with a name, or folders of such files."""
+"""Files of definitions: objects with a name, or folders with such files."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 def read_named(file: Path, what: str) -> list[dict[str, Any]]:
-    """Read the objects of a file, each with a name; `what` says how one is written."""
+    """Read the objects of a file; each must have a name. `what` describes an object in the error."""
     wanted = [each for document in read_file(file) for each in listed(document)]
     for each in wanted or [None]:
         if not isinstance(each, dict) or not isinstance(each.get("name"), str):
@@ -20,7 +20,7 @@ def read_named(file: Path, what: str) -> list[dict[str, Any]]:
 
 
 def files_in(given: Sequence[Path]) -> Iterator[Path]:
-    """Give the files that were named, and those in the folders that were."""
+    """Yield the given files, and the files in the given folders."""
     for each in given:
         if not each.is_dir():
             yield each

@@ -1,4 +1,4 @@
-"""`ostinato execution …`: attempts, queued, running and ended."""
+"""`ostinato execution …`: executions, queued, running and ended."""
 
 import time
 from typing import Annotated, Any, Final
@@ -13,11 +13,11 @@ from ostinato.cli.times import instant
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.stops import RELEASED
 
-execution = typer.Typer(help="Look at executions, and stop them.", rich_markup_mode=None)
+execution = typer.Typer(help="Executions: list, show, steps, cancel, release, log.", rich_markup_mode=None)
 
 ExecutionArgument = Annotated[str, typer.Argument(metavar="EXECUTION", help="The id of an execution.")]
 
-FOLLOWING: Final = 1.0  # seconds between two looks
+FOLLOWING: Final = 1.0  # seconds between two requests
 LIVE: Final = ("queued", "running")
 
 
@@ -27,11 +27,11 @@ def list_(
     api: ApiCalls,
     status: StatusOption = [],  # noqa: B006
     task: TaskOption = None,
-    job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only of this job.")] = None,
+    job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only executions of this job.")] = None,
     limit: LimitOption = 50,
-    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Skip the first N.")] = 0,
 ) -> None:
-    """Executions of all jobs, the newest first."""
+    """List executions of all jobs, the newest first."""
     where = "/executions" if job is None else api.job(job, "executions")
     answer = api.get(where, status=status, task=task, limit=limit, offset=offset or None)
     api.tell(answer, lambda page: execution_list(page, api.now()))
@@ -40,14 +40,14 @@ def list_(
 @execution.command("show")
 @verb
 def show(api: ApiCalls, execution: ExecutionArgument) -> None:
-    """One execution: when, where, and what it came to."""
+    """Show an execution: times, worker, outcome."""
     api.tell(api.get(path("executions", execution)), lambda found: execution_facts(found, api.now()))
 
 
 @execution.command("steps")
 @verb
 def steps(api: ApiCalls, execution: ExecutionArgument) -> None:
-    """A run of a workflow, step by step."""
+    """Show the steps of a workflow run."""
     api.tell(api.get(path("executions", execution, "steps")), lambda run: step_list(run, api.now()))
 
 
@@ -57,23 +57,23 @@ def cancel(
     api: ApiCalls,
     execution: ExecutionArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="End the record though the run may go on: it does not stop.")
+        bool, typer.Option("--force", help="End the record of a run that does not stop; it may continue.")
     ] = False,
 ) -> None:
-    """Ask a running one to stop, or take a queued one back."""
+    """Cancel an execution: stop a running one, or remove a queued one from its queue."""
     answer = api.post(path("executions", execution, "cancel"), force=force or None)
     api.tell(
         answer,
-        lambda told: Sentences([f"Execution {told['id']} is {told['status']} now. {told['stop'] or ''}"]),
+        lambda answer: Sentences([f"Execution {answer['id']} is {answer['status']} now. {answer['stop'] or ''}"]),
     )
 
 
 @execution.command("release")
 @verb
 def release(api: ApiCalls, execution: ExecutionArgument) -> None:
-    """Take it from its worker and queue it again; a late result is refused."""
+    """Take an execution from its worker, and queue it again. A late result is rejected."""
     answer = api.post(path("executions", execution, "release"))
-    api.tell(answer, lambda told: Sentences([f"Execution {told['id']} is {told['status']} now. {RELEASED}"]))
+    api.tell(answer, lambda answer: Sentences([f"Execution {answer['id']} is {answer['status']} now. {RELEASED}"]))
 
 
 @execution.command("log")
@@ -81,24 +81,24 @@ def release(api: ApiCalls, execution: ExecutionArgument) -> None:
 def log(
     api: ApiCalls,
     execution: ExecutionArgument,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it has ended.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Show new lines until the run ends.")] = False,
     level: Annotated[
         str | None,
         typer.Option(
             "--level",
             metavar="LEVEL",
-            help="Only what is at least as grave: debug, info, warning, error, critical.",
+            help="Minimum level: debug, info, warning, error, critical.",
         ),
     ] = None,
 ) -> None:
-    """Show its log, stdout and stderr."""
+    """Show the log, stdout and stderr of an execution."""
     where = path("executions", execution)
     if api.as_json and not follow:
         print_json(api.get(f"{where}/log", level=level))
         return
     read, cut, lines = 0, 0, 0
     while True:
-        ended = api.get(where)["status"] not in LIVE  # asked first: then nothing is missed
+        ended = api.get(where)["status"] not in LIVE  # before the log is read: no line is missed
         while True:
             answer = api.get(f"{where}/log", after=read or None, level=level)
             for line in answer["lines"]:
@@ -118,7 +118,7 @@ def _write(line: Any, as_json: bool) -> None:
         print_json(line, indent=None)
         return
     word = line["level"].upper() if line["stream"] == "log" else line["stream"]
-    first, *more = line["text"].split("\n")  # a traceback is many
+    first, *more = line["text"].split("\n")  # a traceback has several lines
     typer.echo(f"{instant(line['at']):%Y-%m-%d %H:%M:%S.%f}"[:-3] + f" {word:<8} {plain(first)}")
     for each in more:
         typer.echo(plain(each))
@@ -126,8 +126,8 @@ def _write(line: Any, as_json: bool) -> None:
 
 def _remark(read: int, lines: int, cut: int) -> None:
     if cut:
-        note(f"{cut:,} bytes more were written, and not kept: the log was full.")
+        note(f"The log was full: {cut:,} more bytes were dropped.")
     elif not read:
-        note("No log was kept.")
+        note("There is no log.")
     elif not lines:
-        note("Nothing in the log is as grave as that.")
+        note("The log has no lines of this level.")

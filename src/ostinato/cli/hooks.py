@@ -1,4 +1,4 @@
-"""`ostinato hook …`: URLs that are told what happens to jobs."""
+"""`ostinato hook …`: webhooks for events of jobs."""
 
 import sys
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from ostinato.cli.times import at_length, when
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 
-hook = typer.Typer(help="Webhooks: add, list, test, delete.", rich_markup_mode=None)
+hook = typer.Typer(help="Webhooks: add, list, show, test, delete.", rich_markup_mode=None)
 
 HookArgument = Annotated[str, typer.Argument(metavar="HOOK", help="The id of a hook.")]
 
@@ -20,29 +20,25 @@ HookArgument = Annotated[str, typer.Argument(metavar="HOOK", help="The id of a h
 @verb
 def add(
     api: ApiCalls,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where notices are posted to.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address that receives the notices.")],
     kind: Annotated[
         list[str],
-        typer.Option("--kind", metavar="KIND", help="Such as failure or recovery; again for more."),
+        typer.Option("--kind", metavar="KIND", help="Kind of notice, such as failure; repeatable."),
     ] = [],  # noqa: B006
-    job: Annotated[
-        str | None, typer.Option("--job", metavar="JOB", help="Only this job; else all jobs.")
-    ] = None,
+    job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="Only this job (default: all jobs).")] = None,
     secret: Annotated[
         str | None,
         typer.Option("--secret", metavar="REFERENCE", help="Signs notices: env:SECRET_NAME or file:PATH."),
     ] = None,
     late_after: Annotated[
         str | None,
-        typer.Option("--late-after", metavar="DURATION", help="How late a start is a late_start; 1m."),
+        typer.Option("--late-after", metavar="DURATION", help="Delay that counts as late_start, such as 1m."),
     ] = None,
     threshold: Annotated[
         list[str],
-        typer.Option(
-            "--threshold", metavar="MEASURE:LIMIT:WINDOW", help="Such as success_rate:80:1h; again for more."
-        ),
+        typer.Option("--threshold", metavar="MEASURE:LIMIT:WINDOW", help="Such as success_rate:80:1h; repeatable."),
     ] = [],  # noqa: B006
-    description: Annotated[str, typer.Option("--description", metavar="TEXT", help="For people.")] = "",
+    description: Annotated[str, typer.Option("--description", metavar="TEXT", help="A description.")] = "",
 ) -> None:
     """Add a webhook."""
     body: dict[str, object] = {
@@ -61,7 +57,7 @@ def list_hooks(api: ApiCalls) -> None:
     columns = (
         Column("Hook", lambda row: row["id"]),
         Column("URL", lambda row: row["url"], cut=True),
-        Column("Told of", _told_of, spare=1, cut=True),
+        Column("Events", _events, spare=1, cut=True),
         Column("Pending", lambda row: row["pending"], right=True),
         Column("Delivered", lambda row: row["delivered"], spare=2, right=True),
         Column("Given up", lambda row: row["given_up"], right=True),
@@ -85,27 +81,27 @@ def deliveries(
         str | None, typer.Option("--state", metavar="STATE", help="pending, delivered or given_up.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", help="How many to show, up to 250.")
+        int, typer.Option("--limit", "-n", metavar="N", help="Maximum number of notices, up to 250.")
     ] = 50,
 ) -> None:
-    """List the notices of a webhook, the newest first."""
+    """List the deliveries of a webhook, the newest first."""
     now = api.now()
     columns = (
         Column("Delivery", lambda row: row["id"]),
         Column("Kind", lambda row: row["kind"]),
         Column("State", lambda row: row["state"]),
-        Column("Made", lambda row: when(row["created_at"], now), spare=1),
-        Column("Tries", lambda row: row["attempts"], spare=2, right=True),
+        Column("Created", lambda row: when(row["created_at"], now), spare=1),
+        Column("Attempts", lambda row: row["attempts"], spare=2, right=True),
         Column("Answer", lambda row: row["answer"] or row["error"] or "", spare=3, cut=True),
     )
     answer = api.get(path("hooks", hook, "deliveries"), state=state, limit=limit)
-    api.tell(answer, lambda found: Listing(columns, found["deliveries"], "There are no such notices."))
+    api.tell(answer, lambda found: Listing(columns, found["deliveries"], "No deliveries match."))
 
 
 @hook.command("test")
 @verb
 def test(api: ApiCalls, hook: HookArgument) -> None:
-    """Send a notice of the kind test."""
+    """Send a test notice."""
     api.tell(
         api.post(path("hooks", hook, "test")),
         lambda sent: Sentences([f"The notice {sent['delivery_id']} waits for a worker to send it."]),
@@ -119,12 +115,12 @@ def delete(
     hook: HookArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete a webhook; notices that wait are not sent."""
+    """Delete a webhook. Pending notices are not sent."""
     if not yes:
         if not sys.stdin.isatty():
-            raise Invalid("The notices that wait are deleted with their hook: say --yes.")
+            raise Invalid("Pending notices are deleted with their hook: confirm with --yes.")
         typer.confirm(f"Delete the hook {hook}?", abort=True, err=True)
-    api.tell(api.ask("DELETE", path("hooks", hook)), lambda gone: Sentences([gone["message"]]))
+    api.tell(api.ask("DELETE", path("hooks", hook)), lambda answer: Sentences([answer["message"]]))
 
 
 def _threshold(text: str) -> dict[str, object]:
@@ -133,12 +129,10 @@ def _threshold(text: str) -> dict[str, object]:
     try:
         return {"measure": measure, "limit": float(limit), "window": window}
     except ValueError:
-        raise Invalid(
-            f"--threshold {text} is not MEASURE:LIMIT:WINDOW, such as success_rate:80:1h."
-        ) from None
+        raise Invalid(f"--threshold {text} is not MEASURE:LIMIT:WINDOW, such as success_rate:80:1h.") from None
 
 
-def _told_of(row: Answer) -> str:
+def _events(row: Answer) -> str:
     return ", ".join([*row["kinds"], *(_words(each) for each in row["thresholds"])])
 
 
@@ -150,7 +144,7 @@ def _facts(row: Answer, now: Any) -> dict[str, object]:
     return {
         "Hook": row["id"],
         "URL": row["url"],
-        "Told of": _told_of(row),
+        "Events": _events(row),
         "Job": row["job_id"],
         "Secret": row["secret"],
         "Late after": row["late_after"],

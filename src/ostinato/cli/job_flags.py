@@ -8,6 +8,7 @@ import typer
 
 from ostinato.cli.verbs import ApiCalls, with_flags
 from ostinato.core.errors import Invalid
+from ostinato.core.policy import POLICY_WORDS
 from ostinato.shapes.documents import json_or_text, read_json
 
 P = ParamSpec("P")
@@ -32,6 +33,14 @@ def _option(name: str, metavar: str, help: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help)
 
 
+def _policy(name: str, metavar: str, flag: str = "") -> Any:
+    """Make the flag of a policy from its words."""
+    words = POLICY_WORDS[name]
+    help = f"{words.help[:-1]}: {', '.join(words.choices)}." if words.choices else words.help
+    unset = f" Unset: {words.unset}." if words.unset else ""
+    return _option(flag or f"--{name.replace('_', '-')}", metavar, help + unset)
+
+
 def _describing(
     *,
     every: Annotated[Text, _option("--every", "PERIOD", "Due every 30m, 6h, 1d …")] = None,
@@ -48,26 +57,17 @@ def _describing(
     queue: Annotated[Text, _option("--queue", "QUEUE", "The queue of its executions.")] = None,
     priority: Annotated[int | None, typer.Option("--priority", metavar="1-10", help="1 is first.")] = None,
     tag: Annotated[list[str], _option("--tag", "TAG", "A tag; again for more.")] = [],  # noqa: B006
-    start_at: Annotated[Text, _option("--start-at", "INSTANT", "The first due time.")] = None,
-    end_at: Annotated[Text, _option("--end-at", "INSTANT", "The last due time.")] = None,
-    max_retries: Annotated[
-        int | None, typer.Option("--retries", metavar="N", help="After the first try.")
-    ] = None,
-    backoff: Annotated[
-        Text,
-        _option("--backoff", "PERIOD", "Before the first retry; doubles. Unset: 1m, at most the period."),
-    ] = None,
-    timeout: Annotated[Text, _option("--timeout", "PERIOD", "The longest that it may run.")] = None,
-    overlap: Annotated[
-        Text, _option("--overlap", "POLICY", "skip, queue_one, cancel_running, allow.")
-    ] = None,
-    catch_up: Annotated[Text, _option("--catch-up", "POLICY", "latest, all, none.")] = None,
+    start_at: Annotated[Text, _policy("start_at", "INSTANT")] = None,
+    end_at: Annotated[Text, _policy("end_at", "INSTANT")] = None,
+    max_retries: Annotated[int | None, _policy("max_retries", "N", "--retries")] = None,
+    backoff: Annotated[Text, _policy("backoff", "PERIOD")] = None,
+    timeout: Annotated[Text, _policy("timeout", "PERIOD")] = None,
+    overlap: Annotated[Text, _policy("overlap", "POLICY")] = None,
+    catch_up: Annotated[Text, _policy("catch_up", "POLICY")] = None,
     url: Annotated[Text, _option("--url", "URL", "What to crawl, where no task is named.")] = None,
     set_: Annotated[
         list[str],
-        _option(
-            "--set", "FIELD=VALUE", "Any other field of the API; the value is JSON or text. Again for more."
-        ),
+        _option("--set", "FIELD=VALUE", "Any other field of the API; the value is JSON or text. Again for more."),
     ] = [],  # noqa: B006
 ) -> None:
     """The flags that describe a job."""

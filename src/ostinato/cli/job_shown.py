@@ -4,6 +4,7 @@ from datetime import datetime
 
 from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown, plain
 from ostinato.cli.times import NO_TIME, at_length, took, when
+from ostinato.core.policy import POLICY_WORDS
 
 
 def called(job: Answer) -> str:
@@ -65,16 +66,16 @@ def job_facts(job: Answer, now: datetime) -> Shown:
             "Stop": job["stop"],
             "Schedule": f"{job['schedule_description']} ({_schedule(job['schedule'])})",
             "Next run": at_length(job["next_run_at"], now),
-            "Begins": at_length(job["start_at"], now),
-            "Ends": at_length(job["end_at"], now),
-            "Window": job["window"],
+            POLICY_WORDS["start_at"].label: at_length(job["start_at"], now),
+            POLICY_WORDS["end_at"].label: at_length(job["end_at"], now),
+            POLICY_WORDS["window"].label: job["window"],
             "Queue": job["queue"],
             "Priority": job["priority"],
-            "Retries": _retries(job),
-            "Overlap": job["overlap"],
-            "Catch-up": job["catch_up"],
-            "Timeout": job["timeout"],
-            "Operators may set": ", ".join(job["run_args"]),
+            POLICY_WORDS["max_retries"].label: _retries(job),
+            POLICY_WORDS["overlap"].label: job["overlap"],
+            POLICY_WORDS["catch_up"].label: job["catch_up"],
+            POLICY_WORDS["timeout"].label: job["timeout"],
+            POLICY_WORDS["run_args"].label: ", ".join(job["run_args"]),
             "Tags": ", ".join(job["tags"]),
             "Owner": job["owner"],
             "Metadata": job["metadata"],
@@ -101,10 +102,7 @@ def _retries(job: Answer) -> str:
 
 
 def _counters(counters: Answer) -> str:
-    return (
-        ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counters.items() if count)
-        or "none yet"
-    )
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counters.items() if count) or "none yet"
 
 
 def job_stats(stats: Answer, now: datetime) -> Shown:

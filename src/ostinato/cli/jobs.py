@@ -1,4 +1,4 @@
-"""`ostinato job …`: make, look at and steer jobs."""
+"""`ostinato job …`: jobs, from creation to deletion."""
 
 import sys
 from typing import Annotated, Any
@@ -13,15 +13,13 @@ from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.cli.watching import live
 from ostinato.core.errors import Invalid
 
-job = typer.Typer(help="Make, look at and steer jobs.", rich_markup_mode=None)
+job = typer.Typer(help="Jobs: add, list, show, edit, run, pause and more.", rich_markup_mode=None)
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or its key.")]
 JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs, or their keys.")]
-StatusOption = Annotated[
-    list[str], typer.Option("--status", metavar="STATUS", help="Only these; again for more.")
-]
-TaskOption = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only of this task.")]
-LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="How many to show, up to 250.")]
+StatusOption = Annotated[list[str], typer.Option("--status", metavar="STATUS", help="Only this status; repeatable.")]
+TaskOption = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only this task.")]
+LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Maximum number to show, up to 250.")]
 
 
 @job.command("add")
@@ -32,10 +30,10 @@ def add(
     said: Said,
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="The name of a task.")] = None,
     allow_unknown: Annotated[
-        bool, typer.Option("--allow-unknown", help="Though no worker is known to have the task.")
+        bool, typer.Option("--allow-unknown", help="Accept a task that no known worker has.")
     ] = False,
 ) -> None:
-    """Make a job. Without a schedule it runs once, at once."""
+    """Create a job. Without a schedule, it runs once, at once."""
     answer = api.post("/jobs", said.body(task), allow_unknown=allow_unknown or None)
     api.tell(answer, lambda made: job_facts(made, api.now()))
 
@@ -46,26 +44,26 @@ def list_(
     api: ApiCalls,
     status: StatusOption = [],  # noqa: B006
     task: TaskOption = None,
-    queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only of this queue.")] = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only with this tag.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only this queue.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only jobs with this tag.")] = None,
     search: Annotated[
-        str | None, typer.Option("--search", metavar="TEXT", help="Only with this text.")
+        str | None, typer.Option("--search", metavar="TEXT", help="Only jobs that contain this text.")
     ] = None,
     due_before: Annotated[
-        str | None, typer.Option("--due-before", metavar="INSTANT", help="Due before then.")
+        str | None, typer.Option("--due-before", metavar="INSTANT", help="Only jobs due before INSTANT.")
     ] = None,
     due_after: Annotated[
-        str | None, typer.Option("--due-after", metavar="INSTANT", help="Due from then on.")
+        str | None, typer.Option("--due-after", metavar="INSTANT", help="Only jobs due at or after INSTANT.")
     ] = None,
     sort: Annotated[
         str | None,
-        typer.Option("--sort", metavar="FIELD", help="next_run_at, name, status …; with a - backwards."),
+        typer.Option("--sort", metavar="FIELD", help="next_run_at, name, status …; - reverses the order."),
     ] = None,
     limit: LimitOption = 50,
-    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds.")] = False,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Skip the first N.")] = 0,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds.")] = False,
 ) -> None:
-    """Jobs, the newest first."""
+    """List jobs, the newest first."""
 
     def ask() -> Any:
         return api.get(
@@ -82,7 +80,7 @@ def list_(
 @job.command("show")
 @verb
 def show(api: ApiCalls, job: JobArgument) -> None:
-    """One job: what it is, how it behaves, what has become of it."""
+    """Show a job: definition, policies, state."""
     api.tell(api.get(api.job(job)), lambda found: job_facts(found, api.now()))
 
 
@@ -95,15 +93,15 @@ def edit(
     job: JobArgument,
     task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Another task.")] = None,
     if_version: Annotated[
-        int | None, typer.Option("--if-version", metavar="N", help="Only if it is at this version.")
+        int | None, typer.Option("--if-version", metavar="N", help="Edit only if the job has this version.")
     ] = None,
 ) -> None:
-    """Change what the flags say, and nothing else. A run in progress is not touched."""
+    """Change the fields given by flags. A run in progress does not change."""
     if task is None and said.nothing:
         raise Invalid("Say what to change: --every 30m, --queue slow, --set max_retries=5 …")
     current = api.get(api.job(job)) if said.some_args else None
     if current is not None and if_version is None:
-        if_version = current["version"]  # some of its arguments go with the others, as they are now
+        if_version = current["version"]  # the new arguments are merged into those just read
     body = said.body(task, None if current is None else current["args"])
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
     answer = api.ask("PATCH", api.job(job), body=body, headers=headers)
@@ -119,29 +117,29 @@ def _steer(api: ApiCalls, jobs: list[str], action: str, done: str, **query: obje
 
 
 def _steered(answer: Answer, done: str) -> str:
-    """Say what was done, the status, and why it waits or still runs."""
-    told = f"{called(answer)} {done}, and is {answer['status']} now."
-    return " ".join(filter(None, (told, answer["reason"], answer["stop"])))
+    """Return the change, the status, and the reason why the job waits or still runs."""
+    change = f"{called(answer)} {done}, and is {answer['status']} now."
+    return " ".join(filter(None, (change, answer["reason"], answer["stop"])))
 
 
 @job.command("pause")
 @verb
 def pause(api: ApiCalls, jobs: JobsArgument) -> None:
-    """Nothing of it starts from now on; what runs may finish."""
+    """Pause jobs: no run starts; runs in progress finish."""
     _steer(api, jobs, "pause", "was paused")
 
 
 @job.command("resume")
 @verb
 def resume(api: ApiCalls, jobs: JobsArgument) -> None:
-    """Go on without catching up."""
+    """Resume jobs. Due times of the pause are not caught up."""
     _steer(api, jobs, "resume", "was resumed")
 
 
 @job.command("cancel")
 @verb
 def cancel(api: ApiCalls, jobs: JobsArgument) -> None:
-    """Stop for good; running executions are asked to stop."""
+    """Cancel jobs for good. Running executions are asked to stop."""
     _steer(api, jobs, "cancel", "was cancelled")
 
 
@@ -151,17 +149,17 @@ def retry(
     api: ApiCalls,
     jobs: JobsArgument,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="A workflow: all of it, not from its failed steps.")
+        bool, typer.Option("--from-start", help="Run a workflow from its start, not from its failed steps.")
     ] = False,
 ) -> None:
-    """Go on with the failed occurrence, at once."""
-    _steer(api, jobs, "retry", "is tried again", from_start=from_start or None)
+    """Retry the failed occurrence at once."""
+    _steer(api, jobs, "retry", "is retried", from_start=from_start or None)
 
 
 @job.command("restart")
 @verb
 def restart(api: ApiCalls, jobs: JobsArgument) -> None:
-    """Begin an ended job as new."""
+    """Restart jobs that have ended, as new."""
     _steer(api, jobs, "restart", "was restarted")
 
 
@@ -170,12 +168,10 @@ def restart(api: ApiCalls, jobs: JobsArgument) -> None:
 def run(
     api: ApiCalls,
     job: JobArgument,
-    args: Annotated[
-        str | None, typer.Option("--args", metavar="JSON", help="Merged over the job's arguments.")
-    ] = None,
-    arg: Annotated[list[str], typer.Option("--arg", metavar="NAME=VALUE", help="One argument.")] = [],  # noqa: B006
+    args: Annotated[str | None, typer.Option("--args", metavar="JSON", help="Merged over the job's arguments.")] = None,
+    arg: Annotated[list[str], typer.Option("--arg", metavar="NAME=VALUE", help="One argument; repeatable.")] = [],  # noqa: B006
 ) -> None:
-    """Run it now, once more; its schedule does not move."""
+    """Run a job now, in addition to its schedule."""
     whole, some = arguments(args, arg)
     body = None if whole is None and not some else {"args": {**(whole or {}), **some}}
     answer = api.post(api.job(job, "run"), body)
@@ -192,12 +188,12 @@ def delete(
     jobs: JobsArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Gone for good, with its history; running executions are asked to stop."""
+    """Delete jobs with their history. Running executions are asked to stop."""
     if not yes:
         if not sys.stdin.isatty():
-            raise Invalid("Whoever deletes a job deletes its history: say --yes.")
+            raise Invalid("Deleting a job deletes its history: confirm with --yes.")
         typer.confirm(f"Delete {', '.join(jobs)} with all history?", abort=True, err=True)
-    api.each(jobs, lambda ref: api.ask("DELETE", api.job(ref)), lambda gone: Sentences([gone["message"]]))
+    api.each(jobs, lambda ref: api.ask("DELETE", api.job(ref)), lambda answer: Sentences([answer["message"]]))
 
 
 @job.command("redeclare")
@@ -207,10 +203,10 @@ def redeclare(
     keys: Annotated[list[str], typer.Argument(metavar="[KEY]...", help="Keys of declared jobs.")] = [],  # noqa: B006
     of_app: Annotated[
         str | None,
-        typer.Option("--of-app", metavar="NAME", help="Their app, if several have deleted the key."),
+        typer.Option("--of-app", metavar="NAME", help="The app, if several apps have this key."),
     ] = None,
 ) -> None:
-    """Let a deleted job that the code declares be made again. Without KEY: list the deleted ones."""
+    """Allow the app to create a deleted, declared job again. Without KEY: list such jobs."""
     if not keys:
         api.tell(api.get("/declined"), lambda answer: declined_list(answer, api.now()))
         return
@@ -227,9 +223,9 @@ def history(
     api: ApiCalls,
     job: JobArgument,
     limit: LimitOption = 50,
-    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Leave out so many.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Skip the first N.")] = 0,
 ) -> None:
-    """Its executions, the newest first."""
+    """List the executions of a job, the newest first."""
     answer = api.get(api.job(job, "executions"), limit=limit, offset=offset or None)
     api.tell(answer, lambda page: execution_list(page, api.now(), of_one_job=True))
 
@@ -237,7 +233,7 @@ def history(
 @job.command("stats")
 @verb
 def stats(api: ApiCalls, job: JobArgument) -> None:
-    """It in figures."""
+    """Show the statistics of a job."""
     api.tell(api.get(api.job(job, "stats")), lambda figures: job_stats(figures, api.now()))
 
 
@@ -246,9 +242,9 @@ def stats(api: ApiCalls, job: JobArgument) -> None:
 def next_(
     api: ApiCalls,
     job: JobArgument,
-    count: Annotated[int, typer.Option("-n", metavar="N", help="How many times to show.")] = 10,
+    count: Annotated[int, typer.Option("-n", metavar="N", help="Number of due times to show.")] = 10,
 ) -> None:
-    """Show its next due times."""
+    """Show the next due times of a job."""
     api.tell(api.get(api.job(job, "next"), n=count), lambda found: due_times(found, api.now()))
 
 
@@ -258,25 +254,24 @@ def why(
     api: ApiCalls,
     job: JobArgument,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="INSTANT", help="Such as 2026-11-16T09:00:00Z; else now.")
+        str | None,
+        typer.Option("--at", metavar="INSTANT", help="Such as 2026-11-16T09:00:00Z (default: now)."),
     ] = None,
 ) -> None:
-    """Explain its due time at or before an instant."""
-    api.tell(api.get(api.job(job, "why"), at=at), lambda told: reasons(told, api.now()))
+    """Explain the due time of a job at or before an instant."""
+    api.tell(api.get(api.job(job, "why"), at=at), lambda answer: reasons(answer, api.now()))
 
 
 @job.command("convert")
 @verb
 def convert(
     api: ApiCalls,
-    jobs: Annotated[list[str], typer.Argument(metavar="[JOB]...", help="Only these; else all.")] = [],  # noqa: B006
+    jobs: Annotated[list[str], typer.Argument(metavar="[JOB]...", help="The jobs (default: all).")] = [],  # noqa: B006
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare the next ten times before and after.")
-    ] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Give back the expressions they had.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare the next ten due times before and after.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore the cron expressions.")] = False,
 ) -> None:
-    """Turn cron expressions (schedule_time) that are plain periods into intervals, where that means the same."""
+    """Convert cron schedules to intervals with the same due times. Other schedules (schedule_time) stay cron."""
     from ostinato.cli import converting
 
     if undo:

@@ -1,4 +1,4 @@
-"""Every command and its flags, and what becomes of errors."""
+"""Tree of all commands, the flags of serve and worker, and the exit code of each error."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-database = typer.Typer(help="Look after the database.", rich_markup_mode=None)
+database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
     "access": access, "db": database, "config": config, "import": incoming, "workflow": workflow, "provider": provider,
@@ -50,26 +50,22 @@ AppOption = Annotated[
 ]
 EngineOption = Annotated[
     str | None,
-    typer.Option("--engine", metavar="NAME", help="Who runs what is due: local, or rq (RQ's workers)."),
+    typer.Option("--engine", metavar="NAME", help="Runs executions: local, or rq (workers of RQ)."),
 ]
 RedisOption = Annotated[
-    str | None, typer.Option("--redis", metavar="URL", help="Instead of OSTINATO_REDIS_URL, for RQ.")
+    str | None, typer.Option("--redis", metavar="URL", help="Redis for RQ; overrides OSTINATO_REDIS_URL.")
 ]
 QueuesOption = Annotated[
-    str | None, typer.Option("--queues", metavar="A,B", help="Serve only these queues (else all).")
+    str | None, typer.Option("--queues", metavar="A,B", help="Serve only these queues (default: all).")
 ]
 ConcurrencyOption = Annotated[
-    int | None, typer.Option("--concurrency", metavar="N", help="Run so many at once.")
+    int | None, typer.Option("--concurrency", metavar="N", help="Maximum number of runs at once.")
 ]
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, and nothing else.")]
-MigrateOption = Annotated[
-    bool, typer.Option("--migrate", help="First bring the schema of PostgreSQL up to date.")
-]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The file of the backup.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
+MigrateOption = Annotated[bool, typer.Option("--migrate", help="First upgrade the schema of PostgreSQL.")]
 
-ReloadOption = Annotated[
-    bool, typer.Option("--reload", help="Start anew when a Python file below this folder changes.")
-]
+ReloadOption = Annotated[bool, typer.Option("--reload", help="Restart when a Python file below this folder changes.")]
 
 
 def _version(asked: bool) -> None:
@@ -102,12 +98,12 @@ for group in GROUPS.values():
 @cli.command()
 def serve(
     app: AppOption = None,
-    host: Annotated[str, typer.Option(help="Where HTTP listens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Where HTTP listens.")] = 8060,
+    host: Annotated[str, typer.Option(help="Address that HTTP listens on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port that HTTP listens on.")] = 8060,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen beyond this host though there is no auth.")
+        bool, typer.Option("--insecure", help="Allow a public address without authentication.")
     ] = False,
-    no_worker: Annotated[bool, typer.Option("--no-worker", help="Run nothing here.")] = False,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Run no jobs in this process.")] = False,
     database: DatabaseOption = None,
     queues: QueuesOption = None,
     concurrency: ConcurrencyOption = None,
@@ -118,7 +114,7 @@ def serve(
 ) -> None:
     """Serve the HTTP API and the dashboard, and run jobs.
 
-    HTTP has a process of its own, so that clients cannot delay jobs (OSTINATO_HTTP_PROCESS=off: one process for all).
+    HTTP has its own process, so that clients cannot delay jobs (OSTINATO_HTTP_PROCESS=off: one process for both).
     """
     from ostinato.app.listening import Listening
     from ostinato.cli.process import serve
@@ -139,7 +135,7 @@ def worker(
     migrate: MigrateOption = False,
     reload: ReloadOption = False,
 ) -> None:
-    """Run the jobs of an app, in any number of processes. Without --app: jobs with built-in tasks."""
+    """Run the jobs of an app; start any number of workers. Without --app: jobs with built-in tasks."""
     from ostinato.cli.process import work
 
     _reloading(reload)
@@ -147,7 +143,7 @@ def worker(
 
 
 def _reloading(wanted: bool) -> None:
-    """Run this command in another process, and not here, where a reload is wanted."""
+    """With --reload, run this command in another process, then exit."""
     if wanted:
         from ostinato.cli.reloading import reload
 
@@ -157,7 +153,7 @@ def _reloading(wanted: bool) -> None:
 def _chosen(
     database: str | None, queues: str | None, concurrency: int | None, engine: str | None, redis: str | None
 ) -> dict[str, object]:
-    """Settings, by flags."""
+    """Return the settings that the flags give."""
     return {
         "database_url": database, "queues": queues, "concurrency": concurrency, "engine": engine, "redis_url": redis,
     }  # fmt: skip
@@ -167,13 +163,14 @@ def _chosen(
 def preview(
     schedule: Annotated[str, typer.Argument(help="30m, '0 9 * * mon-fri', @daily, 2026-11-16T09:00:00Z …")],
     timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Instead of OSTINATO_TIMEZONE.")
+        str | None, typer.Option("--timezone", metavar="ZONE", help="Overrides OSTINATO_TIMEZONE.")
     ] = None,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="INSTANT", help="Such as 2026-11-16T00:00:00Z; else now.")
+        str | None,
+        typer.Option("--after", metavar="INSTANT", help="Such as 2026-11-16T00:00:00Z (default: now)."),
     ] = None,
-    count: Annotated[int, typer.Option("-n", metavar="N", help="How many times to show.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Only the instants, in UTC.")] = False,
+    count: Annotated[int, typer.Option("-n", metavar="N", help="Number of due times to show.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the instants, in UTC, as JSON.")] = False,
 ) -> None:
     """Show the next due times of a schedule."""
     from ostinato.cli.preview import preview
@@ -183,7 +180,7 @@ def preview(
 
 @database.command()
 def upgrade(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Make the schema, or bring it up to date."""
+    """Create the schema, or upgrade it."""
     from ostinato.cli.database import upgrade
 
     upgrade(database, as_json)
@@ -191,7 +188,7 @@ def upgrade(database: DatabaseOption = None, as_json: JsonOption = False) -> Non
 
 @database.command()
 def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Look for what does not add up (then: exit code 1)."""
+    """Audit the database for inconsistencies. Exit code 1 if there are any."""
     from ostinato.cli.database import check
 
     check(database, as_json)
@@ -199,7 +196,7 @@ def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
 
 @database.command()
 def backup(file: FileArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Copy everything into a new SQLite file, while everything runs."""
+    """Copy the database into a new SQLite file, while workers run."""
     from ostinato.cli.database import backup
 
     backup(file, database, as_json)
@@ -207,7 +204,7 @@ def backup(file: FileArgument, database: DatabaseOption = None, as_json: JsonOpt
 
 @database.command()
 def restore(file: FileArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
-    """Bring a backup into a database that is empty, of either kind."""
+    """Restore a backup into an empty database, SQLite or PostgreSQL."""
     from ostinato.cli.database import restore
 
     restore(file, database, as_json)
@@ -218,7 +215,7 @@ def doctor(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Is everything well? If not: what to do (and exit code 1)."""
+    """Check the installation, with advice for each problem. Exit code 1 if something is wrong."""
     from ostinato.cli.doctor import doctor
 
     doctor(database, as_json)
@@ -231,12 +228,12 @@ cli.command("export")(export)
 
 
 def main() -> None:
-    """The program `ostinato`."""
+    """Run the program `ostinato`."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command; its exit code."""
+    """Run one command; return its exit code."""
     try:
         _require_text(arguments)
         return _commands()(arguments, prog_name="ostinato", standalone_mode=False) or 0
@@ -244,7 +241,7 @@ def run(arguments: list[str]) -> int:
         return _refuse(str(error), exit_code(error))
     except typer.Abort:
         return INTERRUPTED
-    except typer.TyperException as error:  # a flag or an argument that it cannot use
+    except typer.TyperException as error:  # a wrong flag or argument
         return _refuse(error.format_message(), BAD_INPUT)
     except BrokenPipeError:  # `ostinato preview … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -252,9 +249,7 @@ def run(arguments: list[str]) -> int:
     except RecursionError:
         return _refuse("The input is nested too deep: flatten it.", BAD_INPUT)
     except UnicodeError as error:
-        return _refuse(
-            f"A text cannot be read or shown as UTF-8 ({error}): check input and settings.", BAD_INPUT
-        )
+        return _refuse(f"A text cannot be read or shown as UTF-8 ({error}): check input and settings.", BAD_INPUT)
     except OSError as error:
         return _refuse(_of_system(error), BAD_INPUT if error.errno in OF_INPUT else FOUND_SOMETHING)
 
@@ -266,14 +261,14 @@ def _require_text(arguments: list[str]) -> None:
 
 
 def _of_system(error: OSError) -> str:
-    """Say what the system refused, and about which file."""
+    """Return the error of the system, with the file."""
     about = f"{str(error.filename)[:200]}: " if error.filename else ""
     return f"{about}{error.strerror or type(error).__name__}."
 
 
 @cache
 def _commands() -> Callable[..., int | None]:
-    """The tree of all commands, built once: calling `cli` builds it each time."""
+    """Return the tree of all commands. It is built once: each call of `cli` would build it again."""
     return get_command(cli)
 
 

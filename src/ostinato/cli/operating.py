@@ -1,4 +1,4 @@
-"""`ostinato workers`, `queue`, `stats` and `top`: the whole, as an operator sees it."""
+"""`ostinato workers`, `queue`, `stats` and `top`: the state of all queues, workers and jobs."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -14,7 +14,6 @@ from ostinato.cli.watching import live
 from ostinato.core.errors import Invalid
 
 queue = typer.Typer(help="Queues: list, pause, resume, bound.", rich_markup_mode=None)
-worker_group = typer.Typer(help="Who works.", rich_markup_mode=None)
 
 QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of a queue.")]
 
@@ -23,14 +22,15 @@ QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of
 def workers(
     api: ApiCalls,
     drain: Annotated[
-        str | None, typer.Option("--drain", metavar="WORKER", help="Ask this worker to claim no more.")
+        str | None,
+        typer.Option("--drain", metavar="WORKER", help="Let this worker finish its runs and claim no more."),
     ] = None,
 ) -> None:
-    """List live workers, and those of the last day."""
+    """List the workers seen within the last day."""
     if drain is not None:
         api.tell(
             api.post(path("workers", drain, "drain")),
-            lambda _: Sentences([f"The worker {drain} was asked to finish what it runs, and claim no more."]),
+            lambda _: Sentences([f"The worker {drain} drains: it finishes its runs, and claims no more."]),
         )
         return
     api.tell(api.get("/workers"), lambda answer: worker_list(answer, api.now()))
@@ -39,14 +39,14 @@ def workers(
 @queue.command("list")
 @verb
 def list_queues(api: ApiCalls) -> None:
-    """Every queue, with what waits and what runs in it."""
+    """List all queues, with their waiting and running executions."""
     api.tell(api.get("/queues"), lambda answer: queue_list(answer, api.now()))
 
 
 @queue.command("pause")
 @verb
 def pause_queue(api: ApiCalls, queue: QueueArgument) -> None:
-    """Nothing of it starts from now on; what runs may finish."""
+    """Pause a queue: no run starts; runs in progress finish."""
     answer = api.post(path("queues", queue, "pause"))
     api.tell(answer, lambda _: Sentences([f"The queue {queue} is paused."]))
 
@@ -54,9 +54,9 @@ def pause_queue(api: ApiCalls, queue: QueueArgument) -> None:
 @queue.command("resume")
 @verb
 def resume_queue(api: ApiCalls, queue: QueueArgument) -> None:
-    """Let it go on."""
+    """Resume a queue."""
     answer = api.post(path("queues", queue, "resume"))
-    api.tell(answer, lambda _: Sentences([f"The queue {queue} goes on."]))
+    api.tell(answer, lambda _: Sentences([f"The queue {queue} is resumed."]))
 
 
 @queue.command("bound")
@@ -64,22 +64,20 @@ def resume_queue(api: ApiCalls, queue: QueueArgument) -> None:
 def bound_queue(
     api: ApiCalls,
     queue: QueueArgument,
-    most: Annotated[
-        int | None, typer.Argument(metavar="[N]", help="The schedule adds runs only while fewer wait.")
-    ] = None,
+    most: Annotated[int | None, typer.Argument(metavar="[N]", help="Maximum number of waiting runs.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Remove the bound.")] = False,
 ) -> None:
-    """Bound how many runs the schedule may put into a queue."""
+    """Set the maximum number of waiting runs. Schedules add runs to the queue only below it."""
     if (most is None) != off:
         raise Invalid("Give the bound, such as `ostinato queue bound slow 5`, or --off.")
     answer = api.ask("PATCH", path("queues", queue), body={"max_queued": most})
-    told = "has no bound" if off else f"takes up to {most} runs from the schedule"
-    api.tell(answer, lambda _: Sentences([f"The queue {queue} {told}."]))
+    change = "has no bound" if off else f"takes up to {most} runs from the schedule"
+    api.tell(answer, lambda _: Sentences([f"The queue {queue} {change}."]))
 
 
 @verb
 def stats(api: ApiCalls) -> None:
-    """Everything in figures."""
+    """Show the statistics of all jobs, and of each task."""
     api.tell(api.get("/scheduler/metrics"), lambda answer: everything(answer, api.now()))
 
 
@@ -105,7 +103,7 @@ def _screen(answer: dict[str, Any], now: datetime) -> Shown:
     running, room = sum(each["running"] for each in at_work), sum(each["concurrency"] for each in at_work)
     jobs = ", ".join(f"{count} {status}" for status, count in metrics["jobs"].items() if count) or "none"
     head = [
-        f"Ostinato, {now.astimezone():%H:%M:%S}. Ctrl-C ends this.",
+        f"Ostinato, {now.astimezone():%H:%M:%S}. Press Ctrl-C to quit.",
         f"Jobs: {jobs}. Workers: {len(at_work)}, running {running} of {room}.",
         "",
     ]

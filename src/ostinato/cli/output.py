@@ -1,7 +1,7 @@
 """Answers as text: tables that fit the terminal, facts in two columns, sentences; JSON for machines.
 
-What comes from others (names, errors, commands) may hold anything: nothing of it reaches a terminal as a control
-sequence. Rich is imported when something is shown.
+Names, errors and commands may hold any character: none reaches a terminal as a control sequence. Rich is imported
+only when a table is shown.
 """
 
 import json
@@ -27,28 +27,28 @@ COLOURS: Final = {
     "cancelled": "dim", "queued": "magenta", "pending": "magenta", "ok": "green", "look": "yellow", "wrong": "red",
 }  # fmt: skip
 GAP: Final = 2  # between columns
-NARROWEST: Final = 8  # a column that is cut keeps so much
-ENDLESS: Final = 10_000  # a pipe has no edge
+NARROWEST: Final = 8  # characters that a cut column keeps at least
+ENDLESS: Final = 10_000  # characters: the width of a pipe
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its title, what stands in it, and whether it may be left out (the greatest `spare` goes first)."""
+    """A column of a table: its title and cells. In a narrow terminal, columns with the greatest `spare` go first."""
 
     title: str
     cell: Callable[[Answer], object]
     spare: int = 0
-    cut: bool = False  # rather than the others, when there is no room
+    cut: bool = False  # may be shortened when the terminal is narrow
     right: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table, no wider than what it is shown on: what can be spared is left out, then what may be cut is cut."""
+    """A table that fits the terminal: spare columns are left out first, then cut columns are shortened."""
 
     columns: Sequence[Column]
     rows: Sequence[Answer]
-    empty: str  # what to say instead of a table without rows
+    empty: str  # the sentence instead of a table without rows
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         yield self._table(options.max_width) if self.rows else text(self.empty)
@@ -56,7 +56,7 @@ class Listing:
     def _table(self, width: int) -> "Table":
         from rich.table import Table
 
-        columns = [column for column in self.columns if not column.spare or self._says_something(column)]
+        columns = [column for column in self.columns if not column.spare or self._has_values(column)]
         cells = [[" ".join(plain(column.cell(row)).split()) for column in columns] for row in self.rows]
         widths = _fitting(columns, _widths(columns, cells), width)
         made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
@@ -73,7 +73,7 @@ class Listing:
             made.add_row(*(text(row[place]) for place in widths))
         return made
 
-    def _says_something(self, column: Column) -> bool:
+    def _has_values(self, column: Column) -> bool:
         return any(plain(column.cell(row)) not in ("", NO_TIME) for row in self.rows)
 
 
@@ -87,7 +87,7 @@ def _widths(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
 
 
 def _fitting(columns: Sequence[Column], widths: Sequence[int], room: int) -> dict[int, int]:
-    """The places of the columns that there is room for, each with its width."""
+    """Return the indexes of the columns that fit, each with its width."""
     given = dict(enumerate(widths))
 
     def too_much(least: int) -> int:
@@ -103,7 +103,7 @@ def _fitting(columns: Sequence[Column], widths: Sequence[int], room: int) -> dic
 
 @dataclass(frozen=True, slots=True)
 class FactsTable:
-    """One thing: names on the left, values on the right; what is not there is left out."""
+    """Facts about one thing: names on the left, values on the right. Empty values are left out."""
 
     facts: Mapping[str, object]
 
@@ -131,7 +131,7 @@ class Sentences:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """One below the other."""
+    """Parts, one below the other."""
 
     parts: Sequence["Shown"]
 
@@ -143,7 +143,7 @@ Shown = Listing | FactsTable | Sentences | Several
 
 
 def console() -> "Console":
-    """Standard output, as wide as the terminal; into a pipe as wide as it takes."""
+    """Return a console for standard output, as wide as the terminal; for a pipe, as wide as the text."""
     from rich.console import Console
 
     class Screen(Console):
@@ -155,21 +155,21 @@ def console() -> "Console":
 
 
 def show(shown: Shown) -> None:
-    console().print(shown, soft_wrap=True)  # a long sentence is the terminal's to wrap
+    console().print(shown, soft_wrap=True)  # the terminal wraps long sentences
 
 
 def print_json(answer: object, indent: int | None = 2) -> None:
-    """The wire shape, and nothing else."""
+    """Print the answer of the API as JSON."""
     typer.echo(json.dumps(answer, indent=indent, ensure_ascii=False))
 
 
 def note(sentence: str) -> None:
-    """A remark beside the answer: on stderr, so that stdout stays clean."""
+    """Print a remark on stderr; stdout holds only the answer."""
     typer.echo(plain(sentence), err=True)
 
 
 def plain(value: object) -> str:
-    """A value as text that does nothing to a terminal."""
+    """Return a value as text without control characters."""
     match value:
         case None:
             return NO_TIME
@@ -187,7 +187,7 @@ def _harmless(character: str) -> str:
 
 
 def text(words: str) -> "Text":
-    """Words of an answer; those that name a state have its colour."""
+    """Return the words as Rich text; the name of a state has its colour."""
     from rich.text import Text
 
     return Text(plain(words), style=COLOURS.get(words, ""))

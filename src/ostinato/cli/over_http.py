@@ -1,4 +1,4 @@
-"""The door to a server."""
+"""Client of a server, over HTTP."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,8 +12,8 @@ NO_ADDRESS: Final = "--server is the address of a server, such as https://ostina
 HTTP_TIMEOUT: Final = httpx2.Timeout(60, connect=10)  # seconds
 
 
-class HttpDoor:
-    """Speaks HTTP. The token goes to this server and nowhere else: redirects are not followed."""
+class HttpClient:
+    """A client over HTTP. It follows no redirects, so the token goes to this server only."""
 
     is_foreign = True
 
@@ -35,9 +35,7 @@ class HttpDoor:
         if request.body is not None:
             headers["Content-Type"] = "application/json"
         try:
-            response = self._client.request(
-                request.method, request.target, content=request.content, headers=headers
-            )
+            response = self._client.request(request.method, request.target, content=request.content, headers=headers)
         except (httpx2.InvalidURL, UnicodeError):
             raise Invalid(NO_ADDRESS) from None
         except httpx2.HTTPError as error:

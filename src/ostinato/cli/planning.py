@@ -1,4 +1,4 @@
-"""Plan of a conversion from cron, shown before anything is written and compared afterwards."""
+"""Plan of a conversion from cron, and the comparison of due times before and after."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ostinato.core.schedule import Cron
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The due times that are not the same before and after."""
+    """Due times that differ before and after a conversion."""
 
     differences: Sequence[Difference]
 
@@ -29,7 +29,7 @@ def planned(schedule: Cron, now: datetime, keep_cron: bool) -> CronPlan:
 
 
 def compare(api: ApiCalls, job: str, before: Cron) -> Compared:
-    """Ask when a job is due next, and compare that with an expression."""
+    """Compare the next due times of a job with those of a cron expression."""
     answer = api.get(api.job(job, "next"), n=VERIFIED)
     return comparison(before, [datetime.fromisoformat(at) for at in answer["times"]], api.now())
 

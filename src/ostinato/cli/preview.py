@@ -1,4 +1,4 @@
-"""`ostinato preview`: when a schedule would be due."""
+"""`ostinato preview`: the next due times of a schedule."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ MOST_TIMES = 1000
 
 
 def preview(text: str, timezone: str | None, after: str | None, count: int, as_json: bool) -> None:
-    """Print the next due times. An interval is counted from `after`, as if the job were made then."""
+    """Print the next due times. An interval starts at `after`, as if the job were created then."""
     if not 1 <= count <= MOST_TIMES:
         raise Invalid(f"-n is a number from 1 to {MOST_TIMES}, not {count}.")
     timezone = zone(timezone or Settings.load().timezone).key
@@ -35,9 +35,7 @@ def _instant(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise Invalid(
-            f"--after {text[:60]!r} is not an instant; write it like 2026-11-16T09:00:00Z."
-        ) from None
+        raise Invalid(f"--after {text[:60]!r} is not an instant; write it like 2026-11-16T09:00:00Z.") from None
     if at.utcoffset() is None:
         raise Invalid(f"--after {text} has no time zone; end it with Z (UTC) or an offset like +02:00.")
     try:

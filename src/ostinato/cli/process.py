@@ -1,4 +1,4 @@
-"""The commands that stay: serve and worker."""
+"""Commands that run until a signal: serve and worker."""
 
 import os
 import sys
@@ -15,26 +15,26 @@ from ostinato.config import EngineKind
 def serve(
     where: str | None, chosen: Mapping[str, object], listening: Listening, *, worker: bool, migrate: bool
 ) -> None:
-    """Serve and run jobs. RQ needs one process: the courier in it tells RQ of each change."""
+    """Serve HTTP and run jobs. With RQ, one process does both, because it notifies RQ of each change."""
     app = load_app(where)
     app.configure(**chosen)
     if app.settings.http_process and app.settings.engine is not EngineKind.RQ:
         listening = replace(listening, apart=AppReference(where, chosen))
     app.run(worker=worker, migrate=migrate, listening=listening)
-    _let_go()
+    _flush_or_discard()
 
 
 def work(where: str | None, chosen: Mapping[str, object], *, migrate: bool) -> None:
-    """Run the jobs of an app; without one, those with built-in tasks."""
+    """Run the jobs of an app; without an app, run jobs with built-in tasks."""
     app = load_app(where)
     app.configure(**chosen)
     with _crew(app, where, chosen) if app.settings.engine is EngineKind.RQ else nullcontext():
         app.run(migrate=migrate)
-    _let_go()
+    _flush_or_discard()
 
 
-def _let_go() -> None:
-    """Drop what a full device has not taken: else Python would exit with 120 though all went well."""
+def _flush_or_discard() -> None:
+    """Flush the output, and drop it if the device is full: otherwise Python would exit with code 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -44,7 +44,7 @@ def _let_go() -> None:
 
 
 def _crew(app: Ostinato, where: str | None, chosen: Mapping[str, object]) -> AbstractContextManager[object]:
-    """RQ's workers, as many as should work at once."""
+    """Return the RQ workers, one for each concurrent run."""
     from ostinato.wiring import require_rq
 
     require_rq()

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Told = Callable[[int, int], None]  # how much is done, of how much
+Advance = Callable[[int, int], None]  # takes the amount done and the total
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Told]:
+def progress(what: str) -> Iterator[Advance]:
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return

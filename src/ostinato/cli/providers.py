@@ -1,4 +1,4 @@
-"""`ostinato provider …`: budgets of hosts, from files and by hand."""
+"""`ostinato provider …`: request budgets of hosts."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.providers import parse_provider
 from ostinato.shapes.documents import listed, read_file
 
-provider = typer.Typer(help="Budgets of hosts: how often they may be asked.", rich_markup_mode=None)
+provider = typer.Typer(help="Providers (request budgets): apply, list, show, delete.", rich_markup_mode=None)
 
 DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="Such as api.example.org.")]
 
@@ -26,7 +26,7 @@ def apply(
     api: ApiCalls,
     files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR…", help="YAML or JSON files.")],
 ) -> None:
-    """Save the providers of files. Those that are in no file stay as they are."""
+    """Save the providers of files. Other providers do not change."""
     bodies = [body for file in files_in(files) for body in _bodies(file)]
     done = [_applied(api, body) for body in bodies]
     if api.as_json:
@@ -38,7 +38,7 @@ def apply(
 @provider.command("list")
 @verb
 def list_providers(api: ApiCalls) -> None:
-    """Every provider, with what is left of its budget and how many executions wait for it."""
+    """List all providers, with their remaining budget and their waiting executions."""
     columns = (
         Column("Domain", lambda row: row["domain"], cut=True),
         Column("Left", lambda row: f"{row['left']}/{row['limit']}", right=True),
@@ -55,7 +55,7 @@ def list_providers(api: ApiCalls) -> None:
 @provider.command("show")
 @verb
 def show_provider(api: ApiCalls, domain: DomainArgument) -> None:
-    """One provider."""
+    """Show a provider."""
     now = api.now()
     api.tell(api.get(path("providers", domain)), lambda row: FactsTable(_facts(row, now)))
 
@@ -67,13 +67,13 @@ def delete_provider(
     domain: DomainArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Its hosts are asked without a budget from then on."""
+    """Delete a provider. Requests to its hosts then have no budget."""
     if not yes:
         if not sys.stdin.isatty():
-            raise Invalid(f"{domain} would be asked without a budget: say --yes.")
+            raise Invalid(f"Requests to {domain} would have no budget: confirm with --yes.")
         typer.confirm(f"Delete the budget of {domain}?", abort=True, err=True)
-    gone = api.ask("DELETE", path("providers", domain))
-    api.tell(gone, lambda told: Sentences([told["message"]]))
+    answer = api.ask("DELETE", path("providers", domain))
+    api.tell(answer, lambda answer: Sentences([answer["message"]]))
 
 
 def _applied(api: ApiCalls, body: dict[str, Any]) -> tuple[str, Answer]:
@@ -93,7 +93,7 @@ def _bodies(file: Path) -> list[dict[str, Any]]:
     """Read the providers of a file: one, several documents, a list, or a list under `providers`."""
     found = [each for document in read_file(file) for each in listed(document, "providers")]
     if not found:
-        raise Invalid(f"{file} has no provider in it.")
+        raise Invalid(f"{file} contains no provider.")
     for number, body in enumerate(found, 1):
         try:
             parse_provider(body)

@@ -1,9 +1,8 @@
-"""Everyday questions, answered without the HTTP application.
+"""Answers to frequent requests, without the HTTP application.
 
-Importing FastAPI and making its routes takes longer than all the rest of a verb, twice over. So the questions and the
-plain controls below are answered from the same parts as their endpoints, wire and front desk, in a line or two each.
-Everything else, and whatever is refused here for its form, goes to the application. A test holds each of these to the
-answer of the application.
+The import of FastAPI and its routes takes twice as long as the rest of a command. So these reads and controls use the
+shapes and the service directly, in a line or two each. Other requests, and malformed ones, go to the application.
+Tests require the same answer from both.
 """
 
 import re
@@ -34,7 +33,7 @@ CONTROL: Final = re.compile(rf"/jobs/([^/]+)/({'|'.join(CONTROLS)})")
 
 
 def answer_quickly(api: Service, by: str, request: Request) -> ApiReply | None:
-    """The answer, if this is one of the requests that need no application."""
+    """Return the answer to a frequent request; None for a request that needs the application."""
     if request.headers or request.body is not None:
         return None
     asked = {name: value for name, value in request.query.items() if value is not None}
@@ -44,13 +43,13 @@ def answer_quickly(api: Service, by: str, request: Request) -> ApiReply | None:
         if found := re.fullmatch(pattern, request.path):
             try:
                 return _reply(200, question(api, _plain(found[1]) if found.groups() else "", asked))
-            except Exception:  # noqa: BLE001  nothing has happened yet: the application knows how to say it
+            except Exception:  # noqa: BLE001  a read changes nothing: the application repeats it and reports the error
                 return None
     return None
 
 
 def _steered(api: Service, by: str, ref: str, action: str) -> ApiReply:
-    """A refusal is answered here: to ask again could do it twice."""
+    """Run the control, and answer its errors here: a second request could run it twice."""
     try:
         view = getattr(api.jobs, action)(ref, by=by)
         return _reply(CONTROLS[action], _jobs(api, [view])[0])
@@ -60,9 +59,7 @@ def _steered(api: Service, by: str, ref: str, action: str) -> ApiReply:
 
 def _list_jobs(api: Service, _: str, query: Asked) -> BaseModel:
     asked = JobQuery.model_validate(query)
-    page = api.jobs.search(
-        asked.filter(), sort=asked.sort, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
-    )
+    page = api.jobs.search(asked.filter(), sort=asked.sort, limit=asked.limit, offset=asked.offset, cursor=asked.cursor)
     refuse_both(asked)
     jobs = _jobs(api, page.items)
     return JobList(jobs=jobs, total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor)
@@ -98,9 +95,7 @@ def _executions(api: Service, job: str | None, asked: ExecutionQuery) -> BaseMod
     )
     refuse_both(asked)
     runs = [ExecutionAnswer.of(view) for view in page.items]
-    return ExecutionList(
-        executions=runs, total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor
-    )
+    return ExecutionList(executions=runs, total=page.total, limit=asked.limit, offset=asked.offset, cursor=page.cursor)
 
 
 def _get_execution(api: Service, ref: str, query: Asked) -> BaseModel:
@@ -163,4 +158,4 @@ def _id(text: str) -> UUID:
 
 def _nothing_else(query: Asked) -> None:
     if query:
-        raise Invalid("There is nothing to ask for here.")
+        raise Invalid("This request takes no parameters.")

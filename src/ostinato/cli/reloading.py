@@ -1,6 +1,6 @@
-"""Run a command and start it anew when the code below the current folder changes: for development.
+"""Restart of a command when the code below the current folder changes, for development.
 
-The command runs in a process of its own. When its code is broken the process ends, and the next change starts it again.
+The command runs in its own process. If broken code ends the process, the next change starts it again.
 """
 
 import os
@@ -14,11 +14,11 @@ from types import FrameType
 from typing import Final
 
 FLAG: Final = "--reload"
-EVERY: Final = 0.5  # seconds between two looks at the files
-GRACE: Final = {"OSTINATO_SHUTDOWN_GRACE": "2s"}  # for runs, unless the environment says otherwise
+EVERY: Final = 0.5  # seconds between two checks of the files
+GRACE: Final = {"OSTINATO_SHUTDOWN_GRACE": "2s"}  # for runs, unless the environment sets another grace
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-Stamps = Mapping[str, int]  # the time of the last change of each file
+Stamps = Mapping[str, int]  # by file, the time of its last change
 
 
 def reload() -> int:
@@ -28,7 +28,7 @@ def reload() -> int:
 
 
 class Reloader:
-    """One command and its process."""
+    """Runner of one command in a process that restarts."""
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         self._command, self._folder = command, folder
@@ -37,46 +37,46 @@ class Reloader:
 
     def run(self) -> int:
         for number in SIGNALS:
-            signal.signal(number, self._hear)
+            signal.signal(number, self._forward)
         while True:
             seen = stamps(self._folder)
             process = self._start()
             changed = self._next_change(process, seen)
             if changed:
-                sys.stderr.write(f"{changed} has changed: starting anew.\n")
+                sys.stderr.write(f"{changed} has changed: restarting.\n")
                 process.terminate()
             code = process.wait()
             if self._stopping:
                 return code
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start the command in a process group of its own: Ctrl-C reaches this process alone, which passes it on."""
+        """Start the command in its own process group: only this process receives Ctrl-C, and forwards it."""
         self._process = subprocess.Popen(self._command, env=GRACE | os.environ, process_group=0)
         if self._stopping:
             self._process.terminate()
         return self._process
 
     def _next_change(self, process: subprocess.Popen[bytes], seen: Stamps) -> str:
-        """Wait for a change of the code, and name the file; empty where a signal came first."""
-        told = False
+        """Wait for a change of the code; return the name of the file, or an empty text after a signal."""
+        reported = False
         while not self._stopping:
             now = stamps(self._folder)
             if now != seen:
                 return Path(min(dict(seen.items() ^ now.items()))).name
-            if process.poll() is not None and not told:
-                told = True
+            if process.poll() is not None and not reported:
+                reported = True
                 sys.stderr.write("The process has ended; waiting for a change of the code, or Ctrl-C.\n")
             time.sleep(EVERY)
         return ""
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _forward(self, number: int, frame: FrameType | None) -> None:
         self._stopping = True
         if self._process is not None:
             self._process.send_signal(number)
 
 
 def stamps(folder: Path) -> dict[str, int]:
-    """Note when each Python file below a folder changed last; hidden folders and virtualenvs are left out."""
+    """Return the last change of each Python file below a folder, except in hidden folders and virtualenvs."""
     return dict(_stamps(str(folder)))
 
 
@@ -91,5 +91,5 @@ def _stamps(folder: str) -> Iterator[tuple[str, int]]:
                 yield entry.path, entry.stat().st_mtime_ns
             elif not entry.name.startswith((".", "__pycache__")) and entry.is_dir(follow_symlinks=False):
                 yield from _stamps(entry.path)
-        except OSError:  # deleted meanwhile, or not readable
+        except OSError:  # deleted in the meantime, or not readable
             continue

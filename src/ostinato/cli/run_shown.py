@@ -1,4 +1,4 @@
-"""Executions, workers, queues and figures as people see them."""
+"""Tables of executions, workers, queues and statistics."""
 
 from datetime import datetime
 from typing import Any
@@ -9,28 +9,28 @@ from ostinato.cli.times import at_length, instant, relative, took, when
 
 
 def execution_list(answer: Answer, now: datetime, *, of_one_job: bool = False) -> Shown:
-    """A page of executions."""
+    """Return a table with one page of executions."""
     columns = [
         Column("Execution", lambda run: run["id"]),
         Column("Number", lambda run: run["execution_number"], spare=2, right=True),
-        Column("Try", lambda run: run["retry_attempt"] + 1, spare=5, right=True),
+        Column("Attempt", lambda run: run["retry_attempt"] + 1, spare=5, right=True),
         Column("Status", lambda run: run["outcome"] or run["status"]),
         Column("Started", lambda run: when(run["started_at"], now)),
         Column("Took", lambda run: took(run["duration_ms"]), spare=3, right=True),
         Column("Due", lambda run: when(run["due_at"], now), spare=6),
-        Column("What happened", lambda run: run["error_message"] or run["reason"] or "", spare=4, cut=True),
+        Column("Details", lambda run: run["error_message"] or run["reason"] or "", spare=4, cut=True),
     ]
     if not of_one_job:
         columns.insert(1, Column("Task", lambda run: run["task"], spare=1, cut=True))
     runs = answer["executions"]
-    parts: list[Shown] = [Listing(columns, runs, "There are no such executions.")]
+    parts: list[Shown] = [Listing(columns, runs, "No executions match.")]
     if len(runs) < answer["total"]:
-        parts.append(Sentences([f"{len(runs)} of {answer['total']}; --limit and --offset show others."]))
+        parts.append(Sentences([f"{len(runs)} of {answer['total']}; use --limit and --offset for more."]))
     return Several(parts)
 
 
 def step_list(run: Answer, now: datetime) -> Shown:
-    """A run of a workflow, step by step."""
+    """Return a table of the steps of a workflow run."""
 
     def last(step: Answer) -> Answer:
         return step["attempts"][-1] if step["attempts"] else {}
@@ -39,25 +39,23 @@ def step_list(run: Answer, now: datetime) -> Shown:
         Column("Step", lambda step: step["id"]),
         Column("Task", lambda step: step["task"], spare=3, cut=True),
         Column("State", lambda step: step["state"]),
-        Column("Tries", lambda step: len(step["attempts"]), spare=4, right=True),
+        Column("Attempts", lambda step: len(step["attempts"]), spare=4, right=True),
         Column("Started", lambda step: when(last(step).get("started_at"), now)),
         Column("Took", lambda step: took(last(step).get("duration_ms")), spare=1, right=True),
-        Column(
-            "Error", lambda step: last(step).get("error_message") or step["because"] or "", spare=2, cut=True
-        ),
+        Column("Error", lambda step: last(step).get("error_message") or step["because"] or "", spare=2, cut=True),
     )
-    version = "not begun yet" if run["version"] is None else f"version {run['version']}"
+    version = "not started" if run["version"] is None else f"version {run['version']}"
     about = f"{run['name']} ({run['workflow_id']}), {version}"
     facts = {
         "Workflow": about,
         "Status": run["run"]["outcome"] or run["run"]["status"],
         "Trigger": run["trigger"],
     }
-    return Several([FactsTable(facts), Sentences([""]), Listing(columns, run["steps"], "It has no steps.")])
+    return Several([FactsTable(facts), Sentences([""]), Listing(columns, run["steps"], "The run has no steps.")])
 
 
 def execution_facts(run: Answer, now: datetime) -> Shown:
-    """One execution."""
+    """Return the facts of an execution."""
     return FactsTable(
         {
             "Execution": run["id"],
@@ -68,13 +66,13 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Key": run["key"],
             "Status": run["outcome"] or run["status"],
             "Waits for": run["waits_for"],
-            "Why": run["reason"],
-            "Asked by": run["asked"],
+            "Reason": run["reason"],
+            "Requested by": run["asked"],
             "Due": at_length(run["due_at"], now),
             "Started": at_length(run["started_at"], now),
             "Ended": at_length(run["completed_at"], now),
             "Took": took(run["duration_ms"]),
-            "Cancel asked": at_length(run["cancel_asked_at"], now),
+            "Cancel requested": at_length(run["cancel_asked_at"], now),
             "Worker": run["worker"],
             "Progress": _progress(run["progress"]),
             "CPU time": took(run["cpu_time_ms"]),
@@ -92,11 +90,11 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
     )
 
 
-def _progress(told: Any) -> str | None:
-    """`30 of 120 (25%): orders`; without a whole what it says about it."""
-    if not isinstance(told, dict) or "done" not in told:
+def _progress(progress: Any) -> str | None:
+    """Return `30 of 120 (25%): orders`; without a total, return the message."""
+    if not isinstance(progress, dict) or "done" not in progress:
         return None
-    done, total, message = told["done"], told.get("of"), told.get("message")
+    done, total, message = progress["done"], progress.get("of"), progress.get("message")
     if message and not total:
         return str(message)
     share = f" of {total:,} ({done / total:.0%})" if total else ""
@@ -104,7 +102,7 @@ def _progress(told: Any) -> str | None:
 
 
 def _counters(counted: dict[str, float] | None) -> str | None:
-    """`requests 3, bytes received 1,204`."""
+    """Return `requests 3, bytes received 1,204`."""
     if not counted:
         return None
     return ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in counted.items())
@@ -116,7 +114,7 @@ def _error(run: Answer) -> str | None:
 
 
 def worker_list(answer: Answer, now: datetime) -> Shown:
-    """Show workers."""
+    """Return a table of workers."""
     columns = (
         Column("Worker", lambda worker: worker["id"]),
         Column("Status", lambda worker: worker["status"]),
@@ -128,25 +126,25 @@ def worker_list(answer: Answer, now: datetime) -> Shown:
         Column("Up since", lambda worker: when(worker["started_at"], now), spare=5),
         Column("Version", lambda worker: worker["version"], spare=6),
     )
-    return Listing(columns, answer["workers"], "Nobody is at work, or was within the last day.")
+    return Listing(columns, answer["workers"], "No workers were seen within the last day.")
 
 
 def queue_list(answer: Answer, now: datetime) -> Shown:
-    """Every queue."""
+    """Return a table of queues."""
     columns = (
         Column("Queue", lambda queue: queue["name"], cut=True),
         Column("Status", lambda queue: "paused" if queue["is_paused"] else "open"),
         Column("Waiting", lambda queue: queue["queued"], right=True),
         Column("Running", lambda queue: queue["running"], right=True),
-        Column("At most", lambda queue: queue["max_queued"], spare=3, right=True),
+        Column("Bound", lambda queue: queue["max_queued"], spare=3, right=True),
         Column("Paused", lambda queue: when(queue["paused_at"], now), spare=1),
         Column("By", lambda queue: queue["paused_by"], spare=2),
     )
-    return Listing(columns, answer["queues"], "There are no queues yet: the first job makes one.")
+    return Listing(columns, answer["queues"], "There are no queues yet: the first job creates one.")
 
 
 def everything(metrics: Answer, now: datetime) -> Shown:
-    """All in figures."""
+    """Return the statistics of all jobs, and of each task."""
     runs = metrics["executions"]
     jobs = ", ".join(f"{count} {status}" for status, count in metrics["jobs"].items() if count)
     facts = FactsTable(
@@ -155,7 +153,7 @@ def everything(metrics: Answer, now: datetime) -> Shown:
             "Executions": f"{runs['total']}: {runs['completed']} completed, {runs['failed']} failed, "
             f"{runs['cancelled']} cancelled; {runs['skipped']} due times skipped",
             "Success rate": percent(runs["success_rate"]),
-            "Takes": took(runs["average_duration_ms"]),
+            "Average duration": took(runs["average_duration_ms"]),
             "Duration": percentiles(runs["duration_ms"]),
             "Lateness": percentiles(runs["lateness_ms"]),
             "CPU time": percentiles(runs["cpu_time_ms"]),
@@ -172,7 +170,7 @@ def everything(metrics: Answer, now: datetime) -> Shown:
         Column("Runs", lambda row: row["total"], right=True),
         Column("Failed", lambda row: row["failed"], right=True),
         Column("Success", lambda row: percent(row["success_rate"]), spare=1, right=True),
-        Column("Takes", lambda row: took(row["average_duration_ms"]), right=True),
+        Column("Average", lambda row: took(row["average_duration_ms"]), right=True),
         Column("p95", lambda row: took(row["duration_ms"].get("p95")), spare=2, right=True),
         Column("Late p95", lambda row: took(row["lateness_ms"].get("p95")), spare=3, right=True),
     )

@@ -1,4 +1,4 @@
-"""`ostinato source …`: HTTP APIs that are fetched into tables."""
+"""`ostinato source …`: HTTP APIs to fetch into tables."""
 
 import sys
 from pathlib import Path
@@ -14,12 +14,12 @@ from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 from ostinato.shapes.documents import listed, read_file
 
-source = typer.Typer(help="Fetch HTTP APIs into tables, on schedule.", rich_markup_mode=None)
+source = typer.Typer(help="Sources (HTTP APIs): apply, list, show, run, delete, test.", rich_markup_mode=None)
 
 
 SourceArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of a source.")]
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="DIR|FILE...", help="YAML or JSON files, or folders with such.")
+    list[Path], typer.Argument(metavar="DIR|FILE...", help="YAML or JSON files, or folders of them.")
 ]
 
 
@@ -29,33 +29,33 @@ def apply(
     api: ApiCalls,
     files: FilesArgument,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete the sources that are not in the files; their rows stay.")
+        bool, typer.Option("--prune", help="Delete sources that are not in the files; keep their rows.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is deleted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a deletion.")] = False,
 ) -> None:
-    """Bring the sources in line with files. The plan is shown first."""
+    """Make the sources match files. The plan is shown first."""
     body = {"sources": [each for file in files_in(files) for each in _definitions(file)], "prune": prune}
     plan = api.post("/sources/apply", body | {"dry_run": True})
     if dry_run:
-        api.tell(plan, lambda told: _planned(told, api))
+        api.tell(plan, lambda answer: _planned(answer, api))
         return
     if not api.as_json:
         show(_planned(plan, api))
-    gone = [each["name"] for each in plan["plan"] if each["change"] == "deleted"]
-    if gone and not yes:
+    deleted = [each["name"] for each in plan["plan"] if each["change"] == "deleted"]
+    if deleted and not yes:
         _ask(
-            f"Delete {', '.join(gone)}? What they have stored stays.",
-            "--prune would delete sources: say --yes.",
+            f"Delete {', '.join(deleted)}? Their stored rows stay.",
+            "--prune would delete sources: confirm with --yes.",
         )
     done = api.post("/sources/apply", body | {"dry_run": False})
-    api.tell(done, lambda told: Sentences([_summary(told)]))
+    api.tell(done, lambda answer: Sentences([_summary(answer)]))
 
 
 @source.command("list")
 @verb
 def list_(api: ApiCalls) -> None:
-    """Every source, with its next run and its retry budget."""
+    """List all sources, with their next run and their retry budget."""
     now = api.now()
     columns = (
         Column("Name", lambda row: row["name"], cut=True),
@@ -69,7 +69,7 @@ def list_(api: ApiCalls) -> None:
         Column("Failures", lambda row: f"{row['retry_count']}/{row['max_retries']}", right=True),
         Column("Next retry", lambda row: when(row["next_retry_at"], now), spare=3),
     )
-    api.tell(api.get("/sources"), lambda told: Listing(columns, told["sources"], "There are no sources."))
+    api.tell(api.get("/sources"), lambda answer: Listing(columns, answer["sources"], "There are no sources."))
 
 
 @source.command("show")
@@ -77,22 +77,23 @@ def list_(api: ApiCalls) -> None:
 def show_(
     api: ApiCalls,
     name: SourceArgument,
-    records: Annotated[int, typer.Option("--records", metavar="N", help="Its newest rows too.")] = 0,
+    records: Annotated[int, typer.Option("--records", metavar="N", help="Also show the N newest rows.")] = 0,
 ) -> None:
-    """One source: its definition, what its job is doing, its retry budget."""
+    """Show a source: definition, state of its job, retry budget."""
     answer = api.get(path("sources", name))
     if records:
         answer["records"] = api.get(path("sources", name, "records"), limit=records)["records"]
-    api.tell(answer, lambda told: _whole(told, api))
+    api.tell(answer, lambda answer: _whole(answer, api))
 
 
 @source.command("run")
 @verb
 def run(api: ApiCalls, name: SourceArgument) -> None:
-    """An extra run now; its schedule does not move."""
+    """Run a source now, in addition to its schedule."""
     answer = api.post(path("sources", name, "run"))
     api.tell(
-        answer, lambda told: Sentences([f"{told['name']} was asked to run, and is {told['job_status']} now."])
+        answer,
+        lambda answer: Sentences([f"{answer['name']} was asked to run, and is {answer['job_status']} now."]),
     )
 
 
@@ -101,20 +102,18 @@ def run(api: ApiCalls, name: SourceArgument) -> None:
 def delete(
     api: ApiCalls,
     name: SourceArgument,
-    with_data: Annotated[
-        bool, typer.Option("--with-data", help="Its rows too; else what it has stored stays.")
-    ] = False,
+    with_data: Annotated[bool, typer.Option("--with-data", help="Also delete its stored rows.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Remove a source; what runs is told to stop."""
+    """Delete a source with its history. A run in progress is asked to stop."""
     if not yes:
-        what = "with all rows that it has stored" if with_data else "? What it has stored stays"
+        rows = "deleted too" if with_data else "kept"
         _ask(
-            f"Delete the source {name} {what}?".replace(" ?", "?"),
-            "Whoever deletes a source deletes its history: say --yes.",
+            f"Delete the source {name} with its history? Its stored rows are {rows}.",
+            "Deleting a source deletes its history: confirm with --yes.",
         )
     answer = api.ask("DELETE", path("sources", name), query={"with_data": "true"} if with_data else {})
-    api.tell(answer, lambda told: Sentences([told["message"]]))
+    api.tell(answer, lambda answer: Sentences([answer["message"]]))
 
 
 @source.command("test")
@@ -126,7 +125,7 @@ def test(
     """Fetch and map one page, and show it as a table. Nothing is stored."""
     definitions = _definitions(file)
     if len(definitions) != 1:
-        raise Invalid(f"{file} has {len(definitions)} sources: one can be tested at a time.")
+        raise Invalid(f"{file} has {len(definitions)} sources: test one source at a time.")
     api.tell(api.post("/sources/test", definitions[0]), _tried)
 
 
@@ -136,7 +135,7 @@ def test(
 def _definitions(file: Path) -> list[Any]:
     found = [each for document in read_file(file) for each in listed(document, "sources")]
     if not found:
-        raise Invalid(f"There is no source in {file}.")
+        raise Invalid(f"{file} contains no source.")
     return found
 
 
@@ -146,7 +145,7 @@ def _ask(question: str, otherwise: str) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-# -- how it looks
+# -- output
 
 
 def _planned(answer: Any, api: ApiCalls) -> Shown:
@@ -186,7 +185,7 @@ def _whole(answer: Any, api: ApiCalls) -> Shown:
             "Retry count": f"{answer['retry_count']} of {answer['max_retries']}",
             "Period start": at_length(answer["period_start"], now),
             "Next retry": at_length(answer["next_retry_at"], now),
-            "Wrong": answer["flaw"],
+            "Problem": answer["flaw"],
         }
     )
     parts: list[Any] = [facts]
@@ -196,7 +195,7 @@ def _whole(answer: Any, api: ApiCalls) -> Shown:
 
 
 def _counted(last: dict[str, Any]) -> str | None:
-    """Show the records of the last run."""
+    """Return the number of records of the last run."""
     seen = last.get("items_crawled")
     return None if seen is None else f"{seen}, {last['items_indexed']} new"
 
@@ -207,8 +206,7 @@ def _tried(answer: Any) -> Shown:
     more = " There are more pages." if answer["more"] else ""
     sentences = ["", f"{counted}; nothing was stored.{more}"]
     sentences += [
-        f"Record {each['record']}, field {each['field']}: {each['reason']}"
-        for each in answer["rejections"][:10]
+        f"Record {each['record']}, field {each['field']}: {each['reason']}" for each in answer["rejections"][:10]
     ]
     return Several([_table(rows), Sentences(sentences)])
 

@@ -1,4 +1,4 @@
-"""`ostinato task …`: which tasks there are, and what they take."""
+"""`ostinato task …`: the known tasks and their arguments."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from ostinato.cli.client import path
 from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown
 from ostinato.cli.verbs import ApiCalls, verb
 
-task = typer.Typer(help="Which tasks there are, and what they take.", rich_markup_mode=None)
+task = typer.Typer(help="Tasks: list, show.", rich_markup_mode=None)
 
 ORIGINS: Final = {"built_in": "built in", "own": "of the app", "elsewhere": "known to workers"}
 
@@ -18,22 +18,20 @@ ORIGINS: Final = {"built_in": "built in", "own": "of the app", "elsewhere": "kno
 @task.command("list")
 @verb
 def list_tasks(api: ApiCalls) -> None:
-    """Every task that somebody is known to run."""
+    """List all known tasks."""
     columns = (
         Column("Task", lambda row: row["name"]),
         Column("Origin", lambda row: ORIGINS[row["origin"]], spare=1),
         Column("Allowed", lambda row: "yes" if row["allowed"] else "no"),
-        Column("For", lambda row: row["help"], cut=True),
+        Column("Description", lambda row: row["help"], cut=True),
     )
     api.tell(api.get("/tasks"), lambda answer: Listing(columns, answer["tasks"], "There are no tasks."))
 
 
 @task.command("show")
 @verb
-def show_task(
-    api: ApiCalls, task: Annotated[str, typer.Argument(metavar="TASK", help="The name of a task.")]
-) -> None:
-    """Show a task's arguments, and whether it may be used."""
+def show_task(api: ApiCalls, task: Annotated[str, typer.Argument(metavar="TASK", help="The name of a task.")]) -> None:
+    """Show the arguments of a task, and whether the settings allow it."""
     api.tell(api.get(path("tasks", task)), shown_task)
 
 
@@ -41,31 +39,29 @@ def shown_task(answer: Answer) -> Shown:
     facts = {
         "Task": answer["name"],
         "Origin": ORIGINS[answer["origin"]],
-        "For": answer["help"],
+        "Description": answer["help"],
         "Allowed": answer["reason"] or "yes",
     }
     if answer["args"] is None:
-        return Several(
-            [FactsTable(facts), Sentences(["", "What it takes is known only to the workers that run it."])]
-        )
+        return Several([FactsTable(facts), Sentences(["", "Only the workers that run this task know its arguments."])])
     return Several([FactsTable(facts), Sentences([""]), arguments(answer["args"])])
 
 
 def arguments(schema: Mapping[str, Any]) -> Shown:
-    """The fields of a JSON schema, as a table."""
-    needed = schema.get("required", [])
-    rows = [{"name": name, "needed": name in needed, **about} for name, about in schema["properties"].items()]
+    """Return the fields of a JSON schema as a table."""
+    required = schema.get("required", [])
+    rows = [{"name": name, "required": name in required, **about} for name, about in schema["properties"].items()]
     columns = (
         Column("Arg", lambda row: row["name"]),
         Column("Type", lambda row: kind(row)),
         Column("Default", lambda row: _default(row)),
-        Column("For", lambda row: row.get("description", ""), cut=True),
+        Column("Description", lambda row: row.get("description", ""), cut=True),
     )
-    return Listing(columns, rows, "It takes no args.")
+    return Listing(columns, rows, "The task takes no arguments.")
 
 
 def kind(about: Mapping[str, Any]) -> str:
-    """A type of JSON schema in a word or two."""
+    """Return the type of a field in a word or two."""
     if "enum" in about:
         return " | ".join(map(str, about["enum"])) if len(about["enum"]) <= 3 else "choice"
     if about.get("format") == "duration":
@@ -78,7 +74,7 @@ def kind(about: Mapping[str, Any]) -> str:
 
 
 def _default(row: Mapping[str, Any]) -> str:
-    if row["needed"]:
-        return "needed"
+    if row["required"]:
+        return "required"
     default = row.get("default")
     return "" if default is None else default if isinstance(default, str) else json.dumps(default)

@@ -1,4 +1,4 @@
-"""`ostinato template …`: jobs that are made again and again, each time a little different."""
+"""`ostinato template …`: job templates with parameters."""
 
 import json
 from pathlib import Path
@@ -16,31 +16,31 @@ from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 from ostinato.shapes.documents import read_json
 
-template = typer.Typer(help="Job templates: look at, apply from a file, use.", rich_markup_mode=None)
+template = typer.Typer(help="Job templates: list, show, apply, use, delete.", rich_markup_mode=None)
 
 WRITTEN: Final = "a template is an object with a name, parameters and a job"
 TemplateArgument = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The name of a template.")]
-AS_TEXT: Final = ("text", "lines", "duration", "url", "secret")  # of what type a value is not read as JSON
+AS_TEXT: Final = ("text", "lines", "duration", "url", "secret")  # types whose values are not read as JSON
 
 
 @template.command("list")
 @verb
 def list_templates(api: ApiCalls) -> None:
-    """Every template, ours and yours."""
+    """List all templates, built-in and own."""
     columns = (
         Column("Template", lambda row: row["name"]),
         Column("Task", lambda row: row["job"].get("task", "")),
         Column("Parameters", lambda row: ", ".join(row["args"]["properties"]), cut=True),
-        Column("For", lambda row: row["description"], cut=True),
+        Column("Description", lambda row: row["description"], cut=True),
     )
     answer = api.get("/templates")
-    api.tell(answer, lambda told: Listing(columns, told["templates"], "There are no templates."))
+    api.tell(answer, lambda answer: Listing(columns, answer["templates"], "There are no templates."))
 
 
 @template.command("show")
 @verb
 def show_template(api: ApiCalls, template: TemplateArgument) -> None:
-    """One template: its parameters, and the job that they fill."""
+    """Show a template: its parameters and its job."""
     api.tell(api.get(path("templates", template)), _whole)
 
 
@@ -49,14 +49,13 @@ def show_template(api: ApiCalls, template: TemplateArgument) -> None:
 def apply_template(
     api: ApiCalls,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSON or YAML: name, parameters, job; or a list of such.")
+        Path,
+        typer.Argument(metavar="FILE", help="JSON or YAML: an object or a list, with name, parameters, job."),
     ],
 ) -> None:
-    """Make the templates of a file, or let them take the places of those of their names."""
-    answers = [
-        api.ask("PUT", path("templates", each.pop("name")), body=each) for each in read_named(file, WRITTEN)
-    ]
-    api.tell(answers, lambda done: Sentences([f"The template {each['name']} is kept." for each in done]))
+    """Create the templates of a file, or replace those with the same names."""
+    answers = [api.ask("PUT", path("templates", each.pop("name")), body=each) for each in read_named(file, WRITTEN)]
+    api.tell(answers, lambda done: Sentences([f"The template {each['name']} is saved." for each in done]))
 
 
 @template.command("use")
@@ -66,19 +65,15 @@ def use_template(
     api: ApiCalls,
     said: Said,
     template: TemplateArgument,
-    param: Annotated[
-        list[str], typer.Option("--param", metavar="NAME=VALUE", help="A parameter; again for more.")
-    ] = [],  # noqa: B006
+    param: Annotated[list[str], typer.Option("--param", metavar="NAME=VALUE", help="A parameter; repeatable.")] = [],  # noqa: B006
     allow_unknown: Annotated[
-        bool, typer.Option("--allow-unknown", help="Though no worker is known to have the task.")
+        bool, typer.Option("--allow-unknown", help="Accept a task that no known worker has.")
     ] = False,
 ) -> None:
-    """Make a job of it. The flags of `job add` say what this one has otherwise."""
+    """Create a job from a template. The flags of `job add` override fields of the job."""
     if said.args is not None or said.some_args:
-        raise Invalid("What the job of a template takes is said by its parameters: --param NAME=VALUE.")
-    types = {
-        each["name"]: each.get("type", "text") for each in api.get(path("templates", template))["parameters"]
-    }
+        raise Invalid("The parameters of a template set the arguments of its job: use --param NAME=VALUE.")
+    types = {each["name"]: each.get("type", "text") for each in api.get(path("templates", template))["parameters"]}
     params = dict(_param(each, types) for each in param)
     body = {"params": params, "job": said.body(None)}
     answer = api.post(path("templates", template, "jobs"), body, allow_unknown=allow_unknown or None)
@@ -88,19 +83,19 @@ def use_template(
 @template.command("delete")
 @verb
 def delete_template(api: ApiCalls, template: TemplateArgument) -> None:
-    """Delete it; jobs that were made from it stay."""
+    """Delete a template. Jobs created from it stay."""
     answer = api.ask("DELETE", path("templates", template))
-    api.tell(answer, lambda told: Sentences([told["message"]]))
+    api.tell(answer, lambda answer: Sentences([answer["message"]]))
 
 
-def _whole(told: Answer) -> Shown:
+def _whole(answer: Answer) -> Shown:
     facts = {
-        "Template": told["name"],
-        "For": told["description"],
-        "Built in": "yes" if told["built_in"] else "no",
+        "Template": answer["name"],
+        "Description": answer["description"],
+        "Built in": "yes" if answer["built_in"] else "no",
     }
-    job = json.dumps(told["job"], indent=2).splitlines()
-    return Several([FactsTable(facts), Sentences([""]), arguments(told["args"]), Sentences(["", *job])])
+    job = json.dumps(answer["job"], indent=2).splitlines()
+    return Several([FactsTable(facts), Sentences([""]), arguments(answer["args"]), Sentences(["", *job])])
 
 
 def _param(text: str, types: dict[str, str]) -> tuple[str, Any]:

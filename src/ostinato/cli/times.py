@@ -1,4 +1,4 @@
-"""Instants and lengths of time as people read them: relative and absolute, in the zone of whoever reads."""
+"""Text of instants and durations: relative and absolute, in the local time zone."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,7 +10,7 @@ NO_TIME: Final = "–"
 
 
 def when(text: str | None, now: datetime) -> str:
-    """`in 12 min, 18:30`: an instant of an answer, seen from now."""
+    """Return an instant of an answer as `in 12 min, 18:30`."""
     if text is None:
         return NO_TIME
     at = instant(text)
@@ -18,12 +18,12 @@ def when(text: str | None, now: datetime) -> str:
 
 
 def instant(text: str) -> datetime:
-    """An instant of an answer, in the zone of whoever reads."""
+    """Read an instant of an answer, in the local time zone."""
     return datetime.fromisoformat(text).astimezone()
 
 
 def relative(distance: timedelta) -> str:
-    """`in 5 min`, `2 h ago`, `now`."""
+    """Return `in 5 min`, `2 h ago` or `now`."""
     if abs(distance) < SECOND:
         return "now"
     size = roughly(abs(distance))
@@ -31,7 +31,7 @@ def relative(distance: timedelta) -> str:
 
 
 def roughly(length: timedelta) -> str:
-    """`3 d`, `5 min`: in the largest unit that is not too coarse."""
+    """Return a duration in its largest whole unit, such as `3 d` or `5 min`."""
     for unit, name in STEPS:
         if length >= unit:
             return f"{length // unit} {name}"
@@ -39,7 +39,7 @@ def roughly(length: timedelta) -> str:
 
 
 def absolute(at: datetime, now: datetime) -> str:
-    """The clock today, the day beside it this year, else the whole date."""
+    """Return the time; add the day unless it is today, and the year unless it is this year."""
     at, now = at.astimezone(), now.astimezone()
     if at.date() == now.date():
         return f"{at:%H:%M:%S}"
@@ -47,7 +47,7 @@ def absolute(at: datetime, now: datetime) -> str:
 
 
 def at_length(text: str | None, now: datetime) -> str:
-    """`2026-11-16 18:30:00 CET (in 12 min)`: where there is room."""
+    """Return an instant in its long form: `2026-11-16 18:30:00 CET (in 12 min)`."""
     if text is None:
         return NO_TIME
     at = instant(text)
@@ -55,7 +55,7 @@ def at_length(text: str | None, now: datetime) -> str:
 
 
 def took(milliseconds: float | None) -> str:
-    """Write a duration."""
+    """Return a duration as text."""
     if milliseconds is None:
         return NO_TIME
     if milliseconds < 1000:

@@ -1,4 +1,4 @@
-"""`ostinato export` and `ostinato import`: jobs as lines of JSON, each a body that makes the job again."""
+"""`ostinato export` and `ostinato import`: jobs as lines of JSON, each a body that creates the job again."""
 
 import json
 import os
@@ -24,7 +24,7 @@ STDIO: Final = "-"
 
 
 class OrJobs(TyperGroup):
-    """`ostinato import FILE` is short for `ostinato import jobs FILE`."""
+    """A command group in which `import FILE` is short for `import jobs FILE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, "-h", "--help"):
@@ -32,34 +32,32 @@ class OrJobs(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-incoming = typer.Typer(cls=OrJobs, help="Make jobs from a file, or from a crontab.", rich_markup_mode=None)
+incoming = typer.Typer(cls=OrJobs, help="Import: jobs (from `export`), crontab.", rich_markup_mode=None)
 
 
 @verb
 def export(
     api: ApiCalls,
     file: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="Where to write; else to standard output.")
+        str, typer.Argument(metavar="[FILE]", help="The file to write (default: standard output).")
     ] = STDIO,
     tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only jobs with this tag.")] = None,
-    app: Annotated[
-        str | None, typer.Option("--of-app", metavar="NAME", help="Only jobs of this app.")
-    ] = None,
-    ended: Annotated[bool, typer.Option("--ended", help="Also those that have ended.")] = False,
+    app: Annotated[str | None, typer.Option("--of-app", metavar="NAME", help="Only jobs of this app.")] = None,
+    ended: Annotated[bool, typer.Option("--ended", help="Also export jobs that have ended.")] = False,
 ) -> None:
-    """Write jobs as lines of JSON, for `ostinato import`. History is not in it: see `db backup`."""
+    """Write jobs as lines of JSON, for `ostinato import`. History is not included: see `db backup`."""
     chosen: dict[str, object] = {"tag": tag, "app": app, "status": [] if ended else list(GOING_ON)}
     total, count = api.get("/jobs", **chosen, limit=1)["total"], 0
-    with _writing(file) as out, progress("Exporting") as told:
+    with _writing(file) as out, progress("Exporting") as advance:
         for count, job in enumerate(api.pages("/jobs", "jobs", sort="created_at", **chosen), 1):
             out.write(json.dumps(body_of(job), ensure_ascii=False) + "\n")
-            told(count, total)
+            advance(count, total)
     if file != STDIO:
         note(f"{count} jobs were written to {file}.")
 
 
 def body_of(job: Answer) -> dict[str, Any]:
-    """Return the body that creates this job again. An interval continues: its next time is the new one's first."""
+    """Return the body that creates this job again. The next due time of an interval becomes `start_at`."""
     body = {name: job[name] for name in _written() if job.get(name) not in (None, "", [], {})}
     if "every" in job["schedule"] and job["start_at"] is None and job["status"] == "scheduled":
         body["start_at"] = job["next_run_at"]
@@ -69,7 +67,7 @@ def body_of(job: Answer) -> dict[str, Any]:
 
 
 def _written() -> list[str]:
-    """List the fields of a job in our words; a schedule names its zone itself."""
+    """List the fields of Ostinato's own job format, but `timezone`: the schedule holds the zone."""
     from ostinato.shapes.own_job import OurWords
 
     return [name for name in OurWords.model_fields if name != "timezone"]
@@ -84,13 +82,13 @@ def _writing(file: str) -> Iterator[IO[str]]:
         with open(file, "x", encoding="utf-8", opener=_private) as out:
             yield out
     except FileExistsError:
-        raise Invalid(f"{file} is there already: choose another name, or move it away.") from None
+        raise Invalid(f"{file} exists already: choose another name, or move it away.") from None
     except OSError as error:
         raise Invalid(f"{file} cannot be written: {error.strerror}.") from None
 
 
 def _private(file: str, flags: int) -> int:
-    """Arguments may be nobody else's business."""
+    """Open the file for its owner only, because arguments may be confidential."""
     return os.open(file, flags, 0o600)
 
 
@@ -98,22 +96,20 @@ def _private(file: str, flags: int) -> int:
 @verb
 def import_jobs(
     api: ApiCalls,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Lines of JSON, as `export` writes them; - is stdin.")
-    ],
-    update: Annotated[bool, typer.Option("--update", help="Bring jobs whose key is there in line.")] = False,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file from `export`; - is stdin.")],
+    update: Annotated[bool, typer.Option("--update", help="Update jobs that have the same key.")] = False,
 ) -> None:
-    """Make a job of each line. A job whose key is there already stays as it is."""
+    """Create a job from each line. A job with the same key does not change, unless --update is given."""
     counts = {"made": 0, "updated": 0, "there": 0, "refused": 0}
     lines = list(_lines(file))
-    with progress("Importing") as told:
+    with progress("Importing") as advance:
         for count, (number, line) in enumerate(lines, 1):
             try:
                 counts[_take_in(api, _object(line), update)] += 1
             except (Invalid, NotFound) as error:
                 counts["refused"] += 1
                 note(f"Line {number}: {error}")
-            told(count, len(lines))
+            advance(count, len(lines))
     api.tell(counts, _summary)
     if counts["refused"]:
         raise typer.Exit(BAD_INPUT)
@@ -139,7 +135,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def _take_in(api: ApiCalls, body: dict[str, Any], update: bool) -> str:
-    """Make the job, or leave or change the one that holds its key: what was done."""
+    """Create the job, or update or keep the job with its key. Return which."""
     paused = body.pop(PAUSED, False)
     there = _holder(api, body.get("key"))
     if there is not None and not update:
@@ -163,8 +159,8 @@ def _holder(api: ApiCalls, key: object) -> Answer | None:
 
 
 def _summary(counts: dict[str, int]) -> Sentences:
-    told = {"made": "made", "updated": "brought in line", "there": "there already", "refused": "refused"}
-    words = [f"{counts[name]} {word}" for name, word in told.items() if counts[name]]
+    labels = {"made": "created", "updated": "updated", "there": "unchanged", "refused": "rejected"}
+    words = [f"{counts[name]} {label}" for name, label in labels.items() if counts[name]]
     return Sentences([f"Jobs: {', '.join(words) or 'none'}."])
 
 
@@ -177,25 +173,21 @@ def import_crontab(
         typer.Argument(metavar="FILE", help="A crontab; - is stdin. With --undo: a file or import."),
     ] = None,
     system: Annotated[
-        bool, typer.Option("--system", help="As in /etc/crontab: a user stands before each command.")
+        bool, typer.Option("--system", help="Format of /etc/crontab: with a user before each command.")
     ] = False,
     timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="The zone of lines above CRON_TZ.")
+        str | None, typer.Option("--timezone", metavar="ZONE", help="The zone of lines before CRON_TZ.")
     ] = None,
-    keep_cron: Annotated[bool, typer.Option("--keep-cron", help="Plain periods stay cron, too.")] = False,
-    task: Annotated[
-        str, typer.Option("--task", metavar="TASK", help="The task that runs a line.")
-    ] = "command",
-    queue: Annotated[
-        str | None, typer.Option("--queue", metavar="QUEUE", help="The queue of the jobs.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare the next ten times before and after.")
+    keep_cron: Annotated[
+        bool, typer.Option("--keep-cron", help="Keep all cron expressions; create no intervals.")
     ] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the newest import back.")] = False,
+    task: Annotated[str, typer.Option("--task", metavar="TASK", help="The task that runs each line.")] = "command",
+    queue: Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="The queue of the jobs.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare the next ten due times before and after.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Delete the jobs of the newest import.")] = False,
 ) -> None:
-    """Make a job of each line of a crontab. Plain periods become intervals where that means the same."""
+    """Create a job from each line of a crontab. Plain periods become intervals with the same due times."""
     from ostinato.cli import crontab
     from ostinato.config import Settings
     from ostinato.core.zones import zone
@@ -204,9 +196,7 @@ def import_crontab(
         crontab.undo(api, file, yes)
         return
     if file is None:
-        raise Invalid(
-            "Say which crontab: a file, or - for standard input (crontab -l | ostinato import crontab -)."
-        )
+        raise Invalid("Give a crontab: a file, or - for standard input (crontab -l | ostinato import crontab -).")
     zone_name = zone(timezone or Settings.load().timezone).key
     wish = crontab.Wish(
         file,

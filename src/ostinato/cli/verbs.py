@@ -1,11 +1,11 @@
-"""Verbs: commands that ask the front desk. What they have in common is said once, here.
+"""Common part of the commands that call the API: the decorator `verb`, its flags, and `ApiCalls`.
 
-    @jobs.command("pause")
+    @job.command("pause")
     @verb
-    def pause(desk: Desk, job: JobArgument) -> None: ...
+    def pause(api: ApiCalls, jobs: JobsArgument) -> None: ...
 
-`verb` gives the command its flags `--server`, `--token`, `--database` and `--json`, opens the door they name, and
-hands it over as the first argument.
+`verb` adds the flags `--server`, `--token`, `--database` and `--json` to the command, opens the client they name, and
+passes it as the first argument.
 """
 
 import inspect
@@ -17,32 +17,32 @@ from typing import Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
 
-from ostinato.cli.client import FOREIGN, Door, Query, Request, path, read
+from ostinato.cli.client import FOREIGN, ApiClient, Query, Request, path, read
 from ostinato.cli.codes import exit_code
 from ostinato.cli.output import Several, Shown, note, print_json, show
 from ostinato.core.errors import NotFound, OstinatoError
 
 P = ParamSpec("P")
 
-PAGE_LIMIT: Final = 250  # the most that one request lists
+PAGE_LIMIT: Final = 250  # the largest page of the API
 
 ServerOption = Annotated[
     str | None,
-    typer.Option("--server", metavar="URL", envvar="OSTINATO_SERVER", help="Ask a server, not the database."),
+    typer.Option("--server", metavar="URL", envvar="OSTINATO_SERVER", help="Call this server, not the database."),
 ]
 TokenOption = Annotated[
     str | None,
-    typer.Option("--token", metavar="TOKEN", envvar="OSTINATO_TOKEN", help="A token or key for the server."),
+    typer.Option("--token", metavar="TOKEN", envvar="OSTINATO_TOKEN", help="Token or API key for the server."),
 ]
 DatabaseOption = Annotated[
-    str | None, typer.Option("--database", metavar="URL", help="Instead of OSTINATO_DATABASE_URL.")
+    str | None, typer.Option("--database", metavar="URL", help="Overrides OSTINATO_DATABASE_URL.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="The answer of the API, and nothing else.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print only the JSON answer of the API.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Options of all commands: the server, and the form of the answer."""
+    """Flags of all these commands: the server or database, and the form of the answer."""
 
     server: str | None
     token: str | None
@@ -51,11 +51,11 @@ class Flags:
 
 
 class ApiCalls:
-    """The front desk, as a verb asks it."""
+    """The API, as a command calls it."""
 
-    def __init__(self, door: Door, as_json: bool, now: Callable[[], datetime]) -> None:
-        self._door, self.as_json, self.now = door, as_json, now
-        self._noted = set[str]()
+    def __init__(self, client: ApiClient, as_json: bool, now: Callable[[], datetime]) -> None:
+        self._client, self.as_json, self.now = client, as_json, now
+        self._warnings = set[str]()
 
     def get(self, where: str, **query: object) -> Any:
         return self.ask("GET", where, query=query)
@@ -72,15 +72,15 @@ class ApiCalls:
         body: object | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The answer to a request; a refusal is raised as an error of ours."""
-        reply = self._door.send(Request(method, where, query or {}, body, headers or {}))
-        if (told := reply.headers.get("warning")) and told not in self._noted:
-            self._noted.add(told)
-            note(told.partition(" ")[2].partition(" ")[2].strip('"'))
+        """Send a request and return its answer; an error of the API is raised."""
+        reply = self._client.send(Request(method, where, query or {}, body, headers or {}))
+        if (warning := reply.headers.get("warning")) and warning not in self._warnings:
+            self._warnings.add(warning)
+            note(warning.partition(" ")[2].partition(" ")[2].strip('"'))
         return read(reply)
 
     def pages(self, where: str, name: str, **query: object) -> Iterator[Any]:
-        """Every item of a list, page after page."""
+        """Yield every item of a list, page by page."""
         cursor = None
         while True:
             answer = self.get(where, **query, limit=PAGE_LIMIT, cursor=cursor)
@@ -90,7 +90,7 @@ class ApiCalls:
                 return
 
     def job(self, ref: str, *more: str) -> str:
-        """The path of a job. A key that cannot stand in an address is looked up first."""
+        """Return the path of a job. A key that is not valid in a path is looked up first."""
         if "/" not in ref and ref not in (".", ".."):
             return path("jobs", ref, *more)
         for found in self.pages("/jobs", "jobs", search=ref):
@@ -99,15 +99,14 @@ class ApiCalls:
         raise NotFound(f"There is no job with the key {ref!r}.")
 
     def tell(self, answer: Any, view: Callable[[Any], Shown]) -> None:
-        """The answer as JSON, or as people see it."""
+        """Print the answer as JSON or as text."""
         if self.as_json:
             print_json(answer)
         else:
             show(view(answer))
 
     def each(self, refs: Sequence[str], ask: Callable[[str], Any], view: Callable[[Any], Shown]) -> None:
-        """The same for several: what cannot be done for one does not keep the others from it. The exit code is the
-        first refusal's."""
+        """Send one request for each reference. An error does not stop the others; the first sets the exit code."""
         if len(refs) == 1:
             self.tell(ask(refs[0]), view)
             return
@@ -124,13 +123,11 @@ class ApiCalls:
 
 
 def verb(command: Callable[Concatenate[ApiCalls, P], None]) -> Callable[..., None]:
-    """A command that asks the front desk, with the flags that say where it is."""
+    """Make a function a command that calls the API, with the flags for it."""
 
-    def run(
-        *, server: str | None, token: str | None, database: str | None, as_json: bool, **given: Any
-    ) -> None:
+    def run(*, server: str | None, token: str | None, database: str | None, as_json: bool, **given: Any) -> None:
         with opened(Flags(server, token, database, as_json)) as api:
-            command(api, **given)  # type: ignore[call-arg]  # the arguments that Typer has read for it
+            command(api, **given)  # type: ignore[call-arg]  # Typer has read these arguments
 
     return with_flags(run, command, _flags, hidden=1)
 
@@ -138,7 +135,7 @@ def verb(command: Callable[Concatenate[ApiCalls, P], None]) -> Callable[..., Non
 def with_flags(
     run: Callable[..., None], command: Callable[..., None], flags: Callable[..., Any], hidden: int
 ) -> Callable[..., None]:
-    """Let Typer see the arguments of a command, but for the first that are hidden, and these flags."""
+    """Show Typer the arguments of a command, except the first `hidden` ones, and these flags."""
     own = [*inspect.signature(command, eval_str=True).parameters.values()]
     more = inspect.signature(flags, eval_str=True).parameters.values()
     shown = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own[hidden:], *more)]
@@ -156,39 +153,39 @@ def _flags(
     token: TokenOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """The flags of every verb."""
+    """Declare the flags of every command that calls the API."""
 
 
 @contextmanager
 def opened(flags: Flags) -> Iterator[ApiCalls]:
-    """The front desk that the flags name."""
-    door, now = _door(flags)
+    """Open the API that the flags name."""
+    client, now = _client(flags)
     try:
-        with plainly_refused(door):
-            yield ApiCalls(door, flags.as_json, now)
+        with plainly_refused(client):
+            yield ApiCalls(client, flags.as_json, now)
     finally:
-        door.close()
+        client.close()
 
 
 @contextmanager
-def plainly_refused(door: Door) -> Iterator[None]:
-    """Say that a server is not ours when its answer has another shape than ours have."""
+def plainly_refused(client: ApiClient) -> Iterator[None]:
+    """Report a server that is not Ostinato, when its answer has an unknown shape."""
     try:
         yield
     except OstinatoError:
         raise
     except (LookupError, TypeError, AttributeError, ValueError):
-        if not door.is_foreign:
+        if not client.is_foreign:
             raise
         raise OstinatoError(FOREIGN) from None
 
 
-def _door(flags: Flags) -> tuple[Door, Callable[[], datetime]]:
+def _client(flags: Flags) -> tuple[ApiClient, Callable[[], datetime]]:
     if flags.server is not None and flags.database is None:
-        from ostinato.cli.over_http import HttpDoor
+        from ostinato.cli.over_http import HttpClient
 
-        return HttpDoor(flags.server, flags.token), lambda: datetime.now(UTC)
-    from ostinato.cli.direct import DirectDoor
+        return HttpClient(flags.server, flags.token), lambda: datetime.now(UTC)
+    from ostinato.cli.direct import InProcessClient
 
-    direct = DirectDoor(flags.database)
+    direct = InProcessClient(flags.database)
     return direct, direct.now

@@ -13,8 +13,8 @@ PERIOD: Final = 2.0  # seconds
 
 
 def live(api: ApiCalls, ask: Callable[[], Any], view: Callable[[Any], Shown], *, whole: bool = False) -> None:
-    """Show the answer again and again: in place on a terminal, as one line of JSON each with `--json`."""
-    with suppress(KeyboardInterrupt), _interrupts_kept() as check:  # the way to end it
+    """Show the answer every two seconds: in place on a terminal, or as lines of JSON with `--json`."""
+    with suppress(KeyboardInterrupt), _remembered_interrupt() as check:  # Ctrl-C is the way to quit
 
         def asked() -> Any:
             answer = ask()
@@ -28,10 +28,10 @@ def live(api: ApiCalls, ask: Callable[[], Any], view: Callable[[Any], Shown], *,
 
 
 @contextmanager
-def _interrupts_kept() -> Iterator[Callable[[], None]]:
-    """Ctrl-C is also remembered: what is raised inside a callback of SQLite's is lost, one in eight while it answers.
+def _remembered_interrupt() -> Iterator[Callable[[], None]]:
+    """Remember Ctrl-C, and yield a function that raises it again.
 
-    What is yielded raises it again.
+    SQLite drops an exception that is raised inside its callbacks: one interrupt in eight during a query was lost.
     """
     interrupted = False
 
@@ -48,7 +48,7 @@ def _interrupts_kept() -> Iterator[Callable[[], None]]:
     try:
         yield check
     except Exception:
-        check()  # the question may have failed because of it
+        check()  # the interrupt may be the cause of the failure
         raise
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""`ostinato workflow …`: workflows from a file, by name."""
+"""`ostinato workflow …`: workflows, by id or name."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,26 +13,22 @@ from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 from ostinato.shapes.documents import read_json
 
-workflow = typer.Typer(help="Workflows: apply, look at, run, trigger.", rich_markup_mode=None)
+workflow = typer.Typer(help="Workflows: apply, list, show, run, trigger, delete.", rich_markup_mode=None)
 
 WRITTEN: Final = "a workflow is an object with a name and nodes"
-WorkflowArgument = Annotated[
-    str, typer.Argument(metavar="WORKFLOW", help="The id of a workflow, or its name.")
-]
+WorkflowArgument = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The id of a workflow, or its name.")]
 
 
 @workflow.command("apply")
 @verb
 def apply_workflow(
     api: ApiCalls,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSON or YAML: name, nodes …; or a list of such.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON or YAML: an object or a list, with name, nodes …")],
     allow_unknown: Annotated[
-        bool, typer.Option("--allow-unknown", help="Also tasks that no worker is known to have.")
+        bool, typer.Option("--allow-unknown", help="Accept tasks that no known worker has.")
     ] = False,
 ) -> None:
-    """Make the workflows of a file, or bring those of the same names in line."""
+    """Create the workflows of a file, or update those with the same names."""
     answers = [_applied(api, each, allow_unknown) for each in read_named(file, WRITTEN)]
     api.tell(
         answers,
@@ -45,7 +41,7 @@ def apply_workflow(
 @workflow.command("list")
 @verb
 def list_workflows(api: ApiCalls) -> None:
-    """Every workflow."""
+    """List all workflows."""
     now = api.now()
     columns = (
         Column("Id", lambda row: row["id"], right=True),
@@ -56,15 +52,15 @@ def list_workflows(api: ApiCalls) -> None:
         Column("Changed", lambda row: when(row["updated_at"], now), spare=1),
     )
     answer = api.get("/workflows", limit=250)
-    api.tell(answer, lambda told: Listing(columns, told["workflows"], "There are no workflows."))
+    api.tell(answer, lambda answer: Listing(columns, answer["workflows"], "There are no workflows."))
 
 
 @workflow.command("show")
 @verb
 def show_workflow(api: ApiCalls, workflow: WorkflowArgument) -> None:
-    """One workflow, with its nodes."""
+    """Show a workflow and its nodes."""
     answer = api.get(path("workflows", workflow))
-    api.tell(answer, lambda told: _whole(told, api))
+    api.tell(answer, lambda answer: _whole(answer, api))
 
 
 @workflow.command("run")
@@ -74,18 +70,18 @@ def run_workflow(
     workflow: WorkflowArgument,
     payload: Annotated[
         str | None,
-        typer.Option("--payload", metavar="JSON", help='What the trigger brings: {"region": "eu"}'),
+        typer.Option("--payload", metavar="JSON", help='Payload of the trigger, such as {"region": "eu"}.'),
     ] = None,
     trigger: Annotated[
-        str | None, typer.Option("--trigger", metavar="NODE", help="One trigger node, of several.")
+        str | None, typer.Option("--trigger", metavar="NODE", help="The trigger node, if there are several.")
     ] = None,
 ) -> None:
-    """Start it now, as a job of its own."""
+    """Start a workflow now, as a separate job."""
     body = {"payload": _object(payload)} | ({} if trigger is None else {"trigger": trigger})
     answer = api.post(path("workflows", workflow, "run"), body)
     api.tell(
         answer,
-        lambda told: Sentences([f"Workflow {told['name']} runs as the job {told['job_id']}."]),
+        lambda answer: Sentences([f"Workflow {answer['name']} runs as the job {answer['job_id']}."]),
     )
 
 
@@ -94,16 +90,14 @@ def run_workflow(
 def trigger_workflows(
     api: ApiCalls,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="The kind of event, such as order.")],
-    payload: Annotated[
-        str | None, typer.Option("--payload", metavar="JSON", help="What the steps find as payload.")
-    ] = None,
+    payload: Annotated[str | None, typer.Option("--payload", metavar="JSON", help="Payload for the steps.")] = None,
 ) -> None:
-    """Start every active workflow that has a trigger for a kind of event."""
+    """Start all active workflows that have a trigger for a kind of event."""
     answer = api.post(path("triggers", kind), _object(payload))
     api.tell(
         answer,
-        lambda told: Sentences(
-            [f"Workflow {each['name']} runs as the job {each['job_id']}." for each in told["started"]]
+        lambda answer: Sentences(
+            [f"Workflow {each['name']} runs as the job {each['job_id']}." for each in answer["started"]]
             or [f"No active workflow has a trigger for {kind!r}."]
         ),
     )
@@ -112,9 +106,9 @@ def trigger_workflows(
 @workflow.command("delete")
 @verb
 def delete_workflow(api: ApiCalls, workflow: WorkflowArgument) -> None:
-    """Delete it; what runs goes on."""
+    """Delete a workflow. Runs in progress continue."""
     answer = api.ask("DELETE", path("workflows", workflow))
-    api.tell(answer, lambda told: Sentences([told["message"]]))
+    api.tell(answer, lambda answer: Sentences([answer["message"]]))
 
 
 def _applied(api: ApiCalls, wanted: dict[str, Any], allow_unknown: bool) -> Any:
@@ -135,25 +129,25 @@ def _all(api: ApiCalls) -> list[dict[str, Any]]:
 def _object(text: str | None) -> Any:
     read = read_json(text or "{}", "--payload")
     if not isinstance(read, dict):
-        raise Invalid('--payload is an object, such as {"region": "eu"}.')
+        raise Invalid('--payload must be an object, such as {"region": "eu"}.')
     return read
 
 
-def _whole(told: dict[str, Any], api: ApiCalls) -> Shown:
+def _whole(answer: dict[str, Any], api: ApiCalls) -> Shown:
     columns = (
         Column("Node", lambda row: row["id"]),
-        Column("Is", lambda row: row.get("task") or row["type"]),
+        Column("Task or type", lambda row: row.get("task") or row["type"]),
         Column("After", lambda row: ", ".join(row.get("after", []))),
         Column("When", lambda row: row.get("when"), cut=True),
         Column("Args", lambda row: row.get("args"), cut=True, spare=1),
     )
     facts = {
-        "Workflow": told["id"],
-        "Name": told["name"],
-        "About": told["description"],
-        "Version": told["version"],
-        "Active": told["active"],
-        "Made": at_length(told["created_at"], api.now()),
-        "Changed": at_length(told["updated_at"], api.now()),
+        "Workflow": answer["id"],
+        "Name": answer["name"],
+        "Description": answer["description"],
+        "Version": answer["version"],
+        "Active": answer["active"],
+        "Created": at_length(answer["created_at"], api.now()),
+        "Changed": at_length(answer["updated_at"], api.now()),
     }
-    return Several([FactsTable(facts), Sentences([""]), Listing(columns, told["nodes"], "")])
+    return Several([FactsTable(facts), Sentences([""]), Listing(columns, answer["nodes"], "")])

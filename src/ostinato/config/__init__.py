@@ -1,6 +1,6 @@
 """Settings: their values, kinds and secrets.
 
-Nothing here opens, asks or starts anything; a secret by reference is read where it is needed.
+This package opens and starts nothing. A secret that is given by reference is read when it is used.
 """
 
 from ostinato.config.kinds import EngineKind, LogFormat, LogLevel, masked, written

@@ -15,9 +15,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.policy import Isolation
 from ostinato.core.zones import zone
 
-GRANT: Final = re.compile(
-    r"env:(?:[A-Za-z_][A-Za-z0-9_]*\*?|\*)|file:/(?:[^\0-\x1f*]*[^\0-\x1f*/]|[^\0-\x1f*]*/\*|\*)"
-)
+GRANT: Final = re.compile(r"env:(?:[A-Za-z_][A-Za-z0-9_]*\*?|\*)|file:/(?:[^\0-\x1f*]*[^\0-\x1f*/]|[^\0-\x1f*]*/\*|\*)")
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -33,12 +31,12 @@ class LogFormat(StrEnum):
 class EngineKind(StrEnum):
     """The engine that runs due jobs."""
 
-    LOCAL = "local"  # the workers of our own processes
+    LOCAL = "local"  # Ostinato's own workers
     RQ = "rq"
 
 
 class LogLevel(StrEnum):
-    """The least that is logged."""
+    """The lowest level that is logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -47,7 +45,7 @@ class LogLevel(StrEnum):
 
 
 class DefaultRole(StrEnum):
-    """Role of a token that names none."""
+    """The role of a token without `role`."""
 
     NONE = "none"
     VIEWER = "viewer"
@@ -59,13 +57,13 @@ class DefaultRole(StrEnum):
 class SettingKind(Generic[T]):
     """The kind of a setting: its values in words, and its reader.
 
-    `parse` takes text, a value of TOML or the finished value. It raises Invalid where it knows what is wrong,
-    any other ValueError where `allowed` says it all.
+    `parse` takes text, a TOML value or the final value. It raises Invalid with its own explanation, or another
+    ValueError if `allowed` is explanation enough.
     """
 
     allowed: str
     parse: Callable[[object], T]
-    secret: bool = False  # nobody is told what it is
+    secret: bool = False  # errors do not show the value
 
 
 def text(allowed: str, pattern: str) -> SettingKind[str]:
@@ -85,7 +83,7 @@ def duration(least: str, most: str = "1d") -> SettingKind[timedelta]:
         if not isinstance(value, str | int | float | timedelta):
             raise ValueError
         found = parse_duration(value)
-        if found > longest and re.fullmatch(r"[\d.]+", str(value)):  # meant as milliseconds, most often
+        if found > longest and re.fullmatch(r"[\d.]+", str(value)):  # usually meant as milliseconds
             raise Invalid(f"That would be {format_duration(found)}. Allowed is {allowed}.")
         if not shortest <= found <= longest:
             raise ValueError
@@ -154,7 +152,7 @@ def names() -> SettingKind[tuple[str, ...]]:
 
 
 def grants() -> SettingKind[tuple[str, ...]]:
-    """References to secrets; `*` at the end of a variable's name, or of a folder, stands for the rest."""
+    """Return the kind of a list of references to secrets; a final `*` stands for any rest of the name."""
 
     def parse(value: object) -> tuple[str, ...]:
         found = names().parse(value)
@@ -169,13 +167,11 @@ def grants() -> SettingKind[tuple[str, ...]]:
 
 
 def zone_name() -> SettingKind[str]:
-    return SettingKind(
-        "the name of a time zone, such as Europe/Paris or UTC", lambda value: zone(str(value)).key
-    )
+    return SettingKind("the name of a time zone, such as Europe/Paris or UTC", lambda value: zone(str(value)).key)
 
 
 def secret(allowed: str, is_right: Callable[[str], bool]) -> SettingKind[Secret]:
-    """A text that is never shown; one given by reference is looked at when it is needed."""
+    """Return the kind of a text that is never shown; a reference is read when the value is used."""
 
     def parse(value: object) -> Secret:
         given = Secret(value) if isinstance(value, str) else value
@@ -185,7 +181,7 @@ def secret(allowed: str, is_right: Callable[[str], bool]) -> SettingKind[Secret]
             return given
         raise ValueError
 
-    return SettingKind(f"{allowed}, or where that is: env:NAME or file:PATH", parse, secret=True)
+    return SettingKind(f"{allowed}, or a reference to it: env:NAME or file:PATH", parse, secret=True)
 
 
 DATABASE_URL = text(
@@ -193,7 +189,7 @@ DATABASE_URL = text(
     r"(sqlite:///|postgres(ql)?://)[^\0-\x1f]+",
 )
 FOLDER = text("the path of a folder", r"[^\0-\x1f]{0,4000}")
-SCHEMA = text(  # it stands in SQL: nobody should have to quote it, and pg_… is PostgreSQL's own
+SCHEMA = text(  # a name that needs no quotes in SQL; pg_… is reserved by PostgreSQL
     "a name of up to 63 characters a-z, 0-9 and _ that begins with neither a digit nor pg_",
     r"(?!pg_)[a-z_][a-z0-9_]{0,62}",
 )
@@ -203,9 +199,7 @@ PUBLIC_KEY = secret(
     "an RSA or Ed25519 public key in PEM",
     lambda value: value.lstrip().startswith("-----BEGIN PUBLIC KEY-----"),
 )
-WEB_ADDRESS = secret(
-    "an http or https URL", lambda value: re.fullmatch(r"https?://[^\s/@]+(/\S*)?", value) is not None
-)
+WEB_ADDRESS = secret("an http or https URL", lambda value: re.fullmatch(r"https?://[^\s/@]+(/\S*)?", value) is not None)
 REDIS_URL = secret(
     "redis://host:port/number, rediss://… or unix://…",
     lambda value: re.fullmatch(r"(rediss?|unix)://\S+", value) is not None,
@@ -213,7 +207,7 @@ REDIS_URL = secret(
 
 
 def written(value: object) -> str:
-    """The value of a setting as it is written in a file or variable, but for passwords."""
+    """Return the value of a setting as text for a file or variable; passwords are masked."""
     match value:
         case timedelta():
             return format_duration(value)
@@ -226,6 +220,6 @@ def written(value: object) -> str:
 
 
 def masked(value: str) -> str:
-    """The text without the passwords of URLs; in doubt it hides too much."""
+    """Mask the passwords of URLs in a text; if unsure, mask too much."""
     hidden = re.sub(r"^((?:[\w+.-]+://)?+[^:]*:).*@", r"\1***@", value, flags=re.DOTALL)
     return re.sub(r"(password=)[^&\s]*", r"\1***", hidden, flags=re.IGNORECASE)

@@ -1,8 +1,7 @@
-"""Secrets: values that no answer, log line, error or repr shows.
+"""Secrets: values that answers, log lines, errors and reprs never show.
 
-A secret is given as it is, or by reference: `env:NAME` is the value of an environment variable, `file:PATH` the
-content of a file (without the line break at its end). A reference says where a secret is, not what it is: it may be
-shown, and kept in a database.
+A secret is given as text or by reference: `env:NAME` is the value of an environment variable, `file:PATH` the
+content of a file (without the line break at its end). A reference is not secret: it may be shown and stored.
 """
 
 import os
@@ -21,7 +20,7 @@ HIDDEN: Final = "***"
 
 
 class Secret:
-    """A secret of the settings, or where to find it. What jobs and hooks name goes through `Grants`."""
+    """A secret of the settings, as text or reference. Secrets that jobs and hooks name go through `Grants`."""
 
     __slots__ = ("_given",)
 
@@ -33,13 +32,13 @@ class Secret:
         return REFERENCE.fullmatch(self._given) is not None
 
     def reveal(self, environ: Mapping[str, str] = os.environ) -> str:
-        """The secret itself; Invalid when its reference leads nowhere."""
+        """Return the secret itself; raise Invalid if its reference finds nothing."""
         if not self.is_reference:
             return self._given
         kind, _, where = self._given.partition(":")
         found = environ.get(where, "") if kind == "env" else _content(Path(where))
         if not found:
-            raise Invalid(f"There is no secret at {self._given}: it is not set, or empty.")
+            raise Invalid(f"There is no secret at {self._given}: it is not set or empty. Set it.")
         return found
 
     def __bool__(self) -> bool:
@@ -62,23 +61,23 @@ class Secret:
 class Grants:
     """The secrets of a host that jobs, hooks, sources and providers may name: the setting `secrets`.
 
-    A name is a reference; `*` at its end stands for the rest of a variable's name, or for each file directly in a
-    folder. Folders inside it are not granted: in `/run/secrets` is also the token of a Kubernetes service account.
+    A name is a reference; a final `*` stands for the rest of a variable's name, or for each file directly in a
+    folder. Subfolders are not granted: `/run/secrets` also contains the token of a Kubernetes service account.
     """
 
     names: tuple[str, ...] = USUAL_SECRETS
-    ours: tuple[str, ...] = ()  # references to the secrets of the settings: no name grants these
+    ours: tuple[str, ...] = ()  # references to the secrets of the settings, which are never granted
 
     @classmethod
     def of(cls, permits: Permits) -> "Grants":
         return cls(permits.secrets, permits.ours)
 
     def is_ours(self, reference: str) -> bool:
-        """Return whether a reference leads to a secret of the settings, by any of its paths."""
+        """Return whether a reference means a secret of the settings, by any path."""
         return reference.startswith(OURS) or any(_is_same(reference, each) for each in self.ours)
 
     def allows(self, reference: str) -> bool:
-        """Return whether a reference is granted. A file counts by its real path: links and `..` are followed."""
+        """Return whether a reference is granted. The real path of a file counts: links and `..` are resolved."""
         if self.is_ours(reference):
             return False
         kind, _, where = reference.partition(":")
@@ -88,7 +87,7 @@ class Grants:
         return not is_of_kernel(real) and any(_holds(name, where) for name in self.names)
 
     def reveal(self, reference: str, environ: Mapping[str, str] = os.environ) -> str:
-        """Read a secret; Invalid says what to add to the setting if it is not granted on this host."""
+        """Read a secret; if this host does not grant it, raise Invalid and say what to add to the setting."""
         if not self.allows(reference):
             raise Invalid(self.refusal(reference))
         kind, _, where = reference.partition(":")
@@ -98,7 +97,7 @@ class Grants:
     def refusal(self, reference: str) -> str:
         """Say that a reference is not granted, and what to do."""
         if self.is_ours(reference):
-            return f"The secret {reference} is one of Ostinato's settings, and no grant opens it. Name another secret."
+            return f"The secret {reference} is one of Ostinato's settings and is never granted. Name another secret."
         link = ""
         if reference.startswith("file:") and os.path.realpath(path := reference[5:]) != os.path.abspath(path):
             link = " Its path has a link or leads out of its folder; the folder of the file itself counts."
@@ -125,7 +124,7 @@ def _matches(reference: str, name: str) -> bool:
 def _holds(name: str, where: str) -> bool:
     """Return whether a granted file is this one, or lies directly in a granted folder.
 
-    A link in the folder may lead deeper into it: Kubernetes keeps its files in a folder `..data`.
+    A link may lead to a subfolder: Kubernetes stores its files in `..data`.
     """
     kind, _, path = name.partition(":")
     if kind != "file":
@@ -142,7 +141,8 @@ def _holds(name: str, where: str) -> bool:
 
 def _content(path: Path) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would keep us waiting
+        # NONBLOCK: opening a pipe would wait for its writer
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise Invalid(f"The secret at file:{path} cannot be read: it is not a plain file.")

@@ -1,18 +1,14 @@
-"""Settings: what an operator may choose, as one frozen value.
+"""Settings of an operator, as one frozen value.
 
-Whoever comes first here wins:
+The first of these that has a value wins:
 
     keyword arguments, command line
     environment variables, OSTINATO_*
     ostinato.toml in the working folder or, where there is none, [tool.ostinato] of its pyproject.toml
     defaults
 
-A setting is one field of `Settings`: its default, its environment variable, what is allowed, and a sentence
-for the reference. In files and as a keyword argument it goes by the field's name. All the rest reads that.
-
-One setting: a field of `Settings`, and how its value is read.
-
-Settings in a file: `ostinato.toml`, or `[tool.ostinato]` in `pyproject.toml`.
+A setting is one field of `Settings`: its default, its environment variable, its allowed values, and a sentence for
+the reference. The field's name is also its name in files and as a keyword argument.
 """
 
 import os
@@ -83,8 +79,9 @@ class Setting:
             raise self._refused(value, origin, f"Allowed is {self.kind.allowed}.") from None
 
     def _refused(self, value: object, origin: str, why: str) -> InvalidSetting:
-        given = "what it is" if self.kind.secret else _quoted(value)
-        return InvalidSetting(f"{self.name} cannot be {given} ({origin}). {why}")
+        if self.kind.secret:
+            return InvalidSetting(f"{self.name} has an invalid value ({origin}). {why}")
+        return InvalidSetting(f"{self.name} cannot be {_quoted(value)} ({origin}). {why}")
 
 
 def _quoted(value: object) -> str:
@@ -93,10 +90,8 @@ def _quoted(value: object) -> str:
 
 
 PREFIX = "OSTINATO_"
-HANDED_TO_COMMANDS = frozenset(
-    {"OSTINATO_RUN_JOB", "OSTINATO_RUN_KEY", "OSTINATO_RUN_ATTEMPT", "OSTINATO_RUN_DUE_AT"}
-)
-# Read by flags of the command line with these names.
+HANDED_TO_COMMANDS = frozenset({"OSTINATO_RUN_JOB", "OSTINATO_RUN_KEY", "OSTINATO_RUN_ATTEMPT", "OSTINATO_RUN_DUE_AT"})
+# Flags of the command line read these.
 OF_THE_COMMAND_LINE = frozenset({"OSTINATO_APP", "OSTINATO_SERVER", "OSTINATO_TOKEN"})
 FOR_TESTS = frozenset({"OSTINATO_WITNESS"})  # see task/witness.py
 DEFAULT = "default"
@@ -110,181 +105,182 @@ class Settings:
     """The settings of a process. They are always valid: a wrong value raises InvalidSetting."""
 
     database_url: str = setting(
-        "sqlite:///ostinato.db", "OSTINATO_DATABASE_URL", DATABASE_URL, "Where everything is kept."
+        "sqlite:///ostinato.db",
+        "OSTINATO_DATABASE_URL",
+        DATABASE_URL,
+        "The database that stores jobs, runs and history.",
     )
-    schema: str = setting("ostinato", "OSTINATO_SCHEMA", SCHEMA, "The schema of our tables on PostgreSQL.")
+    schema: str = setting("ostinato", "OSTINATO_SCHEMA", SCHEMA, "The PostgreSQL schema of Ostinato's tables.")
     data_folder: str = setting(
         "",
         "OSTINATO_DATA_FOLDER",
         FOLDER,
-        "The folder of the SQLite files that sources may name; empty is that of our own file, else the working folder.",
+        "The folder of SQLite files that sources may name. Empty: the folder of our own file, else the working folder.",
     )
-    timezone: str = setting(
-        "UTC", "OSTINATO_TIMEZONE", zone_name(), "The time zone of schedules that name none."
-    )
+    timezone: str = setting("UTC", "OSTINATO_TIMEZONE", zone_name(), "The default time zone of schedules.")
     poll_interval: timedelta = setting(
         5 * SECOND,
         "OSTINATO_POLL_INTERVAL",
         duration("10ms", "10m"),
-        "How often to look for work though no doorbell rang.",
+        "The time between two checks for work if no notification arrives.",
     )
     concurrency: int = setting(
-        5, "OSTINATO_CONCURRENCY", number(1, 10_000), "How many executions a worker runs at once."
+        5, "OSTINATO_CONCURRENCY", number(1, 10_000), "The maximum number of runs of a worker at once."
     )
-    queues: tuple[str, ...] = setting(
-        (), "OSTINATO_QUEUES", names(), "The queues that a worker serves; empty is all."
-    )
+    queues: tuple[str, ...] = setting((), "OSTINATO_QUEUES", names(), "The queues that a worker serves. Empty: all.")
     engine: EngineKind = setting(
-        EngineKind.LOCAL, "OSTINATO_ENGINE", one_of(EngineKind), "Who runs what is due: our workers, or RQ's."
+        EngineKind.LOCAL,
+        "OSTINATO_ENGINE",
+        one_of(EngineKind),
+        "The engine that runs due jobs: Ostinato's workers or RQ's.",
     )
-    redis_url: Secret = setting(
-        Secret(), "OSTINATO_REDIS_URL", REDIS_URL, "Where the Redis of RQ's workers is."
-    )
+    redis_url: Secret = setting(Secret(), "OSTINATO_REDIS_URL", REDIS_URL, "The Redis server of RQ's workers.")
     lease: timedelta = setting(
         30 * SECOND,
         "OSTINATO_LEASE_SECONDS",
         duration("1s", "30m"),
-        "How long a silent worker keeps what it runs.",
+        "The time after its last renewal when a worker counts as dead and loses its runs.",
     )
     renew: timedelta = setting(
         10 * SECOND,
         "OSTINATO_RENEW_SECONDS",
         duration("10ms", "10m"),
-        "How often a worker renews its lease: less than half of it; unset, at most a third.",
+        "How often a worker renews its lease. Less than half of the lease; by default at most a third.",
     )
     sweep: timedelta = setting(
         10 * SECOND,
         "OSTINATO_SWEEP_SECONDS",
         duration("10ms", "10m"),
-        "How often to look for lost work and old history.",
+        "How often to look for lost runs and old history.",
     )
     metrics: timedelta = setting(
         30 * SECOND,
         "OSTINATO_METRICS_SECONDS",
         duration("10ms", "10m"),
-        "How often to count what only the database knows.",
+        "How often to query the database for metrics.",
     )
     shutdown_grace: timedelta = setting(
         20 * SECOND,
         "OSTINATO_SHUTDOWN_GRACE",
         duration("0s"),
-        "How long running tasks may go on once their worker is told to stop.",
+        "How long runs may continue after their worker is asked to stop.",
     )
     isolation: Isolation = setting(
         Isolation.THREAD,
         "OSTINATO_ISOLATION",
         def_isolation(),
-        "Where `def` tasks run that do not say it themselves.",
+        "Where `def` tasks run by default.",
     )
     stop_grace: timedelta = setting(
         5 * SECOND,
         "OSTINATO_STOP_GRACE",
         duration("0s", "10m"),
-        "How long a process that is told to stop (SIGTERM) has before it is killed.",
+        "The time between SIGTERM and SIGKILL when a task's process is stopped.",
     )
     recycle_runs: int = setting(
-        1000, "OSTINATO_RECYCLE_RUNS", number(1, 1_000_000_000), "After how many runs a process is replaced."
+        1000,
+        "OSTINATO_RECYCLE_RUNS",
+        number(1, 1_000_000_000),
+        "The number of runs after which a task process is replaced.",
     )
     recycle_memory_mb: int = setting(
         256,
         "OSTINATO_RECYCLE_MEMORY_MB",
         number(0, 100_000_000),
-        "By how much a process may grow before it is replaced.",
+        "The memory growth in MiB after which a task process is replaced.",
     )
     keep_executions: int = setting(
         100,
         "OSTINATO_KEEP_EXECUTIONS",
         number(1, 10_000),
-        "How many executions of a job are kept, however old they are.",
+        "The number of a job's newest executions that are kept, whatever their age.",
     )
     keep_days: int = setting(
         30,
         "OSTINATO_KEEP_DAYS",
         number(0, 36_500),
-        "For how many days a job's newest 10,000 executions are kept.",
+        "The number of days for which a job's newest 10,000 executions are kept.",
     )
     keep_log_mb: int = setting(
         10,
         "OSTINATO_KEEP_LOG_MB",
         number(0, 1000),
-        "How many MiB of what an execution writes are kept; 0: nothing.",
+        "The maximum size in MiB of an execution's stored output. 0: none is stored.",
     )
     capture_output: bool = setting(
         True,
         "OSTINATO_CAPTURE_OUTPUT",
         switch(),
-        "Whether a process of ours also keeps what tasks on its loop and threads print and log.",
+        "Whether to store also the output and logs of tasks on the event loop and in threads.",
     )
-    run_log: bool = setting(
-        True, "OSTINATO_RUN_LOG", switch(), "Whether each start and success is a log line."
-    )
+    run_log: bool = setting(True, "OSTINATO_RUN_LOG", switch(), "Whether to log the start and success of each run.")
     log_format: LogFormat = setting(
-        LogFormat.TEXT, "OSTINATO_LOG_FORMAT", one_of(LogFormat), "How log lines are written."
+        LogFormat.TEXT, "OSTINATO_LOG_FORMAT", one_of(LogFormat), "The format of log lines."
     )
     log_level: LogLevel = setting(
-        LogLevel.INFO, "OSTINATO_LOG_LEVEL", one_of(LogLevel), "The least that is logged."
+        LogLevel.INFO, "OSTINATO_LOG_LEVEL", one_of(LogLevel), "The lowest level that is logged."
     )
     http_process: bool = setting(
         True,
         "OSTINATO_HTTP_PROCESS",
         switch(),
-        "Whether `ostinato serve` answers HTTP in a process of its own, so that clients cannot delay jobs.",
+        "Whether `ostinato serve` answers HTTP in a separate process, so that clients cannot delay jobs.",
     )
     auth_secret: Secret = setting(
-        Secret(), "OSTINATO_AUTH_SECRET", TOKEN_SECRET, "What tokens are signed with (HS256)."
+        Secret(), "OSTINATO_AUTH_SECRET", TOKEN_SECRET, "The secret that signs tokens (HS256)."
     )
     auth_public_key: Secret = setting(
         Secret(),
         "OSTINATO_AUTH_PUBLIC_KEY",
         PUBLIC_KEY,
-        "What tokens are checked with that others sign (RS256, EdDSA).",
+        "The public key that verifies tokens signed elsewhere (RS256, EdDSA).",
     )
-    auth_audience: str = setting("", "OSTINATO_AUTH_AUDIENCE", NAME, "Whom tokens must be for (`aud`).")
-    auth_issuer: str = setting("", "OSTINATO_AUTH_ISSUER", NAME, "Who must have made tokens (`iss`).")
+    auth_audience: str = setting("", "OSTINATO_AUTH_AUDIENCE", NAME, "The audience of accepted tokens (`aud`).")
+    auth_issuer: str = setting("", "OSTINATO_AUTH_ISSUER", NAME, "The issuer of accepted tokens (`iss`).")
     auth_lifetime: timedelta = setting(
         30 * DAY,
         "OSTINATO_AUTH_LIFETIME",
         duration("1m", "366d"),
-        "The longest that a token may be good for.",
+        "The maximum lifetime of a token.",
     )
     auth_default_role: DefaultRole = setting(
         DefaultRole.NONE,
         "OSTINATO_AUTH_DEFAULT_ROLE",
         one_of(DefaultRole),
-        "The role of tokens without `role`; none refuses them.",
+        "The role of tokens without `role`. none: they are refused.",
     )
     auth_required: bool = setting(
         False,
         "OSTINATO_AUTH_REQUIRED",
         switch(),
-        "Whether every request needs a credential, though tokens have no key here: API keys alone.",
+        "Whether every request needs a credential, even without a key for tokens: then API keys only.",
     )
     allow_private_addresses: Egress = setting(
         PUBLIC_ONLY,
         "OSTINATO_ALLOW_PRIVATE_ADDRESSES",
         egress(),
-        "Private networks that jobs, hooks and sources may call; `on` is all of them, with this host.",
+        "The private networks that jobs, hooks and sources may call. on: all of them, and this host.",
     )
     allow_commands: bool = setting(
         False,
         "OSTINATO_ALLOW_COMMANDS",
         switch(),
-        "Whether jobs may run programs (the task `command`), with all rights of the worker.",
+        "Whether jobs may run programs (task `command`) with all rights of the worker.",
     )
     allow_shell: bool = setting(
-        False, "OSTINATO_ALLOW_SHELL", switch(), "Whether such a program may be a script for a shell."
+        False, "OSTINATO_ALLOW_SHELL", switch(), "Whether the task `command` may run shell scripts."
     )
     command_environment: tuple[str, ...] = setting(
         USUAL_ENVIRONMENT,
         "OSTINATO_COMMAND_ENVIRONMENT",
         names(),
-        "The variables of the worker that a program gets too.",
+        "The worker's environment variables that programs also get.",
     )
     python_prefixes: tuple[str, ...] = setting(
         (),
         "OSTINATO_PYTHON_PREFIXES",
         names(),
-        "The modules whose functions jobs may call (the task `python`), with all that is inside them.",
+        "The modules whose functions jobs may call (task `python`), with their submodules.",
     )
     secrets: tuple[str, ...] = setting(
         USUAL_SECRETS,
@@ -293,12 +289,15 @@ class Settings:
         "The secrets that jobs, hooks, sources and providers may name.",
     )
     heartbeat_url: Secret = setting(
-        Secret(), "OSTINATO_HEARTBEAT_URL", WEB_ADDRESS, "What to call every minute while all is well."
+        Secret(),
+        "OSTINATO_HEARTBEAT_URL",
+        WEB_ADDRESS,
+        "The URL that is called every minute while there is no problem.",
     )
 
-    # Where each value came from: "default", "argument", an environment variable, or the path of a file.
+    # The origin of each value: "default", "argument", an environment variable, or the path of a file.
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
-    # Sentences about names that are no setting, for whoever logs.
+    # Sentences about unknown names, for the log.
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
@@ -313,13 +312,11 @@ class Settings:
         if self.engine is EngineKind.RQ and not self.redis_url:
             raise InvalidSetting("engine rq needs redis_url: say where Redis is, such as redis://localhost.")
         if self.auth_secret and self.auth_public_key:
-            raise InvalidSetting(
-                "auth_secret and auth_public_key exclude each other: set the one that signs."
-            )
+            raise InvalidSetting("auth_secret and auth_public_key exclude each other. Set only one.")
 
     @property
     def auth_configured(self) -> bool:
-        """True if a request needs a credential."""
+        """True if requests need a credential."""
         return bool(self.auth_secret or self.auth_public_key) or self.auth_required
 
     @property
@@ -336,7 +333,7 @@ class Settings:
         )
 
     def _own_secrets(self) -> Iterator[str]:
-        """List the references to secrets of these settings, and to the files that the settings came from."""
+        """List references to the secrets of these settings, and to the files they came from."""
         for each in SETTINGS:
             value = getattr(self, each.name)
             if isinstance(value, Secret) and value.is_reference:
@@ -350,10 +347,10 @@ class Settings:
         environ: Mapping[str, str] = os.environ,
         folder: Path = Path(),
     ) -> Self:
-        """Collect the settings; an override of None is one that was not given."""
+        """Collect the settings from all origins; an override of None does not count."""
         file, path = file_in(folder)
         given = _defaults() | _from_file(file, path) | _from_environ(environ) | _from_arguments(overrides)
-        if given["renew"].origin == DEFAULT:  # whoever shortens the lease need not know about renewals
+        if given["renew"].origin == DEFAULT:  # a shorter lease then needs no other setting
             lease = BY_NAME["lease"].read(*given["lease"])
             given["renew"] = _Given(min(given["renew"].value, lease / 3), DEFAULT)
         return cls(
@@ -363,7 +360,7 @@ class Settings:
         )
 
     def shown(self) -> Mapping[str, str]:
-        """Each setting as text that anybody may see: passwords are masked."""
+        """Return each setting as text, with passwords masked."""
         return {each.name: written(getattr(self, each.name)) for each in SETTINGS}
 
     def __repr__(self) -> str:
@@ -401,28 +398,28 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, _Given]:
 
 def _from_arguments(overrides: Mapping[str, object]) -> dict[str, _Given]:
     if unknown := sorted(overrides.keys() - BY_NAME.keys()):
-        raise InvalidSetting(f"{unknown[0]} is no setting" + _did_you_mean(unknown[0], "name"))
+        raise InvalidSetting(f"{unknown[0]} is not a setting" + _did_you_mean(unknown[0], "name"))
     return {name: _Given(value, ARGUMENT) for name, value in overrides.items() if value is not None}
 
 
 def _unknown_in_environ(environ: Mapping[str, str]) -> list[str]:
     ours = {name for name in environ if name.startswith(PREFIX)}
     return [
-        f"The environment variable {name} is no setting and was ignored" + _did_you_mean(name, "env")
+        f"The environment variable {name} is not a setting and was ignored" + _did_you_mean(name, "env")
         for name in sorted(ours - BY_ENV.keys() - HANDED_TO_COMMANDS - OF_THE_COMMAND_LINE - FOR_TESTS)
     ]
 
 
 def _unknown_in_file(file: Mapping[str, object], path: str) -> list[str]:
     return [
-        f"{name} in {path} is no setting and was ignored" + _did_you_mean(name, "name")
+        f"{name} in {path} is not a setting and was ignored" + _did_you_mean(name, "name")
         for name in sorted(file.keys() - BY_NAME.keys())
     ]
 
 
 def _did_you_mean(unknown: str, spelling: Literal["name", "env"]) -> str:
-    """The end of the sentence. People mix up the two spellings of a setting, so both are looked at."""
-    from difflib import get_close_matches  # only mistakes pay for it
+    """End a sentence with the closest setting. Users mix up its two spellings, so both are compared."""
+    from difflib import get_close_matches  # imported late: only mistakes need it
 
     known = BY_NAME | {env.removeprefix(PREFIX).lower(): each for env, each in BY_ENV.items()}
     close = get_close_matches(unknown.removeprefix(PREFIX).lower(), known, n=1)
@@ -430,7 +427,7 @@ def _did_you_mean(unknown: str, spelling: Literal["name", "env"]) -> str:
 
 
 def file_in(folder: Path) -> tuple[Mapping[str, object], str]:
-    """The settings of the folder's file, and its path."""
+    """Read the settings from the file of a folder, and return its path too."""
     own, project = folder.absolute() / "ostinato.toml", folder.absolute() / "pyproject.toml"
     if own.is_file():
         return _table(own), str(own)
@@ -438,12 +435,12 @@ def file_in(folder: Path) -> tuple[Mapping[str, object], str]:
 
 
 def _table(path: Path, *keys: str) -> Mapping[str, object]:
-    import tomllib  # most processes find no file and never need it
+    import tomllib  # imported late: most processes have no file
 
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise InvalidSetting(f"{path} cannot be read: {error}. Correct it, or move it away.") from None
+        raise InvalidSetting(f"{path} cannot be read: {error}. Correct or remove it.") from None
     for key in keys:
         table = table.get(key, {})
         if not isinstance(table, dict):

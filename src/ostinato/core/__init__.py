@@ -1,4 +1,4 @@
-"""The rules. Pure: no I/O, no clock, no chance; values in, values out.
+"""The rules: pure functions from values to values, without I/O.
 
-Time and chance are arguments. Nothing here imports anything else of Ostinato.
+Time and chance are arguments. Nothing here imports other packages of Ostinato.
 """

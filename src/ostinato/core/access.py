@@ -2,7 +2,7 @@
 
     viewer      reads
     operator    and controls: pause, resume, cancel, retry, run, restart, release, drain
-    admin       and edits: makes, changes and deletes jobs, keys and hooks
+    admin       and edits: creates, changes and deletes jobs, keys and hooks
 
 The name of a caller is what `by` says in the events.
 """
@@ -44,11 +44,11 @@ class Caller:
 
 
 def trusted(by: Caller | str) -> Caller:
-    """Return the caller; a plain name comes from Python or the database, where no credential is asked for."""
+    """Return the caller; a plain name comes from Python or the database, where no credential is required."""
     return by if isinstance(by, Caller) else Caller(by, Role.ADMIN)
 
 
-ANYBODY: Final = Caller("anonymous", Role.ADMIN)  # where no credential is asked for
+ANYBODY: Final = Caller("anonymous", Role.ADMIN)  # where no credential is required
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class AccessEnding:
-    """Result of an ending: tokens issued until `since` are refused, so many keys and sessions ended."""
+    """Result of an ending: tokens issued until `since` are refused; counts of the keys and sessions that ended."""
 
     what: str  # key:UUID, token:HASH, name:NAME or all
     since: datetime
@@ -81,11 +81,11 @@ class AccessEnding:
 
 
 def is_key(credential: str) -> bool:
-    """Tell an API key from a token: a key has one dot."""
+    """Return True for an API key, False for a token: a key has one dot."""
     return credential.count(".") == 1
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether a token may not name its caller so: events would show another caller."""
+    """Return True for a name that no token may carry: events would show a wrong caller."""
     plain = name.strip().lower()
     return plain.startswith(OF_A_KEY) or plain in RESERVED

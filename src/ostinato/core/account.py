@@ -19,7 +19,7 @@ Counters = tuple[tuple[str, float], ...]  # names and figures
 class Stopped(StrEnum):
     """The way in which a run that was asked to stop has ended."""
 
-    COOPERATIVE = "cooperative"  # a thread: its task looked at `ctx.cancelled`, or was done anyway
+    COOPERATIVE = "cooperative"  # a thread: its task looked at `ctx.cancelled`, or ended by itself
     ASYNC = "async"  # on the loop: by a CancelledError
     TERMINATED = "terminated"  # a process: by SIGTERM, within the grace
     KILLED = "killed"  # a process: by SIGKILL
@@ -34,11 +34,11 @@ class Account:
     stopped: Stopped | None = None
     exit_code: int | None = None  # of a process that ended by itself
     items_crawled: int | None = None  # records that its task has seen, if it counts them
-    items_indexed: int | None = None  # those of them that were new
-    counters: Counters | None = None  # whatever else it counts, by name
+    items_indexed: int | None = None  # the new ones among them
+    counters: Counters | None = None  # other counts, by name
 
     def to_json(self) -> str | None:
-        """As text, and None when there is nothing to tell."""
+        """Write the figures as JSON text; None if every figure is unknown."""
         return account_text(
             self.cpu_ms, self.memory_mb, self.stopped, self.exit_code, self.items_crawled, self.items_indexed,
             self.counters,
@@ -53,7 +53,7 @@ NO_ACCOUNT: Final = Account()
 
 
 def counted(before: Counters | None, counters: Mapping[str, Any]) -> Counters:
-    """The counters of a run after it has told some, by name; Invalid for what is none."""
+    """Merge reported counters into those of a run, by name; Invalid for a value that is no number."""
     for name, value in counters.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise Invalid(f"The counter {name[:LONGEST_NAME]} must be a number, not {str(value)[:50]!r}.")
@@ -75,7 +75,7 @@ def account_text(
     items_indexed: int | None = None,
     counters: Counters | None = None,
 ) -> str | None:
-    """An Account as text; most are alike, so that they are looked up rather than written."""
+    """Write an Account as text; most are alike, so a cache saves the writing."""
     known = {
         "cpu_ms": cpu_ms, "memory_mb": memory_mb, "stopped": stopped, "exit_code": exit_code,
         "items_crawled": items_crawled, "items_indexed": items_indexed,

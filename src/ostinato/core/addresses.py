@@ -78,10 +78,10 @@ class Egress:
     def refusal(self, address: str) -> str | None:
         """Say why an address is not called, as the end of a sentence; None: it may be called."""
         outer = ip_address(address.partition("%")[0])
-        held = _held(outer)
+        held = _carried(outer)
         if any(_lies_in(each, NEVER) for each in (outer, *held)):
             return NEVER_CALLED
-        if self._names(outer) or all(is_public(each) or self._names(each) for each in _meant(outer, held)):
+        if self._names(outer) or all(is_public(each) or self._names(each) for each in _reachable(outer, held)):
             return None
         return NOT_ALLOWED
 
@@ -114,11 +114,7 @@ def check_url(url: str, what: str, egress: Egress = EVERYWHERE, longest: int = L
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise Invalid(f"{what} cannot be read as a URL.") from None
-    if (
-        parts.scheme not in ("http", "https")
-        or not re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]+", host)
-        or port == 0
-    ):
+    if parts.scheme not in ("http", "https") or not re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]+", host) or port == 0:
         raise Invalid(f"{what} must be an http or https URL with a host.")
     if "@" in parts.netloc:
         raise Invalid(f"{what} must not hold a name or a password.")
@@ -147,21 +143,19 @@ def _read_network(text: str) -> Network:
     try:
         return ip_network(text.strip())
     except ValueError:
-        raise Invalid(
-            f"{text.strip()[:60]!r} is not a network: write it like 10.0.0.0/8 or fd00::/8."
-        ) from None
+        raise Invalid(f"{text.strip()[:60]!r} is not a network: write it like 10.0.0.0/8 or fd00::/8.") from None
 
 
 def _lies_in(address: Address, networks: Iterable[Network]) -> bool:
     return any(address in network for network in networks)
 
 
-def _meant(outer: Address, held: list[Address]) -> list[Address]:
-    """List the addresses that a connection may reach: a mapped or NAT64 address is nothing but its IPv4 one."""
-    return held if _lies_in(outer, (MAPPED, NAT64)) else [outer, *held]
+def _reachable(outer: Address, carried: list[Address]) -> list[Address]:
+    """List the addresses that a connection may reach; a mapped or NAT64 address reaches only its IPv4 address."""
+    return carried if _lies_in(outer, (MAPPED, NAT64)) else [outer, *carried]
 
 
-def _held(address: Address) -> list[Address]:
+def _carried(address: Address) -> list[Address]:
     """List the IPv4 addresses that an IPv6 address carries."""
     if isinstance(address, IPv4Address):
         return []

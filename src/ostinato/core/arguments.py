@@ -2,8 +2,8 @@
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class PingArgs:
-        url: str = arg(URL, "Whom to call.")
-        times: int = arg(whole(1, 10), "How often.", 1)
+        url: str = arg(URL, "URL to call.")
+        times: int = arg(whole(1, 10), "Number of calls.", 1)
 
 `read` makes a value from JSON, or raises an error that names the field; `schema` describes it for people, forms and
 programs. A rule over several fields stands in `__post_init__`, and raises a Flaw.
@@ -36,7 +36,7 @@ class Flaw(Exception):
         self.rest, self.path = rest, path
 
     def under(self, name: str) -> "Flaw":
-        """The same, seen from outside."""
+        """Return the same error with the name of the outer field before its path."""
         joint = "" if not self.path or self.path.startswith("[") else "."
         return Flaw(self.rest, f"{name}{joint}{self.path}")
 
@@ -50,17 +50,17 @@ class FieldKind(Generic[T]):
 
 
 def arg(kind: FieldKind[T], help: str, default: Any = NEEDED) -> T:
-    """A field of an args type. The default is written as people would write it; without one the field is needed."""
-    said: dict[str, Any] = {"kind": kind, "help": help, "default": default}
+    """Declare a field of an args type. A default is written as in JSON; without one the field is required."""
+    metadata: dict[str, Any] = {"kind": kind, "help": help, "default": default}
     if default is NEEDED:
-        made: T = field(metadata=said)
+        made: T = field(metadata=metadata)
         return made
     value = None if default is None else kind.read(default)
-    return field(default=value, metadata=said) if _is_plain(value) else _made_anew(kind, default, said)  # type: ignore[return-value]
+    return field(default=value, metadata=metadata) if _is_plain(value) else _made_anew(kind, default, metadata)  # type: ignore[return-value]
 
 
 def read(kind: type[T], given: Any, where: str = "args") -> T:
-    """The value of an args type that somebody wrote; WrongArgument names the field."""
+    """Read JSON into an args type; WrongArgument names the wrong field."""
     try:
         return of(kind).read(given)
     except Flaw as flaw:
@@ -69,12 +69,12 @@ def read(kind: type[T], given: Any, where: str = "args") -> T:
 
 
 def schema(kind: type[Any]) -> dict[str, Any]:
-    """An args type as JSON schema."""
+    """Describe an args type as JSON schema."""
     return dict(of(kind).schema)
 
 
 def of(kind: type[T]) -> FieldKind[T]:
-    """An args type as the kind of a field."""
+    """Return an args type as the kind of a field."""
     lines = {line.name: line for line in fields(kind)}  # type: ignore[arg-type]
     known = {name: line.metadata["kind"] for name, line in lines.items()}
     needed = [name for name, line in lines.items() if line.metadata["default"] is NEEDED]
@@ -87,7 +87,7 @@ def of(kind: type[T]) -> FieldKind[T]:
         said = {name: value for name, value in given.items() if value is not None}
         for name in needed:
             if name not in said:
-                raise Flaw(f"is needed: {lines[name].metadata['help']}", name)
+                raise Flaw(f"is required: {lines[name].metadata['help']}", name)
         return kind(**{name: _read_as(known[name], value, name) for name, value in said.items()})
 
     properties = {name: _property(line.metadata) for name, line in lines.items()}
@@ -100,9 +100,9 @@ def of(kind: type[T]) -> FieldKind[T]:
     return FieldKind(described, read_fields)
 
 
-def _property(said: Mapping[str, Any]) -> dict[str, Any]:
-    default = {} if said["default"] is NEEDED else {"default": said["default"]}
-    return {**said["kind"].schema, "description": said["help"], **default}
+def _property(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    default = {} if metadata["default"] is NEEDED else {"default": metadata["default"]}
+    return {**metadata["kind"].schema, "description": metadata["help"], **default}
 
 
 def _read_as(kind: FieldKind[T], value: Any, name: str) -> T:
@@ -116,15 +116,15 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool | tuple | timedelta)
 
 
-def _made_anew(kind: FieldKind[T], default: Any, said: Mapping[str, Any]) -> Any:
-    return field(default_factory=lambda: kind.read(default), metadata=said)
+def _made_anew(kind: FieldKind[T], default: Any, metadata: Mapping[str, Any]) -> Any:
+    return field(default_factory=lambda: kind.read(default), metadata=metadata)
 
 
 # -- kinds
 
 
 def text(longest: int = 10_000, *, empty: bool = True, lines: bool = False) -> FieldKind[str]:
-    """Text; `lines`: it may have several, and a form gives it room."""
+    """Accept text; with `lines` it may have several lines, and a form shows a large field."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str):
@@ -138,9 +138,7 @@ def text(longest: int = 10_000, *, empty: bool = True, lines: bool = False) -> F
         return value
 
     format_ = {"format": "multiline"} if lines else {}
-    return FieldKind(
-        {"type": "string", **format_, "maxLength": longest, **({} if empty else {"minLength": 1})}, read
-    )
+    return FieldKind({"type": "string", **format_, "maxLength": longest, **({} if empty else {"minLength": 1})}, read)
 
 
 def whole(least: int, most: int) -> FieldKind[int]:
@@ -181,7 +179,7 @@ def choice(*options: str) -> FieldKind[str]:
 
 
 def span(least: str, most: str) -> FieldKind[timedelta]:
-    """A duration: `30s`, or a number of seconds."""
+    """Accept a duration: `30s`, or a number of seconds."""
     shortest, longest = parse_duration(least), parse_duration(most)
 
     def read(value: Any) -> timedelta:
@@ -200,7 +198,7 @@ def span(least: str, most: str) -> FieldKind[timedelta]:
 
 
 def many(kind: FieldKind[T], most: int = MOST_OF_A_LIST, least: int = 0) -> FieldKind[tuple[T, ...]]:
-    """A list."""
+    """Accept a list."""
 
     def read(value: Any) -> tuple[T, ...]:
         if not isinstance(value, list | tuple):
@@ -213,7 +211,7 @@ def many(kind: FieldKind[T], most: int = MOST_OF_A_LIST, least: int = 0) -> Fiel
 
 
 def mapping(kind: FieldKind[T], most: int = 1000) -> FieldKind[Mapping[str, T]]:
-    """An object with any names, and values of one kind."""
+    """Accept an object with any names and values of one kind."""
 
     def read(value: Any) -> Mapping[str, T]:
         if not isinstance(value, dict):
@@ -269,7 +267,7 @@ AUTH: Final = FieldKind(
 
 
 def shown(value: object) -> str:
-    """A value as a sentence quotes it."""
+    """Return a value as a sentence quotes it."""
     written = repr(value)
     return written if len(written) <= 60 else written[:60] + "…"
 

@@ -11,12 +11,13 @@ from ostinato.core.addresses import check_url
 from ostinato.core.errors import Invalid, WrongArgument
 
 REFERENCE: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0-\x1f]+")
-OURS: Final = "env:OSTINATO_"  # the database's password, the key of tokens: nobody else's business
+OURS: Final = "env:OSTINATO_"  # settings of Ostinato, such as the database's password: never sent elsewhere
 KERNEL: Final = ("/proc", "/sys", "/dev")  # files of processes (their variables too) and of devices
 OPEN: Final = re.compile(r"\{\{[^{}]*\}\}")  # a value that a template leaves open
 SECRET_FIELDS: Final = frozenset({"token", "password", "value", "clientSecret", "client_secret"})
 SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
-# What says where a request ends, and what happens to its connection. Two answers to that are one request too many.
+# Headers that say where a request ends, or what happens to its connection. A second, different value would let one
+# request pass as two.
 FRAMING_HEADERS: Final = frozenset(
     {
         "host",
@@ -66,7 +67,7 @@ class InQuery:
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """OAuth 2: a token is asked for with an id and a secret, and sent as a bearer's."""
+    """OAuth 2: Ostinato requests a token with an id and a secret, and sends it as a bearer token."""
 
     token_url: str
     client_id: str
@@ -76,7 +77,7 @@ class ClientCredentials:
 
 Auth = Bearer | Basic | InHeader | InQuery | ClientCredentials
 
-FIELDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # by type: needed, and possible
+FIELDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # by type: required, and optional
     "bearer": (("token",), ()),
     "basic": (("username", "password"), ()),
     "header": (("name", "value"), ()),
@@ -87,7 +88,7 @@ SPELLINGS: Final = {"token_url": "tokenUrl", "client_id": "clientId", "client_se
 
 
 def parse_auth(given: object, what: str = "auth") -> Auth:
-    """The `auth` of a definition; refused with the name of the field that is wrong."""
+    """Read the `auth` of a definition; Invalid names the wrong field."""
     if not isinstance(given, Mapping):
         raise Invalid(f"{what} must be an object with a type: {', '.join(FIELDS)}.")
     said = {SPELLINGS.get(str(name), str(name)): value for name, value in given.items()}
@@ -117,13 +118,9 @@ def check_reference(text: object, what: str) -> str:
             f"{what} must say where the secret is, env:SECRET_NAME or file:/run/secrets/NAME, and not what it is."
         )
     if text.startswith(OURS):
-        raise Invalid(
-            f"{what} must not name a setting of Ostinato's own ({text}); nobody else is told these."
-        )
+        raise Invalid(f"{what} must not name one of Ostinato's own settings ({text}): these are never sent elsewhere.")
     if is_of_kernel(text.removeprefix("file:")):
-        raise Invalid(
-            f"{what} must not name a file in {', '.join(KERNEL)} ({text}): these hold no secrets of yours."
-        )
+        raise Invalid(f"{what} must not name a file in {', '.join(KERNEL)} ({text}): these hold no secrets of yours.")
     return text
 
 
@@ -188,7 +185,7 @@ def header_flaw(name: str) -> str | None:
     """Return why a definition may not set a header, as the rest of a sentence that begins with its name."""
     plain = name.lower()
     if plain in SECRET_HEADERS:
-        return "would be kept and shown: say it as auth, with env:SECRET_NAME or file:/run/secrets/NAME."
+        return "would be stored and shown: write it as auth, with env:SECRET_NAME or file:/run/secrets/NAME."
     if plain in FRAMING_HEADERS or plain.startswith("proxy-"):
         return "is set by Ostinato: leave it out."
     return None

@@ -1,10 +1,19 @@
 """Checks of a definition before it is stored. Wrong input is refused with a sentence; nothing changes."""
 
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
+from ostinato.core.bounds import (
+    BAD_QUEUE_NAME,
+    EARLIEST,
+    LONGEST_BY_FIELD,
+    LONGEST_TAG,
+    LONGEST_WAIT,
+    MOST_TAGS,
+    QUEUE_NAME,
+    is_storable,
+)
 from ostinato.core.errors import Invalid
 from ostinato.core.limits import is_limited, limit_key, parse_rate
 from ostinato.core.model import Definition
@@ -13,21 +22,7 @@ from ostinato.core.retry import Backoff
 from ostinato.core.run_args import run_args_flaw
 from ostinato.core.schedule import Once, is_recurring
 
-QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
-LONGEST_BY_FIELD: Final = {
-    "task": 200,
-    "key": 200,
-    "name": 200,
-    "owner": 200,
-    "app": 100,
-    "description": 10_000,
-}
-MOST_TAGS: Final = 50
-LONGEST_TAG: Final = 100
-LONGEST_WAIT: Final = timedelta(days=3660)
-MOST_OF_ANYTHING: Final = 100_000_000  # that a run may be allowed: a hundred terabytes, in megabytes
-# An earlier time could push a wall time off the calendar.
-EARLIEST: Final = datetime(1900, 1, 1, tzinfo=UTC)
+MOST_OF_ANYTHING: Final = 100_000_000  # largest limit of a run: a hundred terabytes, in megabytes
 
 
 def check_definition(definition: Definition) -> None:
@@ -36,17 +31,10 @@ def check_definition(definition: Definition) -> None:
         raise Invalid(flaw)
 
 
-def check_queue_name(name: str) -> None:
-    if not QUEUE_NAME.fullmatch(name):
-        raise Invalid(
-            f"The queue name {name!r} cannot be used: take letters, digits and . _ : -, at most 100."
-        )
-
-
 def _flaws(definition: Definition) -> Iterator[str]:
     yield from _text_flaws(definition)
     if not QUEUE_NAME.fullmatch(definition.queue):
-        yield f"The queue name {definition.queue!r} cannot be used: take letters, digits and . _ : -, at most 100."
+        yield BAD_QUEUE_NAME.format(name=definition.queue)
     if not 1 <= definition.priority <= 10:
         yield f"A priority is a number from 1 (first) to 10, not {definition.priority}."
     if len(definition.tags) > MOST_TAGS or any(not 0 < len(tag) <= LONGEST_TAG for tag in definition.tags):
@@ -64,7 +52,7 @@ def _limit_flaws(definition: Definition) -> Iterator[str]:
     if policies.after is not None and not (0 < len(policies.after) <= 200 and is_storable(policies.after)):
         yield "after is the id or key of a job, of 1 to 200 characters."
     if policies.concurrency_key is not None and not is_limited(policies):
-        yield "concurrency_key says who shares a limit: say max_concurrency or rate_limit too."
+        yield "concurrency_key says which runs share a limit: set max_concurrency or rate_limit too."
     try:
         if policies.rate_limit is not None:
             parse_rate(policies.rate_limit)
@@ -121,7 +109,7 @@ def _wait_flaws(policies: Policies) -> Iterator[str]:
     }
     for name, value in positive.items():
         if value is not None and not timedelta(0) < value <= LONGEST_WAIT:
-            yield f"{name} must be more than nothing and at most ten years."
+            yield f"{name} must be longer than 0 s and at most ten years."
     others = {
         "jitter": policies.jitter,
         "late_after": policies.late_after,
@@ -129,13 +117,13 @@ def _wait_flaws(policies: Policies) -> Iterator[str]:
     }
     for name, value in others.items():
         if value is not None and not timedelta(0) <= value <= LONGEST_WAIT:
-            yield f"{name} must be between nothing and ten years."
+            yield f"{name} must be between 0 s and ten years."
     yield from _backoff_flaws(policies.backoff)
 
 
 def _backoff_flaws(backoff: Backoff) -> Iterator[str]:
     if max(backoff.base, backoff.cap, *backoff.steps) > LONGEST_WAIT:
-        yield "A backoff longer than ten years is not a backoff."
+        yield "A backoff must be at most ten years."
 
 
 def _bound_flaws(policies: Policies) -> Iterator[str]:
@@ -148,8 +136,3 @@ def _bound_flaws(policies: Policies) -> Iterator[str]:
             yield f"{name} lies before 1900, where no schedule begins or ends."
     if policies.start_at is not None and policies.end_at is not None and policies.end_at < policies.start_at:
         yield "end_at lies before start_at: this schedule would never run."
-
-
-def is_storable(text: str) -> bool:
-    """Return True if both databases can store a text."""
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,8 +1,8 @@
 """Cron expressions: five fields, read by `cronsim`, brought to instants by Debian's rules.
 
-A `Pattern` knows wall times only: what a clock shows, in no zone. The three functions after it bring them to
-instants. They do not use cronsim's own way through a zone: started in the second pass of a fold it goes back
-in time, and in half-hour zones it misses a due time.
+A `Pattern` knows wall times only: times as a clock shows them, in no zone. The functions after it convert them to
+instants. They do not use cronsim's own zone arithmetic: started in the second pass of a fold it goes back in time,
+and in half-hour zones it misses a due time.
 
 Debian has two kinds of schedule:
 - one whose minute or hour field begins with `*` **follows real time**: it is due whenever the clock shows a
@@ -10,8 +10,8 @@ Debian has two kinds of schedule:
 - any other is **fixed**: in a fold it is due on the first pass only, and all its times in one gap are due
   once, at the first instant after the gap.
 
-What keeps the search short: on one pass, first or last, a later wall time never has an earlier instant. So
-the due times are two sorted lines (one, when fixed), and the next is the earlier of the next on each.
+The search is short, because on one pass, first or last, a later wall time never has an earlier instant. So the
+due times are two sorted sequences (one, when fixed), and the next due time is the earlier of their next ones.
 """
 
 import re
@@ -46,7 +46,7 @@ FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
 _FIRST_DAY, _LAST_DAY = 2, date.max.toordinal() - 1  # a day off each end of the calendar: room for offsets
 _EVERY_KIND_OF_YEAR = range(date(2000, 1, 1).toordinal(), date(2028, 1, 1).toordinal())
 _LONGEST_EXPRESSION = 1000
-_ANY_START = datetime(2000, 1, 1, tzinfo=UTC)  # cronsim wants one; we only read and match with it
+_ANY_START = datetime(2000, 1, 1, tzinfo=UTC)  # cronsim requires a start; here it only reads and matches
 
 _RANGE_OF_ONE = re.compile(r"\b0*(\w+)-0*\1/\d+", re.ASCII)  # `5-5/10` is 5; cronsim would read `5/10`
 
@@ -66,7 +66,7 @@ class Pattern:
         return day.month in self.months and self.matches_day(day)
 
     def forward(self, wall: datetime) -> Iterator[datetime]:
-        """The matching wall times from this one on."""
+        """Yield the matching wall times from this one on."""
         times = self.times[bisect_left(self.times, wall.time()) :]
         for day in map(date.fromordinal, range(wall.toordinal(), _LAST_DAY + 1)):
             if self.is_on(day):
@@ -74,7 +74,7 @@ class Pattern:
             times = self.times
 
     def backward(self, wall: datetime) -> Iterator[datetime]:
-        """The matching wall times from this one back."""
+        """Yield the matching wall times from this one back."""
         times = self.times[: bisect_right(self.times, wall.time())]
         for day in map(date.fromordinal, range(wall.toordinal(), _FIRST_DAY - 1, -1)):
             if self.is_on(day):
@@ -91,7 +91,7 @@ class Pattern:
 
 
 def next_after(pattern: Pattern, tz: ZoneInfo, after: datetime) -> datetime | None:
-    """The first due time strictly after an instant."""
+    """Return the first due time strictly after an instant."""
     begin, _ = wall_span(after, tz)
     lines = [_line(pattern, tz, pattern.forward(begin), which) for which in _passes_of(pattern)]
     nexts = [next((due for due in line if due > after), None) for line in lines]
@@ -99,7 +99,7 @@ def next_after(pattern: Pattern, tz: ZoneInfo, after: datetime) -> datetime | No
 
 
 def due_times(pattern: Pattern, tz: ZoneInfo, after: datetime) -> Iterator[datetime]:
-    """Every due time strictly after an instant, in their order."""
+    """Yield every due time strictly after an instant, in order."""
     begin, _ = wall_span(after, tz)
     for due in merge(*(_line(pattern, tz, pattern.forward(begin), which) for which in _passes_of(pattern))):
         if due > after:
@@ -108,7 +108,7 @@ def due_times(pattern: Pattern, tz: ZoneInfo, after: datetime) -> Iterator[datet
 
 
 def latest_at_or_before(pattern: Pattern, tz: ZoneInfo, at: datetime) -> datetime | None:
-    """The last due time up to an instant, itself included."""
+    """Return the last due time up to an instant, itself included."""
     _, begin = wall_span(at, tz)
     lines = [_line(pattern, tz, pattern.backward(begin), which) for which in _passes_of(pattern)]
     lasts = [next((due for due in line if due <= at), None) for line in lines]
@@ -122,7 +122,7 @@ def count_between(pattern: Pattern, tz: ZoneInfo, after: datetime, until: dateti
         end = after + min(CALM, until - after)
         if not _is_even(after, end, tz):
             end = after + min(HOUR, until - after)
-        count = _reckoned if _is_even(after, end, tz) else _walked
+        count = _count_by_rule if _is_even(after, end, tz) else _count_each
         total += count(pattern, tz, after, end)
         after = end
     return total
@@ -151,11 +151,11 @@ def _is_even(after: datetime, until: datetime, tz: ZoneInfo) -> bool:
     return offset_at(after, tz) == offset_at(until, tz) and not after.astimezone(tz).fold
 
 
-def _reckoned(pattern: Pattern, tz: ZoneInfo, after: datetime, until: datetime) -> int:
+def _count_by_rule(pattern: Pattern, tz: ZoneInfo, after: datetime, until: datetime) -> int:
     return pattern.count(wall_at(after, tz), wall_at(until, tz))
 
 
-def _walked(pattern: Pattern, tz: ZoneInfo, after: datetime, until: datetime) -> int:
+def _count_each(pattern: Pattern, tz: ZoneInfo, after: datetime, until: datetime) -> int:
     begin, end = wall_span(after, tz)[0], wall_span(until, tz)[1]
     walls = takewhile(lambda wall: wall <= end, pattern.forward(begin))
     return len({due for wall in walls for due in _due(pattern, tz, wall) if after < due <= until})
@@ -166,7 +166,9 @@ def parse(expression: str) -> Pattern:
     """Read a cron expression, or refuse it with a sentence."""
     minute, hour, day, month, weekday = split(expression)
     days = _read(expression, f"{minute} {hour} {day} * {weekday}")
-    months = _read(expression, f"0 0 * {month} *").months  # apart: what can never fire is our sentence to say
+    months = _read(
+        expression, f"0 0 * {month} *"
+    ).months  # read apart, so that our own error names a schedule that never fires
     pattern = Pattern(
         times=tuple(time(h, m) for h in sorted(days.hours) for m in sorted(days.minutes)),
         months=frozenset(months),
@@ -179,7 +181,7 @@ def parse(expression: str) -> Pattern:
 
 
 def split(expression: str) -> list[str]:
-    """The five fields of an expression or alias."""
+    """Return the five fields of an expression or alias."""
     if len(expression) > _LONGEST_EXPRESSION:
         raise _refused(expression, f"it is longer than {_LONGEST_EXPRESSION} characters")
     if expression.startswith("@") and expression.lower() not in ALIASES:
@@ -191,12 +193,12 @@ def split(expression: str) -> list[str]:
 
 
 def explain(expression: str) -> str:
-    """The expression at length, in cronsim's words."""
+    """Describe the expression in cronsim's words."""
     return _read(expression, " ".join(split(expression))).explain()
 
 
 def _read(expression: str, fields: str) -> "CronSim":
-    from cronsim import CronSim, CronSimError  # most programs of ours have no cron expression
+    from cronsim import CronSim, CronSimError  # imported late: most processes read no cron expression
 
     try:
         return CronSim(fields, _ANY_START)

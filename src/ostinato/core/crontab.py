@@ -1,12 +1,12 @@
-"""Crontabs: what their lines say, and which of their schedules are plain periods.
+"""Crontabs: their entries, and the schedules among these that are plain periods.
 
 A line is read as Debian's cron and cronie read it: comments, `NAME = value`, five fields or an alias, the user in a
 system crontab, then the command, in which the first `%` begins the standard input. `CRON_TZ` sets the zone of the
-lines below it; `TZ` is only handed to the command.
+lines below it; `TZ` is only passed to the command.
 
 A plain period (`0 */6 * * *`) can be an interval, counted from the expression's next time. That is the same only as
-long as the clock on the wall runs evenly: where it is put forward and back, "each midnight" is not "every 24 hours".
-Such a line stays what it is.
+long as the zone's clock is never put forward or back: else "each midnight" is not "every 24 hours", and the line stays
+a cron expression.
 """
 
 import hashlib
@@ -25,18 +25,18 @@ from ostinato.core.schedule import Cron, Every, Schedule, preview
 from ostinato.core.zones import CALM, offset_at, zone
 
 VERIFIED: Final = 10  # due times that are compared
-AHEAD: Final = 5 * 366 * DAY  # as far as zone data is worth believing
+AHEAD: Final = 5 * 366 * DAY  # as far as zone data is reliable
 
 # A leap year and another: they show every rule about days.
 _TWO_YEARS: Final = [date(2024, 1, 1) + n * DAY for n in range(731)]
 _ENVIRONMENT: Final = re.compile(r"""("[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(.*)""")
-_USERS: Final = frozenset({"root", "daemon", "nobody", "postgres", "www-data"})  # of systems, and no programs
+_USERS: Final = frozenset({"root", "daemon", "nobody", "postgres", "www-data"})  # users, not programs
 _PERCENT: Final = re.compile(r"(?<!\\)%")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line that runs something."""
+    """A line with a command."""
 
     line: int
     expression: str
@@ -52,7 +52,7 @@ class Entry:
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same line, wherever it stands in the file."""
+        """Return a hash of the line; its place in the file does not count."""
         said = (self.expression, self.timezone, self.command, self.stdin, self.environment, self.user)
         return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
@@ -72,7 +72,7 @@ class Crontab:
 
     entries: tuple[Entry, ...]
     unread: tuple[Unread, ...]
-    notes: tuple[str, ...]  # sentences about what means something else here
+    notes: tuple[str, ...]  # sentences about settings that mean something else here
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class _Above:
 
 
 def read_crontab(text: str, timezone: str, *, system: bool = False) -> Crontab:
-    """Read a crontab whose lines are in this zone until one says otherwise. `system`: a user before each command."""
+    """Read a crontab; `timezone` holds until a line sets another. `system`: a user before each command."""
     above = _Above(timezone)
     entries: list[Entry] = []
     unread: list[Unread] = []
@@ -109,7 +109,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _assign(above: _Above, name: str, value: str) -> str | None:
-    """Take in `NAME = value`; what is wrong with it."""
+    """Apply `NAME = value`; return the error, if there is one."""
     if name != "CRON_TZ":
         above.environment[name] = value
         return None
@@ -122,11 +122,11 @@ def _assign(above: _Above, name: str, value: str) -> str | None:
 
 
 def _entry(number: int, line: str, above: _Above, system: bool) -> Entry | str:
-    """The entry, or what is wrong with it."""
+    """Return the entry, or the error of the line."""
     count = (1 if line.startswith("@") else len(cron.FIELDS)) + system
-    words = line.removeprefix("-").split(None, count)  # a leading `-` asks cron for silence
+    words = line.removeprefix("-").split(None, count)  # a leading `-` asks cron not to log
     if words[0].lower() == "@reboot":
-        return "it runs when the machine starts, and no schedule says that"
+        return "it runs when the machine starts, and no schedule can express that"
     if len(words) <= count:
         return f"it has no command after the {'user' if system else 'schedule'}"
     if above.timezone is None:
@@ -145,7 +145,7 @@ def _entry(number: int, line: str, above: _Above, system: bool) -> Entry | str:
 
 
 def _command(text: str) -> tuple[str, str | None]:
-    """The command and its standard input: the first `%` parts them, the others are line ends, `\\%` is a `%`."""
+    """Split the command from its standard input at the first `%`; the others are line ends, `\\%` is a `%`."""
     command, *lines = [part.replace(r"\%", "%") for part in _PERCENT.split(text)]
     return command.strip(), "\n".join(lines) + "\n" if lines else None
 
@@ -159,11 +159,11 @@ def _unquoted(text: str) -> str:
 def _notes(entries: list[Entry]) -> Iterator[str]:
     names = {name for entry in entries for name, _ in entry.environment}
     if "TZ" in names:
-        yield "TZ is handed to the commands; when they run is said by CRON_TZ or --timezone."
+        yield "TZ is passed to the commands; CRON_TZ or --timezone sets the zone of the schedules."
     if "MAILTO" in names:
-        yield "MAILTO is handed to the commands; nobody is mailed."
+        yield "MAILTO is passed to the commands; Ostinato sends no mail."
     if any(entry.user for entry in entries):
-        yield "A command runs as the user of its worker; who it was for is kept with the job."
+        yield "A command runs as the user of its worker; the job keeps the name of the crontab's user."
 
 
 # -- periods
@@ -175,7 +175,7 @@ class CronPlan:
 
     schedule: Schedule
     start_at: datetime | None = None  # an interval's first time
-    why: str | None = None  # a plain period stays cron
+    why: str | None = None  # why a plain period stays a cron expression
 
     def times(self, after: datetime, n: int) -> list[datetime]:
         if self.start_at is None or not isinstance(self.schedule, Every):
@@ -184,7 +184,7 @@ class CronPlan:
 
 
 def plan(schedule: Cron, now: datetime) -> CronPlan:
-    """An interval where that means the same, else the expression as it is."""
+    """Return an interval where that means the same, else the expression as it is."""
     period = plain_period(schedule.expression)
     if period is None:
         return CronPlan(schedule)
@@ -195,7 +195,7 @@ def plan(schedule: Cron, now: datetime) -> CronPlan:
 
 
 def plain_period(expression: str) -> timedelta | None:
-    """The distance between the wall times of an expression, if it is always the same."""
+    """Return the distance between the wall times of an expression, if it is always the same."""
     pattern = cron.parse(expression)
     on = [n for n, day in enumerate(_TWO_YEARS) if pattern.is_on(day)]
     apart = {later - earlier for earlier, later in pairwise(on)}
@@ -212,7 +212,7 @@ def _even_step(times: tuple[time, ...]) -> timedelta | None:
 
 
 def _unevenness(schedule: Cron, period: timedelta, now: datetime) -> str | None:
-    """Why an interval would leave the times of this expression, if it would."""
+    """Say why an interval would leave the times of this expression; None if it would not."""
     real_time = cron.parse(schedule.expression).follows_real_time
     for change in _clock_changes(zone(schedule.timezone), now):
         if not real_time or change % period:
@@ -222,7 +222,7 @@ def _unevenness(schedule: Cron, period: timedelta, now: datetime) -> str | None:
 
 
 def _clock_changes(tz: ZoneInfo, now: datetime) -> Iterator[timedelta]:
-    """By how much the clock on the wall is put forward or back in the years to come."""
+    """Yield the changes of the wall clock in the years to come."""
     offsets = [offset_at(now + n * CALM, tz) for n in range(AHEAD // CALM)]
     return (later - earlier for earlier, later in pairwise(offsets) if later != earlier)
 
@@ -239,9 +239,9 @@ class Difference:
 
 
 def differences(before: Cron, after: Sequence[datetime], since: datetime) -> list[Difference]:
-    """Compare the next due times of an expression with those of what it became.
+    """Compare the next due times of an expression with those of the schedule that replaced it.
 
-    `since` is a moment after the second were asked for: what came due in between is nobody's difference.
+    `since` is an instant after `after` was computed: a due time that passed in between is no difference.
     """
     found = [at for at in after[:VERIFIED] if at > since]
     wanted = preview(before, since, since, VERIFIED - (len(after[:VERIFIED]) - len(found)))

@@ -10,14 +10,14 @@ from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 
 _A_MONDAY = date(2024, 1, 1)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MANY = 4  # more times than this are not told one by one
+_MANY = 4  # more times than this are not listed
 _STEP = re.compile(r"\*/(\d+)")
 _NUMBERS = re.compile(r"\d+(,\d+)*")
 _WRONG_ORDINAL = re.compile(r"\b([2-9])([123])th\b")
 
 
 def describe(schedule: Schedule, anchor: datetime | None = None) -> str:
-    """Say in plain English when a schedule is due; `anchor`, from which a period counts, tells the hour."""
+    """Describe a schedule in plain English; a period's time of day comes from its `anchor`."""
     match schedule:
         case Every(period):
             return f"every {_period(period)}{_time_of_day(period, anchor)}"

@@ -48,14 +48,14 @@ def parse_duration(value: str | int | float | timedelta) -> timedelta:
             return _checked(value, value)
         case str():
             return _checked(value, _from_text(value))
-        case int() | float() if not isinstance(value, bool) and value == value:  # which NaN is not
+        case int() | float() if not isinstance(value, bool) and value == value:  # NaN is not equal to itself
             return _from_seconds(value)
         case _:
             raise _unreadable(value)
 
 
 def format_duration(value: timedelta) -> str:
-    """The shortest text that `parse_duration` reads back as exactly this."""
+    """Return the shortest text that `parse_duration` reads back as exactly this."""
     return "".join(f"{count}{unit}" for count, unit in split_duration(value)) or "0s"
 
 

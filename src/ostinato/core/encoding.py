@@ -1,4 +1,4 @@
-"""Schedules and policies as text, and back. Exact: what is read is what was written."""
+"""Schedules and policies as text, and back. Reading returns exactly the value that was written."""
 
 import json
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ CACHED_POLICIES: Final = 4096  # most jobs share a few policies; parsing costs m
 
 
 def schedule_text(value: Schedule) -> str:
-    """A schedule as JSON text."""
+    """Write a schedule as JSON text."""
     return _dumps(schedule.to_json(value))
 
 
 @lru_cache(CACHED_POLICIES)
 def schedule_of(text: str) -> Schedule:
-    """The schedule that a text holds."""
+    """Read a schedule from its text."""
     return schedule.from_json(json.loads(text))
 
 
@@ -33,20 +33,16 @@ def schedule_of(text: str) -> Schedule:
 def policies_text(policies: Policies) -> str:
     """Write the policies that differ from the defaults as JSON: a job's row is rewritten with each run, so it is small.
 
-    The defaults are part of what is stored: a version that changes one must keep reading these texts with the old.
+    So the defaults belong to the stored format: a version that changes one must read old texts with the old default.
     """
-    return _dumps(
-        {name: _plain(value) for name, value in _fields(policies) if value != getattr(DEFAULTS, name)}
-    )
+    return _dumps({name: _plain(value) for name, value in _fields(policies) if value != getattr(DEFAULTS, name)})
 
 
 @lru_cache(CACHED_POLICIES)
 def policies_of(text: str) -> Policies:
-    """The policies that a text holds; what it does not name has its default."""
+    """Read policies from their text; a policy that it does not name has its default."""
     raw = json.loads(text)
-    return Policies(
-        **{name: _read(POLICY_TYPES[name], value) for name, value in raw.items() if name in POLICY_TYPES}
-    )
+    return Policies(**{name: _read(POLICY_TYPES[name], value) for name, value in raw.items() if name in POLICY_TYPES})
 
 
 DEFAULTS: Final = Policies()
@@ -81,7 +77,7 @@ def _plain(value: Any) -> Any:
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """A plain value as the type that its field has."""
+    """Convert a plain value to the type of its field."""
     kinds = [each for each in (*get_args(kind), kind) if isinstance(each, type)]
     if value is None:
         return None
@@ -98,6 +94,4 @@ def _read(kind: Any, value: Any) -> Any:
 
 
 def _backoff(raw: Mapping[str, Any]) -> Backoff:
-    return Backoff(
-        **{name: _read(BACKOFF_TYPES[name], value) for name, value in raw.items() if name in BACKOFF_TYPES}
-    )
+    return Backoff(**{name: _read(BACKOFF_TYPES[name], value) for name, value in raw.items() if name in BACKOFF_TYPES})

@@ -1,4 +1,4 @@
-"""Everything Ostinato raises on purpose.
+"""Errors that Ostinato raises on purpose.
 
 OstinatoError
 ├── Invalid                 the input is wrong; the message says what to do        (422, exit 2)
@@ -8,26 +8,26 @@ OstinatoError
 │   └── InvalidSetting      a setting or environment variable cannot be used
 ├── NotFound                no job, execution, worker or queue of that name        (404, exit 3)
 ├── Conflict                the state does not allow it; nothing was changed       (409, exit 4)
-│   └── Stale               somebody else has changed it since it was read         (412)
-├── Unauthorized            no credential, or one that is not good                 (401)
-├── Forbidden               a good credential, of too low a role                   (403)
+│   └── Stale               another request has changed it since it was read       (412)
+├── Unauthorized            no credential, or an invalid one                       (401)
+├── Forbidden               a valid credential, but its role is too low            (403)
 ├── TooManyRequests         a limit of this server is reached: try again later     (429)
 ├── TooLarge                the body of a request is over the limit                (413)
 ├── TooSlow                 the body of a request did not arrive in time           (408)
 ├── StoreError
-│   ├── StoreUnavailable    the database is away: try again later                  (503, exit 5)
+│   ├── StoreUnavailable    the database does not answer: try again later          (503, exit 5)
 │   ├── RowRefused          the database refuses the values of a row, now and later
 │   │   └── Duplicate       a unique index has such a row already (store/database.py)
 │   ├── RightsMissing       the role in the database URL lacks a right
 │   ├── SchemaBehind        the database needs `ostinato db upgrade`
-│   ├── ForeignDatabase     not ours, or written by a newer version: left untouched
+│   ├── ForeignDatabase     not a database of Ostinato, or of a newer version: left untouched
 │   └── DatabaseReplaced    another database is under the same name: nothing is written  (503, exit 5)
-├── Unreachable             somebody outside gave no answer that can be used; `transient`: it may later
-│   ├── NotAllowed          what may not be called: a private address, another scheme, a loop of redirects
-│   ├── BadAnswer           it answered with another status than 2xx, or with what cannot be read
-│   └── TooMuch             its answer is larger or deeper than was allowed
+├── Unreachable             a remote host gave no usable answer; `transient`: it may later
+│   ├── NotAllowed          the address must not be called: private, another scheme, a loop of redirects
+│   ├── BadAnswer           the status of the answer is not 2xx, or its body cannot be read
+│   └── TooMuch             the answer is larger or deeper than allowed
 ├── BudgetSpent             a provider's budget is used up until a time: a run is deferred
-└── LeaseLost               this worker no longer holds what it was running
+└── LeaseLost               this worker no longer holds its run
 
 A message is a sentence for a person.
 """
@@ -36,13 +36,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-TRANSIENT: Final = frozenset({408, 425, 429})  # and 5xx: the same request may be answered otherwise later
+TRANSIENT: Final = frozenset({408, 425, 429})  # and 5xx: the same request may succeed later
 # Raised by readers of stored text that is damaged, or that a newer version has written.
 NOT_READABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 class OstinatoError(Exception):
-    """The root of everything Ostinato raises on purpose."""
+    """The base class of the errors that Ostinato raises on purpose."""
 
 
 class Invalid(OstinatoError, ValueError):
@@ -54,7 +54,7 @@ class InvalidSchedule(Invalid):
 
 
 class UnknownTask(Invalid):
-    """A task name that nobody is known to run."""
+    """A task name that no process of this database knows."""
 
 
 class WrongArgument(Invalid):
@@ -82,11 +82,11 @@ class Stale(Conflict):
 
 
 class Unauthorized(OstinatoError):
-    """No credential, or one that is not good."""
+    """No credential, or an invalid one."""
 
 
 class Forbidden(OstinatoError):
-    """A good credential, of too low a role."""
+    """A valid credential whose role is too low."""
 
 
 class TooManyRequests(OstinatoError):
@@ -106,7 +106,7 @@ class TooSlow(OstinatoError):
 
 
 class StoreError(OstinatoError):
-    """Something about the database itself."""
+    """An error of the database itself."""
 
 
 class StoreUnavailable(StoreError):
@@ -130,7 +130,7 @@ class ForeignDatabase(StoreError):
 
 
 class DatabaseReplaced(StoreError):
-    """Another database stands where this process has opened its own; it has to stop."""
+    """Another database is under the name that this process opened; the process has to stop."""
 
 
 class Unreachable(OstinatoError):
@@ -154,9 +154,7 @@ class TooMuch(Unreachable):
 class BadAnswer(Unreachable):
     """An answer, but not the one that was asked for. `excerpt` is the beginning of its body."""
 
-    def __init__(
-        self, message: str, status: int, excerpt: str = "", headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, message: str, status: int, excerpt: str = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status, self.excerpt, self.headers = status, excerpt, headers or {}
         self.transient = status in TRANSIENT or status >= 500

@@ -1,14 +1,14 @@
 """The usual rate of failures of a job, and the rule that tells when the job fails above it.
 
 The last runs are compared with all runs before them. Chance alone moves a count of failures by about its square root,
-so a job that fails as often as before is not told every second day.
+so a job that fails as often as before is not reported every second day.
 """
 
 from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
-KNOWN: Final = 20  # runs, before which a job has no usual rate
+KNOWN: Final = 20  # with fewer runs a job has no usual rate
 SPREAD: Final = 2  # square roots of the expected count
 LONGEST_ERROR: Final = 160  # characters of an error
 
@@ -18,7 +18,7 @@ class Ended:
     """Counts of runs that ended, without the cancelled ones."""
 
     completed: int
-    failed: int  # the timed out and the lost ones included
+    failed: int  # with the timed out and the lost ones
 
     @property
     def runs(self) -> int:
@@ -33,12 +33,12 @@ class Failing:
     task: str
     lately: Ended
     before: Ended
-    error: str  # the one that is repeated most
+    error: str  # the most frequent one
     repeated: int
 
     @property
     def sentence(self) -> str:
-        """Say how much fails, how much usually does, and the error."""
+        """Name the rate of failures, the usual rate and the error."""
         share = f"{self.lately.failed} of the last {self.lately.runs} runs failed"
         usual = f" ({_percent(self.before)} usually)" if self.before.runs >= KNOWN else ""
         times = "" if self.repeated == 1 else f"{self.repeated} times: "

@@ -1,7 +1,7 @@
-"""Hooks: who wants to be told, of what; and what a notice looks like, whatever it is about.
+"""Hooks: receivers of notices, and the form of a notice.
 
-Each notice has a topic, and a hook is told of a topic once: that makes it harmless to find the same thing twice, in
-two processes or in two ways. `text` says it for a person.
+Each notice has a topic, and a hook gets one notice of a topic. So two processes, or two checks, may find the same
+thing. `text` is a sentence for a person.
 """
 
 from dataclasses import dataclass
@@ -40,16 +40,17 @@ OF_SUCCESSES: Final = frozenset({NoticeKind.FINISH, NoticeKind.RECOVERY, NoticeK
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Tell when a measure is beyond its limit over a window, at most once in each window.
+    """A limit of a measure over a window; a hook gets at most one notice in each window.
 
-    success_rate: below so many percent, of a job's executions. duration: the average of a job's completed runs is
-    more than so many times what it was before the window. losses: so many or more, of all the hook looks at.
+    success_rate: the percentage of a job's executions that succeeded is below the limit. duration: a job's completed
+    runs took on average more than `limit` times as long as before the window. losses: at least `limit` executions of
+    the hook's jobs were lost.
     """
 
     measure: Measure
     limit: float
     window: timedelta
-    least: int = 1  # fewer executions of a job than this say nothing
+    least: int = 1  # with fewer executions a job gives no notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Hook:
     url: str
     kinds: tuple[NoticeKind, ...]
     job_id: UUID | None  # None: of all jobs
-    secret: str  # where it is (env:SECRET_NAME, file:/run/secrets/NAME); empty: none
+    secret: str  # its place (env:SECRET_NAME, file:/run/secrets/NAME); empty: none
     late_after: timedelta
     thresholds: tuple[Threshold, ...]
     description: str
@@ -73,7 +74,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that a hook is told."""
+    """A message to a hook."""
 
     kind: str
     topic: str
@@ -83,7 +84,7 @@ class Notice:
     about: dict[str, Any]
 
     def body(self, notice_id: UUID, hook_id: UUID) -> dict[str, Any]:
-        """As it is sent."""
+        """Return the JSON body that is sent."""
         head = {"id": notice_id, "hook_id": hook_id, "kind": self.kind, "at": self.at, "text": self.text}
         return {name: plain(value) for name, value in head.items()} | self.about
 
@@ -112,7 +113,7 @@ class Named:
 
 
 def short(span: timedelta) -> str:
-    """A duration as a person would say it."""
+    """Write a duration as a person would say it."""
     if span < timedelta(minutes=1):
         return f"{round(span.total_seconds(), 1):g}s"
     return format_duration(timedelta(seconds=round(span.total_seconds())))

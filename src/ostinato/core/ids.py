@@ -9,7 +9,7 @@ MICROSECOND: Final = timedelta(microseconds=1)
 VERSION_7: Final = 7 << 76
 VARIANT: Final = 0b10 << 62
 
-UNKNOWN: Final = SafeUUID.unknown  # looking up a member of an Enum is a call
+UNKNOWN: Final = SafeUUID.unknown  # a lookup in an Enum costs a call
 
 _new: Final = object.__new__
 _set_int: Final[Any] = UUID.__dict__["int"].__set__
@@ -17,7 +17,7 @@ _set_safety: Final[Any] = UUID.__dict__["is_safe"].__set__
 
 
 def uuid_of(number: int) -> UUID:
-    """A UUID from a number that is known to be one."""
+    """Make a UUID from a number that is known to be valid."""
     made = _new(UUID)
     _set_int(made, number)
     _set_safety(made, UNKNOWN)
@@ -25,11 +25,11 @@ def uuid_of(number: int) -> UUID:
 
 
 def head_of(now: datetime) -> int:
-    """All of an id of this instant but its chance."""
+    """Return the part of an id that comes from its instant; the rest is random."""
     milliseconds, rest = divmod((max(now, EPOCH) - EPOCH) // MICROSECOND, 1000)
     return milliseconds << 80 | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT
 
 
 def first_of(at: datetime) -> UUID:
-    """The least id that an instant could give: what is at or after it was made then or later."""
+    """Return the least id of an instant: no id below it was made then or later."""
     return uuid_of(head_of(at))

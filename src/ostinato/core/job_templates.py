@@ -1,10 +1,10 @@
-"""Job templates: the body of a job with holes, and the parameters that fill them.
+"""Job templates: the body of a job with placeholders, and the parameters that fill them.
 
     {"name": "ping", "parameters": [{"name": "url", "type": "url"}],
      "job": {"task": "http", "args": {"url": "{{ params.url }}"}, "schedule": {"every": "5m"}}}
 
-A parameter has a type, and is checked before it is filled in. It is filled in as a value: whatever it holds, it cannot
-change the shape of the job. Other holes (`{{ due_at }}`) are left for the run.
+A parameter has a type, and its value is checked before it is filled in. A value is filled in whole, so it cannot change
+the shape of the job. Other placeholders (`{{ due_at }}`) are left for the run.
 """
 
 import re
@@ -67,11 +67,11 @@ def _named(pattern: re.Pattern[str], like: str) -> FieldKind[str]:
 class Parameter:
     """A parameter of a template. Without a default it is required."""
 
-    name: str = arg(_named(PARAMETER, "start_url"), "How the job names it: {{ params.NAME }}.")
-    type: str = arg(choice(*KINDS), "What it may be.", "text")
-    description: str = arg(text(500), "What it is for.", "")
-    default: Any = arg(anything(), "What it is if nobody says; without one it is needed.", None)
-    choices: tuple[str, ...] = arg(many(text(1000), 100), "For text: one of these.", [])
+    name: str = arg(_named(PARAMETER, "start_url"), "Name of the parameter; the job uses it as {{ params.NAME }}.")
+    type: str = arg(choice(*KINDS), "Type of the value.", "text")
+    description: str = arg(text(500), "Purpose of the parameter.", "")
+    default: Any = arg(anything(), "Default value; without one the parameter is required.", None)
+    choices: tuple[str, ...] = arg(many(text(1000), 100), "Allowed texts.", [])
 
     def __post_init__(self) -> None:
         if self.choices and self.type != "text":
@@ -94,14 +94,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A job that is to be made again and again, each time a little different."""
+    """A body of a job with parameters, from which similar jobs are created."""
 
-    name: str = arg(_named(NAME, "nightly-backup"), "What it is called.")
-    description: str = arg(text(2000), "What its jobs do.", "")
-    parameters: tuple[Parameter, ...] = arg(many(of(Parameter), 50), "What is to be filled in.", [])
-    job: Mapping[str, Any] = arg(
-        mapping(anything(), 100), "The body of the job, with holes: {{ params.NAME }}."
-    )
+    name: str = arg(_named(NAME, "nightly-backup"), "Name of the template.")
+    description: str = arg(text(2000), "Purpose of its jobs.", "")
+    parameters: tuple[Parameter, ...] = arg(many(of(Parameter), 50), "Parameters that each new job fills in.", [])
+    job: Mapping[str, Any] = arg(mapping(anything(), 100), "Body of the job, with placeholders: {{ params.NAME }}.")
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.parameters]
@@ -110,13 +108,11 @@ class Template:
                 raise Flaw(f"has two parameters {name!r}; give one another name.", "parameters")
         for hole in templating.holes(self.job):
             if hole.startswith(f"{PARAMS}.") and hole.split(".")[1] not in names:
-                raise Flaw(
-                    f"has {{{{ {hole} }}}}, and there is no such parameter; say it in parameters.", "job"
-                )
+                raise Flaw(f"has {{{{ {hole} }}}}, and there is no such parameter; add it to parameters.", "job")
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Its parameters as JSON schema, as those of a task."""
+        """Describe the parameters as JSON schema, like those of a task."""
         return {
             "type": "object",
             "properties": {each.name: each.schema for each in self.parameters},
@@ -125,7 +121,7 @@ class Template:
         }
 
     def body(self, given: Mapping[str, Any], over: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The body of a job: parameters filled in, and on top of it what else was said about this one."""
+        """Return the body of a job: the template with its parameters filled in, then the fields of `over`."""
         params = self._params(given)
         try:
             filled = templating.fill(dict(self.job), {PARAMS: params}, f"{PARAMS}.")
@@ -135,7 +131,7 @@ class Template:
 
     @property
     def usual(self) -> Mapping[str, Any]:
-        """The body of its job with all defaults filled in; a parameter without one stays a hole."""
+        """Return the body with all defaults filled in; a parameter without one stays a placeholder."""
         params = {
             each.name: f"{{{{ {PARAMS}.{each.name} }}}}" if each.default is None else each.default
             for each in self.parameters
@@ -154,11 +150,11 @@ class Template:
         return {name: self._param(each, given.get(name)) for name, each in known.items()}
 
     def _param(self, parameter: Parameter, value: Any) -> Any:
-        """A value as it was given: it goes into JSON again, and is read there as every job is."""
+        """Check a value and return it as given: the body is JSON, and is read like that of any job."""
         where = f"{PARAMS}.{parameter.name}"
         chosen = parameter.default if value is None else value
         if chosen is None:
-            raise WrongArgument(where, f"{where} is needed: {parameter.description or parameter.type}")
+            raise WrongArgument(where, f"{where} is required: {parameter.description or parameter.type}")
         try:
             parameter.kind.read(chosen)
         except Flaw as flaw:
@@ -168,12 +164,12 @@ class Template:
 
 
 def read_template(given: Any) -> Template:
-    """A template that somebody wrote; WrongArgument names the field."""
+    """Read a template; WrongArgument names the wrong field."""
     return read(Template, given, "template")
 
 
 def parameters_json(template: Template) -> list[dict[str, Any]]:
-    """The parameters as they are written, what is usual left out."""
+    """Write the parameters as JSON, without fields that have their default."""
     return [
         {
             name: list(value) if isinstance(value, tuple) else value
@@ -185,13 +181,11 @@ def parameters_json(template: Template) -> list[dict[str, Any]]:
 
 
 def _ours(name: str, description: str, job: dict[str, Any], *parameters: dict[str, Any]) -> Template:
-    return read_template(
-        {"name": name, "description": description, "parameters": list(parameters), "job": job}
-    )
+    return read_template({"name": name, "description": description, "parameters": list(parameters), "job": job})
 
 
 def shipped() -> dict[str, Template]:
-    """The templates that we bring."""
+    """Return the templates that Ostinato ships."""
     found = (_crawl(), _ping(), _backup())
     return {each.name: each for each in found}
 
@@ -199,16 +193,16 @@ def shipped() -> dict[str, Template]:
 def _crawl() -> Template:
     return _ours(
         "crawl-a-site",
-        "Crawl a site again and again, and keep its pages searchable.",
+        "Crawl a site on a schedule and make its pages searchable.",
         {
             "task": "crawl",
             "name": "Crawl {{ params.url }}",
             "args": {"url": "{{ params.url }}", "max_pages": "{{ params.max_pages }}"},
             "schedule": {"every": "{{ params.every }}"},
         },
-        {"name": "url", "type": "url", "description": "Where to begin; the host is the scope."},
+        {"name": "url", "type": "url", "description": "Start URL; its host is the scope."},
         {"name": "every", "type": "duration", "default": "1d", "description": "How often."},
-        {"name": "max_pages", "type": "integer", "default": 1000, "description": "How many pages at most."},
+        {"name": "max_pages", "type": "integer", "default": 1000, "description": "Maximum number of pages."},
     )
 
 
@@ -228,10 +222,10 @@ def _ping() -> Template:
             "schedule": {"every": "{{ params.every }}"},
             "max_retries": 0,
         },
-        {"name": "url", "type": "url", "description": "Whom to call."},
+        {"name": "url", "type": "url", "description": "URL to call."},
         {"name": "every", "type": "duration", "default": "5m", "description": "How often."},
         {"name": "expect", "type": "list", "default": ["2xx"], "description": "Statuses of a good answer."},
-        {"name": "timeout", "type": "duration", "default": "10s", "description": "How long it may take."},
+        {"name": "timeout", "type": "duration", "default": "10s", "description": "Timeout of the call."},
     )
 
 
@@ -254,13 +248,18 @@ def _backup() -> Template:
             "type": "list",
             "description": 'The program: ["pg_dump", "--file", "/backup/shop"].',
         },
-        {"name": "secrets", "type": "object", "default": {}, "description": "Variables from references."},
+        {
+            "name": "secrets",
+            "type": "object",
+            "default": {},
+            "description": "Environment variables from secrets.",
+        },
         {
             "name": "cron",
             "type": "text",
             "default": "30 2 * * *",
-            "description": "When, as a cron expression.",
+            "description": "Schedule, as a cron expression.",
         },
-        {"name": "timezone", "type": "text", "default": "UTC", "description": "In which time zone."},
-        {"name": "timeout", "type": "duration", "default": "2h", "description": "How long it may take."},
+        {"name": "timezone", "type": "text", "default": "UTC", "description": "Time zone of the schedule."},
+        {"name": "timeout", "type": "duration", "default": "2h", "description": "Timeout of the run."},
     )

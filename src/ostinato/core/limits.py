@@ -1,9 +1,9 @@
-"""Limits across all workers: how many runs at once, and how many in a while.
+"""Limits across all workers: runs at once, and runs per period.
 
 A row of a job with a limit carries a key: that of its task, or of its task and a part of its args. It waits outside
-the claim index (`waits_for: limit`) until a gate lets it through: while fewer than `max_concurrency` rows of its key
-may start or run, and fewer than `rate_limit` were let through in any stretch of that length. Which row, and when, is
-decided under a lock on the key.
+the claim index (`waits_for: limit`) until it is admitted: fewer than `max_concurrency` rows of its key may start or
+run, and fewer than `rate_limit` were admitted in any stretch of that length. The decision is made under a lock on the
+key.
 """
 
 import re
@@ -23,7 +23,7 @@ from ostinato.core.policy import Policies
 RATE: Final = re.compile(r"\s*(?P<count>\d{1,9})\s*/\s*(?P<period>.+?)\s*")
 PLACE: Final = re.compile(r"\{args(?P<path>(?:\[[^\[\]{}]+\])+)\}")
 STEP: Final = re.compile(r"\[([^\[\]{}]+)\]")
-MOST_IN_A_WHILE: Final = 1000  # each is remembered
+MOST_IN_A_WHILE: Final = 1000  # the time of each is stored
 LONGEST_WHILE: Final = timedelta(days=1)
 LONGEST_KEY: Final = 200
 # Between their admission and their starts, the gap of two runs may shrink by this much.
@@ -32,7 +32,7 @@ START: Final = timedelta(milliseconds=100)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many in any stretch of this length."""
+    """A number of admissions in any stretch of this length."""
 
     count: int
     period: timedelta
@@ -49,7 +49,7 @@ class Admitted:
 
 @lru_cache(1024)
 def parse_rate(text: str) -> Rate:
-    """`10/m`, `5/s`, `100/h`, `1/d`, `20/30s`."""
+    """Read `10/m`, `5/s`, `100/h`, `1/d` or `20/30s`."""
     match = RATE.fullmatch(text)
     if match is None:
         raise Invalid(f"A rate is written like 10/m, 5/s or 20/30s, not {text!r}.")
@@ -78,10 +78,8 @@ def limit_key(definition: Definition, args: Json | None = None) -> str | None:
     return _short(f"{owner}:{_rendered(policies.concurrency_key, decode(args or definition.args))}")
 
 
-def passage(
-    policies: Policies, waiting: int, active: int, recent: Sequence[datetime], now: datetime
-) -> Admitted:
-    """Of `waiting` rows of a key, while `active` ones may start or run; `recent` were let through lately."""
+def passage(policies: Policies, waiting: int, active: int, recent: Sequence[datetime], now: datetime) -> Admitted:
+    """Admit some of the `waiting` rows of a key; `active` ones may start or run, `recent` ones were just admitted."""
     free = waiting
     if policies.max_concurrency is not None:
         free = min(free, max(policies.max_concurrency - active, 0))
@@ -93,7 +91,7 @@ def passage(
     within = [at for at in within if now - at < stretch]
     allowed = min(free, max(rate.count - len(within), 0))
     kept = (*within, *[now] * allowed)
-    too_many = len(kept) - rate.count  # after an edit to a lower rate more than one must grow old
+    too_many = len(kept) - rate.count  # after an edit to a lower rate more than one must expire
     return Admitted(allowed, kept, kept[max(too_many, 0)] + stretch if allowed < free else None)
 
 

@@ -1,7 +1,7 @@
 """Forecast of load: the due times of a schedule, counted by stretches of time.
 
-Reckoned, not walked through, wherever the clock on the wall runs evenly: a calendar of a week asks for ten thousand
-jobs. Where it jumps, core/cron.py counts.
+Where the wall clock runs evenly the counts are computed, not walked through: a calendar of a week may ask for ten
+thousand jobs. Where the clock jumps, core/cron.py counts.
 """
 
 from collections.abc import Sequence
@@ -38,13 +38,13 @@ class Grid:
         return self.start + number * self.step, self.start + (number + 1) * self.step
 
     def place(self, at: datetime) -> int:
-        """The number of the stretch in which an instant lies; it may lie outside."""
+        """Return the number of the stretch in which an instant lies; it may lie outside the grid."""
         return (at - self.start) // self.step
 
 
 def load(schedule: Schedule, policies: Policies, next_due_at: datetime, grid: Grid) -> Sequence[int]:
-    """Count the due times of a job in each stretch. Repeats are not counted down; with a fixed delay each run counts as
-    instant: more cannot be known in advance."""
+    """Count the due times of a job in each stretch. Repeats are not counted down, and with a fixed delay each run
+    takes no time: more is not known in advance."""
     end = grid.end if policies.end_at is None else min(grid.end, policies.end_at + INSTANT)
     counts = list(_counts(schedule, next_due_at, grid))
     for number, count in enumerate(counts):
@@ -57,14 +57,12 @@ def load(schedule: Schedule, policies: Policies, next_due_at: datetime, grid: Gr
             inside = max(begin, next_due_at) - INSTANT, min(until, end) - INSTANT
             counts[number] = when.count_between(schedule, _anchor(schedule, next_due_at), *inside)
         if policies.window is not None and counts[number]:
-            counts[number] = _within(
-                policies.window, schedule, next_due_at, grid.stretch(number), counts[number]
-            )
+            counts[number] = _within(policies.window, schedule, next_due_at, grid.stretch(number), counts[number])
     return counts
 
 
 def _anchor(schedule: Schedule, next_due_at: datetime) -> datetime:
-    """A grid goes through its next time."""
+    """Return an anchor: the grid of the schedule passes through its next due time."""
     return next_due_at - schedule.period if isinstance(schedule, Every) else next_due_at
 
 

@@ -13,13 +13,13 @@ from uuid import UUID
 
 from ostinato.core.model import Job, Live, WaitsFor
 
-MAY_START: Final = (None, WaitsFor.TIME, WaitsFor.TASK)  # at its time; others wait for somebody who lets them
+MAY_START: Final = (None, WaitsFor.TIME, WaitsFor.TASK)  # at its time; other rows wait for another event
 URGENT: Final = 5  # below this priority a message goes to the front of its queue
 PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 class Message(NamedTuple):
-    """One message: by this id, not before this time, to whoever serves this queue."""
+    """One message: its id, its earliest time and its queue."""
 
     id: str
     job_id: UUID
@@ -37,12 +37,12 @@ def message_id(job_id: UUID, number: int, attempt: int, step: str = "", live_id:
 
 
 def id_of(live: Live) -> str:
-    """The message of an execution."""
+    """Return the message id of an execution."""
     return message_id(live.job_id, live.number, live.attempt, live.step, live.id)
 
 
 def wanted(job: Job, lives: Sequence[Live], closed: Collection[str] = ()) -> list[Message]:
-    """The messages that somebody should hold for a job; `closed` are the queues that start nothing now."""
+    """List the messages that should exist for a job; `closed` are the queues that start nothing now."""
     found = [
         Message(id_of(live), job.id, live.run_at, live.queue, live.priority < URGENT)
         for live in lives
@@ -56,7 +56,7 @@ def wanted(job: Job, lives: Sequence[Live], closed: Collection[str] = ()) -> lis
 
 
 def to_stop(lives: Sequence[Live]) -> list[str]:
-    """The messages of runs that somebody has asked to stop."""
+    """List the messages of runs that were asked to stop."""
     return [id_of(live) for live in lives if live.worker_id is not None and live.cancel_asked_at is not None]
 
 
@@ -66,7 +66,7 @@ class Deed(Enum):
     KEEP = "keep"
     MOVE = "move"  # it waits for another time
     PUSH = "push"  # it waits for a time that has come
-    PUT = "put"  # it is not there, or no longer of any use
+    PUT = "put"  # it is missing, or of no use any more
 
 
 # From the delivery of a message to the claim, which is the first action of its run.
@@ -74,16 +74,16 @@ STARTING: Final = timedelta(seconds=15)
 
 
 class SeenMessage(NamedTuple):
-    """A message as its queue has it: what became of it, since when, and the second it waits for."""
+    """A message as its queue has it: its status, since when, and the second it waits for."""
 
-    status: str | None = None  # None: nobody knows it
+    status: str | None = None  # None: the queue does not know it
     started_at: datetime | None = None
     second: int | None = None
-    in_line: bool = False  # in the line that workers take from
+    in_line: bool = False  # in the list that workers take from
 
 
 def second_of(at: datetime) -> int:
-    """Times are kept in whole seconds, cut: rounded up, nothing comes early."""
+    """Round a time up to a whole second: the queue cuts times, and no message may come early."""
     return -int(-at.timestamp() // 1)
 
 

@@ -1,47 +1,48 @@
-"""The nouns: what a job, a live row, an execution and a skip are, and what a rule may change.
+"""The nouns: jobs, live rows, executions and skips, and the change that a rule returns.
 
-    jobs        what is to come   Job = Definition (what people wrote) + Facts (what has become of it)
+    jobs        what is to come   Job = Definition (as people wrote it) + Facts (its state)
     live        what is now       Live, one per queued or running execution
     executions  what has been     Execution, written once, at settle
 
-A rule (core/lifecycle.py) takes these and returns a `Change`; the store saves it in the transaction
-that locked what the rule looked at. Nothing here knows how anything is stored.
+A rule (core/lifecycle) takes these and returns a `Change`. The store saves it in the transaction that locked the
+rows the rule has read. Nothing here knows how the values are stored.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Annotated, Final, Protocol
 from uuid import UUID
 
-from ostinato.core import value
-from ostinato.core.outcome import Outcome
+from ostinato.core.hot import hot_dataclass
+from ostinato.core.outcome import Error, Outcome, OutcomeKind
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Schedule
 
-Json = str  # carried as text: Ostinato never looks inside
+JSON: Final = "json"  # marks the fields that hold JSON (store/columns.py)
+Json = Annotated[str, JSON]  # carried as text: Ostinato never looks inside
 # An execution and its fence: one that was released by hand may come back to a worker before its old run has ended.
 FencedId = tuple[UUID, int]
 
 RUN_SLOT = 0
 WAITING_PLACE = -1  # the one place beside the slots: taken by queue_one, cancel_running and a run by hand
-MAX_LOSSES = 3  # an occurrence that has taken three workers with it does not get a fourth
+MAX_LOSSES = 3  # an occurrence that was lost with three workers does not get a fourth
 
 
 class Chance(Protocol):
     """A source of chance: rules take it as an argument."""
 
     def fraction(self) -> float:
-        """A number in [0, 1)."""
+        """Return a number in [0, 1)."""
 
     def id(self, now: datetime) -> UUID:
-        """A new id, in the order of time."""
+        """Make an id; later ids are greater."""
 
     def ids(self, now: datetime, count: int) -> list[UUID]:
-        """Many new ids, in their order."""
+        """Make many ids, in their order."""
 
     def ids_as_bytes(self, now: datetime, count: int) -> list[bytes]:
-        """The same as the databases keep them: nobody has to make values of them first."""
+        """Make the same ids as the databases store them, which saves making UUIDs first."""
 
 
 class AskedBy(StrEnum):
@@ -93,17 +94,7 @@ class Ending(StrEnum):
     FAILED = "failed"
 
 
-class Result(StrEnum):
-    """The kind of an execution's end, as history keeps it."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    TIMED_OUT = "timed_out"
-    CANCELLED = "cancelled"
-    LOST = "lost"
-
-
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class Definition:
     """The definition of a job: an edit replaces it and raises its version."""
 
@@ -158,7 +149,7 @@ class Facts:
         return self.last_due_at is None and self.next_due_at == self.anchor
 
 
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class Job:
     """A standing order."""
 
@@ -175,7 +166,7 @@ class Job:
         return self.definition.schedule
 
 
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class Live:
     """An execution that is queued or running."""
 
@@ -206,15 +197,15 @@ class Live:
     progress: Json | None = None
     cancel_asked_at: datetime | None = None
     cancel_by: str = ""
-    limit_key: str | None = None  # who shares its limit (core/limits.py)
+    limit_key: str | None = None  # rows with the same key share a limit (core/limits.py)
 
     @property
     def running(self) -> bool:
-        """A workflow that waits for its steps counts as running, though no worker holds it."""
+        """True if a worker holds it, or if it is a workflow that waits for its steps."""
         return self.worker_id is not None or self.waits_for is WaitsFor.STEPS
 
 
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class Execution:
     """An attempt that has ended. Written once, never changed."""
 
@@ -230,14 +221,14 @@ class Execution:
     queued_at: datetime
     started_at: datetime | None
     finished_at: datetime
-    result: Result
+    outcome: OutcomeKind
     task: str
     queue: str
     worker_id: UUID | None
     fence: int
     version: int | None
     args: Json | None
-    value: Json | None
+    result: Json | None
     error_kind: str | None
     error: str | None
     traceback: str | None
@@ -246,7 +237,32 @@ class Execution:
     releases: int
     checkpoint: Json | None
     by: str
-    account: Json | None = None  # what it cost and how it stopped (core/account.py)
+    account: Json | None = None  # its cost, and how it stopped (core/account.py)
+
+
+SHARED_COLUMNS: Final = tuple(field.name for field in fields(Live) if field.name in Execution.__dataclass_fields__)
+_copied = eval(  # a constructor written out costs a third of a loop over the columns
+    f"lambda live, **end: Execution({', '.join(f'{name}=live.{name}' for name in SHARED_COLUMNS)}, **end)",
+    {"Execution": Execution},
+)
+
+
+def ended_from(
+    live: Live,
+    *,
+    finished_at: datetime,
+    outcome: OutcomeKind,
+    error: Error | None,
+    result: Json | None,
+    by: str,
+) -> Execution:
+    """Make the record of a live row that has ended: columns of the same name are copied."""
+    kind, message, traceback = (None, None, None) if error is None else (error.kind, error.message, error.traceback)
+    ended: Execution = _copied(
+        live, finished_at=finished_at, outcome=outcome, result=result, error_kind=kind, error=message,
+        traceback=traceback, by=by,
+    )  # fmt: skip
+    return ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +282,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that no other row tells, and who asked for it."""
+    """A fact that no other row records, and the caller who caused it."""
 
     id: UUID
     at: datetime
@@ -278,7 +294,7 @@ class Event:
     data: Json = "{}"
 
 
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class Change:
     """The decision of a rule about one job; saved whole, or not at all."""
 
@@ -297,7 +313,7 @@ class Change:
         return next((live for live in self.add if (live.number, live.step) == occurrence), None)
 
 
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class Claimed:
     """An execution that a worker has just taken, with the definition it runs by."""
 
@@ -309,14 +325,14 @@ class Claimed:
         return self.definition.args if self.live.args is None else self.live.args
 
 
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class Finished:
     """The outcome of a claimed execution, on its way to the store."""
 
     live: Live
     outcome: Outcome
     at: datetime
-    definition: Definition | None = None  # what it ran by, where that is at hand
+    definition: Definition | None = None  # the definition of the run, where it is at hand
     account: Json | None = None
 
 

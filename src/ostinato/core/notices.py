@@ -1,14 +1,13 @@
-"""Notices: what a hook is told, read from the change that it is about."""
+"""Notices for hooks, made from the changes of jobs."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from ostinato.core.hooks import Hook, Named, Notice, NoticeKind, plain, short
-from ostinato.core.model import Change, Definition, Ending, Execution, Job, Live, Result, Skip
-
-FAILURES: Final = frozenset({Result.FAILED, Result.TIMED_OUT, Result.LOST})
+from ostinato.core.model import Change, Definition, Ending, Execution, Job, Live, Skip
+from ostinato.core.outcome import OutcomeKind
 
 
 def told(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterator[Notice]:
@@ -34,10 +33,8 @@ def late(hook: Hook, live: Live, definition: Definition, now: datetime) -> Notic
     return _late(Named(live.job_id, definition), live, live.id, now, f"{began} {short(waited)} late")
 
 
-def overlong(
-    job_id: UUID, definition: Definition, execution_id: UUID, at: datetime, data: dict[str, Any]
-) -> Notice:
-    """A run takes far longer than usual."""
+def overlong(job_id: UUID, definition: Definition, execution_id: UUID, at: datetime, data: dict[str, Any]) -> Notice:
+    """Return the notice of a run that takes far longer than usual."""
     job = Named(job_id, definition)
     ran, usual = (short(timedelta(seconds=float(data[name]))) for name in ("ran", "usual"))
     return Notice(
@@ -56,13 +53,11 @@ def overlong(
 def _of_execution(hook: Hook, change: Change, ended: Execution, recovered: bool) -> Iterator[Notice]:
     kinds, job = hook.kinds, Named(change.job.id, change.job.definition)
     if NoticeKind.FINISH in kinds:
-        yield _ended(NoticeKind.FINISH, job, ended, f"{job.title} {WORDS[ended.result]}{_why(ended)}.")
-    if NoticeKind.FAILURE in kinds and ended.result in FAILURES:
+        yield _ended(NoticeKind.FINISH, job, ended, f"{job.title} {WORDS[ended.outcome]}{_why(ended)}.")
+    if NoticeKind.FAILURE in kinds and ended.outcome.is_failure:
         again = next((live for live in change.add if live.number == ended.number and not live.step), None)
         more = f" It is tried again at {plain(again.run_at)}." if again else ""
-        yield _ended(
-            NoticeKind.FAILURE, job, ended, f"{job.title} {WORDS[ended.result]}{_why(ended)}.{more}", again
-        )
+        yield _ended(NoticeKind.FAILURE, job, ended, f"{job.title} {WORDS[ended.outcome]}{_why(ended)}.{more}", again)
     if NoticeKind.RECOVERY in kinds and recovered:
         yield _ended(NoticeKind.RECOVERY, job, ended, f"{job.title} has succeeded again.")
     started = ended.started_at
@@ -71,11 +66,11 @@ def _of_execution(hook: Hook, change: Change, ended: Execution, recovered: bool)
 
 
 WORDS = {
-    Result.COMPLETED: "has completed",
-    Result.FAILED: "has failed",
-    Result.TIMED_OUT: "has run into its timeout",
-    Result.CANCELLED: "was cancelled",
-    Result.LOST: "was lost with its worker",
+    OutcomeKind.COMPLETED: "has completed",
+    OutcomeKind.FAILED: "has failed",
+    OutcomeKind.TIMED_OUT: "has run into its timeout",
+    OutcomeKind.CANCELLED: "was cancelled",
+    OutcomeKind.LOST: "was lost with its worker",
 }
 
 
@@ -97,9 +92,7 @@ def _for_good(change: Change, execution_id: UUID, at: datetime) -> Notice:
     end = "and is over" if over else "and goes on with its next time"
     why = _why(ended) if ended else ""
     text = f"{job.title} has used up its retries{why}, {end}."
-    return Notice(
-        NoticeKind.FAILED_FOR_GOOD, f"{NoticeKind.FAILED_FOR_GOOD}:{execution_id}", at, job.id, text, about
-    )
+    return Notice(NoticeKind.FAILED_FOR_GOOD, f"{NoticeKind.FAILED_FOR_GOOD}:{execution_id}", at, job.id, text, about)
 
 
 def _skip(job: Job, skip: Skip) -> Notice:
@@ -123,10 +116,7 @@ def _skip(job: Job, skip: Skip) -> Notice:
 
 
 def _late(job: Named, run: Live | Execution, execution_id: UUID, at: datetime, what: str) -> Notice:
-    shown = {
-        name: plain(getattr(run, name))
-        for name in ("id", "number", "attempt", "due_at", "run_at", "started_at")
-    }
+    shown = {name: plain(getattr(run, name)) for name in ("id", "number", "attempt", "due_at", "run_at", "started_at")}
     about = {"job": job.shown, "execution": shown}
     return Notice(
         NoticeKind.LATE_START,
@@ -143,7 +133,7 @@ def _execution(ended: Execution) -> dict[str, Any]:
         "id",
         "number",
         "attempt",
-        "result",
+        "outcome",
         "due_at",
         "run_at",
         "started_at",
@@ -158,7 +148,7 @@ def _execution(ended: Execution) -> dict[str, Any]:
 
 def _why(ended: Execution) -> str:
     error = _error(ended)
-    return f": {error[:500]}" if error and ended.result in FAILURES else ""
+    return f": {error[:500]}" if error and ended.outcome.is_failure else ""
 
 
 def _error(ended: Execution) -> str:

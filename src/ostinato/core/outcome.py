@@ -1,8 +1,31 @@
-"""Outcomes of runs. A run becomes one of these values first; then the rules act on it."""
+"""Outcomes of runs. A run becomes one of these values first; then the rules act on it.
+
+An outcome that ends the execution has a `kind`, and an `error` unless it completed. One without a kind is a release:
+the execution returns to the queue, or waits.
+"""
 
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import ClassVar, Final
+
+
+class OutcomeKind(StrEnum):
+    """The kind of an execution's end, as history keeps it."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+    @property
+    def is_failure(self) -> bool:
+        return self in FAILURES
+
+
+FAILURES: Final = (OutcomeKind.FAILED, OutcomeKind.TIMED_OUT, OutcomeKind.LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +43,9 @@ class Completed:
 
     result: str | None = None
 
+    kind: ClassVar = OutcomeKind.COMPLETED
+    error: ClassVar = None
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -29,12 +55,20 @@ class Failed:
     retry_in: timedelta | None = None
     final: bool = False
 
+    kind: ClassVar = OutcomeKind.FAILED
+
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
     """The task was still running at its timeout."""
 
     after: timedelta
+
+    kind: ClassVar = OutcomeKind.TIMED_OUT
+
+    @property
+    def error(self) -> Error:
+        return Error("TimedOut", f"still running after {self.after.total_seconds():g} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +78,12 @@ class Cancelled:
     by: str = ""
     note: str = ""
 
+    kind: ClassVar = OutcomeKind.CANCELLED
+
+    @property
+    def error(self) -> Error:
+        return Error("Cancelled", self.note)
+
 
 @dataclass(frozen=True, slots=True)
 class Lost:
@@ -51,35 +91,49 @@ class Lost:
 
     note: str = "its worker stopped renewing its lease"
 
+    kind: ClassVar = OutcomeKind.LOST
+
+    @property
+    def error(self) -> Error:
+        return Error("Lost", self.note)
+
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """Handed back by a worker that stops, as if it had never been claimed.
+    """The stop of the worker: the run returns to the queue, as if it had never been claimed.
 
-    `started`: its body has begun and was stopped. Under `on_lost = fail` that is a loss: it must not begin again.
+    `started`: its body has begun and was stopped. Under `on_lost = fail` it then ends as lost: it must not begin again.
     """
 
     started: bool = False
 
+    kind: ClassVar = None
+
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The task asked for a later time: handed back until then. `budget`: the provider whose budget was spent."""
+    """The task asked for a later time: the run waits in the queue. `budget`: the provider whose budget was spent."""
 
     until: datetime
     budget: str = ""
 
+    kind: ClassVar = None
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The run of a workflow has begun: from here on nobody holds it, and it waits for its steps."""
+    """The beginning of a workflow's run: from here on no worker holds it, and it waits for its steps."""
+
+    kind: ClassVar = None
 
 
-Outcome = Completed | Failed | TimedOut | Cancelled | Lost | Interrupted | Deferred | Begun
+End = Completed | Failed | TimedOut | Cancelled | Lost
+Release = Interrupted | Deferred | Begun
+Outcome = End | Release
 
 
 def without_value(outcome: Outcome, refusal: str) -> Outcome:
-    """Return the same outcome with a sentence in the place of what the database refuses to keep."""
+    """Return the same outcome with a sentence in the place of the value that the database refuses."""
     said = f"The value cannot be kept. {refusal}"
     match outcome:
         case Completed():

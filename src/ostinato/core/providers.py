@@ -1,12 +1,12 @@
-"""Providers: how often a host may be asked, by all workers together.
+"""Providers: request budgets of hosts, shared by all workers.
 
-A budget is `limit` requests in any stretch of `period`. A request belongs to it from the moment when somebody was
-given leave to send it; it counts until one period after its answer has begun, since only then is it certain that the
-other side has seen it. So whatever happens in between (slow networks, crashes, clocks that differ a little), the
-other side never sees more than `limit` in any stretch of that length, on its own watch.
+A budget is `limit` requests in any stretch of `period`. A request counts from the moment of its permit until one period
+after its answer has begun: only then is it certain that the host has seen the request. So whatever happens in between
+(slow networks, crashes, clocks that differ a little), the host never sees more than `limit` requests in any stretch of
+that length, by its own clock.
 
-Leaves are taken in batches: one while a budget is small. A batch whose requests are not all answered counts until
-`until`, which is as long as they could take, and a period; who dies with one holds it for no longer than that.
+Permits are reserved in batches; a batch of a small budget is one permit. A batch with unanswered requests counts until
+`until`, the longest time that they could take, plus a period. A worker that dies blocks its batch no longer than that.
 """
 
 import re
@@ -27,7 +27,7 @@ SHARE: Final = 50  # a batch is at most this part of a budget
 LARGEST_BATCH: Final = 20
 MARGIN: Final = timedelta(milliseconds=20)  # by which the clocks of two processes may differ
 KNOWN_AFTER: Final = 2.0  # seconds for which a process trusts the list of providers that it has read
-KNOWN_WITHIN: Final = timedelta(seconds=KNOWN_AFTER + 1)  # a change is known everywhere
+KNOWN_WITHIN: Final = timedelta(seconds=KNOWN_AFTER + 1)  # then every process knows a change
 LEAST_WAIT: Final = timedelta(milliseconds=50)
 
 Key = Bearer | InHeader | InQuery
@@ -35,12 +35,12 @@ Key = Bearer | InHeader | InQuery
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """So many requests to a domain, and all below it, in any stretch of this length."""
+    """A number of requests to a domain, and to all domains below it, in any stretch of this length."""
 
     domain: str
     limit: int
     period: timedelta
-    key: Key | None = None  # what each request to it carries
+    key: Key | None = None  # sent with each request
 
     @property
     def budget(self) -> str:
@@ -49,7 +49,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A batch of leaves: how many, since when and until when they count, and whether all have been answered."""
+    """A batch of permits: their number, from when until when they count, and whether all requests were answered."""
 
     count: int
     taken_at: datetime
@@ -58,7 +58,7 @@ class Passage:
 
 
 def parse_provider(given: object, what: str = "provider") -> Provider:
-    """A provider as people write it; refused with the name of the field that is wrong."""
+    """Read a provider; Invalid names the wrong field."""
     if not isinstance(given, Mapping):
         raise Invalid(f"A {what} must be an object with domain, limit and period.")
     strange = [str(name) for name in given if name not in ("domain", "limit", "period", "key")]
@@ -85,7 +85,7 @@ def make_provider(domain: object, limit: object, period: object, key: Key | None
 
 
 def check_domain(given: object) -> str:
-    """A domain as it is compared: small letters, no dot at the end."""
+    """Return a domain as it is compared: lower case, no dot at the end."""
     domain = given.lower().rstrip(".") if isinstance(given, str) else ""
     if len(domain) > LONGEST_DOMAIN or not DOMAIN.fullmatch(domain):
         raise Invalid("domain must be the name of a host, such as api.example.org, without scheme or port.")

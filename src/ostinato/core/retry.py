@@ -1,33 +1,42 @@
 """Delays between attempts."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from enum import StrEnum
 from typing import Final
 
+from ostinato.core.choice import Choice, FieldWords, worded, words_of
 from ostinato.core.errors import Invalid
 
 
-class BackoffKind(StrEnum):
+class BackoffKind(Choice):
     """The growth of the delay with the number of failures."""
 
-    EXPONENTIAL = "exponential"
-    LINEAR = "linear"
-    FIXED = "fixed"
-    STEPS = "steps"
+    EXPONENTIAL = "exponential", "multiply the delay by the factor each time"
+    LINEAR = "linear", "add the first delay each time"
+    FIXED = "fixed", "repeat the first delay"
+    STEPS = "steps", "take the delays of a list, one after the other"
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The delays between attempts. `spread` is the share of a delay that chance may add or take away."""
+    """The delays between attempts."""
 
-    kind: BackoffKind = BackoffKind.EXPONENTIAL
-    base: timedelta = timedelta(seconds=60)
-    cap: timedelta = timedelta(hours=1)
-    factor: float = 2.0
-    steps: tuple[timedelta, ...] = ()
-    spread: float = 0.0
-    never_retry: tuple[str, ...] = ()  # names of errors that no further attempt can mend
+    kind: BackoffKind = worded(BackoffKind.EXPONENTIAL, "Growth of delays", "How the delay grows.")
+    base: timedelta = worded(
+        timedelta(seconds=60), "First delay", "Before the first retry; unset, at most the period of the job."
+    )
+    cap: timedelta = worded(
+        timedelta(hours=1), "Longest delay", "No delay is longer; unset, at most the period of the job."
+    )
+    factor: float = worded(2.0, "Factor", "The factor of an exponential delay.")
+    steps: tuple[timedelta, ...] = worded((), "Steps", "The delays, one after the other: 1m, 5m, 1h.")
+    spread: float = worded(
+        0.0, "Random share", "The share of a delay that chance may add or remove, 0 to 1.", outside="jitter"
+    )
+    never_retry: tuple[str, ...] = worded(
+        (), "Never retry", "Names of errors that are not retried, such as ValueError."
+    )
     within_period: bool = False  # base and cap are at most the period of the job
 
     def __post_init__(self) -> None:
@@ -41,26 +50,39 @@ class Backoff:
             raise Invalid("A backoff by steps needs at least one step.")
 
 
+BACKOFF_WORDS: Final[Mapping[str, FieldWords]] = words_of(Backoff)
 # The backoff of a recurring job that names none, in our own words. The doors of the seeds keep their figures.
 UNNAMED: Final = Backoff(within_period=True)
 
 
 def within(backoff: Backoff, period: timedelta | None) -> Backoff:
-    """Bound base and cap by the period of a job, unless somebody chose them."""
+    """Bound base and cap by the period of a job, unless the user set them."""
     if period is None or not backoff.within_period:
         return backoff
     return replace(backoff, base=min(backoff.base, period), cap=min(backoff.cap, period))
 
 
 def delay(backoff: Backoff, failures: int, chance: float) -> timedelta:
-    """The wait after the n-th failure (from 1); `chance` is a number in [0, 1)."""
+    """Return the wait after the n-th failure (from 1); `chance` is a number in [0, 1)."""
     plain = min(_unspread(backoff, max(failures, 1)), backoff.cap)
     return plain * (1 + backoff.spread * (2 * chance - 1))
 
 
 def spread_out(wait: timedelta, chance: float) -> timedelta:
-    """Between half and one and a half times `wait`: for attempts that must not come back side by side."""
+    """Multiply a wait by 0.5 to 1.5, for attempts that must not run side by side again."""
     return wait * (0.5 + chance)
+
+
+def after_failure(
+    backoff: Backoff, failures: int, wanted: timedelta | None, fraction: Callable[[], float]
+) -> timedelta:
+    """Return the wait before the next attempt; the task may have asked for another one."""
+    return delay(backoff, failures, fraction()) if wanted is None else wanted
+
+
+def after_loss(backoff: Backoff, losses: int, fraction: Callable[[], float]) -> timedelta:
+    """Return the wait after a loss: none the first time, then apart from the runs that shared the worker."""
+    return spread_out(delay(backoff, losses - 1, 0.5), fraction()) if losses > 1 else timedelta(0)
 
 
 def _unspread(backoff: Backoff, failures: int) -> timedelta:

@@ -2,11 +2,11 @@
 
     job args      {"url": "https://…", "values": {"day": "mon", "city": "Paris"}}
     given         {"values.day": "tue"}         one value inside an object
-    given         {"values": {"day": "tue"}}    the whole object: `city` is gone
+    given         {"values": {"day": "tue"}}    the whole object: `city` is removed
     given         {"values": null}              the argument is removed
 
-Operators are judged by the result: each value that differs from the job's must be named in `run_args`, itself or by
-the object around it.
+For operators the merged args are checked: `run_args` must name each value that differs from the job's, or the object
+around it.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -51,7 +51,7 @@ def check_run_args(definition: Definition, wanted: Json, role: Role) -> None:
 
 
 def run_args_flaw(names: Collection[str]) -> str | None:
-    """Return what is wrong with a list of names."""
+    """Return the error of a list of names, if there is one."""
     if len(names) > MOST_NAMES:
         return f"run_args has at most {MOST_NAMES} names."
     for name in names:

@@ -1,7 +1,7 @@
 """Schedules (`Every`, `Cron`, `Once`, `Manual`) and functions of their due times.
 
 Instants are aware datetimes in UTC. `anchor` is what the grid of an `Every` counts from: it is due at
-`anchor + k · period`, k ≥ 1; the other schedules do not look at it.
+`anchor + k · period`, k ≥ 1; the other schedules ignore it.
 """
 
 import hashlib
@@ -44,15 +44,13 @@ class Every:
 
     def __post_init__(self) -> None:
         if self.period < SECOND:
-            raise InvalidSchedule(
-                f"The shortest interval is 1 second, not {self.period.total_seconds():g} seconds."
-            )
+            raise InvalidSchedule(f"The shortest interval is 1 second, not {self.period.total_seconds():g} seconds.")
         if self.period > LONGEST_PERIOD:
             raise InvalidSchedule(f"The longest interval is 100 years, not {self.period.days} days.")
 
     @classmethod
     def of(cls, value: str | int | float | timedelta, unit: str | None = None) -> Self:
-        """`Every.of("6h")`, `Every.of(6, "hours")`, or a number of seconds."""
+        """Make an interval: `Every.of("6h")`, `Every.of(6, "hours")`, or a number of seconds."""
         if isinstance(value, str) and unit is None and _ONE_UNIT.fullmatch(value):
             return cls(parse_duration(value), value)
         return cls(parse_duration(value if unit is None else f"{value} {unit}"))
@@ -79,9 +77,7 @@ class Once:
 
     def __post_init__(self) -> None:
         if self.at.utcoffset() is None:
-            raise InvalidSchedule(
-                f"{self.at} is in no time zone; end it with Z (UTC) or an offset like +02:00."
-            )
+            raise InvalidSchedule(f"{self.at} is in no time zone; end it with Z (UTC) or an offset like +02:00.")
         object.__setattr__(self, "at", _in_utc(self.at))
 
 
@@ -99,7 +95,7 @@ def is_recurring(schedule: Schedule) -> bool:
 
 
 def next_after(schedule: Schedule, anchor: datetime, after: datetime) -> datetime | None:
-    """The first due time strictly after an instant; None when there is none before the calendar ends."""
+    """Return the first due time strictly after an instant; None when there is none before the calendar ends."""
     match schedule:
         case Every(period):
             step = (_steps(anchor, period, after) + 1) * period
@@ -115,10 +111,8 @@ def next_after(schedule: Schedule, anchor: datetime, after: datetime) -> datetim
             return None
 
 
-def latest_at_or_before(
-    schedule: Schedule, anchor: datetime, at: datetime, floor: datetime
-) -> datetime | None:
-    """The last due time in `(floor, at]`."""
+def latest_at_or_before(schedule: Schedule, anchor: datetime, at: datetime, floor: datetime) -> datetime | None:
+    """Return the last due time in `(floor, at]`."""
     due = _latest(schedule, anchor, at)
     return due if due is not None and due > floor else None
 
@@ -139,11 +133,9 @@ def count_between(schedule: Schedule, anchor: datetime, after: datetime, until: 
 
 
 def due_times_after(schedule: Schedule, anchor: datetime, after: datetime) -> Iterator[datetime]:
-    """Every due time strictly after an instant, in their order: a long line of them costs less than one by one."""
+    """Yield every due time strictly after an instant, in order; for many this costs less than asking one by one."""
     if isinstance(schedule, Cron):
-        line = cron.due_times(
-            cron.parse(schedule.expression), zone(schedule.timezone), max(after, _BEGINNING)
-        )
+        line = cron.due_times(cron.parse(schedule.expression), zone(schedule.timezone), max(after, _BEGINNING))
         yield from takewhile(lambda due: due <= _END, line)
         return
     while (due := next_after(schedule, anchor, after)) is not None:
@@ -179,7 +171,7 @@ def _shortest_gap(schedule: Cron, after: datetime) -> timedelta | None:
 
 
 def jitter(width: timedelta, seed: str, due: datetime) -> timedelta:
-    """A delay in `[0, width)`, evenly spread, and the same on every machine for one seed and due time."""
+    """Return a delay in `[0, width)`, evenly spread; a seed and a due time give the same delay on every machine."""
     digest = hashlib.sha256(f"{seed} {due.astimezone(UTC).isoformat()}".encode()).digest()
     fraction = int.from_bytes(digest[:8], "big")
     return (width // MICROSECOND * fraction >> 64) * MICROSECOND
@@ -208,7 +200,7 @@ def parse_schedule(text: str, timezone: str) -> Schedule:
 
 
 def to_json(schedule: Schedule) -> dict[str, str | bool]:
-    """The schedule as plain values; `from_json` reads them back exactly."""
+    """Write a schedule as plain values; `from_json` reads them back exactly."""
     match schedule:
         case Every(period, written, kept):
             beside = {} if kept is None else {"schedule_time": kept.expression, "timezone": kept.timezone}
@@ -222,13 +214,11 @@ def to_json(schedule: Schedule) -> dict[str, str | bool]:
 
 
 def from_json(value: Mapping[str, object]) -> Schedule:
-    """Read what `to_json` wrote, or a person in its shape."""
+    """Read the output of `to_json`, or the same form written by a person."""
     match dict(value):
         case {"every": str() | int() | float() as period, **rest} if not rest:
             return Every.of(period)
-        case {"every": str(period), "schedule_time": str(expression), "timezone": str(timezone), **rest} if (
-            not rest
-        ):
+        case {"every": str(period), "schedule_time": str(expression), "timezone": str(timezone), **rest} if not rest:
             return replace(Every.of(period), kept=Cron(expression, timezone))
         case {"cron": str(expression), "timezone": str(timezone), **rest} if not rest:
             return Cron(expression, timezone)
@@ -268,9 +258,7 @@ def _once(text: str) -> Once:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidSchedule(
-            f"{text[:60]!r} is not an instant; write it like 2026-11-16T09:00:00Z."
-        ) from None
+        raise InvalidSchedule(f"{text[:60]!r} is not an instant; write it like 2026-11-16T09:00:00Z.") from None
     return Once(at)
 
 

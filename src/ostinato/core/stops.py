@@ -1,7 +1,7 @@
 """The strength of a stop, and whether the work is known to be dead.
 
 A run in a process is killed when it does not end within its grace. A coroutine is cancelled at its next `await`. A
-thread cannot be killed: it ends when its code does. So "asked" is no end; only the record of the run tells one.
+thread cannot be killed: it ends when its code does. So a request to stop is no end; only the record of the run is one.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ostinato.core.account import Stopped
-from ostinato.core.model import Live, Result
+from ostinato.core.model import Live
+from ostinato.core.outcome import OutcomeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def stop_of(outcome: str | None, stopped: str | None, *, asked: bool, started: b
         return STILL_RUNNING if asked else None
     if stopped is not None:
         return ENDED[Stopped(stopped)]
-    if outcome != Result.CANCELLED:
+    if outcome != OutcomeKind.CANCELLED:
         return None
     return UNSEEN if started else WITHDRAWN
 

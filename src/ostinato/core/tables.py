@@ -1,7 +1,7 @@
-"""Tables of the users, as values: what may be written to, and under which names.
+"""Tables of users: the tables that a source may write to, and their names.
 
-Names are checked here and quoted in `store/records.py`. Nothing that a user says can name a table of ours: not by its
-prefix (SQLite), nor by its schema (PostgreSQL), nor in other letters (SQLite does not tell `A` from `a`).
+Names are checked here and quoted in `store/records.py`. No name from a user can mean a table of Ostinato: not by its
+prefix (SQLite), nor by its schema (PostgreSQL), nor in other letter case (SQLite does not tell `A` from `a`).
 """
 
 import re
@@ -67,7 +67,7 @@ class TableState:
 
 
 def check_table_name(name: str, what: str = "table") -> str:
-    """A name for a table, `table` or `schema.table`, that is not one of ours."""
+    """Check the name of a table, `table` or `schema.table`; names of Ostinato's own tables are refused."""
     parts = name.split(".")
     if len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts):
         raise Invalid(
@@ -90,7 +90,7 @@ def check_column_name(name: str, what: str) -> str:
 
 
 def missing_columns(target: Target, found: Sequence[str], ours: bool) -> tuple[MappedColumn, ...]:
-    """The mapped columns that a table lacks; Invalid where they cannot be added because the table is not ours."""
+    """List the mapped columns that a table lacks; Invalid if Ostinato did not make the table, so cannot add them."""
     present = {name.lower() for name in found}
     missing = tuple(column for column in target.columns if column.name.lower() not in present)
     if ours:
@@ -106,7 +106,7 @@ def missing_columns(target: Target, found: Sequence[str], ours: bool) -> tuple[M
 
 
 def check_new_table(target: Target) -> None:
-    """A table that we make has columns of its own, which cannot be mapped as well."""
+    """Refuse mapped columns that Ostinato gives every table it makes."""
     for column in target.columns:
         if column.name.lower() in (ID, CREATED_AT):
             raise Invalid(

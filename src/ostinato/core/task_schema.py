@@ -1,7 +1,7 @@
 """Schemas of the user's tasks: JSON that a worker writes, and the check of args by it.
 
-A schema uses the few words of JSON schema that `task/describing.py` writes. Words that are not known here, from a newer
-worker, refuse nothing.
+A schema uses the few words of JSON schema that `task/describing.py` writes. Unknown words, from a newer worker, are
+ignored.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -47,7 +47,7 @@ def check_by_schema(
         raise WrongArgument(path, f"{path} does not exist{_hint(name, properties)}")
     for name in schema["required"]:
         if name not in args:
-            raise WrongArgument(f"{where}.{name}", f"{where}.{name} is needed.")
+            raise WrongArgument(f"{where}.{name}", f"{where}.{name} is required.")
     for name, said in properties.items():
         if name in args and name not in unsettled:
             check_value(said, args[name], f"{where}.{name}")
@@ -80,9 +80,7 @@ def _flaws(said: Schema, value: Any, path: str) -> Iterator[tuple[str, str, Any]
 def _is_of(said: Schema, value: Any) -> bool:
     """Compare as JSON does: true is not 1."""
     if "enum" in said:
-        return any(
-            each == value and isinstance(each, bool) == isinstance(value, bool) for each in said["enum"]
-        )
+        return any(each == value and isinstance(each, bool) == isinstance(value, bool) for each in said["enum"])
     if isinstance(value, bool):
         return said.get("type") not in TYPES or said["type"] == "boolean"
     return isinstance(value, TYPES.get(said.get("type", ""), ("", object))[1])

@@ -1,8 +1,8 @@
-"""Texts with holes: `{{ job.name }}` is filled with a value that has this name, and nothing else can be said.
+"""Texts with placeholders: `{{ job.name }}` is replaced by the value of that name.
 
-A hole holds a name, or names joined by dots; there are no expressions, so there is nothing to execute. In a JSON value
-whose texts have holes, a text that is one hole alone becomes the value itself, whatever it is; so what is filled in can
-never change the shape of what is around it. `\\{{` is two plain braces.
+A placeholder holds a name, or names joined by dots; there are no expressions, so nothing is executed. In a JSON value
+a text that is one placeholder alone becomes the value itself, of any type. So a value can never change the shape of the
+JSON around it. `\\{{` is two plain braces.
 """
 
 import json
@@ -19,9 +19,9 @@ Names = Mapping[str, Any]
 
 
 def fill(value: Any, names: Names, only: str = "") -> Any:
-    """A JSON value with every hole filled, but for those in the names of its objects; Flaw if a name is not there.
+    """Fill every placeholder in a JSON value, except in the names of its objects; Flaw if a name is unknown.
 
-    `only`: fill no holes but those whose name begins so, and leave the others, and plain braces, to somebody else.
+    `only`: fill the placeholders whose name begins so; leave the others, and plain braces, for a later call.
     """
     match value:
         case str():
@@ -39,7 +39,7 @@ def fill(value: Any, names: Names, only: str = "") -> Any:
 
 
 def fill_text(text: str, names: Names, write: Callable[[str], str] = str, only: str = "") -> str:
-    """A text with every hole filled. `write` makes a value fit for the place that it comes to."""
+    """Fill every placeholder in a text. `write` makes a value fit its place."""
 
     def filled(hole: re.Match[str]) -> str:
         if hole[0].startswith("\\"):
@@ -79,5 +79,5 @@ def holes(value: Any) -> Iterator[str]:
 
 
 def as_text(value: Any) -> str:
-    """A value inside a text: text as it is, all else as JSON."""
+    """Write a value inside a text: text as it is, all else as JSON."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Thresholds: what is beyond its limit over a window."""
+"""Thresholds: figures that are beyond their limit over a window."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ class WindowFigures:
     failed: int  # lost ones included
     lost: int
     average: timedelta | None  # of the completed ones
-    usual: timedelta | None  # the average before the window; only asked for where it is looked at
+    usual: timedelta | None  # the average before the window; read only where a threshold needs it
 
 
 def beyond(threshold: Threshold, job: Named | None, figures: WindowFigures, now: datetime) -> Notice | None:
@@ -49,7 +49,7 @@ def beyond(threshold: Threshold, job: Named | None, figures: WindowFigures, now:
 
 
 def before(topic: str) -> str:
-    """The topic of the same in the window before: who was told at its end need not be told at once again."""
+    """Return the topic of the window before: a hook that got its notice needs no second one at once."""
     same, _, window = topic.rpartition(":")
     return f"{same}:{int(window) - 1}"
 

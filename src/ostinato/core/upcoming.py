@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.lifecycle import next_time
+from ostinato.core.lifecycle import due_times
 from ostinato.core.model import Job
 from ostinato.core.schedule import is_recurring
 from ostinato.core.searching import DueTimes, Expired, no_limit, search
 
-MOST_CLOSED: Final = 1_000  # openings of a window that are tried before a schedule is taken never to meet one
+MOST_CLOSED: Final = 1_000  # a schedule that misses so many openings of its window is taken to miss all
 
 
 def upcoming(job: Job, now: datetime, n: int) -> list[datetime]:
@@ -35,7 +35,7 @@ def _times(job: Job, now: datetime) -> Iterator[datetime | None]:
         yield from _inside(job, facts.next_due_at)
         after = facts.next_due_at
     closed = 0
-    while closed < MOST_CLOSED and (due := next_time.next_due(job.definition, facts, after)) is not None:
+    while closed < MOST_CLOSED and (due := due_times.next_due(job.definition, facts, after)) is not None:
         inside = list(_inside(job, due))
         yield from inside or (None,)
         closed = 0 if inside else closed + 1
@@ -43,7 +43,7 @@ def _times(job: Job, now: datetime) -> Iterator[datetime | None]:
 
 
 def _inside(job: Job, due: datetime) -> Iterator[datetime]:
-    """A due time outside the window is skipped; only a run-once waits for the opening."""
+    """Yield a due time inside the window; one outside is skipped, but a run-once waits for the opening."""
     window = job.policies.window
     if window is None or window.contains(due):
         yield due
@@ -53,4 +53,4 @@ def _inside(job: Job, due: datetime) -> Iterator[datetime]:
 
 def _before_opening(job: Job, due: datetime) -> datetime:
     window = job.policies.window
-    return due if window is None else max(due, window.next_opening(due) - next_time.INSTANT)
+    return due if window is None else max(due, window.next_opening(due) - due_times.INSTANT)

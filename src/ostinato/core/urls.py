@@ -1,7 +1,7 @@
-"""URLs of requests: parameters behind them, and where a redirect leads.
+"""URLs of requests: added parameters, and the targets of redirects.
 
-What was said to one origin (scheme, host and port) is not said to another: across origins only headers go along that
-are nobody's secret, and no secret parameter. From http to https of the same host is the same origin in this sense.
+Secrets for one origin (scheme, host and port) are not sent to another: a redirect to another origin gets only headers
+that are never secret, and no secret parameter. A change from http to https of the same host keeps the origin.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-KEEPING: Final = frozenset({307, 308})  # these send the same again, whatever the method
+KEEPING: Final = frozenset({307, 308})  # redirects that repeat method and body
 HARMLESS: Final = frozenset({"accept", "accept-encoding", "accept-language", "user-agent"})
 OF_A_BODY: Final = frozenset({"content-type", "content-length", "content-encoding"})
 PORTS: Final = {"http": 80, "https": 443}
@@ -24,11 +24,11 @@ class Hop:
     url: str
     headers: Mapping[str, str]
     body: bytes
-    trusted: bool  # still the origin that was asked: secrets may go along
+    trusted: bool  # still the first origin: secrets may be sent
 
 
 def with_params(url: str, params: Iterable[tuple[str, str]]) -> str:
-    """A URL with parameters behind those that it has, in this order, percent-encoded."""
+    """Add parameters to a URL, after its own, in this order, percent-encoded."""
     more = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in params)
     if not more:
         return url
@@ -37,7 +37,7 @@ def with_params(url: str, params: Iterable[tuple[str, str]]) -> str:
 
 
 def host_of(url: str) -> str:
-    """The name of its host, as it is compared: small letters, no dot at the end."""
+    """Return the name of its host as it is compared: lower case, no dot at the end."""
     return (urlsplit(url).hostname or "").rstrip(".")
 
 
@@ -53,9 +53,7 @@ def follow(hop: Hop, status: int, location: str | None) -> Hop | None:
     trusted = hop.trusted and _is_same(hop.url, url)
     if not trusted:
         about_the_body = OF_A_BODY if body else frozenset[str]()
-        headers = {
-            name: value for name, value in headers.items() if name.lower() in HARMLESS | about_the_body
-        }
+        headers = {name: value for name, value in headers.items() if name.lower() in HARMLESS | about_the_body}
     return Hop(method, url, headers, body, trusted)
 
 

@@ -1,8 +1,8 @@
 """Windows: the days and hours in which a job may run, by the clock on the wall.
 
-A window follows what the clock shows and nothing else: an hour that a fold shows twice is inside on both
-passes, an hour in a gap does not exist. So a window opens and closes only where the clock shows its opening or closing
-time, or where it jumps; the questions below look at those instants and ask `contains`.
+A window follows the wall clock alone: an hour that a fold shows twice is inside on both passes, an hour in a gap does
+not exist. So a window opens and closes only where the clock shows its opening or closing time, or where it jumps. The
+functions below look at those instants and ask `contains`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,21 +50,21 @@ class Window:
         return (today in self.days and self.start <= clock) or (yesterday in self.days and clock < self.end)
 
     def next_opening(self, at: datetime) -> datetime:
-        """The first instant from this one on that is inside."""
+        """Return the first instant from this one on that is inside."""
         if self.contains(at):
             return at
         openings = self._turns(at, self.start, range(-1, _REACH))
         return min(turn for turn in openings if turn >= at and self.contains(turn))
 
     def last_inside(self, at: datetime) -> datetime:
-        """The last instant up to this one that is inside: `at`, or the microsecond before it closed."""
+        """Return the last instant up to this one that is inside: `at`, or the microsecond before it closed."""
         if self.contains(at):
             return at
         closings = (turn - MICROSECOND for turn in self._turns(at, self.end, range(-_REACH, 2)))
         return max(last for last in closings if last <= at and self.contains(last))
 
     def _turns(self, at: datetime, clock: time, days: range) -> Iterator[datetime]:
-        """The instants around `at` when the clock shows a time of day, or jumps."""
+        """Yield the instants around `at` when the clock shows a time of day, or jumps."""
         tz = zone(self.timezone)
         today, second = wall_at(at, tz).date(), at.replace(microsecond=0)
         for day in days:
@@ -74,7 +74,7 @@ class Window:
                 yield change_between(begin, end, tz)
 
     def to_json(self) -> dict[str, str | list[str]]:
-        """The window as plain values; `from_json` reads them back exactly."""
+        """Write the window as plain values; `from_json` reads them back exactly."""
         return {
             "days": [DAYS[day] for day in sorted(self.days)],
             "from": _format_clock(self.start),
@@ -84,11 +84,9 @@ class Window:
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> Self:
-        """Read what `to_json` wrote, or a person in its shape; days may be `"mon-fri"` or `"sat,sun"` too."""
+        """Read the output of `to_json`, or the same form written by a person; days may be `"mon-fri"` too."""
         match {"days": "mon-sun", "timezone": "UTC"} | dict(value):
-            case {"days": days, "from": str(start), "to": str(end), "timezone": str(timezone), **rest} if (
-                not rest
-            ):
+            case {"days": days, "from": str(start), "to": str(end), "timezone": str(timezone), **rest} if not rest:
                 return cls(days=_days(days), start=_clock(start), end=_clock(end), timezone=timezone)
         raise Invalid(
             'A window is {"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "UTC"}, '
@@ -103,9 +101,7 @@ def _days(value: object) -> frozenset[int]:
         case list():
             parts = [str(part) for part in value]
         case _:
-            raise Invalid(
-                f"The days of a window are a list like ['mon', 'fri'] or 'mon-fri', not {str(value)[:60]}."
-            )
+            raise Invalid(f"The days of a window are a list like ['mon', 'fri'] or 'mon-fri', not {str(value)[:60]}.")
     return frozenset(day for part in parts for day in _day_range(part))
 
 

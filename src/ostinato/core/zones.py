@@ -1,4 +1,4 @@
-"""Time zones: what the clock on the wall shows at an instant, and when it shows a given time.
+"""Time zones: the wall time of an instant, and the instants of a wall time.
 
 Zone data comes from the `tzdata` package and nowhere else, so that all machines agree whatever their system
 has installed. An instant is an aware datetime in UTC; a *wall time* is a naive one, as a clock in the zone
@@ -10,7 +10,7 @@ the offset of a wall time twice (PEP 495): `fold=0` answers with the offset befo
 the one after it.
 
 No zone changes its offset twice within `CALM` (a test goes through them all), and each change is on a whole
-second: two instants at most that far apart with one offset have nothing but that offset between them.
+second. So if two instants at most that far apart have the same offset, it holds for all instants between them.
 """
 
 from bisect import bisect_left
@@ -24,13 +24,13 @@ from ostinato.core.duration import DAY, SECOND
 from ostinato.core.errors import Invalid
 
 CALM = 6 * DAY
-NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})  # what these mean depends on the machine
+NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})  # their meaning depends on the machine
 
 
 @cache
 def zone(name: str) -> ZoneInfo:
-    """The zone of that IANA name, such as `Europe/Paris`."""
-    if name not in zone_names():  # also what keeps `../../etc/passwd` from being opened
+    """Return the zone of an IANA name, such as `Europe/Paris`."""
+    if name not in zone_names():  # this check also keeps `../../etc/passwd` from being opened
         raise Invalid(f"There is no time zone {name[:60]!r}; {_advice(name)}")
     from importlib.resources import files
 
@@ -40,14 +40,14 @@ def zone(name: str) -> ZoneInfo:
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Every name that `zone` knows."""
+    """Return every name that `zone` knows."""
     from importlib.resources import files
 
     return frozenset(files(tzdata).joinpath("zones").read_text().split()) - NO_PLACES
 
 
 def zone_data_version() -> str:
-    """The IANA release of the zone data, such as `2026f`: when it changes, due times may."""
+    """Return the IANA release of the zone data, such as `2026f`: when it changes, due times may change."""
     return tzdata.IANA_VERSION
 
 
@@ -62,7 +62,7 @@ def wall_at(at: datetime, tz: ZoneInfo) -> datetime:
 
 
 def wall_span(at: datetime, tz: ZoneInfo) -> tuple[datetime, datetime]:
-    """The wall clock at an instant by the offset after, and by the offset before a fold it lies in.
+    """Return the wall time of an instant by the offset after, and by the offset before, a fold it lies in.
 
     Wall times before the first are over on every pass; those after the second are to come on every pass.
     """
@@ -71,7 +71,7 @@ def wall_span(at: datetime, tz: ZoneInfo) -> tuple[datetime, datetime]:
 
 
 def passes(wall: datetime, tz: ZoneInfo) -> tuple[datetime, ...]:
-    """The instants at which the clock shows a wall time: one; none in a gap; two in a fold, in order."""
+    """Return the instants at which the clock shows a wall time: one; none in a gap; two in a fold, in order."""
     before, after = _offsets_around(wall, tz)
     if before == after:
         return (_instant(wall, before),)
@@ -81,13 +81,13 @@ def passes(wall: datetime, tz: ZoneInfo) -> tuple[datetime, ...]:
 
 
 def gap_end(wall: datetime, tz: ZoneInfo) -> datetime:
-    """The first instant after the gap in which a wall time lies."""
+    """Return the first instant after the gap in which a wall time lies."""
     before, after = _offsets_around(wall, tz)
     return change_between(_instant(wall, after), _instant(wall, before), tz)
 
 
 def change_between(after: datetime, until: datetime, tz: ZoneInfo) -> datetime:
-    """The instant in `(after, until]` from which the later offset holds; both are on whole seconds."""
+    """Return the instant in `(after, until]` from which the later offset holds; both are on whole seconds."""
     settled = offset_at(until, tz)
     seconds = range(1, (until - after) // SECOND + 1)
     found = bisect_left(seconds, True, key=lambda n: offset_at(after + n * SECOND, tz) == settled)

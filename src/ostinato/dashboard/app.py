@@ -1,4 +1,4 @@
-"""The site, put together: routes, templates, and what stands before every page."""
+"""The site: its routes, its templates, and the checks before each page."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -70,13 +70,13 @@ ROUTES: Final[Sequence[Route]] = (
     *workers.ROUTES,
     *events.ROUTES,
 )
-NAVIGATION: Final = (  # those that have a route
+NAVIGATION: Final = (  # shown if the path has a route
     ("/", "Overview"),
     ("/jobs", "Jobs"),
     ("/executions", "Executions"),
     ("/calendar", "Calendar"),
     ("/sources", "Sources"),
-    ("/pages", "DashboardFirst"),
+    ("/pages", "Pages"),
     ("/workflows", "Workflows"),
     ("/templates", "Templates"),
     ("/providers", "Providers"),
@@ -87,7 +87,7 @@ NAVIGATION: Final = (  # those that have a route
 
 
 class Site:
-    """The dashboard around a front desk."""
+    """The dashboard of a service."""
 
     def __init__(
         self, service: Service, settings: Settings, visitors: Visitors, version: str, workload: Workload
@@ -96,13 +96,13 @@ class Site:
         self._workload = workload
         self._files = Files(HERE / "static")
         self._templates = self._environment()
-        # What is spelled out stands before what has a {part}: /jobs/new is no job.
+        # Fixed paths come before paths with a {part}: /jobs/new is not a job.
         ordered = sorted(ROUTES, key=lambda route: route.path.count("{"))
         self.routes: list[BaseRoute] = [
             StarletteRoute("/static/{name}", self._files.answer),
             *(StarletteRoute(each.path, self._endpoint(each), methods=[each.method]) for each in ordered),
         ]
-        self._router = Router(self.routes, default=self._nothing_here)
+        self._router = Router(self.routes, default=self._not_found)
         self.app: ASGIApp = Strict(self._routed)
 
     def _environment(self) -> Environment:
@@ -135,7 +135,7 @@ class Site:
         """Return True if an address belongs to the dashboard."""
         return any(route.matches(scope)[0] is not Match.NONE for route in self.routes)
 
-    # -- what stands before every page
+    # -- the checks before each page
 
     def _endpoint(self, route: Route) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
@@ -146,7 +146,7 @@ class Site:
             except OstinatoError as error:
                 return await run_in_threadpool(self._refuse, request, error)
             except ClientGone:
-                return Response(status_code=400)  # for a client that left
+                return Response(status_code=400)  # the client has closed the connection
             try:
                 return await run_in_threadpool(self._answer, route, request, form, visitor)
             finally:
@@ -163,22 +163,22 @@ class Site:
                 require_own_form(request.headers, visit.visitor, form)
             if route.role is not None and not visit.may(route.role):
                 raise Forbidden(
-                    f"This needs the role {route.role.value}; {visit.by} is {visit.caller.role.value}."
+                    f"This needs the role {route.role.value}, but {visit.by} has the role {visit.caller.role.value}."
                 )
             return route.answer(visit)
         except OstinatoError as error:
             return self._refuse(request, error)
-        except Exception as error:  # a page says that it happened, the log says what
-            log.error("A page failed: %s %s", request.method, request.url.path, exc_info=error)
+        except Exception as error:  # the log has the details, which a page must not show
+            log.error("Page failed: %s %s", request.method, request.url.path, exc_info=error)
             return self._refuse(request, OstinatoError())
 
     def _refuse(self, request: Request, error: OstinatoError) -> Response:
         return self._trouble(request, Trouble.of(error))
 
     def _trouble(self, request: Request, trouble: Trouble) -> Response:
-        """A page that says what went wrong, and asks the database nothing: it may be the database that is away."""
-        stranger = Visitor(None if self.visitors.log_in else ANYBODY, "", is_new=False)
-        visit = PageRequest(self, request, stranger, FormData(), self.service.now())
+        """Show an error page without any use of the database, which may be the cause of the error."""
+        anonymous = Visitor(None if self.visitors.log_in else ANYBODY, "", is_new=False)
+        visit = PageRequest(self, request, anonymous, FormData(), self.service.now())
         return visit.page("trouble.html", status=trouble.status, trouble=trouble)
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -190,23 +190,23 @@ class Site:
         answer.headers["Allow"] = allow
         await answer(scope, receive, send)
 
-    async def _nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = self._refuse(Request(scope), NotFound("There is no page at this address."))
         await answer(scope, receive, send)
 
 
 class DashboardFirst:
-    """Stands before the API: answers for the addresses of the site, and for browsers that got lost."""
+    """Middleware before the API: the site answers its own paths, and unknown paths for browsers."""
 
     def __init__(self, app: ASGIApp, site: Site, others: Sequence[BaseRoute]) -> None:
         self._app, self._site, self._others = app, site, others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (self._site.has(scope) or self._is_lost(scope)):
+        if scope["type"] == "http" and (self._site.has(scope) or self._wants_error_page(scope)):
             await self._site.app(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _is_lost(self, scope: Scope) -> bool:
+    def _wants_error_page(self, scope: Scope) -> bool:
         wants_page = "text/html" in Request(scope).headers.get("accept", "")
         return wants_page and all(route.matches(scope)[0] is Match.NONE for route in self._others)

@@ -1,4 +1,4 @@
-"""The calendar: executions by the hour, past and to come, in the viewer's time zone."""
+"""The calendar: past executions and future due times by the hour, in the viewer's time zone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Final
 from starlette.responses import Response
 
 from ostinato.core.load import Grid
-from ostinato.core.model import Result
+from ostinato.core.outcome import FAILURES
 from ostinato.core.zones import passes, zone
 from ostinato.dashboard import query
 from ostinato.dashboard.formatting import many
@@ -29,7 +29,7 @@ SHADES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An hour of a day as a clock on a wall shows it: once, twice (a fold) or never (a gap)."""
+    """An hour of local time, which a day has once, twice (a fold) or never (a gap)."""
 
     starts: Sequence[datetime]
     count: int | None
@@ -51,7 +51,7 @@ class Row:
 
 
 def show(visit: PageRequest) -> Response:
-    """The next days, or the last ones; and what is in one hour of them, if it is asked for."""
+    """Show the next or the past days, and the jobs or executions of a selected hour."""
     past = query.word(visit, "show") == "past"
     rows, changes, complete = (_past(visit), (), True) if past else _coming(visit)
     chosen, expired = _hour_asked(visit), allowance()
@@ -80,7 +80,7 @@ def _hour_asked(visit: PageRequest) -> datetime | None:
 def _coming(visit: PageRequest) -> tuple[list[Row], Sequence[ClockChange], bool]:
     days = _days(visit, range(AHEAD))
     begin, end = _midnight(days[0], visit.zone), _midnight(days[-1] + DAY, visit.zone)
-    # By the hours of the viewer's clock; one that jumps by half an hour is looked at by quarters.
+    # Count by local hours; in a zone that changes by half an hour, by quarters of an hour.
     step = HOUR if (end - begin) % HOUR == ZERO else QUARTER
     found = visit.service.board.ahead(Grid(begin, step, (end - begin) // step), allowance())
     counts: dict[datetime, int | None] = {}
@@ -106,7 +106,7 @@ def _sum(hour: Hour) -> int | None:
 
 def _failed(hour: Hour) -> int:
     ended = hour.ended or {}
-    return sum(ended.get(result, 0) for result in (Result.FAILED, Result.TIMED_OUT, Result.LOST))
+    return sum(ended.get(result, 0) for result in FAILURES)
 
 
 def _days(visit: PageRequest, which: range) -> list[date]:
@@ -115,7 +115,7 @@ def _days(visit: PageRequest, which: range) -> list[date]:
 
 
 def _midnight(day: date, name: str) -> datetime:
-    """The first instant of a day; in a zone whose clocks jump at midnight, the one after the gap."""
+    """Return the first instant of a day; if clocks jump at midnight, the first one after the gap."""
     for minute in range(0, 24 * 60, 15):
         shown = passes(datetime.combine(day, time()) + timedelta(minutes=minute), zone(name))
         if shown:
@@ -134,8 +134,7 @@ def _rows(
     most = max((count for count in counts.values() if count), default=0)
     word = "due time" if is_coming else "execution"
     return [
-        Row(day, [_cell(visit, day, hour, counts, failed, most, word, is_coming) for hour in range(24)])
-        for day in days
+        Row(day, [_cell(visit, day, hour, counts, failed, most, word, is_coming) for hour in range(24)]) for day in days
     ]
 
 
@@ -150,15 +149,15 @@ def _cell(
     is_coming: bool,
 ) -> Cell:
     starts = _starts(day, hour, visit.zone)
-    told = f"{day:%a %d %b}, {hour:02}:00"
+    label = f"{day:%a %d %b}, {hour:02}:00"
     if not starts:
-        return Cell((), 0, title=f"{told}: the clock jumps over this hour", marks="gone")
+        return Cell((), 0, title=f"{label}: the clock skips this hour", marks="gone")
     found = [_at(counts, start) for start in starts]
     bad = sum(_at(failed, start) or 0 for start in starts)
     known = [count for count in found if count is not None]
     count = sum(known) if known else None
     over = starts[-1] + HOUR <= visit.now if is_coming else starts[0] > visit.now
-    title = f"{told}: {'not counted yet' if count is None else many(count, word)}"
+    title = f"{label}: {'not counted yet' if count is None else many(count, word)}"
     title += f", {bad:,} failed" if bad else ""
     title += " (the clock shows this hour twice)" if len(starts) > 1 else ""
     marks = " ".join(["twice"] * (len(starts) > 1) + ["bad"] * bool(bad) + ["past"] * over)
@@ -171,13 +170,13 @@ def _starts(day: date, hour: int, name: str) -> tuple[datetime, ...]:
 
 
 def _at(counts: Mapping[datetime, int | None], start: datetime) -> int | None:
-    """Hours that were counted begin at whole hours of UTC; a clock half an hour off takes the one it begins in."""
+    """Find the count of an hour. Counts are by hours of UTC; half-hour zones use the hour of their start."""
     found = counts.get(start)
     return found if found is not None else counts.get(start.replace(minute=0))
 
 
 def _shade(count: int, most: int) -> int:
-    """Of five."""
+    """Return a shade from 0 to 5."""
     return -(-count * SHADES // most) if count else 0
 
 

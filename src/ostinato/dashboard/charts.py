@@ -1,6 +1,6 @@
-"""Charts, drawn here as SVG: attributes and classes alone, since the policy of the site allows no inline style.
+"""Charts as SVG with attributes and classes only, since the policy of the site forbids inline styles.
 
-Words stand beside a drawing, in HTML: a drawing is stretched to its place, and letters are not to be.
+Text is in HTML beside a drawing, because the browser stretches a drawing, and would stretch its letters.
 """
 
 import math
@@ -23,7 +23,7 @@ SECOND: Final = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: what stands on what, the first at the bottom, and what it says of itself."""
+    """One bar: its stacked parts, the first at the bottom, and its tooltip."""
 
     parts: Sequence[tuple[str, float]]  # class and amount
     title: str
@@ -35,7 +35,7 @@ class Bar:
 
 
 def bars(given: Sequence[Bar], label: str) -> Markup:
-    """Bars side by side, as high as the highest."""
+    """Draw bars side by side, scaled to the highest one."""
     most = max((bar.total for bar in given), default=0) or 1
     step = WIDTH / max(len(given), 1)
     drawn = Markup("").join(_bar(bar, number * step, step, most) for number, bar in enumerate(given))
@@ -45,13 +45,13 @@ def bars(given: Sequence[Bar], label: str) -> Markup:
 
 
 def _bar(bar: Bar, x: float, step: float, most: float) -> Markup:
-    """Put together from our own words and numbers; a week has hundreds."""
+    """Draw one bar. It concatenates only our own words and numbers, for speed: a week has hundreds of bars."""
     wide, bottom = step * 0.8, float(HEIGHT)
     drawn = f'<rect class="hit{"" if bar.is_known else " unknown"}" x="{x:.2f}" width="{step:.2f}" height="{HEIGHT}"/>'
     for kind, amount in bar.parts:
         if not amount:
             continue
-        high = max(amount / most * HEIGHT, 1.5)  # one among thousands is to be seen
+        high = max(amount / most * HEIGHT, 1.5)  # one among thousands must stay visible
         bottom -= high
         place = f'x="{x + step * 0.1:.2f}" y="{max(bottom, 0):.2f}" width="{wide:.2f}" height="{high:.2f}"'
         drawn += f'<rect class="is-{kind}" {place}/>'
@@ -68,8 +68,10 @@ class Dot:
 
 
 def spark(runs: Sequence[Dot], places: int = 20) -> Markup:
-    """The newest runs, the newest last: as high as they took long, with a shape for how they ended. A list has a
-    thousand of them: one path for all of a kind, put together from our own words and numbers alone."""
+    """Draw the newest runs, the newest last; the height shows the duration, the shape the outcome.
+
+    A list has a thousand runs, so all runs of a kind are one path, made only of our own words and numbers.
+    """
     shown = list(runs)[-places:]
     longest = max((run.duration for run in shown if run.duration), default=SECOND)
     paths: dict[str, list[str]] = {}
@@ -78,9 +80,7 @@ def spark(runs: Sequence[Dot], places: int = 20) -> Markup:
     drawn = Markup("").join(
         Markup('<path class="is-{}" d="{}"/>').format(kind, "".join(each)) for kind, each in paths.items()
     )
-    label = (
-        ", ".join(f"{len(each)} {kind.replace('_', ' ')}" for kind, each in paths.items()) or "no runs yet"
-    )
+    label = ", ".join(f"{len(each)} {kind.replace('_', ' ')}" for kind, each in paths.items()) or "no runs yet"
     return Markup(
         '<svg class="spark" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img" aria-label="{2}">'
         '<title>{2}</title><path class="ground" d="M0 {3}h{0}"/>{4}</svg>'
@@ -93,17 +93,17 @@ def _spark(run: Dot, x: int, longest: timedelta) -> str:
             share = (run.duration or ZERO) / longest if longest else 0
             high = LOWEST + (TALL - 2 * LOWEST) * min(max(share, 0), 1)
             return f"M{x} {TALL - high:.1f}v{high:.1f}h4v-{high:.1f}z"
-        case "failed" | "timed_out" | "lost":  # to the top, with a head apart from it
+        case "failed" | "timed_out" | "lost":  # full height, with a separate head
             return f"M{x} {LOWEST}v{TALL - LOWEST}h4v-{TALL - LOWEST}zM{x} 0h4v3h-4z"
         case "running" | "queued":  # an arrow
             return f"M{x} {TALL - 9}v8l4-4z"
-        case _:  # what did not come to an end: a dash
+        case _:  # no outcome of its own: a dash
             return f"M{x} {TALL - 8}h4v2h-4z"
 
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """Durations of a job, the newest last, and from where on one stands out."""
+    """Durations of a job, the newest last, with the median and the limit of outliers."""
 
     dots: Sequence[Dot]
     usual: timedelta | None
@@ -111,19 +111,17 @@ class Scatter:
 
 
 def scatter(given: Scatter, label: str) -> Markup:
-    """One dot for each run; those that stand out, or went wrong, have another shape. The scale is of the root, so
-    that a run of an hour leaves something to be seen of those of a minute."""
+    """Draw one dot for each run; outliers and failed runs have other shapes.
+
+    The scale is a square root, so that runs of a minute stay visible beside a run of an hour.
+    """
     top = max((dot.duration for dot in given.dots if dot.duration), default=SECOND) or SECOND
     step = WIDTH / max(len(given.dots), 1)
 
     def y(span: timedelta) -> float:
         return 172.0 - 160.0 * math.sqrt(max(span / top, 0.0))
 
-    drawn = [
-        _dot(dot, (n + 0.5) * step, y(dot.duration), given)
-        for n, dot in enumerate(given.dots)
-        if dot.duration
-    ]
+    drawn = [_dot(dot, (n + 0.5) * step, y(dot.duration), given) for n, dot in enumerate(given.dots) if dot.duration]
     lines = [
         Markup('<path class="{}" d="M0 {:.1f}h{}"/>').format(kind, y(at), WIDTH)
         for kind, at in (("usual", given.usual), ("far", given.outlier))
@@ -148,7 +146,7 @@ def _dot(dot: Dot, x: float, y: float, given: Scatter) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of a run's life."""
+    """A phase of a run."""
 
     kind: str
     word: str
@@ -156,7 +154,7 @@ class Phase:
 
 
 def phases(given: Sequence[Phase]) -> Markup:
-    """Stretches one after the other, each as long as it took; one that took no time is left out."""
+    """Draw phases one after the other, each as wide as its duration; phases without duration are left out."""
     total = sum((phase.length for phase in given), timedelta(0)) or SECOND
     x, drawn = 0.0, []
     for phase in given:

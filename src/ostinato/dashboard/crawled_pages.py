@@ -1,4 +1,4 @@
-"""Pages that crawls found: looked for by their words, and one with all that is kept of it."""
+"""Pages that crawls found: the search by words, and one page with its stored data."""
 
 from typing import Final
 
@@ -11,12 +11,12 @@ from ostinato.dashboard.routes import get
 from ostinato.service.crawled_pages import COUNTED, FURTHEST, name_of
 
 ROWS_OF_A_PAGE: Final = 20
-SHOWN_CHARACTERS: Final = 20_000  # characters of a text; the rest is in the API
+SHOWN_CHARACTERS: Final = 20_000  # characters of a text; the API has all
 LINKS: Final = 200
 
 
 def show_all(visit: PageRequest) -> Response:
-    """Pages with these words, the best first; without words, those that were fetched last."""
+    """Show the pages with some words, the best match first; without words, the last fetched first."""
     words, job, host = (query.word(visit, name) for name in ("q", "job", "host"))
     offset = _offset(visit)
     try:
@@ -41,7 +41,7 @@ def show_all(visit: PageRequest) -> Response:
 
 
 def show(visit: PageRequest) -> Response:
-    """One page."""
+    """Show one page."""
     whole = visit.service.pages.get(visit.part("id"))
     return visit.page(
         "one_page.html",

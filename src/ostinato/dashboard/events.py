@@ -27,7 +27,7 @@ KINDS: Final = {
     "job.run": "job run by hand",
     "job.exhausted": "retries used up",
     "execution.lost": "execution lost",
-    "result.refused": "result refused",
+    "result.refused": "result rejected",
     "database.went_back": "database went back",
     "result.held": "result not saved",
     "clock.jumped": "clock was set",
@@ -36,13 +36,11 @@ KINDS: Final = {
 
 
 def show(visit: PageRequest) -> Response:
-    """The audit log, the newest first."""
+    """Show the audit log, the newest events first."""
     kind, by, job = (query.word(visit, name) for name in ("kind", "by", "job"))
     try:
         before = query.id_asked(visit, "before")
-        events, onward = visit.service.board.audit(
-            job or None, [kind] if kind else [], by, ROWS_OF_A_PAGE, before
-        )
+        events, onward = visit.service.board.audit(job or None, [kind] if kind else [], by, ROWS_OF_A_PAGE, before)
     except OstinatoError as error:
         visit, before = visit.troubled("filters", error), None
         events, onward = visit.service.board.audit(None, [], "", ROWS_OF_A_PAGE, None)

@@ -1,4 +1,4 @@
-"""Executions: the list of all, and one with its times, its log and its end."""
+"""Executions: the list, and one with its times, its log and its outcome."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -29,7 +29,7 @@ EMPTY: Final = LogPage((), 0, 0)
 
 
 def show_all(visit: PageRequest) -> Response:
-    """A page of executions, the newest first."""
+    """Show a list of executions, the newest first."""
     state, task, cursor = (query.word(visit, name) for name in ("state", "task", "cursor"))
     try:
         job = query.id_asked(visit, "job")
@@ -58,7 +58,7 @@ def show_all(visit: PageRequest) -> Response:
 
 
 def show(visit: PageRequest) -> Response:
-    """One execution."""
+    """Show one execution."""
     return _page(visit, query.id_in_path(visit))
 
 
@@ -80,7 +80,7 @@ def _page(visit: PageRequest, execution_id: UUID) -> Response:
         level=level,
         levels=[(each, each) for each in LEVELS],
         level_word=level_word,
-        is_live=found.view.state in ("queued", "running"),
+        is_live=found.view.status in ("queued", "running"),
         attempts=found.attempts if own is None else own.attempts,
         of_workflow=run,
         drawing="" if run is None else graph.drawn(_nodes(run), f"The steps of {run.name}"),
@@ -88,12 +88,12 @@ def _page(visit: PageRequest, execution_id: UUID) -> Response:
 
 
 def _workflow_run(visit: PageRequest, found: Attempt) -> RunView | None:
-    """The run of a workflow that this is, or is a step of."""
+    """Find the workflow run that an execution is, or belongs to as a step."""
     if found.row.task != WORKFLOW_TASK and not found.row.step:
         return None
     try:
         return visit.service.workflows.steps(found.view.id)
-    except OstinatoError:  # its run, or its workflow, is not kept any more
+    except OstinatoError:  # the run or the workflow is no longer stored
         return None
 
 
@@ -111,7 +111,7 @@ def _nodes(run: RunView) -> list[graph.Node]:
 
 
 def _log(visit: PageRequest, execution_id: UUID, level: str) -> LogPage:
-    """The first lines, or those from a number on."""
+    """Read the first log lines, or the lines after a number."""
     after = query.word(visit, "after")
     try:
         return visit.service.executions.log(
@@ -127,33 +127,33 @@ def _phases(found: Attempt, now: datetime) -> list[Phase]:
     ready = max(run.run_at, queued_at)
     started = run.started_at or run.finished_at or now
     end = run.finished_at or now
-    ending = {"completed": "completed", "failed": "failed", "cancelled": "cancelled"}.get(run.state, "ran")
-    told = [
-        Phase("waited", "from its due time until it was queued, or could start", ready - run.due_at),
+    ending = {"completed": "completed", "failed": "failed", "cancelled": "cancelled"}.get(run.status, "ran")
+    phases = [
+        Phase("waited", "waiting until ready", ready - run.due_at),
         Phase("queued", "in the queue", started - ready),
     ]
     if run.started_at is not None:
-        told.append(Phase(ending, "ran" if run.finished_at else "running", end - run.started_at))
-    return [Phase(each.kind, each.word, max(each.length, ZERO)) for each in told]
+        phases.append(Phase(ending, "ran" if run.finished_at else "running", end - run.started_at))
+    return [Phase(each.kind, each.word, max(each.length, ZERO)) for each in phases]
 
 
-# -- what may be asked of it
+# -- actions
 
 
 def cancel(visit: PageRequest) -> Response:
-    """Ask it to stop, or take it back."""
+    """Ask a running execution to stop, or withdraw a queued one."""
     execution_id = query.id_in_path(visit)
     force = visit.form.get("force") == "1"
     try:
         left = visit.service.executions.cancel(execution_id, by=visit.by, force=force)
     except OstinatoError as error:
         return _troubled(visit, execution_id, error)
-    told = left.stop.sentence if left.stop else "It is cancelled."
-    return visit.see(f"/executions/{execution_id}", told)
+    message = left.stop.sentence if left.stop else "The run is cancelled."
+    return visit.see(f"/executions/{execution_id}", message)
 
 
 def release(visit: PageRequest) -> Response:
-    """Take it from its worker, and queue it again."""
+    """Take a run from its worker and queue it again."""
     execution_id = query.id_in_path(visit)
     try:
         visit.service.executions.release(execution_id, by=visit.by)
@@ -163,7 +163,7 @@ def release(visit: PageRequest) -> Response:
 
 
 def run_again(visit: PageRequest) -> Response:
-    """Run its job once more, with the same args."""
+    """Run the job of an execution again, with the same args."""
     execution_id = query.id_in_path(visit)
     found = visit.service.board.execution(execution_id)
     try:

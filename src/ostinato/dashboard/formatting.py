@@ -1,4 +1,4 @@
-"""Values on pages: times, durations, states. Every function that makes markup escapes its input."""
+"""Formatting of values on pages: times, durations, states. Every function that makes markup escapes its input."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from ostinato.service.crawled_pages import FOUND, FOUND_ENDS
 ABSENT: Final = "–"
 SECOND: Final = timedelta(seconds=1)
 MINUTE, HOUR, DAY = 60, 3600, 86400
-SAYS_MOST: Final = {
+SUBJECT_ARGS: Final = {
     "crawl": ("source_name", "url"),
     "http": ("url",),
     "command": ("argv", "script"),
@@ -31,10 +31,8 @@ SAYS_MOST: Final = {
 
 @pass_context
 def at(context: Context, instant: datetime | None, of_job: str | None = None) -> str:
-    """An instant by the viewer's clock, short; `of_job` is a further zone for the tooltip."""
-    return _time(
-        context, instant, of_job, lambda visit: clock_text(instant_or(instant), visit.now, visit.zone)
-    )
+    """Write an instant in the viewer's zone, in short form; `of_job` is another zone for the tooltip."""
+    return _time(context, instant, of_job, lambda visit: clock_text(instant_or(instant), visit.now, visit.zone))
 
 
 @pass_context
@@ -50,14 +48,12 @@ def soon(context: Context, instant: datetime | None, of_job: str | None = None) 
     """Write the distance of a future instant; a past one is "now", also before its run has started."""
     if instant is None:
         return ABSENT
-    return _time(
-        context, instant, of_job, lambda visit: distance(max(instant - visit.now, timedelta(0))), "ago soon"
-    )
+    return _time(context, instant, of_job, lambda visit: distance(max(instant - visit.now, timedelta(0))), "ago soon")
 
 
 @pass_context
 def both(context: Context, instant: datetime | None, of_job: str | None = None) -> str:
-    """An instant in full, by the viewer's clock."""
+    """Write an instant in full, in the viewer's zone."""
     return _time(context, instant, of_job, lambda visit: in_zone(instant_or(instant), visit.zone))
 
 
@@ -65,7 +61,7 @@ def _time(
     context: Context,
     instant: datetime | None,
     of_job: str | None,
-    told: Callable[[Any], str],
+    write: Callable[[Any], str],
     kind: str = "at",
 ) -> str:
     if instant is None:
@@ -73,19 +69,19 @@ def _time(
     visit = context["visit"]
     zones = dict.fromkeys([visit.zone, *([of_job] if of_job else []), "UTC"])
     return Markup('<time class="{}" datetime="{}" title="{}">{}</time>').format(
-        kind, iso(instant), "\n".join(in_zone(instant, each) for each in zones), told(visit)
+        kind, iso(instant), "\n".join(in_zone(instant, each) for each in zones), write(visit)
     )
 
 
 @pass_context
 def titles(context: Context, instant: datetime) -> str:
-    """An instant in both zones, as a tooltip."""
+    """Write an instant in the viewer's zone and UTC, for a tooltip."""
     return "\n".join(in_zone(instant, each) for each in dict.fromkeys([context["visit"].zone, "UTC"]))
 
 
 @pass_context
 def clock(context: Context, instant: datetime) -> str:
-    """The time of day, by the viewer's clock, to the millisecond."""
+    """Write the time of day in the viewer's zone, with milliseconds."""
     there = instant.astimezone(zone(context["visit"].zone))
     return f"{there:%H:%M:%S}.{there.microsecond // 1000:03}"
 
@@ -100,12 +96,12 @@ def iso(instant: datetime) -> str:
 
 
 def in_zone(instant: datetime, name: str) -> str:
-    """`Mon 16 Nov 2026, 21:16:26 Europe/Paris`."""
+    """Write `Mon 16 Nov 2026, 21:16:26 Europe/Paris`."""
     return f"{instant.astimezone(zone(name)):%a %d %b %Y, %H:%M:%S} {name}"
 
 
 def clock_text(instant: datetime, now: datetime, name: str) -> str:
-    """As short as it can be told from others of its day, of its year."""
+    """Write an instant in short: only the time if it is today, no year if it is this year."""
     there, here = instant.astimezone(zone(name)), now.astimezone(zone(name))
     if there.date() == here.date():
         return f"{there:%H:%M:%S}"
@@ -113,17 +109,17 @@ def clock_text(instant: datetime, now: datetime, name: str) -> str:
 
 
 def clock_in(instant: datetime, name: str) -> str:
-    """`21:16 Europe/Paris`, for beside the same instant by another clock."""
+    """Write `Tue 21:16 Europe/Paris`, to stand beside the same instant in another zone."""
     return f"{instant.astimezone(zone(name)):%a %H:%M} {name}"
 
 
 def distance(span: timedelta) -> str:
-    """`in 5 min`, `3 h ago`; what is nearer than a second is now."""
+    """Write `in 5 min` or `3 h ago`; less than a second is `now`."""
     seconds = span.total_seconds()
     if abs(seconds) < 1:
         return "now"
-    told = _rounded(abs(seconds))
-    return f"in {told}" if seconds > 0 else f"{told} ago"
+    text = _rounded(abs(seconds))
+    return f"in {text}" if seconds > 0 else f"{text} ago"
 
 
 def _rounded(seconds: float) -> str:
@@ -137,7 +133,7 @@ def _rounded(seconds: float) -> str:
 
 
 def took(span: timedelta | None) -> str:
-    """A duration that was measured: three digits of it."""
+    """Write a measured duration with about three digits."""
     if span is None:
         return ABSENT
     seconds = max(span.total_seconds(), 0.0)
@@ -156,7 +152,7 @@ def took(span: timedelta | None) -> str:
 
 
 def span(value: timedelta | None) -> str:
-    """A duration that somebody chose: `1h30m`."""
+    """Write a configured duration: `1h30m`."""
     return ABSENT if value is None else format_duration(value)
 
 
@@ -166,9 +162,9 @@ def number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
-def progress(told: Mapping[str, Any] | None) -> str:
+def progress(report: Mapping[str, Any] | None) -> str:
     """Write the progress of a run: `30 of 120 · orders`; without a total, its message."""
-    done, of, message = ((told or {}).get(name) for name in ("done", "of", "message"))
+    done, of, message = ((report or {}).get(name) for name in ("done", "of", "message"))
     if not of and message:
         return str(message)
     share = "" if done is None else f"{number(done)} of {number(of)}" if of else number(done)
@@ -181,29 +177,29 @@ def counters(counted: Mapping[str, float] | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """`99.5%`; all of it only if it is all of it."""
+    """Write `99.5%`; `100%` only for exactly all."""
     if share is None:
         return ABSENT
     return f"{min(share, 0.999) if share < 1 else 1:.1%}".replace("100.0%", "100%")
 
 
 def many(count: int, one: str, more: str = "") -> str:
-    """`1 job`, `2 jobs`."""
+    """Write `1 job` or `2 jobs`."""
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 def pretty(value: Any) -> str:
-    """JSON for people; what is text already is shown as it is."""
+    """Write a value as indented JSON; text stays as it is."""
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
 def compact(value: Any) -> str:
-    """JSON in one line."""
+    """Write a value as JSON in one line."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def indented(text: str) -> str:
-    """JSON that is text already, for people; what is none is shown as it is."""
+    """Indent JSON text; other text stays as it is."""
     try:
         return pretty(json.loads(text))
     except ValueError:
@@ -218,14 +214,14 @@ def called(job: JobView | None) -> str:
 
 
 def _about(job: JobView) -> str:
-    for name in SAYS_MOST.get(job.task, ()):
-        if said := job.args.get(name):
-            return shortly(" ".join(map(str, said)) if isinstance(said, list) else str(said))
+    for name in SUBJECT_ARGS.get(job.task, ()):
+        if value := job.args.get(name):
+            return shortly(" ".join(map(str, value)) if isinstance(value, list) else str(value))
     return ""
 
 
 def shortly(value: Any, most: int = 80) -> str:
-    """A value in one line, not longer than this."""
+    """Write a value in one line, cut to `most` characters."""
     text = value if isinstance(value, str) else compact(value)
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -234,11 +230,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# -- what others wrote
+# -- text from other sites
 
 
 def marked(snippet: str) -> Markup:
-    """A part of a text; the words that were looked for are marked."""
+    """Return a snippet with the found words marked."""
     begins, *rest = snippet.split(FOUND)
     return Markup().join([escape(begins), *(_marked(*each.partition(FOUND_ENDS)) for each in rest)])
 
@@ -248,13 +244,13 @@ def _marked(word: str, _: str, after: str) -> Markup:
 
 
 def outward(url: str) -> Markup:
-    """A link to somebody else's page; what is no address on the web stays text."""
+    """Return a link to another site; anything but an http URL stays text."""
     if not url.startswith(("https://", "http://")):
         return escape(url)
     return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(url, shortly(url, 200))
 
 
-# -- states: a colour and a shape, and a word beside them
+# -- states: a colour, a shape and a word
 
 SHAPES: Final[Mapping[str, str]] = {  # in a box of 16 by 16
     "completed": '<circle cx="8" cy="8" r="7"/><path class="in" d="M4.5 8.4 7 11l4.5-5.5"/>',
@@ -278,7 +274,7 @@ LIKE: Final = {"ready": "pending", "waiting": "queued", "exhausted": "failed", "
 
 
 def mark(state: str) -> Markup:
-    """The shape of a state, without a word: for where the word stands beside it."""
+    """Return the shape of a state without its word."""
     known = state if state in SHAPES else LIKE.get(state, "pending")
     return Markup('<svg class="mark is-{}" viewBox="0 0 16 16" aria-hidden="true">{}</svg>').format(
         known, Markup(SHAPES[known])
@@ -286,7 +282,7 @@ def mark(state: str) -> Markup:
 
 
 def state(word: Any) -> Markup:
-    """A state in colour, shape and word."""
+    """Return a state with colour, shape and word."""
     text = str(word)
     return Markup('<span class="state">{}{}</span>').format(mark(text), text.replace("_", " "))
 

@@ -1,4 +1,4 @@
-"""Workflows as drawings: nodes in columns, each right of all that it comes after. SVG without inline style."""
+"""Drawings of workflows in SVG without inline styles: each node is in a column right of its predecessors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ KNOWN: Final = {"ready": "queued", "waiting": "pending", "succeeded": "completed
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node to draw: `under` is the second line, `state` one of words.SHAPES, `href` its link."""
+    """A node to draw: `under` is the second line, `state` one of formatting.SHAPES, `href` its link."""
 
     id: str
     under: str
@@ -37,7 +37,7 @@ class Placed:
 
 
 def nodes_of(written: Sequence[Mapping[str, Any]], states: Mapping[str, str] = {}) -> list[Node]:
-    """The nodes of a workflow as they are written, good or not; `states` are those of a run, by id."""
+    """Read the nodes of a workflow definition, valid or not; `states` are the states of a run, by node id."""
     return [
         Node(
             str(node.get("id", "?")),
@@ -57,22 +57,20 @@ def _after(given: object) -> tuple[str, ...]:
 
 
 def drawn(nodes: Sequence[Node], label: str = "The steps of this workflow") -> Markup:
-    """The drawing, as wide as it needs to be."""
+    """Draw the nodes, as wide as necessary."""
     placed = place(nodes)
     if not placed:
         return Markup("")
     wide = max(each.x for each in placed.values()) + WIDE + EDGE
     high = max(each.y for each in placed.values()) + HIGH + EDGE
-    head = Markup(
-        '<svg class="graph" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="{2}" aria-label="{3}">'
-    )
-    role = "group" if any(node.href for node in nodes) else "img"  # an image has no links in it
+    head = Markup('<svg class="graph" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="{2}" aria-label="{3}">')
+    role = "group" if any(node.href for node in nodes) else "img"  # an element with the role img cannot contain links
     parts = [*_lines(placed), *map(_box, placed.values())]
     return head.format(wide, high, role, label) + Markup("").join(parts) + Markup("</svg>")
 
 
 def place(nodes: Sequence[Node]) -> dict[str, Placed]:
-    """Place the nodes. A node after itself, or after an unknown one, is drawn all the same."""
+    """Place the nodes. A node after itself, or after an unknown one, is drawn too."""
     known = {node.id: node for node in nodes}
     columns: dict[int, list[Node]] = {}
     depth = _depths(known)
@@ -92,7 +90,7 @@ def place(nodes: Sequence[Node]) -> dict[str, Placed]:
 
 
 def _depths(known: Mapping[str, Node]) -> dict[str, int]:
-    """Return the longest path to each node; cycles end after as many rounds as there are nodes."""
+    """Return the longest path to each node; the number of rounds is limited, because of cycles."""
     depth = dict.fromkeys(known, 0)
     for _ in known:
         deeper = {
@@ -106,7 +104,7 @@ def _depths(known: Mapping[str, Node]) -> dict[str, int]:
 
 
 def _middle(node: Node, rows: Mapping[str, float]) -> float:
-    """Beside what it comes after, so that lines cross little."""
+    """Return the mean height of a node's predecessors, so that few lines cross."""
     found = [rows[each] for each in node.after if each in rows]
     return sum(found) / len(found) if found else 0.0
 
@@ -127,12 +125,12 @@ def _lines(placed: Mapping[str, Placed]) -> Iterator[Markup]:
 def _box(placed: Placed) -> Markup:
     node, x, y = placed.node, placed.x, placed.y
     state = KNOWN.get(node.state, node.state)
-    told = f"{node.id}: {node.under}" + (f" ({node.state.replace('_', ' ')})" if node.state else "")
+    title = f"{node.id}: {node.under}" + (f" ({node.state.replace('_', ' ')})" if node.state else "")
     inside = Markup(
         '<title>{}</title><rect class="box" x="{}" y="{}" width="{}" height="{}" rx="{}"/>'
         '<text class="id" x="{}" y="{}">{}</text><text class="under" x="{}" y="{}">{}</text>'
     ).format(
-        told, x, y, WIDE, HIGH, HIGH // 2 if node.is_trigger else 7,
+        title, x, y, WIDE, HIGH, HIGH // 2 if node.is_trigger else 7,
         x + 14, y + 20, _cut(node.id), x + 14, y + 36, _cut(node.under),
     )  # fmt: skip
     if state in SHAPES:

@@ -5,7 +5,7 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Referrer-Policy is not `no-referrer`: with that a form of ours would come from `Origin: null`.
+# Referrer-Policy is not `no-referrer`: then our own forms would be sent with `Origin: null`.
 POLICY: Final = {
     "Content-Security-Policy": (
         "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -19,13 +19,13 @@ POLICY: Final = {
 
 
 class Strict:
-    """Puts the policy on every answer. What does not say how long it may be kept is kept by nobody."""
+    """Middleware that adds the policy to every answer, and forbids caching unless the answer allows it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def strictly(message: Message) -> None:
+        async def send_with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in POLICY.items():
@@ -33,4 +33,4 @@ class Strict:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self._app(scope, receive, strictly)
+        await self._app(scope, receive, send_with_policy)

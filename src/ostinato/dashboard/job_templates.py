@@ -1,4 +1,4 @@
-"""Job templates: which there are, and jobs made of them by filling in a form."""
+"""Job templates: the list, and a form that creates a job from a template."""
 
 from typing import Final
 
@@ -17,9 +17,7 @@ from ostinato.dashboard.routes import get, post
 from ostinato.service.templates import TemplateView
 from ostinato.shapes.templates import TemplateAnswer, definition_of
 
-OTHERWISE: Final = {
-    name: job.FIELDS[name] for name in ("name", "schedule", "timezone", "key", "queue", "tags")
-}
+JOB_FIELDS: Final = {name: job.FIELDS[name] for name in ("name", "schedule", "timezone", "key", "queue", "tags")}
 
 
 def show_all(visit: PageRequest) -> Response:
@@ -31,22 +29,20 @@ def show(visit: PageRequest) -> Response:
 
 
 def use(visit: PageRequest) -> Response:
-    """Make a job of it; what is wrong stands beside its field."""
+    """Create a job from a template, or show the form with its errors."""
     view, texts = visit.service.templates.get(visit.part("name")), typed(visit.form, visit.form)
     try:
         arguments = Arguments.of_schema(TemplateAnswer.of(view).args)
         params = arguments.read(texts)
-        if wrong := arguments.flaws(params):
-            raise WrongFields(wrong)
-        over = job.new_body({name: texts.get(name, "") for name in OTHERWISE})
-        definition = definition_of(
-            visit.service.templates.body(view.template.name, params, over), here(visit)
-        )
+        if flaws := arguments.flaws(params):
+            raise WrongFields(flaws)
+        over = job.new_body({name: texts.get(name, "") for name in JOB_FIELDS})
+        definition = definition_of(visit.service.templates.body(view.template.name, params, over), here(visit))
         made, is_new = visit.service.jobs.make(definition, by=visit.by)
     except (OstinatoError, ValidationError) as error:
         return _page(visit, view, texts, error)
-    told = "The job is made." if is_new else f"There was a job with the key {made.key} already: this one."
-    return visit.see(f"/jobs/{made.id}", told, visit.service.jobs.secrets(made), [made.task])
+    message = "The job is created." if is_new else f"A job with the key {made.key} exists already: this one."
+    return visit.see(f"/jobs/{made.id}", message, visit.service.jobs.secrets(made), [made.task])
 
 
 def _page(
@@ -57,10 +53,10 @@ def _page(
 ) -> Response:
     answer = TemplateAnswer.of(view)
     arguments = Arguments.of_schema(answer.args)
-    form = Form({**arguments.fields, **OTHERWISE}, texts)
+    form = Form({**arguments.fields, **JOB_FIELDS}, texts)
     if error is not None:
         visit, form = troubled(visit, "template", form, error)
-    return visit.page("one_template.html", answer=answer, form=form, otherwise=OTHERWISE)
+    return visit.page("one_template.html", answer=answer, form=form, otherwise=JOB_FIELDS)
 
 
 ROUTES: Final = (

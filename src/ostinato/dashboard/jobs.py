@@ -1,4 +1,4 @@
-"""The list of jobs: looked through, sorted, and steered many at once."""
+"""The list of jobs: filters, sorting, and actions on many jobs."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,9 +23,9 @@ MOST_AT_ONCE: Final = 1000
 SORTS: Final = {
     "-created_at": "newest first",
     "created_at": "oldest first",
-    "next_run_at": "due next first",
+    "next_run_at": "next run first",
     "name": "by name",
-    "-updated_at": "changed last first",
+    "-updated_at": "last changed first",
     "priority": "by priority",
     "status": "by status",
 }
@@ -38,7 +38,7 @@ class Action:
     name: str
     role: Role
     done: str
-    meaning: str  # a sentence that ends the question
+    meaning: str  # the explanation on the confirmation page
 
 
 ACTIONS: Final = {
@@ -48,34 +48,34 @@ ACTIONS: Final = {
             "pause",
             Role.OPERATOR,
             "paused",
-            "Nothing of them starts until they go on; what runs may finish.",
+            "No new runs start until the jobs are resumed. Runs in progress finish.",
         ),
-        Action("resume", Role.OPERATOR, "resumed", "They go on from now, without catching up."),
-        Action("run", Role.OPERATOR, "run", "Each gets an extra run, now; their schedules do not move."),
+        Action("resume", Role.OPERATOR, "resumed", "The jobs continue from now, without catching up."),
+        Action("run", Role.OPERATOR, "run", "Each job gets an extra run now. Schedules do not change."),
         Action(
             "retry",
             Role.OPERATOR,
             "retried",
-            "Each goes on with its failed occurrence, with all its retries.",
+            "Each job runs its failed occurrence again, with all its retries.",
         ),
         Action(
             "cancel",
             Role.OPERATOR,
             "cancelled",
-            "They stop for good: running executions are asked to stop, nothing starts again.",
+            "The jobs stop for good: runs in progress are asked to stop, and no new runs start.",
         ),
         Action(
             "delete",
             Role.ADMIN,
             "deleted",
-            "They are gone at once, with their history. This cannot be undone.",
+            "The jobs and their history are deleted at once. This cannot be undone.",
         ),
     )
 }
 
 
 def show(visit: PageRequest) -> Response:
-    """A page of jobs."""
+    """Show a list of jobs."""
     sort = query.one_of(visit, "sort", SORTS, "-created_at")
     cursor = query.word(visit, "cursor") or None
     try:
@@ -105,7 +105,7 @@ def show(visit: PageRequest) -> Response:
 def _chosen(visit: PageRequest) -> JobFilter:
     status = query.word(visit, "status")
     if status and status not in set(Status):
-        raise Invalid(f"There is no status {status[:60]!r}; there are {', '.join(Status)}.")
+        raise Invalid(f"There is no status {status[:60]!r}. Statuses are {', '.join(Status)}.")
     return JobFilter(
         statuses=frozenset([Status(status)]) if status else frozenset(),
         task=query.word(visit, "task") or None,
@@ -115,7 +115,7 @@ def _chosen(visit: PageRequest) -> JobFilter:
     )
 
 
-# -- many at once
+# -- actions on many jobs
 
 
 def ask(visit: PageRequest) -> Response:
@@ -123,10 +123,8 @@ def ask(visit: PageRequest) -> Response:
     action = _action(visit)
     views = _wanted(visit)
     if not views:
-        return visit.see("/jobs", "No job was chosen: tick some first.")
-    fit = [
-        view for view in views if action.name in allowed(view.status, is_paused=bool(view.facts.paused_at))
-    ]
+        return visit.see("/jobs", "No jobs selected. Select some first.")
+    fit = [view for view in views if action.name in allowed(view.status, is_paused=bool(view.facts.paused_at))]
     return visit.page(
         "bulk.html",
         action=action,
@@ -137,31 +135,31 @@ def ask(visit: PageRequest) -> Response:
 
 
 def act(visit: PageRequest) -> Response:
-    """Do it, each job by itself: what went wrong for one stops no other."""
+    """Do the action on each job; an error of one job does not affect the others."""
     action = _action(visit)
     ids = [_id(str(text)) for text in visit.form.getlist("job")][:MOST_AT_ONCE]
     answers = visit.service.jobs.bulk(action.name, ids, by=visit.by)
-    wrong = [answer for answer in answers.values() if isinstance(answer, OstinatoError)]
+    errors = [answer for answer in answers.values() if isinstance(answer, OstinatoError)]
     stops = sum(isinstance(answer, Stop) for answer in answers.values())
-    told = f"{many(len(answers) - len(wrong), 'job')} {action.done}."
+    message = f"{many(len(answers) - len(errors), 'job')} {action.done}."
     if stops:
-        told += f" {stops} of them: {STILL_RUNNING.sentence}"
-    if wrong:
-        told += f" {len(wrong)} not: {wrong[0]}"
-    return visit.see(_back(visit), told)
+        message += f" {stops} of them: {STILL_RUNNING.sentence}"
+    if errors:
+        message += f" {len(errors)} not: {errors[0]}"
+    return visit.see(_back(visit), message)
 
 
 def _action(visit: PageRequest) -> Action:
     name = str(visit.form.get("action", ""))
     if name not in ACTIONS:
-        raise Invalid(f"There is no action {name[:60]!r}; there are {', '.join(ACTIONS)}.")
+        raise Invalid(f"There is no action {name[:60]!r}. Actions are {', '.join(ACTIONS)}.")
     if not visit.may(ACTIONS[name].role):
-        raise Forbidden(f"To {name} jobs needs the role {ACTIONS[name].role.value}.")
+        raise Forbidden(f"This needs the role {ACTIONS[name].role.value}.")
     return ACTIONS[name]
 
 
 def _wanted(visit: PageRequest) -> list[JobView]:
-    """The jobs that were ticked, or all that match."""
+    """Find the selected jobs, or all that match the filters."""
     if visit.form.get("all") != "1":
         found = visit.service.board.some(_id(str(text)) for text in visit.form.getlist("job"))
         return list(found.values())[:MOST_AT_ONCE]
@@ -183,10 +181,8 @@ def _id(text: str) -> UUID:
 
 
 def _back(visit: PageRequest) -> str:
-    """The list as it was asked for."""
-    return (
-        query.address(visit, cursor=None).replace("/jobs/bulk/sure", "/jobs").replace("/jobs/bulk", "/jobs")
-    )
+    """Return the address of the list with its filters."""
+    return query.address(visit, cursor=None).replace("/jobs/bulk/sure", "/jobs").replace("/jobs/bulk", "/jobs")
 
 
 ROUTES: Final = (

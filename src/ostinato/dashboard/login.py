@@ -1,4 +1,4 @@
-"""Log in with a token or an API key; log out."""
+"""Log-in with a token or an API key, and log-out."""
 
 from typing import Final
 from urllib.parse import quote
@@ -12,16 +12,16 @@ from ostinato.dashboard.routes import get, post
 
 
 def ask(visit: PageRequest) -> Response:
-    """Show the log-in page; after it the visitor returns to the wanted page."""
+    """Redirect to the log-in page, which later leads back to this page."""
     if visit.request.method == "POST":
-        told = Trouble("Your session is over: log in, then do it again. Nothing was changed.", 401)
-        return _form(visit.troubled("login", told), "/")
+        trouble = Trouble("Your session has ended. Nothing was changed. Log in and try again.", 401)
+        return _form(visit.troubled("login", trouble), "/")
     wanted = visit.path + (f"?{visit.request.url.query}" if visit.request.url.query else "")
     return visit.see("/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}")
 
 
 def show(visit: PageRequest) -> Response:
-    """The form, or straight on for those who need none."""
+    """Show the form, or redirect a visitor who needs no log-in."""
     onward = _local(visit.query.get("next", "/"))
     return visit.see(onward) if visit.visitor.caller is not None else _form(visit, onward)
 
@@ -49,7 +49,7 @@ def _form(visit: PageRequest, onward: str) -> Response:
 
 
 def _local(path: str) -> str:
-    """An address of ours, and never one of somebody else's."""
+    """Return the path if it is on this site, else the overview's."""
     safe = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if safe else "/"
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from ostinato.core.model import Result
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.zones import zone
 from ostinato.dashboard import query
 from ostinato.dashboard.charts import Bar
@@ -41,7 +41,7 @@ def show(visit: PageRequest) -> Response:
 
 
 def _axis(starts: Sequence[datetime], name: str, words: int = 5) -> list[str]:
-    """Evenly chosen times, for under a chart."""
+    """Choose evenly spaced times as labels of a chart."""
     chosen = [starts[len(starts) * n // words] for n in range(words)] if starts else []
     long = len(starts) > 48
     return [f"{at.astimezone(zone(name)):{'%a %H:%M' if long else '%H:%M'}}" for at in chosen]
@@ -52,10 +52,10 @@ def _quarter(at: datetime, count: int, name: str) -> Bar:
 
 
 def _lately(hours: Sequence[Hour]) -> dict[str, int]:
-    """The counts of all hours together."""
+    """Sum the counts of all hours."""
     known = [hour.ended for hour in hours if hour.ended is not None]
-    completed = sum(ended[Result.COMPLETED] for ended in known)
-    cancelled = sum(ended[Result.CANCELLED] for ended in known)
+    completed = sum(ended[OutcomeKind.COMPLETED] for ended in known)
+    cancelled = sum(ended[OutcomeKind.CANCELLED] for ended in known)
     return {
         "completed": completed,
         "failed": sum(sum(each.values()) for each in known) - completed - cancelled,

@@ -1,4 +1,4 @@
-"""One request for a page: who asks, for what, and how it is answered."""
+"""The request of a page, with its visitor, and the ways to answer it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,14 +20,14 @@ from ostinato.shapes.errors import ErrorAnswer, answer_of, status_of
 if TYPE_CHECKING:
     from ostinato.dashboard.app import Site
 
-ZONE: Final = "ostinato_zone"  # a cookie that live.js sets: the zone of the browser
-TOLD_FOR: Final = 60  # seconds that what was done is remembered for the next page
-LONGEST_TOLD: Final = 500
+ZONE: Final = "ostinato_zone"  # the cookie in which live.js stores the zone of the browser
+MESSAGE_SECONDS: Final = 60  # lifetime of a message for the next page
+LONGEST_MESSAGE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An error to be shown beside its cause."""
+    """An error to show beside its cause."""
 
     sentence: str
     status: int
@@ -76,47 +76,45 @@ class PageRequest:
         return self.request.query_params
 
     def part(self, name: str) -> str:
-        """A part of the path: `{id}`."""
+        """Return a parameter of the path: `{id}`."""
         return str(self.request.path_params[name])
 
     @property
     def zone(self) -> str:
-        """The viewer's zone, as the browser has told it; else that of the settings."""
-        told = unquote(self.request.cookies.get(ZONE, ""))
-        return told if told in zone_names() else self.site.settings.timezone
+        """The viewer's zone, as the browser reports it, else the zone of the settings."""
+        name = unquote(self.request.cookies.get(ZONE, ""))
+        return name if name in zone_names() else self.site.settings.timezone
 
     def may(self, role: str) -> bool:
-        """Return True if the visitor has this role; actions without it have no button."""
+        """Return True if the visitor has this role; buttons for other roles are hidden."""
         return self.visitor.caller is not None and self.visitor.caller.role.allows(Role(role))
 
     def troubled(self, where: str, trouble: OstinatoError | Trouble) -> "PageRequest":
-        """The same, with something to show that went wrong at a place of the page."""
-        told = trouble if isinstance(trouble, Trouble) else Trouble.of(trouble)
-        return replace(self, troubles={**self.troubles, where: told})
+        """Return the same request with an error to show in a part of the page."""
+        found = trouble if isinstance(trouble, Trouble) else Trouble.of(trouble)
+        return replace(self, troubles={**self.troubles, where: found})
 
     # -- answers
 
     def page(self, template: str, *, status: int = 200, **answer: Any) -> Response:
-        """A page. One that shows something that went wrong has the status of that."""
+        """Answer with a page. If it shows errors, its status is the highest of theirs."""
         worst = max((trouble.status for trouble in self.troubles.values()), default=status)
-        told = unquote(self.request.cookies.get(self._told, ""))
-        response = HTMLResponse(self.site.render(template, self, told=told, **answer), worst)
-        if told:
-            response.delete_cookie(self._told)
+        message = unquote(self.request.cookies.get(self._message_cookie, ""))
+        response = HTMLResponse(self.site.render(template, self, message=message, **answer), worst)
+        if message:
+            response.delete_cookie(self._message_cookie)
         return self._with_cookie(response)
 
-    def see(
-        self, path: str, told: str = "", named: Iterable[str] = (), tasks: Collection[str] = ()
-    ) -> Response:
-        """Go on to a page of ours, which says what was done, and what `desk.warnings` says."""
+    def see(self, path: str, message: str = "", named: Iterable[str] = (), tasks: Collection[str] = ()) -> Response:
+        """Redirect to a page that shows a message, and the warnings of the service."""
         response = RedirectResponse(path, 303)
-        told = " ".join([told, *self.service.warnings(named, tasks)])
-        if told:
-            self._set_cookie(response, self._told, quote(told[:LONGEST_TOLD]), TOLD_FOR)
+        message = " ".join([message, *self.service.warnings(named, tasks)])
+        if message:
+            self._set_cookie(response, self._message_cookie, quote(message[:LONGEST_MESSAGE]), MESSAGE_SECONDS)
         return self._with_cookie(response)
 
     def remember(self, response: Response, session: str) -> Response:
-        """Let the browser keep a session until it is closed, or the session is over."""
+        """Let the browser keep a session until the browser is closed or the session ends."""
         self._set_cookie(response, cookie_name(self.request.headers), session)
         return response
 
@@ -128,7 +126,7 @@ class PageRequest:
         return self.remember(response, self.visitor.cookie) if self.visitor.is_new else response
 
     @property
-    def _told(self) -> str:
+    def _message_cookie(self) -> str:
         return f"{cookie_name(self.request.headers)}_told"
 
     def _set_cookie(self, response: Response, name: str, value: str, seconds: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Providers: how often hosts may be asked, what is left of that, and who waits for it."""
+"""Providers: request budgets of hosts, their remaining requests, and the runs that wait."""
 
 from typing import Any, Final
 
@@ -27,34 +27,37 @@ from ostinato.dashboard.routes import get, post
 from ostinato.shapes.base import WrongField
 from ostinato.shapes.providers import ProviderAnswer, ProviderBody
 
-KEY: Final = "key"  # the object with what each request carries
+KEY: Final = "key"  # the object that describes the credential of each request
 FIELDS: Final = table(
-    Field("domain", "Domain", TEXT, "api.example.org; all below it share its budget.", needed=True),
-    Field("limit", "Requests", WHOLE, "Of all workers together.", needed=True),
-    Field("period", "In any", OPTIONAL, "1s, 1m, 1h", needed=True),
+    Field("domain", "Domain", TEXT, "api.example.org; its subdomains share the budget.", needed=True),
+    Field("limit", "Requests", WHOLE, "The limit of all workers together.", needed=True),
+    Field("period", "Period", OPTIONAL, "1s, 1m, 1h", needed=True),
     Field(
         f"{KEY}.type",
-        "Key",
+        "Credential",
         CHOICE,
-        "What each request carries.",
+        "Sent with each request.",
         "",
         (("", "none"), ("header", "a header"), ("query", "a parameter"), ("bearer", "bearer token")),
     ),
     Field(f"{KEY}.name", "Name of the header or parameter", OPTIONAL),
     Field(
         f"{KEY}.value",
-        "Its value",
+        "Value",
         OPTIONAL,
-        "Where the secret is: env:SECRET_NAME or file:/run/secrets/NAME.",
+        "A reference to the secret: env:SECRET_NAME or file:/run/secrets/NAME.",
     ),
     Field(
-        f"{KEY}.token", "Token", OPTIONAL, "Where the secret is: env:SECRET_NAME or file:/run/secrets/NAME."
+        f"{KEY}.token",
+        "Token",
+        OPTIONAL,
+        "A reference to the secret: env:SECRET_NAME or file:/run/secrets/NAME.",
     ),
 )
 
 
 def show(visit: PageRequest) -> Response:
-    """All of them; `?edit=` fills the form with one."""
+    """Show all providers; `?edit=` fills the form with one."""
     texts: dict[str, str] = {}
     if domain := visit.query.get("edit"):
         answer = ProviderAnswer.of(visit.service.providers.get(domain))
@@ -63,11 +66,11 @@ def show(visit: PageRequest) -> Response:
 
 
 def save(visit: PageRequest) -> Response:
-    """A new one, or (`edits`) the same anew."""
+    """Create a provider, or replace the one that `edits` names."""
     form = Form(FIELDS, typed(visit.form, FIELDS))
     edits = str(visit.form.get("edits", ""))
     try:
-        provider = ProviderBody.model_validate(_said(form)).new()
+        provider = ProviderBody.model_validate(_values(form)).new()
         if edits:
             visit.service.providers.put(provider, by=visit.by)
         else:
@@ -76,13 +79,13 @@ def save(visit: PageRequest) -> Response:
         visit, form = troubled(visit, "provider", form, _in_its_field(error))
         return _page(visit, form)
     named = () if provider.key is None else secrets_of(provider.key)
-    return visit.see("/providers", f"{provider.domain} may be asked {provider.budget}.", named)
+    return visit.see("/providers", f"The provider {provider.domain} is saved: {provider.budget}.", named)
 
 
 def delete(visit: PageRequest) -> Response:
     domain = visit.part("domain")
     visit.service.providers.delete(domain, by=visit.by)
-    return visit.see("/providers", f"{domain} is asked without a budget from now on.")
+    return visit.see("/providers", f"The provider {domain} is deleted. Its requests are no longer limited.")
 
 
 def _page(visit: PageRequest, form: Form) -> Response:
@@ -90,11 +93,11 @@ def _page(visit: PageRequest, form: Form) -> Response:
     return visit.page("providers.html", providers=visit.service.providers.list(), form=form, edits=edits)
 
 
-def _said(form: Form) -> dict[str, Any]:
-    said = {name: value_of(one, form.text(name)) for name, one in FIELDS.items() if form.text(name).strip()}
-    if f"{KEY}.type" not in said:
-        return {name: value for name, value in said.items() if not name.startswith(f"{KEY}.")}
-    return nested(said)
+def _values(form: Form) -> dict[str, Any]:
+    values = {name: value_of(one, form.text(name)) for name, one in FIELDS.items() if form.text(name).strip()}
+    if f"{KEY}.type" not in values:
+        return {name: value for name, value in values.items() if not name.startswith(f"{KEY}.")}
+    return nested(values)
 
 
 def _in_its_field(error: OstinatoError | ValidationError) -> OstinatoError | ValidationError:

@@ -13,7 +13,7 @@ Answer = Callable[[PageRequest], Response]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A page, or an action: `role` is the least that is needed, None lets in everybody."""
+    """A page or an action; `role` is the lowest role that may use it, None admits every visitor."""
 
     method: str
     path: str

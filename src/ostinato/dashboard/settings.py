@@ -1,4 +1,4 @@
-"""Settings: what holds here and where it comes from, who has a key, what this is made of."""
+"""Settings and their origins, API keys, health checks and versions."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -29,18 +29,18 @@ from ostinato.service.keys import NewKey
 from ostinato.shapes.keys import KeyBody
 
 KEY_FIELDS: Final = table(
-    Field("name", "Name", TEXT, "Whose it is; events say key:NAME~ab12.", needed=True),
+    Field("name", "Name", TEXT, "The owner of the key; events show it as key:NAME~ab12.", needed=True),
     Field(
         "role",
         "Role",
         CHOICE,
         choices=(
             ("viewer", "viewer: reads"),
-            ("operator", "operator: and runs, pauses, cancels"),
-            ("admin", "admin: and edits"),
+            ("operator", "operator: also runs, pauses, cancels"),
+            ("admin", "admin: also edits"),
         ),
     ),
-    Field("expires_in", "Good for", OPTIONAL, "30d, 12h", "until it is revoked"),
+    Field("expires_in", "Expires in", OPTIONAL, "30d, 12h", "never"),
 )
 LIBRARIES: Final = ("fastapi", "uvicorn", "pydantic", "jinja2", "httpx2", "psycopg", "cronsim", "tzdata")
 
@@ -50,14 +50,12 @@ def show(visit: PageRequest) -> Response:
 
 
 def make_key(visit: PageRequest) -> Response:
-    """Make a key, and show it: this once, on the page that made it."""
+    """Create a key and show it, once, on this page."""
     texts = typed(visit.form, KEY_FIELDS)
-    said = {
-        name: value_of(one, texts[name]) for name, one in KEY_FIELDS.items() if texts.get(name, "").strip()
-    }
+    values = {name: value_of(one, texts[name]) for name, one in KEY_FIELDS.items() if texts.get(name, "").strip()}
     form = Form(KEY_FIELDS, texts)
     try:
-        body = KeyBody.model_validate(nested(said))
+        body = KeyBody.model_validate(nested(values))
         made = visit.service.keys.create(
             body.name,
             body.role,
@@ -76,15 +74,15 @@ def revoke_key(visit: PageRequest) -> Response:
     try:
         key = visit.service.keys.revoke(UUID(visit.part("id")), by=visit.by)
     except ValueError:
-        raise NotFound("There is no such key.") from None
+        raise NotFound("There is no key with this id.") from None
     return visit.see("/settings#keys", f"The key of {key.name} is revoked.")
 
 
 def end_access(visit: PageRequest) -> Response:
-    """End all access; the admin logs in again with a new token, or a key made by the command line."""
+    """End all access. To log in again, the admin creates a token or a key on the command line."""
     ended = visit.service.access.end_all(by=visit.by)
-    told = f"All access is ended: API keys revoked: {ended.keys}, sessions ended: {ended.sessions}."
-    return visit.see("/settings", told)
+    message = f"All access is ended: API keys revoked: {ended.keys}, sessions ended: {ended.sessions}."
+    return visit.see("/settings", message)
 
 
 def _page(visit: PageRequest, form: Form, made: NewKey | None = None) -> Response:
@@ -92,9 +90,7 @@ def _page(visit: PageRequest, form: Form, made: NewKey | None = None) -> Respons
     values = settings.shown()
     return visit.page(
         "settings.html",
-        settings=[
-            (each, values[each.name], settings.origins.get(each.name, "argument")) for each in SETTINGS
-        ],
+        settings=[(each, values[each.name], settings.origins.get(each.name, "argument")) for each in SETTINGS],
         warnings=settings.warnings,
         keys=visit.service.keys.list() if visit.may(Role.ADMIN) else [],
         form=form,

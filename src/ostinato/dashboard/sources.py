@@ -1,4 +1,4 @@
-"""Sources: what is fetched into which table, how that goes, and a form that shows the first page before it is saved."""
+"""Sources: the list, one with its records and runs, and a form that can test the first page before it is saved."""
 
 from typing import Any, Final
 
@@ -20,14 +20,14 @@ from ostinato.shapes.sources import TriedAnswer
 RECORDS: Final = 20
 RUNS: Final = 10
 MOST_ASKED: Final = 100
-SHOWN_ROWS: Final = 25  # rows of a test
+SHOWN_ROWS: Final = 25  # rows of a test fetch
 
 
-# -- what there is
+# -- lists
 
 
 def list_sources(visit: PageRequest) -> Response:
-    """Each with the rows that its newest run has added; of many sources only the first are asked for those."""
+    """Show all sources; the first `MOST_ASKED` with the rows that their last run has added."""
     found = visit.service.sources.list()
     newest = {view.name: visit.service.executions.list(view.job.id, limit=1) for view in found[:MOST_ASKED]}
     rows = {name: runs[0].items_indexed for name, runs in newest.items() if runs}
@@ -39,7 +39,7 @@ def show(visit: PageRequest) -> Response:
     records, trouble = list[dict[str, Any]](), ""
     try:
         records = list(visit.service.sources.records(view.name, RECORDS))
-    except OstinatoError as error:  # another database may be out of reach from here
+    except OstinatoError as error:  # this process may not reach the database of the source
         trouble = str(error)
     return visit.page(
         "source.html",
@@ -51,19 +51,19 @@ def show(visit: PageRequest) -> Response:
     )
 
 
-# -- steering
+# -- actions
 
 
 def run(visit: PageRequest) -> Response:
     view = visit.service.sources.run(visit.part("name"), by=visit.by)
-    return visit.see(f"/sources/{view.name}", "It runs, as soon as a worker is free.")
+    return visit.see(f"/sources/{view.name}", "The source runs as soon as a worker is free.")
 
 
 def delete(visit: PageRequest) -> Response:
     name, with_data = visit.part("name"), bool(visit.form.get("with_data"))
     rows = visit.service.sources.delete(name, with_data=with_data, by=visit.by)
-    told = f", with {rows:,} rows" if with_data else "; its rows stay"
-    return visit.see("/sources", f"The source {name} is deleted{told}.")
+    message = f", with {rows:,} rows" if with_data else "; its rows stay"
+    return visit.see("/sources", f"The source {name} is deleted{message}.")
 
 
 # -- the form
@@ -77,7 +77,7 @@ def new(visit: PageRequest) -> Response:
 
 
 def make(visit: PageRequest) -> Response:
-    """Make it; or fetch and map one page of it, and show that."""
+    """Create the source, or fetch one page of it as a test."""
     texts, tried = typed(visit.form, visit.form), None
     try:
         definition = source_form.definition_of(texts)
@@ -85,8 +85,8 @@ def make(visit: PageRequest) -> Response:
             tried = TriedAnswer.of(visit.service.sources.test(definition, _here(visit)))
         elif visit.form.get("do") == "save":
             view = visit.service.sources.create(definition, _here(visit), by=visit.by)
-            told = "The source is made; its first run is at once."
-            return visit.see(f"/sources/{view.name}", told, references(view.written))
+            message = "The source is created. Its first run starts at once."
+            return visit.see(f"/sources/{view.name}", message, references(view.written))
     except OstinatoError as error:
         return _form(visit, texts, error)
     return _form(visit, texts, tried=tried)
@@ -98,7 +98,7 @@ def edit(visit: PageRequest) -> Response:
 
 
 def change(visit: PageRequest) -> Response:
-    """Show what would change, or the first page; save what was looked at."""
+    """Show the changes or a test; save the changes if the visitor has reviewed exactly these."""
     view, texts = visit.service.sources.get(visit.part("name")), typed(visit.form, visit.form)
     tried, lines = None, None
     try:
@@ -106,7 +106,7 @@ def change(visit: PageRequest) -> Response:
         if visit.form.get("do") == "test":
             tried = TriedAnswer.of(visit.service.sources.test(definition, _here(visit)))
         elif visit.form.get("do") in ("review", "save"):
-            visit.service.sources.plan([definition], _here(visit))  # Invalid, if it cannot be
+            visit.service.sources.plan([definition], _here(visit))  # Invalid if the definition has an error
             lines = diff.changes(_words(view.written, definition), _words(definition, view.written))
             if lines and texts.get("reviewed") == diff.digest(lines):
                 visit.service.sources.replace(view.name, definition, _here(visit), by=visit.by)
@@ -117,7 +117,7 @@ def change(visit: PageRequest) -> Response:
 
 
 def _words(definition: Any, other: Any) -> dict[str, Any]:
-    """Every name that either has."""
+    """Return the definition with all names of both."""
     return {name: definition.get(name) for name in dict.fromkeys([*definition, *other])}
 
 
@@ -164,9 +164,7 @@ def _in_its_field(view: SourceView | None, error: OstinatoError) -> OstinatoErro
 
 def _is_ours(field: str) -> bool:
     known = source_form.FIELDS
-    return any(
-        name == field or field.startswith(f"{name}.") or name.startswith(f"{field}.") for name in known
-    )
+    return any(name == field or field.startswith(f"{name}.") or name.startswith(f"{field}.") for name in known)
 
 
 ROUTES: Final = (

@@ -1,4 +1,4 @@
-"""The stylesheet and the scripts, under addresses that change when they do: a browser may keep them for ever."""
+"""The stylesheets and scripts. Their addresses change with their content, so browsers may cache them for ever."""
 
 import hashlib
 from pathlib import Path
@@ -12,20 +12,18 @@ FOR_EVER: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 class Files:
-    """Everything in one folder, read once."""
+    """The files of a folder, read once."""
 
     def __init__(self, folder: Path) -> None:
         self._files = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in TYPES}
-        self._marks = {name: hashlib.sha256(data).hexdigest()[:12] for name, data in self._files.items()}
+        self._versions = {name: hashlib.sha256(data).hexdigest()[:12] for name, data in self._files.items()}
 
     def url(self, name: str) -> str:
-        return f"/static/{name}?v={self._marks[name]}"
+        return f"/static/{name}?v={self._versions[name]}"
 
     async def answer(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name not in self._files:
-            return PlainTextResponse("There is no such file.", 404)
-        kept = (
-            FOR_EVER if request.query_params.get("v") == self._marks[name] else {"Cache-Control": "no-cache"}
-        )
-        return Response(self._files[name], media_type=TYPES[Path(name).suffix], headers=kept)
+            return PlainTextResponse("There is no file with this name.", 404)
+        caching = FOR_EVER if request.query_params.get("v") == self._versions[name] else {"Cache-Control": "no-cache"}
+        return Response(self._files[name], media_type=TYPES[Path(name).suffix], headers=caching)

@@ -14,12 +14,12 @@ from ostinato.dashboard.routes import get, post
 
 
 def show(visit: PageRequest) -> Response:
-    """Workers and queues."""
+    """Show workers and queues."""
     team = visit.service.board.team()
     return visit.page(
         "workers.html",
         at_work=[each for each in team if each.worker.closed_at is None],
-        gone=[each for each in team if each.worker.closed_at is not None],
+        ended=[each for each in team if each.worker.closed_at is not None],
         queues_of={each.worker.id: json.loads(each.worker.queues) for each in team},
         queues=visit.service.queues(),
         jobs=visit.service.board.some(run.job_id for each in team for run in each.runs),
@@ -28,12 +28,12 @@ def show(visit: PageRequest) -> Response:
 
 
 def drain(visit: PageRequest) -> Response:
-    """Let a worker finish what it runs, and claim no more."""
+    """Let a worker finish its runs and claim no more."""
     try:
         visit.service.drain(query.id_in_path(visit), by=visit.by)
     except OstinatoError as error:
         return show(visit.troubled("workers", error))
-    return visit.see("/workers", "The worker claims no more, and goes when it has finished.")
+    return visit.see("/workers", "The worker claims no more runs, and stops when its runs have finished.")
 
 
 def pause(visit: PageRequest) -> Response:
@@ -42,7 +42,7 @@ def pause(visit: PageRequest) -> Response:
         visit.service.pause_queue(name, by=visit.by)
     except OstinatoError as error:
         return show(visit.troubled("queues", error))
-    return visit.see("/workers#queues", f"The queue {name} is paused: nothing of it starts.")
+    return visit.see("/workers#queues", f"The queue {name} is paused: no runs start from it.")
 
 
 def resume(visit: PageRequest) -> Response:
@@ -51,7 +51,7 @@ def resume(visit: PageRequest) -> Response:
         visit.service.resume_queue(name, by=visit.by)
     except OstinatoError as error:
         return show(visit.troubled("queues", error))
-    return visit.see("/workers#queues", f"The queue {name} goes on.")
+    return visit.see("/workers#queues", f"The queue {name} is resumed.")
 
 
 ROUTES: Final = (

@@ -1,4 +1,4 @@
-"""Workflows: what there is, each as a drawing with its runs, a form for its nodes."""
+"""Workflows: the list, one with its graph and runs, and a form for its nodes."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from ostinato.shapes.workflows import WorkflowBody, WorkflowEdit, WorkflowRunBod
 
 ROWS_OF_A_PAGE: Final = 50
 RUNS: Final = 25
-FIRST: Final = ("id", "task", "type")  # of a node, for those who read it
+FIRST: Final = ("id", "task", "type")  # keys that a node begins with, to be easy to read
 EXAMPLE: Final = """\
 - id: nightly
   type: trigger_schedule
@@ -54,27 +54,23 @@ EXAMPLE: Final = """\
 NODES: Final = WidgetKind("json", structure.read)
 FIELDS: Final = table(
     Field("name", "Name", TEXT, "Unique among all workflows.", needed=True),
-    Field("active", "Active", SWITCH, "Whether anything may start it.", "true", NO_YES[::-1]),
+    Field("active", "Active", SWITCH, "Whether triggers may start it.", "true", NO_YES[::-1]),
     Field("description", "Description", AREA),
     Field("nodes", "Nodes", NODES, "Triggers and tasks, as JSON or YAML.", EXAMPLE, needed=True),
 )
 RUN_FIELDS: Final = table(
-    Field("payload", "Payload", OBJECT, "What the trigger brings; steps refer to it.", '{"region": "eu"}'),
-    Field("trigger", "Trigger", TEXT, "The node that it begins with."),
+    Field("payload", "Payload", OBJECT, "The data of the trigger; steps can refer to it.", '{"region": "eu"}'),
+    Field("trigger", "Trigger", TEXT, "The trigger node that starts the run."),
 )
 
 
-# -- what there is
+# -- lists
 
 
 def list_workflows(visit: PageRequest) -> Response:
     after = visit.query.get("after", "0")
-    views = visit.service.workflows.list(
-        ROWS_OF_A_PAGE, int(after) if after.isdecimal() and len(after) < 19 else 0
-    )
-    return visit.page(
-        "workflows.html", rows=[(view, _newest(visit, view)) for view in views], page=ROWS_OF_A_PAGE
-    )
+    views = visit.service.workflows.list(ROWS_OF_A_PAGE, int(after) if after.isdecimal() and len(after) < 19 else 0)
+    return visit.page("workflows.html", rows=[(view, _newest(visit, view)) for view in views], page=ROWS_OF_A_PAGE)
 
 
 def _newest(visit: PageRequest, view: WorkflowView) -> JobView | None:
@@ -106,27 +102,23 @@ def _shown(visit: PageRequest, view: WorkflowView, form: Form) -> Response:
 
 
 def run(visit: PageRequest) -> Response:
-    """Start it now; what is wrong with the payload stands beside it."""
+    """Start a workflow now, or show the errors of its payload."""
     view = visit.service.workflows.get(visit.part("id"))
     form = Form(RUN_FIELDS, typed(visit.form, RUN_FIELDS))
     try:
-        said = {
-            name: value_of(one, form.text(name))
-            for name, one in RUN_FIELDS.items()
-            if form.text(name).strip()
-        }
-        body = WorkflowRunBody.model_validate(said)
+        values = {name: value_of(one, form.text(name)) for name, one in RUN_FIELDS.items() if form.text(name).strip()}
+        body = WorkflowRunBody.model_validate(values)
         job = visit.service.workflows.run(view.id, body.payload, trigger=body.trigger, by=visit.by)
     except (OstinatoError, ValidationError) as error:
         visit, form = troubled(visit, "run", form, error)
         return _shown(visit, view, form)
-    return visit.see(f"/jobs/{job.id}", f"{view.name} runs, as this job.")
+    return visit.see(f"/jobs/{job.id}", f"The run of {view.name} is this job.")
 
 
 def delete(visit: PageRequest) -> Response:
     view = visit.service.workflows.get(visit.part("id"))
     visit.service.workflows.delete(view.id, by=visit.by)
-    return visit.see("/workflows", f"The workflow {view.name} is deleted; what runs goes on.")
+    return visit.see("/workflows", f"The workflow {view.name} is deleted. Runs in progress continue.")
 
 
 # -- the form
@@ -141,14 +133,14 @@ def make(visit: PageRequest) -> Response:
     if visit.form.get("do") != "save":
         return _form(visit, texts, _checked(visit, texts))
     try:
-        body = WorkflowBody.model_validate(_said(texts))
+        body = WorkflowBody.model_validate(_values(texts))
         view = visit.service.workflows.create(
             body.name, body.nodes, description=body.description, active=body.active, by=visit.by,
             allow_unknown=_allowed(visit),
         )  # fmt: skip
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error)
-    return visit.see(f"/workflows/{view.id}", "The workflow is made.", tasks=view.tasks)
+    return visit.see(f"/workflows/{view.id}", "The workflow is created.", tasks=view.tasks)
 
 
 def edit(visit: PageRequest) -> Response:
@@ -157,16 +149,16 @@ def edit(visit: PageRequest) -> Response:
 
 
 def change(visit: PageRequest) -> Response:
-    """Show what would change; save it, if that is just what was looked at."""
+    """Show the changes of an edit; save them if the visitor has reviewed exactly these."""
     view, texts = visit.service.workflows.get(visit.part("id")), typed(visit.form, visit.form)
     if visit.form.get("do") not in ("review", "save"):
         return _form(visit, texts, _checked(visit, texts), view=view)
     lines: list[diff.DiffLine] | None = None
     try:
-        said = {"description": "", **_said(texts)}
-        body = WorkflowEdit.model_validate(said)
+        values = {"description": "", **_values(texts)}
+        body = WorkflowEdit.model_validate(values)
         visit.service.workflows.check(body.name or view.name, body.nodes, allow_unknown=_allowed(visit))
-        lines = diff.changes(_flat(_told(view)), _flat(_told(view) | body.said()))
+        lines = diff.changes(_flat(_fields_of(view)), _flat(_fields_of(view) | body.said()))
         if not lines or texts.get("reviewed") != diff.digest(lines):
             return _form(visit, texts, view=view, lines=lines)
         view = visit.service.workflows.put(view.id, **body.said(), by=visit.by, allow_unknown=_allowed(visit))
@@ -201,7 +193,7 @@ def _form(
 
 
 def _in_its_field(error: OstinatoError | ValidationError) -> OstinatoError | ValidationError:
-    """Attach an error about nodes to the nodes, and "name: …" to the name."""
+    """Attach an error about nodes to the field nodes, and "name: …" to the field name."""
     name = str(error).partition(":")[0]
     if isinstance(error, Invalid) and not isinstance(error, WrongField | ValidationError):
         field = "nodes" if name.startswith("nodes") else name
@@ -212,18 +204,18 @@ def _in_its_field(error: OstinatoError | ValidationError) -> OstinatoError | Val
 def _checked(visit: PageRequest, texts: Mapping[str, str]) -> OstinatoError | ValidationError | None:
     """Return the error that saving would raise."""
     try:
-        body = WorkflowBody.model_validate(_said(texts))
+        body = WorkflowBody.model_validate(_values(texts))
         visit.service.workflows.check(body.name, body.nodes, body.description, allow_unknown=_allowed(visit))
     except (OstinatoError, ValidationError) as error:
         return error
     return None
 
 
-def _said(texts: Mapping[str, str]) -> dict[str, Any]:
-    said = {name: value_of(one, texts[name]) for name, one in FIELDS.items() if texts.get(name, "").strip()}
-    if isinstance(nodes := said.get("nodes"), dict) and "nodes" in nodes:
-        said["nodes"] = nodes["nodes"]  # a whole workflow was pasted
-    return said
+def _values(texts: Mapping[str, str]) -> dict[str, Any]:
+    values = {name: value_of(one, texts[name]) for name, one in FIELDS.items() if texts.get(name, "").strip()}
+    if isinstance(nodes := values.get("nodes"), dict) and "nodes" in nodes:
+        values["nodes"] = nodes["nodes"]  # a whole workflow was pasted
+    return values
 
 
 def _allowed(visit: PageRequest) -> bool:
@@ -240,13 +232,13 @@ def _texts_of(view: WorkflowView) -> dict[str, str]:
 
 
 def _written(view: WorkflowView) -> str:
-    """One node a line, as far as it goes."""
+    """Write the nodes as JSON, each in its own line."""
     ordered = [sorted(node.items(), key=lambda each: (each[0] not in FIRST, each[0])) for node in view.nodes]
     lines = [json.dumps(dict(node), ensure_ascii=False) for node in ordered]
     return "[\n  " + ",\n  ".join(lines) + "\n]"
 
 
-def _told(view: WorkflowView) -> dict[str, Any]:
+def _fields_of(view: WorkflowView) -> dict[str, Any]:
     return {
         "name": view.name,
         "description": view.description,
@@ -255,14 +247,14 @@ def _told(view: WorkflowView) -> dict[str, Any]:
     }
 
 
-def _flat(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Nodes by their id, so that one that moved is not another."""
-    return {**told, "nodes": {str(node["id"]): node for node in told["nodes"]}}
+def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Key the nodes by their ids, so that a moved node is not a change."""
+    return {**fields, "nodes": {str(node["id"]): node for node in fields["nodes"]}}
 
 
 def _drawn(texts: Mapping[str, str]) -> Any:
     try:
-        nodes = _said(texts).get("nodes", [])
+        nodes = _values(texts).get("nodes", [])
     except Invalid:
         return ""
     if not isinstance(nodes, list):

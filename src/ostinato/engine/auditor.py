@@ -1,7 +1,7 @@
-"""The auditor at work: every worker audits some jobs at each sweep, again and again.
+"""The auditor: every worker audits some jobs at each sweep.
 
-A flaw counts only when it is still there at the next sweep. Then it is an event (once a day for each job and kind of
-flaw, whichever worker finds it), a log line and a metric.
+A flaw counts only if the next sweep finds it again. It then becomes an event (once a day for each job and kind of flaw,
+across all workers), a log line and a metric.
 """
 
 import json
@@ -19,11 +19,11 @@ from ostinato.store.firing import FIRST_ID
 from ostinato.store.store import Store
 from ostinato.telemetry.reports import Telemetry
 
-SLICE: Final = 0.02  # seconds of work in a sweep
-JOBS: Final = 10  # in one snapshot
-ROWS: Final = 1000  # executions in one snapshot, unless a single job has more: about 9 ms of work
-AGAIN: Final = timedelta(days=1)  # a flaw that is still there is told once more
-MOST_SUSPECTS: Final = 100  # jobs that are looked at a second time in one sweep
+SLICE: Final = 0.02  # seconds of work per sweep
+JOBS: Final = 10  # jobs in one snapshot
+ROWS: Final = 1000  # executions in one snapshot (about 9 ms of work); a single job may have more
+AGAIN: Final = timedelta(days=1)  # a flaw that persists is reported again after this
+MOST_SUSPECTS: Final = 100  # jobs audited a second time in one sweep
 
 log = logging.getLogger("ostinato.engine")
 
@@ -31,20 +31,20 @@ Seen = tuple[UUID | None, FlawKind]
 
 
 class Auditor:
-    """Goes round all jobs, a slice at a time. Any number of them may work on one database."""
+    """Audit of all jobs, a slice at a time. Several auditors may work on one database."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance, telemetry: Telemetry) -> None:
         self._store, self._clock = store, clock
         self._chance, self._telemetry = chance, telemetry
         self._after = FIRST_ID
         self._suspects: dict[Seen, AuditFlaw] = {}
-        self._known: set[Seen] = set()  # told by this process, and still there when it came round last
+        self._known: set[Seen] = set()  # reported by this process, and found again in its last round
         self._this_round: set[Seen] = set()
 
     def step(self) -> list[AuditFlaw]:
-        """Audit a slice; return the flaws that this process has seen twice for the first time.
+        """Audit a slice; return the flaws that this process has now confirmed for the first time.
 
-        A bug of the auditor costs a log line and this slice: the engine works on.
+        A bug in the auditor costs a log line and this slice; the engine keeps working.
         """
         try:
             return self._step()
@@ -61,7 +61,7 @@ class Auditor:
         self._suspects = {_seen(flaw): flaw for flaw in self._slice()}
         for flaw in new:
             self._telemetry.flaw_found(flaw)
-        self._tell(confirmed)
+        self._report(confirmed)
         return new
 
     def _second_look(self) -> list[AuditFlaw]:
@@ -73,7 +73,7 @@ class Auditor:
         return [still[seen] for seen in still if seen in there]
 
     def _slice(self) -> Iterable[AuditFlaw]:
-        """Audit until the time is used up, or all jobs have had their turn."""
+        """Audit until the time is used up or the round of all jobs is complete."""
         begun, found, whole_round = self._clock.monotonic(), list[AuditFlaw](), False
         while not whole_round and self._clock.monotonic() - begun < SLICE:
             page = self._store.audit.page(self._after, self._clock.now(), JOBS, ROWS)
@@ -85,23 +85,23 @@ class Auditor:
             self._this_round = set()
         return found
 
-    def _tell(self, flaws: list[AuditFlaw]) -> None:
-        """Write an event for each flaw without one of the last day."""
+    def _report(self, flaws: list[AuditFlaw]) -> None:
+        """Write an event for each flaw that has none within the last day."""
         if not flaws:
             return
         now = self._clock.now()
-        told = self._store.audit.told_since(now - AGAIN, [flaw.job_id for flaw in flaws if flaw.job_id])
+        reported = self._store.audit.reported_since(now - AGAIN, [flaw.job_id for flaw in flaws if flaw.job_id])
         events = [
             Event(self._chance.id(now), now, "audit.flaw", flaw.job_id, data=_data(flaw))
             for flaw in flaws
-            if _seen(flaw) not in told
+            if _seen(flaw) not in reported
         ]
         if events:
             self._store.history.tell(events)
 
 
 def _seen(flaw: AuditFlaw) -> Seen:
-    """Return the identity of a flaw; its words may contain other figures the next time."""
+    """Return the identity of a flaw; the figures in its text may change."""
     return flaw.job_id, flaw.kind
 
 

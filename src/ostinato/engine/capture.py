@@ -1,8 +1,7 @@
 """Capture of the output and log records of runs in this process; both still reach their targets.
 
-A record or a text belongs to the run whose context it is written in: that of an asyncio task, of a worker's thread, and
-of code that copies the context (`asyncio.to_thread`). A bare `threading.Thread` has no context of a run: its output
-belongs to no run.
+A record or text belongs to the run in whose context it is written: an asyncio task, a worker's thread, or code that
+copies the context (`asyncio.to_thread`). A bare `threading.Thread` has no such context: its output belongs to no run.
 """
 
 import logging
@@ -17,7 +16,7 @@ from ostinato.task.context import KEPT
 
 @contextmanager
 def captured() -> Iterator[None]:
-    """Let what runs print and log be kept, as long as this lasts. To be entered when logging is configured."""
+    """Capture what runs print and log while this context is open. Enter it after logging is configured."""
     with ExitStack() as undo:
         handler = RunLogHandler()
         logging.getLogger().addHandler(handler)
@@ -29,9 +28,9 @@ def captured() -> Iterator[None]:
 
 @contextmanager
 def _seen(name: str) -> Iterator[None]:
-    """Look at what goes to a stream of `sys`."""
+    """Pass a stream of `sys` through a CapturedStream."""
     stream: TextIO | None = getattr(sys, name)
-    if stream is None:  # a process without one
+    if stream is None:  # the process has no such stream
         yield
         return
     between = CapturedStream(stream, name)
@@ -44,10 +43,11 @@ def _seen(name: str) -> Iterator[None]:
 
 
 class RunLogHandler(logging.Handler):
-    """Hands the records of a run to its log."""
+    """Log handler that adds the records of a run to the run's log."""
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Without the lock of handlers: most records are nobody's, and the others may come from any thread."""
+        """Handle a record without the handler's lock: most records belong to no run, and the rest may come from any
+        thread."""
         context = Context.current()
         if context is not None and not hasattr(record, KEPT):
             context.keep_record(record.levelno, self.format(record))
@@ -55,9 +55,9 @@ class RunLogHandler(logging.Handler):
 
 
 class CapturedStream:
-    """A stream that shows the run what it prints, and passes it on. All else is that of the stream itself.
+    """Wrapper of a stream that copies its text to the log of the run; all else is passed to the stream.
 
-    A device that is full, or a pipe that is closed, fails no run: what the run prints is kept in its log anyway.
+    A full device or a closed pipe fails no run: the log of the run still gets the text.
     """
 
     def __init__(self, stream: TextIO, name: str) -> None:

@@ -1,4 +1,5 @@
-"""The worker's side of a crawl: its process hands in turns as JSON, and only here they become rows, under the fence."""
+"""The worker's side of a crawl: its process sends turns as JSON, and this module writes them as rows under the
+fence."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -13,13 +14,13 @@ from ostinato.core.providers import provider_of
 from ostinato.store.crawls import Crawls, CrawlStart, CrawlTurn, Fetched, FoundUrl, Touched
 from ostinato.store.providers import BudgetSpending, Providers, key_written
 
-LONGER: Final = timedelta(seconds=5)  # than a request may take, its leave is held
+LONGER: Final = timedelta(seconds=5)  # a permit is held this long beyond the longest request
 REFUSED: Final = "This run no longer holds its execution: nothing was saved."
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlCalls:
-    """Serves the crawls of one worker. It waits for the database."""
+    """The crawls of one worker. Its calls wait for the database."""
 
     crawls: Crawls
     providers: Providers
@@ -30,16 +31,16 @@ class CrawlCalls:
         asked = json.loads(text)
         match asked["do"]:
             case "begin":
-                told = self._begun(self.crawls.begin(live))
+                result = self._begun(self.crawls.begin(live))
             case "turn":
-                told = self._turned(live, asked)
+                result = self._turned(live, asked)
             case "admit":
-                told = self._admitted(asked)
+                result = self._admitted(asked)
             case _:
-                told = {} if self.crawls.end(live) else None
-        if told is None:
+                result = {} if self.crawls.end(live) else None
+        if result is None:
             raise LeaseLost(REFUSED)
-        return json.dumps(told)
+        return json.dumps(result)
 
     def _begun(self, begun: CrawlStart | None) -> dict[str, Any] | None:
         if begun is None:
@@ -48,7 +49,8 @@ class CrawlCalls:
         return asdict(begun) | {"last": last}
 
     def _admitted(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Leave for one request, or when there may be one; where nobody counts, how long to wait for its turn."""
+        """Return a permit for one request, or the time when one may be free; without a budget, the wait for the host's
+        turn."""
         now = self.clock.now()
         over = [BudgetSpending(UUID(each), domain, 1, now) for each, domain in asked["over"]]
         known = {each.domain: each for each in self.providers.all()} if asked["host"] else {}

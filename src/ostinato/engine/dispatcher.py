@@ -1,4 +1,4 @@
-"""The dispatcher: what is due becomes a queued execution."""
+"""The dispatcher: it fires due jobs, so that each becomes a queued execution."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,11 +12,11 @@ from ostinato.store.audit import ZONE_DATA, ZONES_SINCE
 from ostinato.store.store import Store
 from ostinato.telemetry.reports import Telemetry
 
-AHEAD: Final = timedelta(seconds=0.5)  # what is due within this is queued already; never claimed early
+AHEAD: Final = timedelta(seconds=0.5)  # due times within this are fired ahead; claims still wait for them
 BATCH: Final = 500
 FOLLOW_EVERY: Final = timedelta(seconds=1)
-LOOK_AGAIN: Final = timedelta(seconds=1)  # while a start waits for its clock
-LINE_MOVED: Final = timedelta(milliseconds=100)  # by so much, and the line of the clock is kept anew
+LOOK_AGAIN: Final = timedelta(seconds=1)  # while the start waits until the clock is trusted
+LINE_MOVED: Final = timedelta(milliseconds=100)  # a shift this large writes the clock's line again
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class StepReport:
 
 
 class Dispatcher:
-    """Fires what is due. Any number of them may work on one database."""
+    """The step that fires due jobs. Several dispatchers may work on one database."""
 
     def __init__(
         self, store: Store, clock: Clock, chance: Chance, telemetry: Telemetry, ahead: timedelta = AHEAD
@@ -41,16 +41,16 @@ class Dispatcher:
         self._jumped: timedelta | None = None
         self._stepped_at = self._made_at = clock.monotonic()
         self._made = clock.now()
-        self._waits = False  # for a clock that has to prove itself
+        self._waits = False  # for a clock that is not trusted yet
         self._line_kept: datetime | None = None
         self._followed_at = float("-inf")
-        self._followers = False  # whether any job comes after another
+        self._followers = False  # whether any job runs after another
 
     def start(self) -> None:
-        """Look once at what was computed elsewhere: by a clock that was ahead, or with older zone data.
+        """Check due times once that another clock (one that was ahead) or older zone data has computed.
 
-        A clock that is behind the last sign of a worker has to hold for a minute before it is believed: until then
-        the steps do nothing but try this again.
+        A clock behind the last sign of a worker is trusted only after a minute: until then each step only repeats this
+        check.
         """
         now = self._clock.now()
         seen = self._store.clock_record.last_seen(self._made, now)
@@ -72,11 +72,11 @@ class Dispatcher:
                 self._store.remember(ZONES_SINCE, now.isoformat())
 
     def idle_for(self) -> float:
-        """Seconds since the last step that came to its end; anybody may ask."""
+        """Seconds since the last completed step. Safe to call on any thread."""
         return self._clock.monotonic() - self._stepped_at
 
     def step(self) -> StepReport:
-        """Fire what is due, let in what waited for its time, and what waited for a place of its limit."""
+        """Fire due jobs, and admit executions whose time has come or whose limit has room."""
         if self._waits:
             self.start()
         done = StepReport(0, self._clock.now() + LOOK_AGAIN) if self._waits else self._step()
@@ -93,8 +93,8 @@ class Dispatcher:
         return StepReport(fired.moved + followed.moved + gate.passed, min(wakes, default=None))
 
     def _follow(self) -> StepReport:
-        """Start what comes after a job that has completed. Nobody rings for that: it is looked for every second, as
-        long as there is such a job."""
+        """Start jobs that run after a completed job. No notification announces these: while there are such jobs, look
+        every second."""
         now, at = self._clock.now(), self._clock.monotonic()
         if at - self._followed_at < FOLLOW_EVERY.total_seconds() and not self._followers:
             return StepReport(0, None)
@@ -120,7 +120,7 @@ class Dispatcher:
         return wake if wake is None or wake <= now + self._ahead else wake - self._ahead
 
     def _notice_jump(self) -> None:
-        """A jump is forgotten only when it has been dealt with: the store may be away."""
+        """Handle a jump of the clock. It counts as handled only when that succeeds: the database may be unavailable."""
         by = self._jumps.jump()
         if by is not None:
             self._telemetry.clock_jumped(by)
@@ -130,7 +130,7 @@ class Dispatcher:
             self._jumped = None
 
     def _keep_line(self) -> None:
-        """Let processes that start on this host go by the same line."""
+        """Save the clock's line, for processes that start on this host."""
         clock = self._clock
         if not isinstance(clock, MeasuredClock) or not clock.own_host:
             return

@@ -1,13 +1,13 @@
 """The loops of dispatcher, worker and sweeper, and their start and stop.
 
-A loop is only a timer around a step. Each sleeps until there is something to do, is woken by the doorbell, and
-falls back to polling. When the database is away a duty is tried again, later and later, and goes on by itself.
+A loop is a timer around a step. It sleeps until there is something to do, is woken by a notification, and falls back to
+polling. When the database is unavailable, a duty is retried with growing pauses and continues by itself.
 
-A duty that fails in any other way is a bug, here or in a driver: it is logged and tried again, since it may pass.
-If it does not, the whole engine stops and `run` raises. Better no worker, which others notice and replace, than one
-that claims and never settles.
+Any other failure of a duty is a bug, here or in a driver: it is logged and retried, since it may pass. If it does not,
+the whole engine stops and `run` raises. No worker is better than one that claims and never settles: others notice that
+it is missing and replace it.
 
-The stop of an engine: a grace for what runs, then its results, then the worker's row.
+To stop, the engine gives its runs a grace, then saves their results, then closes the worker's row.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from ostinato.config import Settings
 from ostinato.core.model import Chance
 from ostinato.core.payload import MIB
 from ostinato.engine.auditor import Auditor
-from ostinato.engine.claim_timing import Errand, Lookout
+from ostinato.engine.claim_timing import ClaimTiming, HandOff
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, StepReport
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.lease import Renewing
 from ostinato.engine.measurements import EndedTotals, Measured
 from ostinato.engine.notifier import Notifier
-from ostinato.engine.retrying import Untiring
+from ostinato.engine.retrying import Retrying
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads, hopping_to
 from ostinato.engine.upkeep import keep_light
@@ -42,22 +42,22 @@ from ostinato.task import Registry
 from ostinato.telemetry.measures import StoreTimes
 from ostinato.telemetry.reports import Telemetry
 
-CANCEL_GRACE: Final = 2.0  # seconds that cancelled tasks have to end before a stop goes on without them
-LEAST_GOODBYE: Final = 5.0  # seconds to settle and hand back, though the grace is over
-HURRIED_GOODBYE: Final = 1.0  # the same, when asked to stop at once
-LOOK_EVERY: Final = 0.05  # seconds
+CANCEL_GRACE: Final = 2.0  # seconds for cancelled tasks to end before the stop continues without them
+LEAVE_TIMEOUT: Final = 5.0  # seconds to settle and release, even after the grace is over
+QUICK_LEAVE_TIMEOUT: Final = 1.0  # the same, for an immediate stop
+CHECK_EVERY: Final = 0.05  # seconds
 
 
 class Stopping:
-    """Stops the worker of an engine, once it was asked to."""
+    """The stop of an engine's worker, once it is requested."""
 
-    def __init__(self, worker: Worker, untiring: Untiring, telemetry: Telemetry, grace: float) -> None:
-        self._worker, self._untiring, self._telemetry, self._grace = worker, untiring, telemetry, grace
+    def __init__(self, worker: Worker, retrying: Retrying, telemetry: Telemetry, grace: float) -> None:
+        self._worker, self._retrying, self._telemetry, self._grace = worker, retrying, telemetry, grace
         self.asked = asyncio.Event()
         self.at_once = asyncio.Event()
 
     async def finish(self, why: str, loops: Sequence["asyncio.Task[None]"]) -> None:
-        """Claim no more, let what runs end within the grace, then cancel, settle and hand back."""
+        """Stop claiming, let runs end within the grace, then cancel, settle and release."""
         until = asyncio.get_running_loop().time() + self._grace
         self._telemetry.stopping(why, running=self._worker.running)
         self._worker.interrupt_willing()
@@ -67,36 +67,37 @@ class Stopping:
         for each in loops:
             each.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
-        await self._say_goodbye(until)
+        await self._leave(until)
 
     async def _wait_for_running(self, until: float) -> None:
         loop = asyncio.get_running_loop()
         while self._worker.running and not self.at_once.is_set() and loop.time() < until:
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(min(until, loop.time() + LOOK_EVERY)):
+                async with asyncio.timeout_at(min(until, loop.time() + CHECK_EVERY)):
                     await self.at_once.wait()
 
-    async def _say_goodbye(self, until: float) -> None:
-        """Offer results until the grace is over, or until a second signal; a database may come back by then."""
-        seconds = max(until - asyncio.get_running_loop().time(), LEAST_GOODBYE)
-        leaving = asyncio.create_task(self._untiring.until_done(self._worker.leave))
-        hurry = asyncio.create_task(self.at_once.wait())
-        await asyncio.wait([leaving, hurry], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        hurry.cancel()
+    async def _leave(self, until: float) -> None:
+        """Offer results until the grace is over or a second signal comes; the database may be available again by
+        then."""
+        seconds = max(until - asyncio.get_running_loop().time(), LEAVE_TIMEOUT)
+        leaving = asyncio.create_task(self._retrying.until_done(self._worker.leave))
+        at_once = asyncio.create_task(self.at_once.wait())
+        await asyncio.wait([leaving, at_once], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        at_once.cancel()
         try:
-            async with asyncio.timeout(HURRIED_GOODBYE):
+            async with asyncio.timeout(QUICK_LEAVE_TIMEOUT):
                 await leaving
         except TimeoutError:
-            self._telemetry.stopping("without the database: what ran will be found lost")
+            self._telemetry.stopping("without the database: unsettled runs will be settled as lost")
 
 
 T = TypeVar("T")
 
-PASSED_OVER: Final = 0.05  # seconds until a step is repeated that left something to another process
-WATCH_EVERY: Final = 1.0  # seconds between looks at cancel marks while something runs
-STUCK_AFTER: Final = timedelta(seconds=15)  # beyond three polls, before a dispatcher counts as stuck
-AFTER_YOU: Final = 0.003  # seconds that a dispatcher lets the worker go first when both are called
-HOLD_BACK: Final = 0.005  # seconds between two looks whether claims still go first
+REPEAT_AFTER: Final = 0.05  # seconds until a step is repeated that left rows to another process
+WATCH_EVERY: Final = 1.0  # seconds between reads of cancel marks while something runs
+STUCK_AFTER: Final = timedelta(seconds=15)  # beyond three polls; then a dispatcher counts as stuck
+DISPATCH_DELAY: Final = 0.003  # seconds that a dispatcher waits for the worker when both are notified
+SETTLE_PAUSE: Final = 0.005  # seconds between checks whether claims still go first
 NOTIFY_EVERY: Final = 1.0  # seconds
 BEAT_EVERY: Final = 60.0
 STORE_THREADS: Final = 12  # one for each loop
@@ -105,10 +106,10 @@ log = logging.getLogger("ostinato.engine")
 
 
 class DueMessenger(Protocol):
-    """Messenger that tells other workers (RQ) about due jobs."""
+    """Messenger that reports due jobs to other workers (RQ)."""
 
     def keep_up(self) -> None:
-        """Tell again what they have lost; if they cannot be reached, say so."""
+        """Send lost messages again; log it if the workers cannot be reached."""
 
 
 class Engine:
@@ -125,10 +126,10 @@ class Engine:
         *,
         app: str = "",
         version: str = "",
-        courier: DueMessenger | None = None,
+        rq_messages: DueMessenger | None = None,
     ) -> None:
-        """With a courier what is due is run by others, who are told of it at its time, and again if they lose it."""
-        self._courier = courier
+        """With `rq_messages`, RQ workers run the jobs: they get a message at the due time, and again if it is lost."""
+        self._rq_messages = rq_messages
         self._store, self._clock, self._telemetry, self._settings = store, clock, telemetry, settings
         self._executor = StoreThreads(STORE_THREADS)
         processes = ProcessPlan(
@@ -144,7 +145,7 @@ class Engine:
         self.worker: Worker = Worker(
             store, registry, clock, chance, telemetry, identity, self._executor, self._outgoing
         )
-        ahead = AHEAD if courier is None else timedelta(0)  # others are told when its time has come
+        ahead = AHEAD if rq_messages is None else timedelta(0)  # RQ messages are sent at the due time, not ahead
         self.dispatcher = Dispatcher(store, clock, chance, telemetry, ahead)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, chance, telemetry, settings.lease, keep)
@@ -153,18 +154,18 @@ class Engine:
         self.heartbeat = Heartbeat(
             settings.heartbeat_url, self._outgoing, telemetry, self._all_troubles, self.worker.in_store
         )
-        self._untiring = Untiring(telemetry)
-        self._errand = Errand[Claim, StepReport]()
-        self._lookout = Lookout(lambda: asyncio.get_running_loop().time())
+        self._retrying = Retrying(telemetry)
+        self._hand_off = HandOff[Claim, StepReport]()
+        self._timing = ClaimTiming(lambda: asyncio.get_running_loop().time())
         self._due = asyncio.Event()
         grace = settings.shutdown_grace.total_seconds()
-        self._stopping = Stopping(self.worker, self._untiring, telemetry, grace)
+        self._stopping = Stopping(self.worker, self._retrying, telemetry, grace)
         self._stop, self._now = self._stopping.asked, self._stopping.at_once
         self._failure: Exception | None = None
         self._measured: Measured | None = None
 
     def measure(self) -> "Measured":
-        """Measure from now on, for somebody who reads it. To be called before `run`."""
+        """Start to measure, for `/metrics`. Call it before `run`."""
         if self._measured is None:
             self._telemetry.measure()
             self._executor.times = StoreTimes()
@@ -175,7 +176,7 @@ class Engine:
         return self._measured
 
     def troubles(self) -> list[str]:
-        """Why nothing comes due here, if that is so. Anybody may ask."""
+        """List the reasons why nothing comes due here. Safe to call on any thread."""
         found, idle = list[str](), self.dispatcher.idle_for()
         if idle > (3 * self._settings.poll_interval + STUCK_AFTER).total_seconds():
             found.append(f"Nothing has come due here for {idle:.0f} s: the dispatcher does not step.")
@@ -183,25 +184,25 @@ class Engine:
             found.append("Too many results cannot be saved: the worker claims no more. Its log says why.")
         return found
 
-    # -- life and stop
+    # -- start and stop
 
     def stop(self) -> None:
-        """Stop in order; asked again, at once. To be called on the loop."""
+        """Stop in order; a second call stops at once. Call it on the loop."""
         if self._stop.is_set():
             self._now.set()
         self._stop.set()
-        self._ring()
+        self._wake()
 
     async def run(self) -> None:
-        """Work until somebody calls `stop`, or until a bug makes it impossible: that is raised."""
+        """Work until `stop` is called; raise a failure that makes work impossible."""
         hop = hopping_to(asyncio.get_running_loop())
-        ring, ring_without_claim = hop(self._ring), hop(self._call_dispatcher)
-        listener = self._store.database.listen(lambda: ring_without_claim() if self._errand.run() else ring())
+        wake, wake_dispatcher = hop(self._wake), hop(self._wake_dispatcher)
+        listener = self._store.database.listen(lambda: wake_dispatcher() if self._hand_off.run() else wake())
         renewing = Renewing(
             self.worker.lease,
             self._settings.renew,
             lambda: self.worker.running,
-            hop(self._ring),
+            hop(self._wake),
             hop(self._fail),
         )
         duties = [
@@ -216,7 +217,7 @@ class Engine:
         ]
         if self._store.database.elsewhere:
             duties.append(self._settle)
-        if self._courier is not None:
+        if self._rq_messages is not None:
             duties.append(self._recover)
         if self._settings.heartbeat_url:
             duties.append(self._beat)
@@ -241,7 +242,7 @@ class Engine:
     async def _guarded(self, duty: Callable[[], Awaitable[None]]) -> None:
         try:
             await duty()
-        except Exception as error:  # noqa: BLE001  whatever it is, it must not end one loop and leave the others
+        except Exception as error:  # noqa: BLE001  one failing loop must stop the others too
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
@@ -252,73 +253,71 @@ class Engine:
     # -- the loops
 
     async def _dispatch(self) -> None:
-        await self._untiring.until_done(lambda: self.worker.in_store(self.dispatcher.start))
+        await self._retrying.until_done(lambda: self.worker.in_store(self.dispatcher.start))
         while not self._stop.is_set():
             self._due.clear()
-            step = await self._untiring.until_done(lambda: self.worker.in_store(self.dispatcher.step))
+            step = await self._retrying.until_done(lambda: self.worker.in_store(self.dispatcher.step))
             if step.moved:
-                self._call_worker()
+                self._wake_worker()
             await self._sleep(self._due, self._pause(step))
 
     async def _work(self) -> None:
-        """Claim, then settle what had ended before (SQLite): what was claimed runs meanwhile, on the other core, since
-        a settle hardly needs Python."""
+        """Claim, then settle earlier results (SQLite): claimed runs start meanwhile on the other core, since a settle
+        hardly needs Python."""
         here = not self._store.database.elsewhere
         while True:
-            self.worker.bell.clear()
-            if self._lookout.worthwhile(self.worker.free):
-                self._lookout.look()
-                self._seen(await self._untiring.until_done(self._take_up_work))
+            self.worker.wake.clear()
+            if self._timing.is_due(self.worker.free):
+                self._timing.begin()
+                self._finish_claim(await self._retrying.until_done(self._take_up_work))
             if here and not self.worker.claims_first:
-                await self._untiring.until_done(self.worker.flush)
+                await self._retrying.until_done(self.worker.flush)
             if here and self.worker.unsettled:
-                await self._sleep(self.worker.bell, 0)
+                await self._sleep(self.worker.wake, 0)
             else:
                 await self._wait_for_work()
 
     async def _wait_for_work(self) -> None:
-        """Sleep until the bell rings. Who hears it claims, if nothing runs that may hold up the loop meanwhile."""
-        idle = not (
-            self.worker.running or self.worker.doubtful or self.worker.bell.is_set() or self._stop.is_set()
-        )
+        """Sleep until a notification. If no run can block the loop meanwhile, the listening thread makes the claim."""
+        idle = not (self.worker.running or self.worker.doubtful or self.worker.wake.is_set() or self._stop.is_set())
         order = self.worker.order() if idle else None
         if order is None:
-            await self._sleep(self.worker.bell, self._lookout.pause)
+            await self._sleep(self.worker.wake, self._timing.pause)
             return
-        self._errand.leave(
+        self._hand_off.offer(
             lambda: self._executor.timed(order.make),
             lambda claim: self.worker.took(claim, order),
-            self.worker.bell.set,
+            self.worker.wake.set,
         )
         try:
-            await self._sleep(self.worker.bell, self._lookout.pause)
-            step = await self._errand.fetch()
+            await self._sleep(self.worker.wake, self._timing.pause)
+            step = await self._hand_off.fetch()
         except asyncio.CancelledError:
-            self._errand.withdraw()
+            self._hand_off.withdraw()
             raise
-        except Exception:  # noqa: BLE001  whatever it is, the claim that is made now comes across it too, and tells
+        except Exception:  # noqa: BLE001  the claim made next meets the same error and reports it
             self.worker.doubt()
-            self._lookout.call()
+            self._timing.notify()
             return
         if step is not None:
-            self._seen(step)  # who has called since may have called for what came after that claim
+            self._finish_claim(step)  # a later notification may be about work that came after this claim
 
-    def _seen(self, step: StepReport) -> None:
-        self._lookout.seen(self._pause(step), cramped=self.worker.cramped)
+    def _finish_claim(self, step: StepReport) -> None:
+        self._timing.finish(self._pause(step), cramped=self.worker.cramped)
 
     async def _settle(self) -> None:
-        """Beside the claiming, where the database is another process. (With SQLite both would only wait for each
-        other's turn at the file: there `_work` does one after the other.)"""
+        """Settle beside the claims, if the database is another process. (On SQLite both would wait for each other's
+        write lock: there `_work` does one after the other.)"""
         while True:
             self.worker.ended.clear()
             while self.worker.claims_first:
-                await asyncio.sleep(HOLD_BACK)
-            await self._untiring.until_done(self.worker.flush)
+                await asyncio.sleep(SETTLE_PAUSE)
+            await self._retrying.until_done(self.worker.flush)
             await self.worker.ended.wait()
 
     async def _upkeep(self) -> None:
         upkeep = self._store.database.upkeep
-        await keep_light(lambda: self._untiring.until_done(lambda: self.worker.in_store(upkeep)))
+        await keep_light(lambda: self._retrying.until_done(lambda: self.worker.in_store(upkeep)))
 
     async def _take_up_work(self) -> StepReport:
         if self.worker.lease.closed:
@@ -332,52 +331,52 @@ class Engine:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(WATCH_EVERY)
-            await self._untiring.until_done(self.worker.watch)
+            await self._retrying.until_done(self.worker.watch)
 
     async def _write_logs(self) -> None:
         while True:
             await self.worker.logs.wait()
-            await self._untiring.until_done(self.worker.logs.flush)
+            await self._retrying.until_done(self.worker.logs.flush)
 
     async def _sweep(self) -> None:
         every = min(self._settings.sweep, self.sweeper.look_every).total_seconds()
         while True:
-            await self._untiring.until_done(lambda: self.worker.in_store(self.sweeper.step))
+            await self._retrying.until_done(lambda: self.worker.in_store(self.sweeper.step))
             await asyncio.sleep(every)
 
     async def _tidy(self) -> None:
-        """Do the work that can wait, in a loop of its own, so that it delays no other loop."""
+        """Run the work that can wait, in a loop of its own, so that it delays no other loop."""
         clock = self._clock
         while True:
             await asyncio.sleep(self._settings.sweep.total_seconds())
             if isinstance(clock, MeasuredClock):
-                await self._untiring.until_done(lambda: self.worker.in_store(clock.remeasure))
-            await self._untiring.until_done(lambda: self.worker.in_store(self.sweeper.tidy))
-            await self._untiring.until_done(lambda: self.worker.in_store(self.auditor.step))
+                await self._retrying.until_done(lambda: self.worker.in_store(clock.remeasure))
+            await self._retrying.until_done(lambda: self.worker.in_store(self.sweeper.tidy))
+            await self._retrying.until_done(lambda: self.worker.in_store(self.auditor.step))
 
     async def _notify(self) -> None:
         while True:
-            await self._untiring.until_done(self.notifier.step)
+            await self._retrying.until_done(self.notifier.step)
             await asyncio.sleep(NOTIFY_EVERY)
 
     async def _recover(self) -> None:
         """Send lost messages to other workers again."""
-        assert self._courier is not None
-        keep_up = self._courier.keep_up
+        assert self._rq_messages is not None
+        keep_up = self._rq_messages.keep_up
         while True:
-            await self._untiring.until_done(lambda: self.worker.in_store(keep_up))
+            await self._retrying.until_done(lambda: self.worker.in_store(keep_up))
             await asyncio.sleep(self._settings.sweep.total_seconds())
 
     async def _beat(self) -> None:
         while True:
-            await self._untiring.until_done(self.heartbeat.step)
+            await self._retrying.until_done(self.heartbeat.step)
             await asyncio.sleep(BEAT_EVERY)
 
     async def _measure(self) -> None:
-        """Now and then, though nobody may ask: what a job has counted would be gone with it."""
+        """Read the counters regularly: when a job is deleted, its counters go with it."""
         counters = self._store.statistics.counters
         while self._measured is not None:
-            found = await self._untiring.until_done(lambda: self.worker.in_store(counters))
+            found = await self._retrying.until_done(lambda: self.worker.in_store(counters))
             self._measured.executions.take_in(found)
             await asyncio.sleep(self._settings.metrics.total_seconds())
 
@@ -387,17 +386,17 @@ class Engine:
         schema = [] if self._store.is_current() else ["The schema is not the one of this program."]
         return schema + self.troubles()
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         """Wake both loops. The worker goes first: most notifications are about an execution to start."""
-        self._call_worker()
-        self._call_dispatcher()
+        self._wake_worker()
+        self._wake_dispatcher()
 
-    def _call_dispatcher(self) -> None:
-        asyncio.get_running_loop().call_later(AFTER_YOU, self._due.set)
+    def _wake_dispatcher(self) -> None:
+        asyncio.get_running_loop().call_later(DISPATCH_DELAY, self._due.set)
 
-    def _call_worker(self) -> None:
-        self._lookout.call()
-        self.worker.bell.set()
+    def _wake_worker(self) -> None:
+        self._timing.notify()
+        self.worker.wake.set()
 
     def _pause(self, step: StepReport) -> float:
         """Return the seconds until the next step, at most the poll interval."""
@@ -406,15 +405,15 @@ class Engine:
             return longest
         left = (step.wake_at - self._clock.now()) / timedelta(seconds=1)
         if left <= 0:
-            return 0 if step.moved else min(PASSED_OVER, longest)
+            return 0 if step.moved else min(REPEAT_AFTER, longest)
         return min(left, longest)
 
-    async def _sleep(self, bell: asyncio.Event, seconds: float) -> None:
-        if bell.is_set():
+    async def _sleep(self, event: asyncio.Event, seconds: float) -> None:
+        if event.is_set():
             return
         if seconds <= 0:
             await asyncio.sleep(0)
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await bell.wait()
+                await event.wait()

@@ -1,4 +1,4 @@
-"""The heartbeat: a sign of life to an outside monitor, which raises the alarm when it stays away."""
+"""The heartbeat: a sign of life to an outside monitor, which raises an alarm when it stops."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,7 +13,7 @@ ANSWER_WITHIN: Final = 10.0
 
 
 class Heartbeat:
-    """Calls a URL while all is well. `troubles` says what is not."""
+    """Calls of a URL while there are no problems. `troubles` lists the problems."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Heartbeat:
         self._troubles, self._in_store = troubles, in_store
 
     async def step(self) -> bool:
-        """Beat once; whether it was heard."""
+        """Call the URL once; return True if the monitor accepted it."""
         trouble = await self._trouble()
         self._telemetry.heartbeat(trouble)
         return trouble is None

@@ -1,7 +1,7 @@
-"""A worker's right to what it runs.
+"""A worker's right to the executions that it runs.
 
-The right is counted from the moment a renewal was *sent*: that is the earliest the database can have counted it
-from. At 0.8 of the lease the worker stops trusting it, so that there is time to stop before anybody else begins.
+The lease is counted from the moment a renewal was *sent*: the database cannot have counted it from an earlier time. At
+0.8 of the lease the worker stops trusting it, so that its runs can stop before another worker starts them.
 """
 
 import logging
@@ -19,27 +19,27 @@ from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker, Renewal
 
 TRUSTED_SHARE: Final = 0.8
-SOON: Final = 0.5  # seconds until a renewal that did not get through is sent again
-MOST_BUGS: Final = 5  # in a row; whoever cannot renew cannot work
+RETRY_AFTER: Final = 0.5  # seconds until a failed renewal is sent again
+MOST_BUGS: Final = 5  # in a row; without renewals a worker cannot work
 
 log = logging.getLogger("ostinato.engine")
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A worker row as its owner knows it."""
+    """A worker's row as this worker knows it."""
 
     worker_id: UUID
     sent: float
-    at_least: datetime = EPOCH  # the earliest renewal that the database may have, if it has lost nothing
+    at_least: datetime = EPOCH  # a database without this renewal has lost commits
     drain: bool = False
     closed: bool = False
 
 
 class Lease:
-    """One worker row, joined, renewed and left. Used from the loop and from the renewing thread.
+    """The lease of one worker. It is used from the loop and from the renewing thread.
 
-    All that is known is one value, replaced whole: by the thread while the row is open, by the loop otherwise.
+    Its state is one value, always replaced whole: by the thread while the row is open, by the loop otherwise.
     """
 
     def __init__(self, store: Store, clock: Clock, length: timedelta) -> None:
@@ -66,7 +66,7 @@ class Lease:
 
     @property
     def at_least(self) -> datetime:
-        """The renewal that the database must have: one that has lost it was restored to an earlier state."""
+        """The renewal that the database must have; if it is missing, the database was restored to an earlier state."""
         held = self._held
         return EPOCH if held is None else held.at_least
 
@@ -79,17 +79,17 @@ class Lease:
         return self._clock.monotonic() - held.sent < TRUSTED_SHARE * self._length.total_seconds()
 
     def join(self, worker: NewWorker) -> None:
-        """Come to work, under a new id."""
+        """Register the worker under a new id."""
         sent, now = self._clock.monotonic(), self._clock.now()
         self._store.workers.join(worker, now, self._length)
         self._held = Held(worker.id, sent, now)
 
     def adopt(self, worker_id: UUID, sent: float) -> None:
-        """Hold a row that a claim has made; `sent` is when that was sent."""
+        """Take over a row that a claim has made; `sent` is when the claim was sent."""
         self._held = Held(worker_id, sent)
 
     def renew(self, running: int) -> None:
-        """Keep the lease, or learn that it is gone."""
+        """Renew the lease, or note that the row is closed."""
         held = self._held
         if held is None or held.closed:
             return
@@ -104,23 +104,23 @@ class Lease:
             self._held = renewed
 
     def forget(self) -> None:
-        """Its row is closed, and no longer this worker's."""
+        """Forget the row, since it is closed."""
         self._held = None
 
 
 class Renewing:
-    """Renews a lease from a thread of its own: a task that blocks the loop must not lose it."""
+    """Thread that renews a lease: a task that blocks the loop must not lose it."""
 
     def __init__(
         self,
         lease: Lease,
         every: timedelta,
         running: Callable[[], int],
-        ring: Callable[[], None],
+        wake: Callable[[], None],
         fail: Callable[[Exception], None],
     ) -> None:
-        """`ring` when the worker may do something again, or has to; `fail` when renewing is not possible at all."""
-        self._lease, self._running, self._ring, self._fail = lease, running, ring, fail
+        """`wake` is called when the worker may or must act; `fail` when the lease cannot be renewed at all."""
+        self._lease, self._running, self._wake, self._fail = lease, running, wake, fail
         self._every = every.total_seconds()
         self._bugs = 0
         self._over = threading.Event()
@@ -133,7 +133,7 @@ class Renewing:
     def _run(self) -> None:
         wait = self._every
         while not self._over.wait(wait) and self._bugs < MOST_BUGS:
-            wait = self._every if self._renew() else min(SOON, self._every)
+            wait = self._every if self._renew() else min(RETRY_AFTER, self._every)
 
     def _renew(self) -> bool:
         was_trusted = self._lease.trusted
@@ -144,7 +144,7 @@ class Renewing:
             self._fail(error)
             return False
         except StoreError:
-            return False  # the loops tell that the store is away
+            return False  # the loops report that the store is unavailable
         except Exception as error:
             log.exception("The lease could not be renewed")
             self._bugs += 1
@@ -153,5 +153,5 @@ class Renewing:
             return False
         self._bugs = 0
         if self._lease.closed or (self._lease.trusted and not was_trusted):
-            self._ring()
+            self._wake()
         return True

@@ -1,14 +1,12 @@
-"""The log book of a worker: lines of its runs on their way to the store.
+"""The log book of a worker: log lines of its runs on their way to the store.
 
-Whoever writes never waits: a line is put down here, on the loop or on a thread, and goes to the store with many others
-a few times a second, and before its execution is settled, so that the log of an ended execution is whole. What that
-costs in memory has bounds. Beyond them, lines are lost, and one line says how many. Of a run that has written as much
-as is kept of an execution, the rest is only counted.
+A run never waits to write a line. The line is buffered here, on the loop or on a thread, and goes to the store with
+many others a few times a second. It also goes before its execution is settled, so that the log of an ended execution is
+complete. The buffer is bounded: beyond its limits lines are lost, and one line says how many. Once a run has written as
+much as is stored of one execution, further lines are only counted.
 
-Copy of the first output lines of runs in processes, on the worker's own log.
-
-A record takes fifty microseconds of the loop. A program that writes a million lines would keep it busy for a minute,
-and all of them are in the log of the execution anyway.
+Echo copies the first output lines of runs in processes to the worker's own log. Each line takes the loop 50 µs: a
+million lines would block it for a minute, and the log of the execution has all of them.
 """
 
 import asyncio
@@ -28,22 +26,22 @@ from ostinato.store.logs import LogLine, Stream, size_of
 from ostinato.store.store import Store
 
 FLUSH_EVERY: Final = 0.25  # seconds
-MUCH: Final = 64 * 1024  # bytes: they go at once
+MUCH: Final = 64 * 1024  # bytes: more than this is flushed at once
 LINES_OF_A_TRANSACTION: Final = 5_000  # lines of one transaction
-LONGEST_LINE: Final = 32 * 1024  # characters: what is longer becomes several lines
-OVERHEAD: Final = 256  # bytes that a line takes in memory beside its text
-MOST_OF_ONE: Final = 64 * 1024 * 1024  # bytes in memory of one execution
+LONGEST_LINE: Final = 32 * 1024  # characters: a longer line is split
+OVERHEAD: Final = 256  # bytes in memory per line, beside its text
+MOST_OF_ONE: Final = 64 * 1024 * 1024  # bytes in memory per execution
 MOST_WAITING: Final = 2 * MOST_OF_ONE
-MOST_PAGES: Final = 20_000  # executions: also threads that outlive their run may write
+MOST_PAGES: Final = 20_000  # executions: threads may still write after their run has ended
 GRAVEST: Final = 1000
 
 InStore = Callable[[Callable[[], None]], Awaitable[None]]
-Part = tuple[Stream, int]  # what a thread has begun to write to a stream
+Part = tuple[Stream, int]  # a line that a thread has begun on a stream
 
 
 @dataclass(slots=True)
 class _Page:
-    """The log of one run in memory: its size, waiting lines, and lines without an end."""
+    """The log of one run in memory: its size, waiting lines, and unfinished lines."""
 
     taken: int = 0
     waiting: int = 0
@@ -52,18 +50,18 @@ class _Page:
 
 
 class LogBook:
-    """Takes lines from anywhere; `wait` and `flush` belong to the loop that it was made on."""
+    """Buffer of log lines from any thread; call `wait` and `flush` on the loop that made it."""
 
     def __init__(self, store: Store, clock: Clock, in_store: InStore, keep: int) -> None:
-        """`keep`: so many bytes of one execution are kept; 0: none."""
+        """`keep`: maximum bytes stored per execution; 0 stores none."""
         self._store, self._clock, self._in_store, self._keep = store, clock, in_store, keep
         self._loop = asyncio.get_running_loop()
-        self._lock = RLock()  # the collector may run here, and a finaliser may print
+        self._lock = RLock()  # reentrant: the garbage collector may run here, and a finaliser may print
         self._lines: deque[LogLine] = deque()
-        self._queued: Counter[UUID] = Counter()  # lines that wait, by execution
+        self._queued: Counter[UUID] = Counter()  # waiting lines per execution
         self._cut: dict[UUID, int] = {}
         self._waiting = 0  # bytes in memory
-        self._rung = 0  # how many bells have been rung since the last flush
+        self._woken = 0  # wake-ups since the last flush
         self._some, self._much = asyncio.Event(), asyncio.Event()
         self._turn = asyncio.Lock()
         self.pages: dict[UUID, _Page] = {}
@@ -71,12 +69,12 @@ class LogBook:
     # -- writing: on any thread
 
     def record(self, execution_id: UUID, level: int, said: object) -> None:
-        """A log record of a run."""
+        """Add a log record of a run."""
         if self._keep:
             self._put(execution_id, level, Stream.LOG, str(said))
 
     def printed(self, execution_id: UUID, stream: str, text: str) -> None:
-        """A part of what a run prints here. Lines are put together for each thread."""
+        """Add text that a run prints here. Lines are assembled per thread."""
         if not self._keep:
             return
         with self._lock:
@@ -100,14 +98,14 @@ class LogBook:
             self._put(line.execution_id, line.level, Stream(line.stream), line.text)
 
     def ended(self, execution_id: UUID) -> None:
-        """A run is over: its last lines have ended too."""
+        """End the unfinished lines of a run that is over."""
         with self._lock:
             page = self.pages.get(execution_id)
             if page is None:
                 return
             for (stream, _), text in page.begun.items():
                 self._put(execution_id, logging.INFO, stream, text)
-            self._tell_lost(execution_id, page)
+            self._add_lost(execution_id, page)
             del self.pages[execution_id]
 
     def _page(self, execution_id: UUID) -> _Page:
@@ -133,13 +131,13 @@ class LogBook:
         elif page.waiting + weight > MOST_OF_ONE or self._waiting + weight > MOST_WAITING:
             page.lost += 1
         else:
-            self._tell_lost(line.execution_id, page)
+            self._add_lost(line.execution_id, page)
             self._take_down(line, page)
 
-    def _tell_lost(self, execution_id: UUID, page: _Page) -> None:
-        """In the place of what was lost."""
+    def _add_lost(self, execution_id: UUID, page: _Page) -> None:
+        """Add a line that says how many lines were lost."""
         if page.lost:
-            said = f"… {page.lost:,} lines were lost here: they came faster than they could be kept …"
+            said = f"… {page.lost:,} lines were lost here: they came faster than they could be stored …"
             lost, page.lost = (
                 LogLine(execution_id, self._clock.now(), logging.WARNING, Stream.LOG, said, 0),
                 0,
@@ -151,20 +149,20 @@ class LogBook:
         self._waiting += line.size + OVERHEAD
         self._queued[line.execution_id] += 1
         self._lines.append(line)
-        self._ring()
+        self._wake()
 
     def _count_cut(self, execution_id: UUID, size: int) -> None:
         self._cut[execution_id] = self._cut.get(execution_id, 0) + size
-        self._ring()
+        self._wake()
 
-    def _ring(self) -> None:
-        bells = [self._some, self._much][: 2 if self._waiting >= MUCH else 1]
-        while self._rung < len(bells):
+    def _wake(self) -> None:
+        events = [self._some, self._much][: 2 if self._waiting >= MUCH else 1]
+        while self._woken < len(events):
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(bells[self._rung].set)
-            self._rung += 1
+                self._loop.call_soon_threadsafe(events[self._woken].set)
+            self._woken += 1
 
-    # -- keeping: on the loop
+    # -- flushing: on the loop
 
     @property
     def is_empty(self) -> bool:
@@ -172,18 +170,18 @@ class LogBook:
         return not self._lines and not self._cut and not self._turn.locked()
 
     async def wait(self) -> None:
-        """Until something is to be flushed: a while after the first line, or when there is much."""
+        """Wait until a flush is due: a while after the first line, or at once when the buffer is large."""
         await self._some.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_EVERY):
                 await self._much.wait()
         with self._lock:
-            self._rung = 0
+            self._woken = 0
             self._some.clear()
             self._much.clear()
 
     async def flush(self) -> None:
-        """Keep what has been written until now. What cannot be kept now waits for the next flush."""
+        """Store the buffered lines. Lines that cannot be stored now wait for the next flush."""
         async with self._turn:
             left = len(self._lines)
             while left > 0 or self._cut.keys() - self._queued.keys():
@@ -192,12 +190,10 @@ class LogBook:
                 await self._keep_in_store(lines, cut)
 
     async def _keep_in_store(self, lines: list[LogLine], cut: dict[UUID, int]) -> None:
-        keeping = asyncio.ensure_future(
-            self._in_store(lambda: self._store.logs.append(lines, cut, self._keep))
-        )
+        keeping = asyncio.ensure_future(self._in_store(lambda: self._store.logs.append(lines, cut, self._keep)))
         try:
             await asyncio.shield(keeping)
-        except asyncio.CancelledError:  # the store does not hear of it, and goes on
+        except asyncio.CancelledError:  # the write goes on in its thread
             keeping.add_done_callback(lambda done: self._kept_late(done, lines, cut))
             raise
         except BaseException:
@@ -212,7 +208,7 @@ class LogBook:
         with self._lock:
             lines = [self._lines.popleft() for _ in range(min(LINES_OF_A_TRANSACTION, len(self._lines)))]
             self._weigh(lines, -1)
-            # Never before the last line that fits: once something was cut, the store keeps nothing more.
+            # Never before the last line that fits: after a cut the store keeps no more lines.
             cut = {each: self._cut.pop(each) for each in self._cut.keys() - self._queued.keys()}
         return lines, cut
 
@@ -222,7 +218,7 @@ class LogBook:
             self._weigh(lines, 1)
             for execution_id, size in cut.items():
                 self._count_cut(execution_id, size)
-            self._ring()
+            self._wake()
 
     def _weigh(self, lines: Sequence[LogLine], sign: int) -> None:
         for line in lines:
@@ -236,7 +232,7 @@ class LogBook:
 
 
 def _storable(text: str) -> str:
-    """As a database takes it: no NUL, and no half of a character."""
+    """Remove what no database accepts: NUL and unpaired surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -244,14 +240,14 @@ def _storable(text: str) -> str:
     return text.replace("\0", "\\x00")
 
 
-MOST_ECHOED: Final = 1000  # lines of a run
+MOST_ECHOED: Final = 1000  # lines per run
 
 
 class Echo:
-    """Shows lines, as many of each run as is good."""
+    """Copy of output lines to the worker's log, up to a number of lines per run."""
 
     def __init__(self, most: int | None = MOST_ECHOED) -> None:
-        """`most` None: all of them, since nobody else keeps them."""
+        """`most` None: no limit, since no log stores them."""
         self._most = most
         self._shown: dict[UUID, int] = {}
 
@@ -263,9 +259,7 @@ class Echo:
         if shown <= self._most:
             to_logging(line)
         elif shown == self._most + 1 and OUTPUT.isEnabledFor(logging.INFO):
-            OUTPUT.info(
-                LogMessage("The rest is in the log of the execution", {"execution_key": line.execution_key})
-            )
+            OUTPUT.info(LogMessage("The rest is in the log of the execution", {"execution_key": line.execution_key}))
 
     def ended(self, execution_id: UUID) -> None:
         self._shown.pop(execution_id, None)

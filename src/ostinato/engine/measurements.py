@@ -11,7 +11,7 @@ from ostinato.telemetry.reports import Counts
 
 
 class EndedTotals(Totals[tuple[str, str]]):
-    """Executions that have ended, by task and result, of all processes."""
+    """Counts of ended executions, by task and result, of all processes."""
 
     def take_in(self, counters: Mapping[str, TaskCounters]) -> None:
         """Take in the counters of the jobs, by task."""
@@ -21,7 +21,7 @@ class EndedTotals(Totals[tuple[str, str]]):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Counts and times of a process, as they were."""
+    """Counts and times of a process at one moment."""
 
     counts: Mapping[tuple[str, str], int]
     run_times: Mapping[str, tuple[Snapshot, Snapshot]]
@@ -59,10 +59,10 @@ class EngineView(Protocol):
     """The engine as the HTTP API sees it."""
 
     def troubles(self) -> list[str]:
-        """Say why nothing comes due, if that is so."""
+        """List the reasons why nothing comes due."""
 
     def measure(self) -> Measuring:
-        """Measure from now on."""
+        """Start to measure."""
 
 
 @dataclass(frozen=True, slots=True)

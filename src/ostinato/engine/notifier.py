@@ -1,7 +1,7 @@
-"""The notifier: finds what no change tells, and delivers what stands in the outbox.
+"""The notifier: it finds events that no change reports, and delivers the notices of the outbox.
 
-Any number of them may work on one database. A notice is claimed for longer than an attempt can take, so that no two
-send it at the same time; whoever dies over it leaves it to the next. Delivered means: somebody has answered 2xx.
+Several notifiers may work on one database. A notice is claimed for longer than an attempt can take, so that no two send
+it at once; if a notifier dies, another takes its notices over. A notice is delivered when the receiver answers 2xx.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from ostinato.clock import Clock
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
 from ostinato.core.hooks import Hook, NoticeKind
 from ostinato.core.ids import EPOCH
-from ostinato.outgoing import Answer, Outgoing
+from ostinato.outgoing import CallAnswer, Outgoing
 from ostinato.store.outbox import Postponed, Sent, ToSend
 from ostinato.store.store import Store
 from ostinato.telemetry.reports import Telemetry
@@ -25,16 +25,16 @@ log = logging.getLogger("ostinato.engine")
 
 ANSWER_WITHIN: Final = 10.0  # seconds
 LEASE: Final = timedelta(minutes=1)
-NOTICES_OF_A_TURN: Final = 20  # notices of one hook
+NOTICES_OF_A_TURN: Final = 20  # notices of one hook per step
 FIRST_RETRY: Final = timedelta(seconds=10)  # doubles up to the last
 LAST_RETRY: Final = timedelta(hours=1)
 MOST_ATTEMPTS: Final = 15  # over about eight hours
-GONE: Final = 410  # whoever answers this wants no more
-KEPT: Final = timedelta(days=30)  # what was delivered or given up
+GONE: Final = 410  # a receiver that answers this wants no more notices
+KEPT: Final = timedelta(days=30)  # retention of notices that were delivered or given up
 
 REFRESH_EVERY: Final = 2.0  # seconds
 LATE_EVERY: Final = 5.0
-LATE_SINCE: Final = timedelta(days=1)  # of what is older nobody is told who has just come
+LATE_SINCE: Final = timedelta(days=1)  # a new process reports no late runs older than this
 THRESHOLDS_EVERY: Final = 30.0
 PRUNE_EVERY: Final = 600.0
 
@@ -42,19 +42,17 @@ T = TypeVar("T")
 
 
 class Notifier:
-    """Looks, claims, sends, notes."""
+    """The step that finds, claims and sends notices, and saves the results."""
 
-    def __init__(
-        self, store: Store, clock: Clock, telemetry: Telemetry, outgoing: Outgoing, in_store: InStore
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, telemetry: Telemetry, outgoing: Outgoing, in_store: InStore) -> None:
         self._store, self._clock, self._telemetry = store, clock, telemetry
         self._outgoing, self._in_store = outgoing, in_store
         self._hooks: list[Hook] = []
-        self._late_until = clock.now() - LATE_SINCE  # what should have begun before it has been looked at
+        self._late_until = clock.now() - LATE_SINCE  # late starts before this have been reported
         self._last: dict[str, float] = {}
 
     async def step(self) -> int:
-        """Deliver what is due; how many were tried."""
+        """Deliver the due notices; return the number of attempts."""
         claimed = await self._in_store(self._look)
         if claimed:
             sent = await asyncio.gather(*(self._send(each) for each in claimed))
@@ -111,16 +109,16 @@ class Notifier:
             return Postponed(each.id, each.attempt, error.until, str(error))
         except (Unreachable, Invalid, StoreError) as error:
             return self._failed(each, None, str(error))
-        except Exception as error:  # a bug is not worth the engine
+        except Exception as error:  # a bug here must not stop the engine
             log.exception("A notice could not be sent")
             return self._failed(each, None, f"It could not be sent: {type(error).__name__}.")
         if answer.good:
             return Sent(each.id, each.attempt, None, self._clock.now(), None, answer.status, "")
         if answer.status == GONE:
-            return self._over(each, answer.status, "It answered 410: it wants no more.")
+            return self._over(each, answer.status, "It answered 410: the receiver wants no more notices.")
         return self._failed(each, answer.status, f"It answered {answer.status}.")
 
-    async def _post(self, each: ToSend) -> Answer:
+    async def _post(self, each: ToSend) -> CallAnswer:
         body = each.body.encode()
         headers = {
             "Content-Type": "application/json",

@@ -1,4 +1,4 @@
-"""Duties that are tried again and again, later and later, until they are done."""
+"""Retries of duties, with growing pauses, until they succeed."""
 
 import asyncio
 import logging
@@ -20,15 +20,16 @@ TELL_EVERY: Final = 60.0  # seconds between two log lines of a process that cann
 log = logging.getLogger("ostinato.engine")
 
 
-class Untiring:
-    """Does duties for which the database may be away."""
+class Retrying:
+    """Retries of duties while the database is unavailable."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._in_trouble: set[object] = set()
 
     async def until_done(self, duty: Callable[[], Awaitable[T]]) -> T:
-        """Do a duty; if need be again and again. What fails in any other way too often is raised."""
+        """Run a duty, with retries while the database is unavailable; raise any other failure that repeats too
+        often."""
         this, wait, bugs = object(), FIRST_RETRY, 0
         while True:
             try:
@@ -50,7 +51,7 @@ class Untiring:
             wait = min(2 * wait, LAST_RETRY)
 
     def _over(self, trouble: object) -> None:
-        """The store is back when nobody has trouble with it any more."""
+        """Note that a duty works again; the store is available when no duty has trouble."""
         if trouble in self._in_trouble:
             self._in_trouble.discard(trouble)
             if not self._in_trouble:
@@ -58,7 +59,7 @@ class Untiring:
 
 
 class StoreWait:
-    """The wait of a process that starts while its database is unavailable: pauses, and a log line a minute."""
+    """Wait of a process that starts while its database is unavailable: pauses, and a log line a minute."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -67,28 +68,24 @@ class StoreWait:
         self._tell_at = monotonic()
 
     def away(self, error: StoreUnavailable) -> float:
-        """Return the seconds until the next try; tell why, if the last line is a minute old."""
+        """Return the seconds until the next try; log the reason if the last line is a minute old."""
         now = self._monotonic()
         self._since = now if self._since is None else self._since
         if now >= self._tell_at:
             self._tell_at = now + TELL_EVERY
             why, waited = str(error).partition("\n")[0], f"{now - self._since:.0f}s"
-            log.error(
-                LogMessage(
-                    "Database unavailable; retrying until it answers", {"error": why, "waited": waited}
-                )
-            )
+            log.error(LogMessage("Database unavailable; retrying until it answers", {"error": why, "waited": waited}))
         pause, self._pause = self._pause, min(2 * self._pause, LAST_RETRY)
         return pause
 
     def over(self) -> None:
-        """Tell that the database answers, if there was a wait."""
+        """Log that the database answers, if there was a wait."""
         if self._since is not None:
             log.info(LogMessage("Database available", {"waited": f"{self._monotonic() - self._since:.0f}s"}))
 
 
 def until_available(duty: Callable[[], T]) -> T:
-    """Do a duty in this thread, as soon as the database is available."""
+    """Run a duty in this thread, as soon as the database is available."""
     waiting = StoreWait()
     while True:
         try:

@@ -1,11 +1,11 @@
-"""Lanes: asyncio tasks that runs go through one after the other, as long as none of them waits.
+"""Loop tasks: asyncio tasks that several runs share, one after the other, as long as none of them waits.
 
-A task of asyncio for each run costs as much as all the rest of starting one (3 µs of 6). So a lane goes on with the
-next run when the last one ended in its first step. A run that waits has its lane for itself from then on: the loop,
-free again, opens another for the others. Nothing that a run does to its lane reaches the next: one that waited, or
-was cancelled, is its last; and each run has contextvars of its own.
+An asyncio task per run costs as much as the rest of its start (3 µs of 6). So a loop task takes the next run if the
+last one ended in its first step. A run that waits keeps its loop task for itself; the loop, free again, opens another
+for the other runs. A run that waited or was cancelled is the last of its loop task, and each run has its own
+contextvars, so no run affects the next.
 
-The time that one coroutine takes of a loop that many share.
+`charged` measures the time that one coroutine takes of a shared loop.
 """
 
 import asyncio
@@ -16,24 +16,24 @@ from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
 
-class LaneRun(Protocol):
-    """A run that a lane awaits."""
+class LoopRun(Protocol):
+    """A run that a loop task awaits."""
 
-    async def go(self, lane: "asyncio.Task[Any]") -> bool:
-        """Run to the end, whatever happens; return True if it never waited."""
+    async def go(self, loop_task: "asyncio.Task[Any]") -> bool:
+        """Run to the end in any case; return True if it never waited."""
         ...
 
 
-class Lanes:
-    """Starts runs, in the order in which they come, on one loop."""
+class LoopTasks:
+    """The loop tasks of one loop: they start runs in the order of arrival."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting = deque[LaneRun]()
+        self._waiting = deque[LoopRun]()
         self._opening = False
 
-    def start(self, run: LaneRun) -> None:
-        """Let it begin soon, as a task of its own would."""
+    def start(self, run: LoopRun) -> None:
+        """Start a run soon, as `asyncio.create_task` would."""
         self._waiting.append(run)
         self._open_soon()
 
@@ -45,23 +45,23 @@ class Lanes:
     def _open(self) -> None:
         self._opening = False
         if self._waiting:
-            self._loop.create_task(self._lane())
+            self._loop.create_task(self._loop_task())
 
-    async def _lane(self) -> None:
+    async def _loop_task(self) -> None:
         me = asyncio.current_task(self._loop)
         assert me is not None
         while self._waiting:
             run = self._waiting.popleft()
             if self._waiting:
-                self._open_soon()  # for when this one waits; otherwise nothing is left by then
+                self._open_soon()  # for the case that this run waits; otherwise no run is left by then
             if not await run.go(me) or me.cancelling():
                 return
 
 
-CLOCK = time.perf_counter  # the CPU time of a thread would be truer, and costs ten times as much to ask for
+CLOCK = time.perf_counter  # the CPU time of the thread is more exact, but ten times as slow to read
 
 
-class Paying(Protocol):
+class CpuAccount(Protocol):
     """The account that is charged: seconds of CPU, and the number of steps."""
 
     cpu: float
@@ -72,8 +72,8 @@ Within = Callable[[Callable[[Any], Any], Any], Any]  # contextvars.Context.run
 
 
 @types.coroutine
-def charged(coroutine: Any, who: Paying, within: Within) -> Generator[Any, Any, Any]:
-    """Await a coroutine, `within` its own contextvars, and charge each of its steps: the time between is others'.
+def charged(coroutine: Any, account: CpuAccount, within: Within) -> Generator[Any, Any, Any]:
+    """Await a coroutine in its own contextvars (`within`) and charge each of its steps, not the time between them.
 
     This is `yield from` written out (PEP 380), with a clock around each step.
     """
@@ -85,12 +85,12 @@ def charged(coroutine: Any, who: Paying, within: Within) -> Generator[Any, Any, 
         except StopIteration as end:
             return end.value
         finally:
-            who.cpu += CLOCK() - began
-            who.steps += 1
+            account.cpu += CLOCK() - began
+            account.steps += 1
         try:
             step, sent = coroutine.send, (yield awaited)
         except GeneratorExit:
             coroutine.close()
             raise
-        except BaseException as error:  # noqa: BLE001  it is the coroutine's to deal with
+        except BaseException as error:  # noqa: BLE001  passed on to the coroutine
             step, sent = coroutine.throw, error

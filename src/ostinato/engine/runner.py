@@ -1,4 +1,4 @@
-"""The runner: starts runs on one event loop, and hands on what each came to."""
+"""The runner: it starts runs on one event loop and passes on their outcomes."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,7 @@ from typing import Any
 from ostinato.clock import Clock
 from ostinato.core.outcome import Outcome
 from ostinato.core.policy import Isolation
-from ostinato.engine.run_on_loop import Lanes
+from ostinato.engine.run_on_loop import LoopTasks
 from ostinato.engine.running import RUNNING, OnFinished, OnLoop, OnProcess, OnThread, Running
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import ProcessPlan
@@ -19,7 +19,7 @@ from ostinato.task.witness import witness_of_environment
 
 
 class Runner:
-    """Starts runs on this loop, and hands each one's outcome to `on_finished`, on the loop's thread, once."""
+    """Starter of runs on this loop. It passes each outcome to `on_finished` once, on the loop's thread."""
 
     def __init__(
         self,
@@ -29,9 +29,9 @@ class Runner:
         pool: Pool | None = None,
         functions: Isolation = Isolation.THREAD,
     ) -> None:
-        """`functions`: where `def` tasks run that do not say it themselves."""
+        """`functions`: the default isolation of `def` tasks."""
         self.loop = asyncio.get_running_loop()
-        self.lanes = Lanes(self.loop)
+        self.loop_tasks = LoopTasks(self.loop)
         self.threads = threads
         self.pool = pool or Pool(ProcessPlan())
         self._functions = RUNNING[functions]
@@ -39,10 +39,10 @@ class Runner:
         self.on_finished = on_finished
         self._witness = witness_of_environment()
         self._arrivals: deque[tuple[OnThread, Outcome]] = deque()
-        self._rung = False
+        self._woken = False
 
     def start(self, task: Task[..., Any], context: Context, timeout: timedelta | None) -> Running:
-        """Start a run. Hold on to what you get until it has finished: the loop itself does not."""
+        """Start a run. Keep a reference to the result until the run has finished: the loop keeps none."""
         if self._witness is not None:
             task = self._witness.noting(task)
         running = self._kind(task)(self, task, context)
@@ -58,21 +58,19 @@ class Runner:
         return RUNNING[task.isolation]
 
     def hand_back(self, running: OnThread, outcome: Outcome) -> None:
-        """Called on a thread that is done. Many that are done at once wake the loop once.
+        """Pass on an outcome from a thread. Several outcomes wake the loop once.
 
-        No lock: the outcome is put down before the bell is looked at, and the bell is unset before outcomes
-        are taken, so at worst it rings once too often.
+        No lock: the outcome is added before the flag is read, and the flag is cleared before outcomes are taken. At
+        worst the loop wakes once too often.
         """
         self._arrivals.append((running, outcome))
-        if not self._rung:
-            self._rung = True
-            with suppress(
-                RuntimeError
-            ):  # the loop is closed: the worker is gone, and this run will be found lost
+        if not self._woken:
+            self._woken = True
+            with suppress(RuntimeError):  # the loop is closed: the worker has ended, and this run will be found lost
                 self.loop.call_soon_threadsafe(self._take_arrivals)
 
     def _take_arrivals(self) -> None:
-        self._rung = False
+        self._woken = False
         while self._arrivals:
             running, outcome = self._arrivals.popleft()
             running.arrived(outcome)
@@ -81,10 +79,10 @@ class Runner:
 async def run_to_outcome(
     task: Task[..., Any], context: Context, timeout: timedelta | None, threads: Threads, clock: Clock
 ) -> Outcome:
-    """Run one task, wait for it, and say what it came to."""
+    """Run one task, wait for it, and return its outcome."""
     finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     runner = Runner(threads, clock, lambda _, outcome: finished.set_result(outcome))
     running = runner.start(task, context, timeout)
     outcome = await finished
-    del running  # held until here
+    del running  # referenced until here
     return outcome

@@ -1,20 +1,20 @@
-"""One run, on the loop, on a thread or in a process: it becomes a value, an Outcome.
+"""One run on the loop, on a thread or in a process; its end is a value, an Outcome.
 
-`async def` tasks run on the loop, `def` tasks on threads, either in a process if that is asked for. All end in one
-place, `Running._finish`, on the loop's thread, exactly once. Who wins when a run is asked to stop (timeout, cancel,
-lost lease, worker stopping):
+`async def` tasks run on the loop, `def` tasks on threads; either runs in a process if so configured. Every run ends
+exactly once, in `Running._finish` on the loop's thread. A run may be asked to stop by a wish: a timeout, a cancel
+request, a lost lease, or the stop of its worker. The outcome then depends on the place:
 
-  on the loop   The task gets a CancelledError at its next step, and again every second if it goes on all the
-                same. Once asked, it ends as what was asked for, whatever it returns or raises: a task that
-                catches the error and returns has not done its work. Before that, its own result stands.
-  on a thread   Nothing can stop it: `ctx.cancelled` becomes true, and it stays running until it returns. Then it
-                ends as what was asked for; its late result changes nothing. Only when its worker is stopping
-                does a result stand: the grace is there to let it finish. When it is lost it is not for us to
-                say: the fence refuses the result, and counts it.
-  in a process  It is told to, and killed after a grace, with all that it started; it ends as what was asked for when
-                its processes are gone, and not before. A result that was there before it was told stands.
+  on the loop   The task gets a CancelledError at its next step, and again every second if it goes on. The wish is its
+                outcome, whatever it returns or raises: a task that catches the error and returns has not done its
+                work. A result from before the wish stands.
+  on a thread   A thread cannot be stopped. `ctx.cancelled` becomes true, and the run lasts until the task returns. The
+                wish is then its outcome, and a late result changes nothing. Two exceptions: when the worker is
+                stopping, a result within the grace stands; when the run is lost, the fence refuses and counts its
+                result.
+  in a process  The process is asked to stop, and killed after a grace with all processes that it started. The run ends
+                with the wish as its outcome when all of them have ended. A result from before the wish stands.
 
-Asked twice, the weightier wish counts: lost, then cancelled, then timed out, then interrupted.
+Of two wishes the stronger counts: lost, then cancelled, then timed out, then interrupted.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from ostinato.core.outcome import (
 )
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
-from ostinato.engine.run_in_process import Told
+from ostinato.engine.run_in_process import RunProgress
 from ostinato.engine.run_on_loop import charged
 from ostinato.isolation.orders import FunctionReference, RunOrder
 from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from ostinato.engine.runner import Runner
 
 INSIST_EVERY = 1.0  # seconds
-START_AGAIN: Final = timedelta(seconds=5)  # until a run is tried again that found no thread or process
-INTERRUPT_GRACE = 1.0  # at most: its worker is stopping
+START_AGAIN: Final = timedelta(seconds=5)  # until a run is tried again that got no thread or process
+INTERRUPT_GRACE = 1.0  # seconds at most, since the worker is stopping
 
 Wish = Interrupted | TimedOut | Cancelled | Lost
 WEIGHT: dict[type[Wish], int] = {Interrupted: 1, TimedOut: 2, Cancelled: 3, Lost: 4}
@@ -67,7 +67,7 @@ OnFinished = Callable[["Running", Outcome], None]
 
 
 class Running:
-    """One run under way. It belongs to the loop's thread, but for what its task does on another."""
+    """One run under way. It belongs to the loop's thread, except for the part of its task on another thread."""
 
     __slots__ = (
         "_arguments",
@@ -89,14 +89,14 @@ class Running:
         self.context = context
         self.started = runner.loop.time()
         self.stopping_since: float | None = None  # loop.time(), like `started`
-        self.account: Json | None = None  # once it has finished
-        self.cpu = 0.0  # seconds: of the loop, for its steps; of its thread
+        self.account: Json | None = None  # set when it has finished
+        self.cpu = 0.0  # seconds: of its steps on the loop, or of its thread
         self._runner = runner
         self._arguments: dict[str, Any] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._wish: Wish | None = None
-        self._begun = False  # on the loop: its first step
-        self._over = False  # on a thread: also while the outcome is still on its way to the loop
+        self._begun = False  # on the loop: its first step has run
+        self._over = False  # on a thread: also while its outcome is still on the way to the loop
 
     @property
     def execution_id(self) -> UUID:
@@ -107,7 +107,7 @@ class Running:
         return self.context.live.fence
 
     def start(self, timeout: timedelta | None) -> None:
-        """Begin. Args that do not fit are the end of it: trying again would not help."""
+        """Start the task. Args that do not fit end the run for good: a retry would not help."""
         try:
             self._arguments = self.task.arguments(self.context.args)
         except Invalid as error:
@@ -119,7 +119,7 @@ class Running:
         self._begin()
 
     def cancel(self, wish: Wish) -> None:
-        """Ask it to stop and to end as this. Does nothing once the task has returned."""
+        """Ask the run to stop and to end with this wish. Has no effect once the task has returned."""
         if self._over:
             return
         if self._wish is None:
@@ -152,13 +152,11 @@ class Running:
         self._runner.on_finished(self, decided)
 
     def end_if_missing(self) -> None:
-        """End a run of which nobody else will tell the end."""
+        """End a run whose thread or process cannot report its end."""
 
     def _put_off(self, error: BaseException) -> None:
-        """End without a thread or process to begin on: released until later, and nothing is spent."""
-        log.warning(
-            "A run is put off, since it cannot start: execution=%s error=%s", self.execution_id, error
-        )
+        """Release the run until later, without a retry, since no thread or process is free."""
+        log.warning("Run postponed, since it cannot start: execution=%s error=%s", self.execution_id, error)
         self._over = True
         self._runner.loop.call_soon(self._finish, self._later())
 
@@ -166,14 +164,14 @@ class Running:
         return Deferred(self._runner.clock.now() + START_AGAIN)
 
     def _before_its_body(self, wish: Wish) -> Wish:
-        """End as was asked for before the body began: what a worker interrupts so may begin elsewhere."""
+        """End a run before its body began: an interrupted one may start on another worker."""
         if isinstance(wish, Interrupted):
             self._wish = wish = Interrupted()
         return wish
 
     def _cost(self, how: Stopped | None) -> Json | None:
-        told = self.context
-        return account_text(round(1000 * self.cpu), None, how, None, *told.items, told.counters)
+        context = self.context
+        return account_text(round(1000 * self.cpu), None, how, None, *context.items, context.counters)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -190,14 +188,14 @@ class Running:
 class OnLoop(Running):
     """A run of an `async def` task."""
 
-    __slots__ = ("_lane", "steps")
+    __slots__ = ("_loop_task", "steps")
 
     def _begin(self) -> None:
         self.steps = 0
-        self._runner.lanes.start(self)
+        self._runner.loop_tasks.start(self)
 
-    async def go(self, lane: asyncio.Task[Any]) -> bool:
-        self._lane = lane
+    async def go(self, loop_task: asyncio.Task[Any]) -> bool:
+        self._loop_task = loop_task
         self._begun = True
         if self._wish is not None:
             self._finish(self._before_its_body(self._wish))
@@ -208,16 +206,16 @@ class OnLoop(Running):
             coroutine = own.run(self.task.call, self.context, self._arguments)
             outcome = self._returned(await charged(coroutine, self, own.run))
         except GeneratorExit as error:
-            if asyncio.current_task(self._runner.loop) is not lane:
-                raise  # the loop is gone, and this is being thrown away
+            if asyncio.current_task(self._runner.loop) is not loop_task:
+                raise  # the loop is closed, and this coroutine is being disposed of
             outcome = self._raised(error)
-        except BaseException as error:  # noqa: BLE001  whatever a task raises is its outcome, not the worker's end
+        except BaseException as error:  # noqa: BLE001  any error of a task is its outcome, not the end of the worker
             outcome = self._raised(error)
         self._finish(outcome)
         return self.steps == 1
 
     def _stop(self) -> None:
-        if self._begun:  # a coroutine that is cancelled before its first step never runs, nor finishes
+        if self._begun:  # a coroutine cancelled before its first step never runs and never finishes
             self._insist()
 
     def _decided(self, outcome: Outcome) -> Outcome:
@@ -227,7 +225,7 @@ class OnLoop(Running):
         return self._cost(Stopped.ASYNC if stopped else None)
 
     def _insist(self) -> None:
-        self._lane.cancel()
+        self._loop_task.cancel()
         self._timer = self._runner.loop.call_later(INSIST_EVERY, self._insist)
 
 
@@ -253,14 +251,14 @@ class OnThread(Running):
         self.context.become_current()
         try:
             return self._returned(self.task.call(self.context, self._arguments))
-        except BaseException as error:  # noqa: BLE001  whatever a task raises is its outcome, not the thread's end
+        except BaseException as error:  # noqa: BLE001  any error of a task is its outcome, not the end of the thread
             return self._raised(error)
 
     def _stop(self) -> None:
-        pass  # nothing stops a thread; the task may look at ctx.cancelled
+        pass  # a thread cannot be stopped; the task may check ctx.cancelled
 
     def arrived(self, outcome: Outcome) -> None:
-        """The thread is done, and this is the loop again."""
+        """Finish on the loop; the thread is done."""
         self._finish(outcome)
 
     def _decided(self, outcome: Outcome) -> Outcome:
@@ -279,12 +277,12 @@ class OnThread(Running):
 class OnProcess(Running):
     """A run in a process of its own."""
 
-    __slots__ = ("_report", "_run", "_told")
+    __slots__ = ("_progress", "_report", "_run")
 
     def __init__(self, runner: "Runner", task: Task[..., Any], context: Context) -> None:
         super().__init__(runner, task, context)
         self._report: Report | None = None
-        self._told = Told(context, runner.loop)
+        self._progress = RunProgress(context, runner.loop)
         self._run = 0  # none yet
 
     def _begin(self) -> None:
@@ -311,9 +309,9 @@ class OnProcess(Running):
         return self._wish if stopped and self._wish is not None else outcome
 
     def _accounted(self, *, stopped: bool) -> Json | None:
-        return None if self._report is None else self._told.ended(self._report.account).to_json()
+        return None if self._report is None else self._progress.ended(self._report.account).to_json()
 
-    # -- what the pool tells
+    # -- messages from the pool
 
     def ended(self, report: Report) -> None:
         if self._over:
@@ -326,10 +324,10 @@ class OnProcess(Running):
             self.ended(Report(SUPERVISOR_LOST))
 
     def progressed(self, progress: Json) -> None:
-        self._told.progressed(progress)
+        self._progress.progressed(progress)
 
     def wrote(self, lines: int, size: int, last: str) -> None:
-        self._told.wrote(lines, size, last)
+        self._progress.wrote(lines, size, last)
 
     def checkpointed(self, checkpoint: Json) -> None:
         self._answer(lambda: self.context.pass_on_checkpoint(checkpoint))
@@ -338,7 +336,7 @@ class OnProcess(Running):
         self._answer(lambda: self.context.pass_on_crawl_turn(turn))
 
     def _answer(self, asked: Callable[[], Json | None]) -> None:
-        """The store is waited for on a thread, and the task in its process."""
+        """Answer the task's process from a thread, which may wait for the store."""
 
         def answer() -> None:
             error, body = None, b""
@@ -351,7 +349,7 @@ class OnProcess(Running):
 
         try:
             self._runner.threads.submit(answer)
-        except RuntimeError:  # no thread now: the task waits in its process meanwhile
+        except RuntimeError:  # no thread is free now: the task waits in its process
             self._runner.loop.call_later(INSIST_EVERY, self._answer, asked)
 
 

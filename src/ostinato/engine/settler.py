@@ -1,12 +1,12 @@
-"""Results, from the claim of an execution until the store has taken or refused its end.
+"""Results, from the claim of an execution until the store has settled or refused it.
 
-An execution is held from its claim on: while it runs, while its result waits for a flush, and during the flush. A
-flush offers many results in one transaction: a run that ends meanwhile goes with the next one. A database that cannot
-write now (away, read-only, full, locked) takes nothing: the batch is kept whole and offered again. Only the store's
-answer takes an execution out of `held`, so a worker never releases one whose body has run.
+An execution is held from its claim on: while it runs, while its result waits for a flush, and during the flush. A flush
+offers many results in one transaction; a run that ends meanwhile goes with the next flush. If the database cannot write
+now (unavailable, read-only, full, locked), the whole batch is kept and offered again. Only the store's answer removes
+an execution from `held`, so a worker never releases one whose body has run.
 
-A result that the store leaves (its row is refused, its job cannot be read, no rule can settle it) is set aside and
-offered once a minute. It takes no place of the worker's concurrency.
+Some results cannot be settled: their row is refused, their job cannot be read, or no rule can settle them. They are set
+aside and offered once a minute. They use none of the worker's concurrency.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ from ostinato.store.store import Store
 from ostinato.telemetry.reports import Telemetry
 
 MOST_AT_ONCE: Final = 500  # settled in one transaction
-MOST_UNSETTLED: Final = 5000  # so many, and
-LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # so long, claims may go before settles
-LEFT_AGAIN: Final = 60.0  # seconds until a result that the store left is offered again
-MOST_LEFT: Final = 500  # results that are set aside; then the worker claims no more
+MOST_UNSETTLED: Final = 5000  # so many results
+LONGEST_UNSETTLED: Final = timedelta(milliseconds=250)  # and this long, claims may go before settles
+LEFT_AGAIN: Final = 60.0  # seconds until a result set aside is offered again
+MOST_LEFT: Final = 500  # results set aside; beyond this the worker claims no more
 RELEASES: Final = frozenset({Interrupted, Deferred})
 
 
 class Settler:
-    """Holds what its worker has claimed, and offers each result until the store has taken or refused it."""
+    """Executions that a worker has claimed, and results that the store has not answered yet."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class Settler:
         self._store, self._clock, self._chance, self._telemetry = store, clock, chance, telemetry
         self._logs, self._in_store, self._running = logs, in_store, running
         self.ended = asyncio.Event()  # something to settle
-        self._finished: list[Finished] = []  # to be offered by the next flush
-        self._offered: list[Finished] = []  # by the flush that waits for its answer
+        self._finished: list[Finished] = []  # for the next flush
+        self._offered: list[Finished] = []  # in the flush that waits for its answer
         self._left: dict[FencedId, Finished] = {}  # the store could not settle these
-        self._again: asyncio.TimerHandle | None = None  # when they are offered again
+        self._again: asyncio.TimerHandle | None = None  # the next offer of those
 
     @property
     def unsettled(self) -> int:
@@ -64,7 +64,7 @@ class Settler:
 
     @property
     def held(self) -> set[FencedId]:
-        """Claimed executions whose end the store has neither taken nor refused."""
+        """Claimed executions that the store has neither settled nor refused."""
         return self.running | self.finished
 
     @property
@@ -84,13 +84,13 @@ class Settler:
 
     @property
     def may_wait(self) -> bool:
-        """True if a claim may go before the results: they are few and new, for a crash would run them again."""
+        """True if a claim may go before the results: few and new, since a crash would repeat their runs."""
         if not self._finished or len(self._finished) >= MOST_UNSETTLED:
             return False
         return timedelta(0) <= self._clock.now() - self._finished[0].at < LONGEST_UNSETTLED
 
     def end(self, claimed: Claimed, outcome: Outcome, account: Json | None = None) -> None:
-        """Keep what an execution came to, to be settled with the next flush."""
+        """Add an outcome to the next flush."""
         live, now = claimed.live, self._clock.now()
         if live.started_at is not None and live.started_at > now:
             now = _not_before_its_start(live, now)
@@ -99,7 +99,7 @@ class Settler:
             self.ended.set()
 
     def offer_left(self) -> None:
-        """Offer again, with the next flush, what the store left."""
+        """Offer the results set aside again, with the next flush."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
@@ -109,13 +109,13 @@ class Settler:
             self.ended.set()
 
     async def flush(self) -> int:
-        """Offer what has ended. What the store does not take now is kept for the next flush."""
+        """Offer the results. Those that the store does not take now wait for the next flush."""
         self._offered, self._finished = self._finished[:MOST_AT_ONCE], self._finished[MOST_AT_ONCE:]
         if not self._offered:
             return 0
         batch = _not_in_the_future(self._offered, self._clock.now())
         try:
-            if not self._logs.is_empty:  # a reader who sees that it has ended sees all that it wrote
+            if not self._logs.is_empty:  # logs first: an ended execution has a complete log
                 with suppress(StoreError):
                     await self._logs.flush()
             settled = await self._in_store(self._store.queue.settle, batch)
@@ -132,7 +132,8 @@ class Settler:
         return len(batch)
 
     def _set_aside(self, batch: Sequence[Finished], left: Sequence[Finished]) -> list[Finished]:
-        """Keep what the store left, to be offered again; let go of the rest. Return what was not left before."""
+        """Set aside the results that the store left, and drop the rest of the batch. Return those that were not set
+        aside before."""
         new = [each for each in left if _hold(each) not in self._left]
         for hold in map(_hold, batch):
             self._left.pop(hold, None)
@@ -157,15 +158,13 @@ class Settler:
         self._telemetry.held([each.live for each in new])
         if len(self._left) >= MOST_LEFT > len(self._left) - len(new):
             self._telemetry.overfull(len(self._left))
-        with suppress(StoreError):  # the log has told it
+        with suppress(StoreError):  # already logged
             await self._in_store(self._store.history.tell, [self._event(each) for each in new])
 
     def _event(self, each: Finished) -> Event:
         now, live = self._clock.now(), each.live
         data = encode({"outcome": type(each.outcome).__name__, "fence": live.fence})
-        return Event(
-            self._chance.id(now), now, "result.held", live.job_id, live.id, live.worker_id, data=data
-        )
+        return Event(self._chance.id(now), now, "result.held", live.job_id, live.id, live.worker_id, data=data)
 
 
 def _hold(each: Claimed | Finished) -> FencedId:
@@ -173,17 +172,15 @@ def _hold(each: Claimed | Finished) -> FencedId:
 
 
 def _not_in_the_future(finished: Sequence[Finished], now: datetime) -> list[Finished]:
-    """The clock may have been set back since a run ended; its settle would name the next time from there."""
-    return [
-        each if each.at <= now else replace(each, at=_not_before_its_start(each.live, now))
-        for each in finished
-    ]
+    """Cap end times at now. If the clock was set back since, a settle would compute the next due time from the
+    future."""
+    return [each if each.at <= now else replace(each, at=_not_before_its_start(each.live, now)) for each in finished]
 
 
 def _not_before_its_start(live: Live, now: datetime) -> datetime:
-    """Return now, or a start that is a little ahead: this clock only measures that of the database.
+    """Return now, or a start slightly ahead of it: this clock only estimates the database's.
 
-    A start that is further ahead was written before the clock was set back.
+    A start further ahead was written before the clock was set back.
     """
     started = live.started_at
     return started if started is not None and timedelta(0) < started - now <= CLOCKS_AGREE else now

@@ -1,7 +1,7 @@
-"""One execution that somebody has claimed already, run to its end: for processes that are called for each run.
+"""One claimed execution, run to its end: for processes that are started for each run.
 
-A worker as any other, with a lease of its own that is renewed from a thread while the run lasts; only that it neither
-looks for work nor stays.
+It is a worker like any other, with its own lease, renewed from a thread during the run; but it looks for no other work
+and then leaves.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ LAST_RETRY: Final = 5.0
 
 
 class SingleRun:
-    """Runs one claimed execution on the running loop."""
+    """The run of one claimed execution on the running loop."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class SingleRun:
         )
 
     async def run(self, claimed: Claimed, worker_id: UUID, sent: float) -> None:
-        """Run it and settle it; `sent`: when the claim was sent, on the monotonic clock."""
+        """Run and settle the execution; `sent` is when the claim was sent, on the monotonic clock."""
         worker = self._worker
         worker.lease.adopt(worker_id, sent)
         loop = asyncio.get_running_loop()
 
         def give_up(_: Exception) -> None:
-            loop.call_soon_threadsafe(worker.abandon)  # the flush meets the same error, and raises it
+            loop.call_soon_threadsafe(worker.abandon)  # the flush meets the same error and raises it
 
         renewing = Renewing(worker.lease, self._settings.renew, lambda: worker.running, _nothing, give_up)
         duties = [asyncio.create_task(duty()) for duty in (self._watch, self._write_logs)]
@@ -103,18 +103,18 @@ class SingleRun:
             await self._until_done(self._worker.logs.flush)
 
     async def _until_done(self, duty: Callable[[], Awaitable[T]]) -> T:
-        """Again and again, later and later: a store that is away comes back."""
-        wait, away = FIRST_RETRY, False
+        """Retry a duty with growing pauses while the store is unavailable."""
+        wait, unavailable = FIRST_RETRY, False
         while True:
             try:
                 done = await duty()
             except DatabaseReplaced:
                 raise
             except StoreError as error:
-                away = True
+                unavailable = True
                 self._telemetry.store_away(error)
             else:
-                if away:
+                if unavailable:
                     self._telemetry.store_back()
                 return done
             await asyncio.sleep(wait)

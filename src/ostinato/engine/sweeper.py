@@ -1,8 +1,8 @@
-"""The sweeper: settles as lost what nobody keeps any more, and takes away old history.
+"""The sweeper: it settles executions of dead workers as lost and removes old history.
 
-A lease is judged by two clocks: it has expired on the database's, and this process has itself seen the row
-unchanged for half a lease on its own monotonic one. A database that comes back after an absence, or a clock that
-jumps, takes nobody's work: whoever did not look for half a lease (because nobody answered) has seen nothing.
+Two clocks judge a lease. It has expired on the database's clock, and this process has itself seen the row unchanged for
+half a lease on its own monotonic clock. So no work is taken away after the database was unavailable or a clock has
+jumped: a sweeper that got no answer for half a lease has seen nothing.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from ostinato.telemetry.reports import Telemetry
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A renewal, and when it was first seen on our own clock."""
+    """A renewal, and when this process first saw it on its monotonic clock."""
 
     renewed_at: datetime
     since: float
 
 
 class Sweeper:
-    """Any number of them may work on one database. To be called at least every `look_every`."""
+    """The step that sweeps. Several sweepers may work on one database. Call it at least every `look_every`."""
 
     def __init__(
         self, store: Store, clock: Clock, chance: Chance, telemetry: Telemetry, lease: timedelta, keep: Keep
@@ -45,9 +45,9 @@ class Sweeper:
         self.look_every = lease / 4
 
     def step(self) -> list[Change]:
-        """Settle the work of workers that have gone."""
+        """Settle the work of dead workers as lost."""
         changes: list[Change] = []
-        for lease in self._gone(self._store.workers.leases()):
+        for lease in self._expired_leases(self._store.workers.leases()):
             changes += self._store.workers.close_lost(lease, self._clock.now())
             self._telemetry.worker_lost(lease.worker_id)
         changes += self._store.workers.settle_leftovers(self._clock.now())
@@ -56,7 +56,7 @@ class Sweeper:
         return changes
 
     def tidy(self) -> None:
-        """A little of what retention asks for: called again and again, it comes round to every job."""
+        """Apply a part of retention; repeated calls reach every job."""
         now, history = self._clock.now(), self._store.history
         settled = self._store.clock_record.settled(now)
         history.remove_deleted()
@@ -66,7 +66,7 @@ class Sweeper:
             self._forget(now)
 
     def _forget(self, now: datetime) -> None:
-        """Take away what is only old: not on a clock that has just jumped."""
+        """Delete rows that are only old, unless the clock has just jumped."""
         self._store.queue.forget_limits(now)
         self._store.hours.keep(now)
         self._store.providers.forget(now)
@@ -76,21 +76,21 @@ class Sweeper:
         oldest = now - timedelta(days=self._keep.days)
         self._store.history.prune_events(now, self._keep, self._chance.id(oldest))
 
-    def _gone(self, leases: list[LeaseSeen]) -> list[LeaseSeen]:
+    def _expired_leases(self, leases: list[LeaseSeen]) -> list[LeaseSeen]:
         now, at = self._clock.now(), self._clock.monotonic()
         known = self._seen if at - self._looked_at <= self._patience else {}
         self._seen, self._looked_at = {}, at
-        gone = []
+        expired = []
         for lease in leases:
             sighting = known.get(lease.worker_id)
             if sighting is None or sighting.renewed_at != lease.renewed_at:
                 sighting = Sighting(lease.renewed_at, at)
             self._seen[lease.worker_id] = sighting
             if _expired(lease, now) and at - sighting.since >= self._patience:
-                gone.append(lease)
-        return gone
+                expired.append(lease)
+        return expired
 
 
 def _expired(lease: LeaseSeen, now: datetime) -> bool:
-    """One that was renewed in the future was renewed by a clock that has been set back since."""
+    """Return True if a lease has expired. A renewal in the future came from a clock that was set back since."""
     return lease.lease_until < now or lease.renewed_at > now

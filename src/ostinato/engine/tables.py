@@ -1,4 +1,4 @@
-"""The worker's side of tasks that store records: what they write goes under the fence of their run."""
+"""The worker's side of tasks that store records: their writes carry the fence of their run."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ostinato.store.records import Hold, SourceRecords
 
 @dataclass(frozen=True, slots=True)
 class TableCalls:
-    """Tables of users, for the runs of one worker. It waits for the database."""
+    """Access to users' tables for the runs of one worker. Its calls wait for the database."""
 
     records: SourceRecords
     lease: Lease

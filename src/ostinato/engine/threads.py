@@ -1,9 +1,7 @@
-"""Threads for `def` tasks and for the store: a few, kept, and started when they are needed.
+"""Threads for `def` tasks and for the store: few, reused, and started when needed.
 
-Not a ThreadPoolExecutor: that makes a Future and a lock for each call (18 µs and more; this takes about one),
-and waits for its threads when the process ends, which a task that hangs would then prevent.
-
-From any thread to the loop.
+A ThreadPoolExecutor makes a Future and a lock for each call (18 µs and more; this takes about one). It also waits for
+its threads when the process ends, so one hanging task would prevent the end.
 """
 
 import asyncio
@@ -24,15 +22,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Call = Callable[[], None]
-Bell = LockType  # held by a thread that sleeps: released, it wakes
+SleepLock = LockType  # held by a sleeping thread; its release wakes the thread
 
 
 class Threads:
-    """Runs calls on at most `size` daemon threads.
+    """Threads, at most `size` daemons, that run calls.
 
-    Not one thread is woken for each call, but one when there is something to do, who wakes the next before it begins if
-    there is more. So short calls are done by a few threads, one after the other, while calls that wait are all under
-    way at once. (With one woken for each, 500 threads fought for the interpreter over what one could do.)
+    A call does not wake a thread each. One thread is woken when there is a call; before it begins, it wakes the next if
+    there are more. So a few threads do the short calls one after the other, while calls that wait all run at once.
+    (When each call woke one, 500 threads competed for the interpreter lock over the work of one.)
     """
 
     def __init__(self, size: int, name: str = "ostinato") -> None:
@@ -40,15 +38,15 @@ class Threads:
         self._size = size
         self._lock = Lock()
         self._calls: deque[tuple[Context, Call]] = deque()
-        self._idle: list[Bell] = []  # who went to sleep last is woken first
+        self._idle: list[SleepLock] = []  # the last to fall asleep is woken first
         self._threads = 0
         self._started = 0
-        self._waking = False  # one is on its way: it will look for calls, and wake the next
+        self._waking = False  # one thread is on its way: it will look for calls and wake the next
 
     def submit(self, call: Call) -> None:
         """Run `call` on a thread, in a copy of the caller's contextvars. It must not raise.
 
-        RuntimeError if the system allows no thread, and there is none yet: then the call is not made.
+        Raise RuntimeError if the system allows no thread and none exists yet: the call is then not made.
         """
         with self._lock:
             self._calls.append((copy_context(), call))
@@ -58,23 +56,24 @@ class Threads:
                 self._start()
         except RuntimeError:
             with self._lock:
-                self._calls.pop()  # without a single thread no other call can wait behind it
+                self._calls.pop()  # without a thread, no earlier call can wait
             raise
 
     def resize(self, size: int) -> None:
-        """Allow more threads, or let the surplus go as they become free."""
+        """Allow more threads, or end surplus ones as they become free."""
         with self._lock:
             self._size = size
-            for bell in self._idle[size:]:
-                bell.release()
+            for sleep in self._idle[size:]:
+                sleep.release()
             del self._idle[size:]
 
     def stop(self) -> None:
-        """Let all threads go once they have done what was submitted; waits for none."""
+        """End each thread after the submitted calls; wait for none."""
         self.resize(0)
 
     def _wake_one(self) -> bool:
-        """With the lock: call somebody to what there is to do, unless somebody comes already. True: start a thread."""
+        """Wake a thread for the next call, unless one is on its way; return True to start a new one. The caller holds
+        the lock."""
         if self._waking or not self._calls:
             return False
         if self._idle:
@@ -99,36 +98,36 @@ class Threads:
                     raise
 
     def _work(self) -> None:
-        bell, called = Lock(), True
-        bell.acquire()
+        sleep, called = Lock(), True
+        sleep.acquire()
         while True:
             with self._lock:
                 if called:
                     self._waking = called = False
                 if self._threads > self._size and (self._size or not self._calls):
                     self._threads -= 1
-                    self._wake_one()  # to what it was called for, perhaps
+                    self._wake_one()  # perhaps to take the call that it was woken for
                     return
                 item = self._calls.popleft() if self._calls else None
                 start = item is not None and self._wake_one()
                 if item is None:
-                    self._idle.append(bell)
+                    self._idle.append(sleep)
             if start:
                 self._start()
             if item is None:
-                called = bell.acquire()
+                called = sleep.acquire()
                 continue
             context, call = item
             context.run(call)
-            del item, context, call  # an idle thread must not keep a run's values alive
+            del item, context, call  # an idle thread must not keep the values of a run alive
 
 
 class StoreThreads(Executor):
-    """Threads for calls into the store. A process that ends does not wait for one that gets no answer."""
+    """Threads for calls into the store. A process that ends does not wait for a call without an answer."""
 
     def __init__(self, size: int) -> None:
         self._threads = Threads(size, "ostinato-store")
-        self.times: StoreTimes | None = None  # how long calls take, where somebody can read it
+        self.times: StoreTimes | None = None  # durations of calls, when they are measured
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         future: Future[T] = Future()
@@ -138,7 +137,7 @@ class StoreThreads(Executor):
                 return
             try:
                 result = self.timed(lambda: call(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001  it is raised where the call is awaited
+            except BaseException as error:  # noqa: BLE001  raised where the call is awaited
                 future.set_exception(error)
             else:
                 future.set_result(result)
@@ -150,7 +149,7 @@ class StoreThreads(Executor):
         return future
 
     def timed(self, call: Callable[[], T]) -> T:
-        """Make a call into the store here, on whatever thread that is."""
+        """Make a call into the store on this thread, and measure it."""
         begun = perf_counter()
         try:
             return call()
@@ -163,7 +162,7 @@ class StoreThreads(Executor):
 
 
 def hopping_to(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Turns a call into one that hops from any thread to the loop, if there still is one."""
+    """Return a wrapper that schedules calls on the loop from any thread, while the loop is open."""
 
     def hop(call: Callable[P, None]) -> Callable[P, None]:
         def from_a_thread(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -1,17 +1,17 @@
-"""Keeping the database light, so that no claim is held up: SQLite's log short (see store/upkeep.py), PostgreSQL's busy
-tables free of dead rows (store/upkeep.py)."""
+"""Upkeep of the database, so that no claim is delayed: a short log on SQLite, no dead rows in the busy tables of
+PostgreSQL (see store/upkeep.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-WANTED: Final = 2000  # pages of SQLite's log, more or less
+WANTED: Final = 2000  # pages of SQLite's log, roughly
 OFTEN: Final = 0.2  # seconds
 RARELY: Final = 5.0
 
 
 async def keep_light(upkeep: Callable[[], Awaitable[int]]) -> None:
-    """For ever: the more pages were written, the sooner again."""
+    """Repeat upkeep for ever: the more pages were written, the sooner."""
     pause = RARELY
     while True:
         await asyncio.sleep(pause)

@@ -1,9 +1,7 @@
-"""The worker: claims what it can start now, runs it, and settles what it came to.
+"""The worker: it claims executions that it can start now, runs them, and settles them.
 
-Everything here happens on one event loop; the store is reached only through `in_store`, which hops to a thread. What
-was claimed and is not settled is held by the settler (settler.py).
-
-The identity of a worker.
+Everything here runs on one event loop; the store is reached only through `in_store`, on a thread. The settler
+(settler.py) holds claimed executions until they are settled.
 """
 
 import asyncio
@@ -30,7 +28,7 @@ from ostinato.engine.crawling import REFUSED, CrawlCalls
 from ostinato.engine.dispatcher import StepReport
 from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import Echo, LogBook
-from ostinato.engine.long_runs import Overlong, long_runs
+from ostinato.engine.long_runs import LongRuns, long_runs
 from ostinato.engine.runner import Runner
 from ostinato.engine.running import Running
 from ostinato.engine.settler import MOST_AT_ONCE, Settler
@@ -51,12 +49,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 STUCK_AFTER: Final = timedelta(seconds=5)
-# What has waited for longer is a backlog: there nothing is won, and settling late costs a tenth to a fifth of the
-# throughput.
+# A run that waited longer is a backlog: a fast start gains nothing there, and late settles cost a tenth to a fifth of
+# the throughput.
 BURST: Final = timedelta(seconds=0.5)
-PROCESSES_HAVE: Final = 1.0  # seconds to be gone after SIGKILL
-KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if nothing is kept
-STORE_AGAIN: Final = 0.5  # seconds until a turn of a crawl is tried again while the database is away
+PROCESSES_HAVE: Final = 1.0  # seconds to end after SIGKILL
+KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if none is stored
+STORE_AGAIN: Final = 0.5  # seconds until a turn of a crawl is retried while the database is unavailable
 NOTHING_MOVED: Final = StepReport(0, None)
 
 
@@ -70,13 +68,13 @@ class Identity:
     concurrency: int
     lease: timedelta
     processes: ProcessPlan = ProcessPlan()
-    functions: Isolation = Isolation.THREAD  # where `def` tasks run that do not say it themselves
-    keep_log: int = 10 * 1024 * 1024  # bytes of an execution's log
+    functions: Isolation = Isolation.THREAD  # the default of `def` tasks
+    keep_log: int = 10 * 1024 * 1024  # bytes of log per execution
     permits: Permits = Permits()
 
 
 class Worker:
-    """Runs executions; `step`, `flush` and `watch` are its duties, to be called by a loop or by a test."""
+    """Runs of executions; `step`, `flush` and `watch` are its duties, called by a loop or by a test."""
 
     def __init__(
         self,
@@ -96,29 +94,25 @@ class Worker:
         self._crawling = CrawlCalls(store.crawls, store.providers, clock)
         self.lease = Lease(store, clock, identity.lease)
         self.tables = TableCalls(store.records, self.lease, clock)
-        self.bell = asyncio.Event()  # something to claim, or room for it
-        self.cramped = False  # the last claim might have brought more, had there been more room
+        self.wake = asyncio.Event()  # set when there is something to claim, or room for it
+        self.cramped = False  # the last claim might have brought more with more room
         self.logs = LogBook(store, clock, self.in_store, identity.keep_log)
         self._running: dict[Running, Claimed] = {}
         self._settler = Settler(store, clock, chance, telemetry, self.logs, self.in_store, self._running)
         self.flush, self.ended = self._settler.flush, self._settler.ended
         self._echo = Echo() if identity.keep_log else Echo(None)
-        processes = replace(
-            identity.processes, size=identity.concurrency, keep_output=identity.keep_log or KEEP_SHOWN
-        )
+        processes = replace(identity.processes, size=identity.concurrency, keep_output=identity.keep_log or KEEP_SHOWN)
         self._pool = Pool(processes, self._modules, self._written)
-        self._runner = Runner(
-            Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions
-        )
-        self._full = False  # the last claim brought as much as there was room for, and it had just come due
+        self._runner = Runner(Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions)
+        self._full = False  # the last claim filled all room, with executions that had just come due
         self._progress: dict[FencedId, Json] = {}
-        self._overlong = Overlong(store, clock, chance, telemetry)
+        self._long_runs = LongRuns(store, clock, chance, telemetry)
         self._reported_stuck: set[Running] = set()
-        self.doubtful = False  # a claim's answer was lost: something may be held that nobody runs
+        self.doubtful = False  # a claim got no answer: the database may hold executions that do not run
         self._described = False  # the database has the schemas of its tasks
 
     async def in_store(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The one place where the loop meets the store."""
+        """Call the store on a thread. Only this method leads from the loop to the store."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: call(*args, **kwargs))
 
     @property
@@ -127,7 +121,7 @@ class Worker:
 
     @property
     def unsettled(self) -> int:
-        """The number of results to be offered to the store now."""
+        """The number of results to offer to the store now."""
         return self._settler.unsettled
 
     @property
@@ -142,23 +136,25 @@ class Worker:
 
     @property
     def claims_first(self) -> bool:
-        """True if due executions should start before results are settled: for a moment, and up to a number."""
+        """True if due executions should start before results are settled: for a moment, up to a number."""
         return self._full and self._settler.may_wait
 
     # -- the lease
 
     async def join(self) -> None:
-        """Come to work; after a lost lease, again under a new id. A newer worker may describe its tasks by then."""
-        now, who = self._clock.now(), self._identity
+        """Register the worker; after a lost lease, register again under a new id. By then a newer worker may describe
+        its tasks."""
+        now, identity = self._clock.now(), self._identity
         worker = NewWorker(
-            self._chance.id(now), who.app, socket.gethostname(), os.getpid(), who.version,
-            self._registry.names(), who.queues, who.concurrency, () if self._described else describe(self._registry),
+            self._chance.id(now), identity.app, socket.gethostname(), os.getpid(), identity.version,
+            self._registry.names(), identity.queues, identity.concurrency,
+            () if self._described else describe(self._registry),
         )  # fmt: skip
         await self.in_store(self.lease.join, worker)
         self._described = True
 
     def abandon(self) -> None:
-        """Told that its row is closed: others have its work now, so do no more harm."""
+        """Cancel all runs, since the worker's row is closed: other workers have them now."""
         if self.lease.worker_id is not None:
             self._telemetry.lease_lost(self.lease.worker_id)
         self.lease.forget()
@@ -174,7 +170,7 @@ class Worker:
         return 0 if self._settler.overfull else self._identity.concurrency - len(self._running)
 
     async def step(self) -> StepReport:
-        """Claim and start what there is room for."""
+        """Claim and start executions, up to the free room."""
         if self.doubtful and self.lease.worker_id is not None:
             await self._resolve_doubt(self.lease.worker_id)
         order = self.order()
@@ -188,25 +184,25 @@ class Worker:
             raise
 
     def order(self) -> ClaimOrder | None:
-        """A claim that any thread may make, if there is room; who has been in doubt makes it himself, by `step`."""
+        """Return a claim that any thread may make, if there is room. A worker in doubt claims by `step` instead."""
         room, worker_id = min(self.free, MOST_AT_ONCE), self.lease.worker_id
         if room <= 0 or worker_id is None or self.lease.drain or not self.lease.trusted:
             return None
         tasks, queues, claim = self._registry.names(), self._identity.queues, self._store.queue.claim
 
         def make() -> Claim:
-            if self.lease.drain or not self.lease.trusted:  # by now
+            if self.lease.drain or not self.lease.trusted:  # may have changed by now
                 return Claim()
             return claim(worker_id, tasks, queues, self._clock.now, room, self.lease.at_least)
 
         return ClaimOrder(worker_id, room, make)
 
     def doubt(self) -> None:
-        """Note that a claim failed: it may be committed, and its executions must be handed back."""
+        """Note that a claim failed: it may be committed, and its executions must be released."""
         self.doubtful, self._full = True, False
 
     def took(self, claim: Claim, order: ClaimOrder) -> StepReport:
-        """Start what was claimed."""
+        """Start what a claim brought."""
         for task, count in (claim.parked or {}).items():
             self._telemetry.unknown_task(task, count)
         self.take_up(claim.claimed)
@@ -214,7 +210,7 @@ class Worker:
         self._full = full and self._clock.now() - claim.claimed[0].live.run_at < BURST
         self.cramped = full
         if full and self.free > 0:
-            self.bell.set()
+            self.wake.set()
         return StepReport(len(claim.claimed) + sum((claim.parked or {}).values()), claim.next_at)
 
     async def _resolve_doubt(self, worker_id: UUID) -> None:
@@ -224,7 +220,7 @@ class Worker:
         self.doubtful = False
 
     def take_up(self, claimed: Sequence[Claimed]) -> None:
-        """Start what was claimed. An execution that cannot start has failed, and the others go on."""
+        """Start claimed executions. One that cannot start fails, and the others go on."""
         self._telemetry.started(claimed)
         me, trusted = str(self.lease.worker_id), self.lease.trusted
         for each in claimed:
@@ -235,7 +231,7 @@ class Worker:
                 self._running[self._start(each, me)] = each
             except Invalid as error:
                 self._end(each, Failed(Error("Invalid", str(error)), final=True))
-            except Exception as error:  # noqa: BLE001  a row that was written by hand, or a bug
+            except Exception as error:  # noqa: BLE001  a row written by hand, or a bug
                 self._end(each, Failed(described(error), final=True))
 
     def _start(self, claimed: Claimed, me: str) -> Running:
@@ -246,7 +242,7 @@ class Worker:
 
     def _context(self, claimed: Claimed, definition: Definition, me: str) -> Context:
         args: dict[str, Any] = decode(claimed.args)
-        if self._registry.is_built_in(claimed.live.task):  # made elsewhere, perhaps, where more is allowed
+        if self._registry.is_built_in(claimed.live.task):  # perhaps made elsewhere, with more rights
             builtin.check(claimed.live.task, args, self.permits)
         return Context(claimed.live, definition, args, me, self, self._clock.monotonic)
 
@@ -263,15 +259,15 @@ class Worker:
 
     def _end(self, claimed: Claimed, outcome: Outcome, account: Json | None = None) -> None:
         self._settler.end(claimed, outcome, account)
-        if not self.bell.is_set():
-            self.bell.set()
+        if not self.wake.is_set():
+            self.wake.set()
 
-    # -- watching over what runs
+    # -- watching runs
 
     async def watch(self) -> None:
-        """Obey those who asked for a stop, tell how far things are, and report what does not stop."""
+        """Apply cancel requests, save progress, and report runs that do not stop."""
         for running in list(self._running):
-            running.context.flush_progress()  # what was told last, should nothing follow for long
+            running.context.flush_progress()  # the last report, in case none follows for long
             running.end_if_missing()
         await self._save_progress()
         if not self._running:
@@ -286,23 +282,23 @@ class Worker:
             elif mark.cancel_asked_at is not None:
                 running.cancel(Cancelled(mark.cancel_by))
         self._report_stuck()
-        await self._report_overlong()
+        await self._report_long_runs()
 
-    async def _report_overlong(self) -> None:
+    async def _report_long_runs(self) -> None:
         began = ((claimed, running.started) for running, claimed in self._running.items())
         if runs := long_runs(began, asyncio.get_running_loop().time()):
-            await self.in_store(self._overlong.look, runs)
+            await self.in_store(self._long_runs.look, runs)
 
     async def _save_progress(self) -> None:
         if not self._progress or not self.lease.trusted:
             return
-        told = [self._progress.popitem() for _ in range(len(self._progress))]  # threads add to it meanwhile
-        rows = [(execution_id, fence, text) for (execution_id, fence), text in told]
+        reports = [self._progress.popitem() for _ in range(len(self._progress))]  # threads add meanwhile
+        rows = [(execution_id, fence, text) for (execution_id, fence), text in reports]
         try:
             await self.in_store(self._store.queue.save_progress, rows)
         except StoreError:
             held = {(running.execution_id, running.fence) for running in self._running}
-            for hold, progress in told:
+            for hold, progress in reports:
                 if hold in held:
                     self._progress.setdefault(hold, progress)
             raise
@@ -317,7 +313,7 @@ class Worker:
                 self._reported_stuck.add(running)
                 self._telemetry.stuck(claimed.live, timedelta(seconds=now - since))
 
-    # -- the desk of a run (called on the loop and on threads)
+    # -- calls of a run's Context (on the loop and on threads)
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         self._progress[execution_id, fence] = progress
@@ -331,7 +327,7 @@ class Worker:
             try:
                 return self._crawling.answer(live, turn)
             except StoreUnavailable:
-                time.sleep(STORE_AGAIN)  # on a thread of the run's own
+                time.sleep(STORE_AGAIN)  # on the run's own thread
         raise LeaseLost(REFUSED)
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
@@ -348,19 +344,19 @@ class Worker:
     # -- stopping
 
     def interrupt_willing(self) -> None:
-        """Ask those to stop that lose nothing by it: they need no grace."""
+        """Stop the runs that lose nothing by it: they need no grace."""
         for running in list(self._running):
             if running.task.hands_back:
                 running.cancel(Interrupted())
 
     def interrupt(self) -> None:
-        """Ask all that runs to stop; it is handed back, unless it must not begin twice."""
+        """Stop all runs; each is released, unless it must not begin twice."""
         for running in list(self._running):
             running.cancel(Interrupted(started=not running.task.hands_back))
 
     async def leave(self) -> None:
-        """Settle what has ended, hand back what has not, and close the row, unless a result remains."""
-        await self._pool.end_all(PROCESSES_HAVE)  # nobody else may begin what still runs here
+        """Settle ended runs, release the others, and close the row, unless a result remains."""
+        await self._pool.end_all(PROCESSES_HAVE)  # before another worker may start them
         self._settler.offer_left()
         while self._settler.unsettled:
             await self.flush()
@@ -372,11 +368,11 @@ class Worker:
         self._telemetry.changed(await self.in_store(leave, worker_id, self._clock.now(), begun, unsaved))
         if unsaved:
             self._telemetry.stopping(
-                "with results that cannot be saved: they will be found lost", results=len(unsaved)
+                "with results that cannot be saved: they will be settled as lost", results=len(unsaved)
             )
 
     def close(self) -> None:
-        """Let its threads go, each when it is done, and its processes now."""
+        """End the threads, each after its call, and the processes at once."""
         self._runner.threads.stop()
         self._pool.close()
 

@@ -1,9 +1,9 @@
-"""Runs in processes of their own, which can really be stopped, limited and accounted for.
+"""Runs in processes of their own, which can be stopped, limited and measured.
 
-    worker -- guardian -- supervisor -- children (one run at a time each) -- what they start
+    worker -- guardian -- supervisor -- children (one run at a time each) -- processes of the run
     worker <--socket--> supervisor <--socket, stdout, stderr-- children
 
-The pool is the worker's side of it. Here nobody knows the database, nor what an outcome leads to. The supervisor is a
-process with one thread, so that it may fork; it starts the children, watches over what they use, and ends them with all
-that they started. When the worker is gone, so are they; when the supervisor is, its guardian sees to that.
+The pool is the worker's side. This package uses neither the database nor the rules about outcomes. The supervisor has
+one thread, because a process with threads cannot fork safely. It starts the children, measures their usage, and ends
+them with all their descendants. It does so too when the worker ends. The guardian does so when the supervisor ends.
 """

@@ -1,8 +1,8 @@
-"""Inside a child: import the user's code once, then run one task at a time, until the supervisor hangs up.
+"""The code of a child: import the user's code once, then run one task at a time until the supervisor disconnects.
 
-SIGTERM means that the run is to stop, if the supervisor has said so in a byte that both share: a service manager that
-signals every process of a service means the worker, which then decides itself. The task gets `Terminated` (an `async
-def` task its CancelledError), once. What it does then is its own affair, until SIGKILL.
+SIGTERM stops the run only if the supervisor has set a byte in shared memory. A service manager may signal every
+process of a service; then the worker decides. The task gets `Terminated` once (an `async def` task: CancelledError).
+It may clean up until SIGKILL.
 """
 
 import asyncio
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     from ostinato.task.tables import Tables
 
 hide_frames_of(__file__)
-for _caller in (asyncio.run, asyncio.BaseEventLoop.run_forever):  # they call the task on its loop
+for _caller in (asyncio.run, asyncio.BaseEventLoop.run_forever):  # these files call async tasks
     hide_frames_of(_caller.__code__.co_filename)
 
-STOP_ASKED: Final = 0  # the bytes that are shared: set by the supervisor,
-BEGUN: Final = 1  # set by the child: an order that was not read can be given to another
-GROWN: Final = 1.25  # a peak of its children so much above its own rest hides those of later runs
+STOP_ASKED: Final = 0  # index of a shared byte, set by the supervisor
+BEGUN: Final = 1  # index of a shared byte, set by the child: an order not read can go to another child
+PEAK_RATIO: Final = 1.25  # a peak of its children above this ratio of its own memory hides later peaks
 
 
 class Child:
-    """One process for runs. `connection` leads to the supervisor, `shared` are two bytes that both know."""
+    """Process for runs. `connection` leads to the supervisor, with which it shares the two bytes `shared`."""
 
     def __init__(self, connection: socket.socket, shared: mmap, surroundings: Surroundings) -> None:
         self._connection = connection
@@ -63,27 +63,25 @@ class Child:
         self._unpacking = Unpacking()
         self._sending = threading.Lock()
         self._broken = dict[str, Error]()
-        self._stop: Callable[[], None] | None = None  # how to stop what runs
+        self._stop: Callable[[], None] | None = None  # stops the present run
         self._in_send = False  # on the main thread: a frame must not be torn by an exception
         self._stop_later = False
 
     def work(self) -> None:
-        """Until there is nobody to work for."""
+        """Work until the supervisor disconnects."""
         signal.signal(signal.SIGTERM, self._on_sigterm)
-        faulthandler.enable()  # a crash in C says on stderr where
+        faulthandler.enable()  # a crash in C prints its place on stderr
         self._surroundings.enter()
-        logging.basicConfig(
-            handlers=[LogForwarder(self)], level=self._surroundings.log_level, format="%(message)s"
-        )
+        logging.basicConfig(handlers=[LogForwarder(self)], level=self._surroundings.log_level, format="%(message)s")
         self._broken = self._surroundings.import_all()
         self.send({"ev": "ready", "total": ProcessUsage.now().total})
         while (frame := self._next()) is not None:
             self._run(frame)
 
-    # -- talking to the supervisor
+    # -- messages to the supervisor
 
     def send(self, head: Head, body: bytes = b"") -> None:
-        """Send a frame, whole, from any thread."""
+        """Send a whole frame, from any thread."""
         ours = threading.current_thread() is threading.main_thread()
         if ours:
             self._in_send = True
@@ -98,11 +96,11 @@ class Child:
             self._stop_now()
 
     def ask(self, head: Head, body: bytes) -> bytes:
-        """Send a frame and wait for the answer; it is the only thing that comes while a task runs."""
+        """Send a frame and wait for the answer; no other frame arrives while a task runs."""
         self.send(head, body)
         answer = self._next()
         if answer is None:
-            raise LeaseLost("The worker of this run is gone.")
+            raise LeaseLost("The worker of this run has ended.")
         if error := answer.head.get("error"):
             raise LeaseLost(error)
         return answer.body
@@ -120,16 +118,16 @@ class Child:
 
     def _run(self, frame: Frame) -> None:
         self._shared[BEGUN] = 1
-        signal.signal(signal.SIGTERM, self._on_sigterm)  # an earlier run may have changed that
+        signal.signal(signal.SIGTERM, self._on_sigterm)  # an earlier run may have changed the handler
         system.forget_peak()
         before, resting = ProcessUsage.now(), system.memory_now()
         try:
             outcome = self._outcome(frame)
-        except Terminated as error:  # it came late: the task was done already
+        except Terminated as error:  # the signal came after the task had returned
             outcome = of_error(error, SystemClock().now)
         self._stop = None
         _flush()
-        left, after = _left_behind(), ProcessUsage.now()
+        left, after = _has_children(), ProcessUsage.now()
         head: Head = {
             "ev": "ended",
             "cpu": after.total - before.total,
@@ -137,7 +135,7 @@ class Child:
             "peak": after.peak_since(before),
             "memory": system.memory_now(),
             "left": left,
-            "tired": bool(self._broken) or after.of_children > max(before.of_children, GROWN * resting),
+            "tired": bool(self._broken) or after.of_children > max(before.of_children, PEAK_RATIO * resting),
         }
         self.send(head, outcome_text(outcome))
 
@@ -155,7 +153,7 @@ class Child:
         try:
             with limits.kept(policies):
                 outcome = self._called(order.reference, context, offset)
-        except BaseException as error:  # noqa: BLE001  whatever a task raises is its outcome
+        except BaseException as error:  # noqa: BLE001  any error of a task is its outcome
             outcome = limits.named(error, policies) or of_error(error, lambda: SystemClock().now() + offset)
         with suppress(OSError):
             context.flush_progress()
@@ -183,12 +181,12 @@ class Child:
         def stop() -> None:
             if running is not None:
                 running.cancel()
-            loop.call_soon_threadsafe(lambda: None)  # wake it up
+            loop.call_soon_threadsafe(lambda: None)  # wake the loop
 
         self._begin(context, stop)
         return await task.call(context, arguments)
 
-    # -- being stopped
+    # -- stopping the run
 
     def _begin(self, context: Context, stop: Callable[[], None]) -> None:
         def mark_and_stop() -> None:
@@ -196,7 +194,7 @@ class Child:
             stop()
 
         self._stop = mark_and_stop
-        if self._shared[STOP_ASKED]:  # it came while the run was being prepared
+        if self._shared[STOP_ASKED]:  # asked while the run was prepared
             self._stop_now()
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
@@ -208,13 +206,13 @@ class Child:
             self._stop_now()
 
     def _stop_now(self) -> None:
-        stop, self._stop = self._stop, None  # once: whoever goes on all the same is killed
+        stop, self._stop = self._stop, None  # only once: a task that goes on is killed
         if stop is not None:
             stop()
 
 
 class ChildHost:
-    """Hands what a task tells to the worker."""
+    """Host of a task's context: sends its progress, checkpoints and logs to the worker."""
 
     def __init__(self, child: Child, permits: Permits) -> None:
         self._child = child
@@ -222,11 +220,11 @@ class ChildHost:
 
     @property
     def outgoing(self) -> "Outgoing":
-        raise Invalid("A process of its own has no loop of the worker's to call others on.")
+        raise Invalid("A task in a process of its own cannot use the worker's outgoing calls.")
 
     @property
     def tables(self) -> "Tables":
-        raise Invalid("A process of its own cannot write to tables of the worker's.")
+        raise Invalid("A task in a process of its own cannot write to the worker's tables.")
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         self._child.send({"ev": "progress"}, progress.encode())
@@ -239,16 +237,16 @@ class ChildHost:
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         head: Head = {"ev": "log", "level": level, "logger": OUTPUT.name, "at": time.time()}
-        with suppress(OSError):  # nobody hears us any more: the end is near
+        with suppress(OSError):  # the supervisor has ended, so this child ends soon
             self._child.send(head, str(said).encode("utf-8", "backslashreplace"))
         return True
 
     def keep_printed(self, execution_id: UUID, stream: str, text: str) -> None:
-        """The pipes have it."""
+        """Do nothing: the pipes carry the output."""
 
 
 class LogForwarder(logging.Handler):
-    """Hands log records to the worker, whose logging knows what to do with them."""
+    """Log handler that sends records to the worker, which logs them."""
 
     def __init__(self, child: Child) -> None:
         super().__init__()
@@ -280,7 +278,7 @@ class ProcessUsage:
         return cls(round(seconds * 1e6), own.ru_maxrss * unit, children.ru_maxrss * unit)
 
     def peak_since(self, before: "ProcessUsage") -> int:
-        """The highest of any one process; that of the children is known only when it is a new one."""
+        """Return the highest peak of one process. A peak of the children counts only if it is a new maximum."""
         return max(self.own_peak, self.of_children if self.of_children > before.of_children else 0)
 
 
@@ -299,8 +297,8 @@ def _flush() -> None:
             stream.flush()
 
 
-def _left_behind() -> bool:
-    """Return True if a process that the run started still runs; ended ones are waited for, and so counted."""
+def _has_children() -> bool:
+    """Return True if a process of the run still runs. Wait for ended ones, so that their usage is counted."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -309,22 +307,20 @@ def _left_behind() -> bool:
     return True
 
 
-def be_child(
-    connection: socket.socket, output: tuple[int, int], shared: mmap, surroundings: Surroundings
-) -> None:
-    """The life of a process that was just forked. It does not return."""
+def be_child(connection: socket.socket, output: tuple[int, int], shared: mmap, surroundings: Surroundings) -> None:
+    """Run as a child in a process just forked. Never return."""
     code = 1
     try:
-        _leave_the_supervisor_behind(connection, output)
+        _detach_from_supervisor(connection, output)
         Child(connection, shared, surroundings).work()
         code = 0
     finally:
         with suppress(Exception):
-            _say_goodbye()
+            _run_exit_functions()
         os._exit(code)
 
 
-def _leave_the_supervisor_behind(connection: socket.socket, output: tuple[int, int]) -> None:
+def _detach_from_supervisor(connection: socket.socket, output: tuple[int, int]) -> None:
     os.setsid()
     system.adopt_orphans()
     signal.set_wakeup_fd(-1)
@@ -343,11 +339,11 @@ def _leave_the_supervisor_behind(connection: socket.socket, output: tuple[int, i
 
 
 def _lines_to(descriptor: int) -> TextIO:
-    """Each line goes out at once: a crash must not take it along."""
+    """Open a line-buffered file: a crash must not lose complete lines."""
     return os.fdopen(descriptor, "w", 1, "utf-8", "backslashreplace", closefd=False)
 
 
-def _say_goodbye() -> None:
+def _run_exit_functions() -> None:
     import atexit
 
     threading._shutdown()  # type: ignore[attr-defined]

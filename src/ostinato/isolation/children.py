@@ -1,8 +1,7 @@
-"""A child as its supervisor sees it: a process for runs, and all that its runs start.
+"""A child as its supervisor sees it: a process for runs, and all processes that its runs start.
 
-A child adopts the orphans among its descendants, and so it knows whether anything is left of a run. When a child itself
-ends, its descendants become the supervisor's: whatever that has for a child without having forked it is what a dead
-child left behind, and is killed.
+A child adopts the orphans among its descendants, so it knows whether a run left processes behind. When a child ends,
+the supervisor adopts its descendants. It kills every child process that it did not fork itself.
 """
 
 import os
@@ -23,36 +22,36 @@ from ostinato.isolation.output import Output
 from ostinato.isolation.preparing import Surroundings
 
 MAX_RSS_UNIT: Final = 1024 if system.HAS_PROC else 1  # bytes
-CPU_GRACE: Final = 1.0  # seconds of CPU to clean up in after a limit was reached
+CPU_GRACE: Final = 1.0  # seconds of CPU to clean up after the limit is reached
 
 
 class ChildState(Enum):
-    PREPARING = auto()  # it imports the user's code
+    PREPARING = auto()  # imports the user's code
     IDLE = auto()
     BUSY = auto()
-    LEAVING = auto()  # it was told to end, and has nothing to do any more
+    LEAVING = auto()  # asked to end; gets no more runs
     DEAD = auto()
 
 
 @dataclass(slots=True)
 class ChildRun:
-    """A run that the worker has ordered."""
+    """A run that the worker requested."""
 
     id: int
     body: bytes
     limits: dict[str, float]
-    kill_at: float | None = None  # asked to stop: SIGKILL comes then
+    kill_at: float | None = None  # the time of SIGKILL, once asked to stop
     stopped: str | None = None  # terminated, killed
     limit: str | None = None  # the one that was exceeded
-    ended: Head | None = None  # as the child tells it: it has returned
+    ended: Head | None = None  # the child's report, once the task has returned
     outcome: bytes = b""
-    cpu: int = 0  # microseconds of what outlived the child
+    cpu: int = 0  # microseconds of processes that outlived the child
     peak: int = 0  # bytes
 
 
 @dataclass(slots=True)
 class Family:
-    """A child, its connections and what it runs."""
+    """A child, its connections and its run."""
 
     pid: int
     wire: Wire
@@ -62,9 +61,9 @@ class Family:
     state: ChildState = ChildState.PREPARING
     run: ChildRun | None = None
     runs: int = 0
-    total: int = 0  # microseconds of CPU before what runs now
+    total: int = 0  # microseconds of CPU before the present run
     first_memory: int = 0
-    status: int | None = None  # how the process ended, as wait says it
+    status: int | None = None  # the wait status of the ended process
     relatives: set[int] = field(default_factory=set)  # descendants seen when it was killed
 
     def begin(self, run: ChildRun) -> None:
@@ -73,7 +72,7 @@ class Family:
         self.wire.send({}, run.body)
 
     def take_back(self) -> ChildRun | None:
-        """The run of a dead child that had not even begun it: it was killed meanwhile."""
+        """Return and forget the run if the child died before it read the order; otherwise None."""
         run = self.run
         if run is None or self.shared[BEGUN] or run.kill_at is not None or run.limit is not None:
             return None
@@ -81,13 +80,13 @@ class Family:
         return run
 
     def terminate(self) -> None:
-        """Ask it and its group to stop."""
+        """Ask the child and its group to stop."""
         self.shared[STOP_ASKED] = 1
         with suppress(OSError):
             os.killpg(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the child and all that descends from it. What is forked meanwhile is found as an orphan."""
+        """Kill the child and its descendants. Those forked meanwhile are found later as orphans."""
         self.relatives |= set(system.descendants(self.pid))
         for pid in (self.pid, *self.relatives):
             system.kill(pid)
@@ -97,13 +96,13 @@ class Family:
         return bool(system.descendants(self.pid))
 
     def count(self, used: struct_rusage, before: int = 0) -> None:
-        """Add what a process of the run has used that only the supervisor has waited for."""
+        """Add the usage of a process of the run that the supervisor has waited for."""
         if self.run is not None:
             self.run.cpu += max(round((used.ru_utime + used.ru_stime) * 1e6) - before, 0)
             self.run.peak = max(self.run.peak, used.ru_maxrss * MAX_RSS_UNIT)
 
     def died(self, status: int, used: struct_rusage) -> None:
-        """The child itself has ended."""
+        """Note that the child has ended."""
         self.state, self.status = ChildState.DEAD, status
         if self.run is None:
             return
@@ -113,7 +112,7 @@ class Family:
             self.run.stopped = self.run.stopped or "terminated"
 
     def exceeded(self) -> str | None:
-        """The limit that its run has exceeded, if it has one."""
+        """Return the limit that the run has exceeded, or None."""
         limits = {} if self.run is None else self.run.limits
         if self.output.written > limits.get("output", float("inf")):
             return "OutputLimit"
@@ -127,7 +126,7 @@ class Family:
         return None
 
     def report(self) -> Head:
-        """Return the report of its run for the worker."""
+        """Return the report of the run for the worker."""
         run = self.run
         assert run is not None
         told = run.ended or {}
@@ -143,13 +142,13 @@ class Family:
 
 
 def how_it_ended(status: int) -> Head:
-    """The signal or the exit code of a process that was waited for."""
+    """Return the signal or the exit code from a wait status."""
     code = os.waitstatus_to_exitcode(status)
     return {"signal": -code} if code < 0 else {"exit": code}
 
 
 def fork(prepared: bytes, pass_on: Callable[[int, str, bytes], None], keep: int, now: float) -> Family:
-    """A new child. Only a process with one thread may do this."""
+    """Fork a new child. Only a process with one thread may do this."""
     ours, theirs = socket.socketpair()
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
     shared, parent = mmap(-1, 2), os.getpid()

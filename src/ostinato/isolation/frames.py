@@ -1,7 +1,6 @@
-"""Frames on the sockets: two JSON texts, each after its length.
+"""Frames on the sockets: two lengths, then a head (JSON) and a body (bytes).
 
-The head is for the process that passes the frame on, the body for its receiver: the supervisor never reads a body.
-Nothing is ever pickled.
+The supervisor reads only heads, and passes bodies on unread. Nothing is pickled.
 """
 
 import json
@@ -17,26 +16,26 @@ Head = dict[str, Any]
 
 
 class Frame(NamedTuple):
-    """A message: what it is about, and what it says."""
+    """A message: a head with its kind and fields, and a body."""
 
     head: Head
     body: bytes
 
 
 def packed(head: Head, body: bytes = b"") -> bytes:
-    """A frame as it goes over a socket."""
+    """Return the bytes of a frame."""
     text = json.dumps(head, separators=(",", ":")).encode()
     return LENGTHS.pack(len(text), len(body)) + text + body
 
 
 class Unpacking:
-    """Puts frames together from what a socket brings."""
+    """Decoder of frames from the bytes of a socket."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete now."""
+        """Yield the frames that are complete."""
         self._bytes += data
         while len(self._bytes) >= LENGTHS.size:
             head, body = LENGTHS.unpack_from(self._bytes)
@@ -49,7 +48,7 @@ class Unpacking:
 
 
 class Wire:
-    """One end of a socket that must keep nobody waiting: what does not go out at once goes out later."""
+    """A non-blocking connection for frames, which buffers unsent bytes."""
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
@@ -57,7 +56,7 @@ class Wire:
         self._unpacking = Unpacking()
         self._out = bytearray()
         self.closed = False
-        self.idle = True  # the last look found nothing to read
+        self.idle = True  # the last read found nothing
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -67,12 +66,12 @@ class Wire:
         return len(self._out)
 
     def send(self, head: Head, body: bytes = b"") -> None:
-        """Send, or keep for `flush`. To somebody who is gone: nothing; reading tells that."""
+        """Send, or keep for `flush`. A broken connection is no error here: reading notices it."""
         self._out += packed(head, body)
         self.flush()
 
     def flush(self) -> None:
-        """Send what is left."""
+        """Send the unsent bytes."""
         try:
             while self._out and not self.closed:
                 del self._out[: self._socket.send(self._out)]
@@ -82,7 +81,7 @@ class Wire:
             self._out.clear()
 
     def receive(self) -> Iterator[Frame]:
-        """The frames that have come; `closed` is true afterwards when there will be no more."""
+        """Yield the frames received. `closed` is True once the other end has closed the connection."""
         try:
             data = self._socket.recv(BYTES_OF_A_READ)
         except (BlockingIOError, InterruptedError):

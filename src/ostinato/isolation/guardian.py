@@ -1,8 +1,8 @@
-"""The process above the supervisor. It has nothing to do but to see whether that, and the worker, are still there.
+"""The process above the supervisor, which ends all processes of runs when the supervisor or the worker ends.
 
-What a run starts may leave its group and its parent; only an ancestor that adopts orphans can find it. While the
-supervisor lives, it is that one. When it is killed, all that it had becomes the guardian's, which ends it. When the
-guardian is killed, the supervisor notices and ends everything itself: whoever is killed, the other one cleans up.
+A process of a run may leave its group and its parent. Then only an ancestor that adopts orphans can find it. This is
+the supervisor while it lives. When it is killed, the guardian adopts its descendants and ends them. When the guardian
+is killed, the supervisor ends everything itself. Processes survive only if both are killed at once.
 """
 
 import os
@@ -13,34 +13,37 @@ from typing import Final
 
 from ostinato.isolation import system
 
-WAKES: Final = (signal.SIGCHLD, signal.SIGHUP)
-LAST_EFFORT: Final = 10.0  # seconds
-AGAIN: Final = 0.01
+WAKING_SIGNALS: Final = (signal.SIGCHLD, signal.SIGHUP)
+KILL_TIMEOUT: Final = 10.0  # seconds
+KILL_INTERVAL: Final = 0.01
 
 
-def stand_guard(connection: int) -> int:
-    """Go on in a new process, whose guardian this one becomes; its pid. `connection` is for the new one alone."""
+def fork_supervisor(connection: int) -> int:
+    """Fork the supervisor and become its guardian. Return only in the supervisor, with the guardian's pid.
+
+    Only the supervisor keeps `connection`.
+    """
     worker, guardian = os.getppid(), os.getpid()
     system.adopt_orphans()
-    signal.pthread_sigmask(signal.SIG_BLOCK, WAKES)
+    signal.pthread_sigmask(signal.SIG_BLOCK, WAKING_SIGNALS)
     supervisor = os.fork()
     if supervisor == 0:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, WAKES)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WAKING_SIGNALS)
         return guardian
-    os.close(connection)  # or the worker would not see that the supervisor is gone
+    os.close(connection)  # otherwise the worker would not see the end of the supervisor
     system.tell_when_parent_ends(signal.SIGHUP)
     while os.getppid() == worker and os.waitpid(supervisor, os.WNOHANG)[0] == 0:
-        signal.sigwait(WAKES)
+        signal.sigwait(WAKING_SIGNALS)
     end_all()
     os._exit(0)
 
 
 def end_all(known: Iterable[int] = ()) -> None:
-    """Kill what descends from this process, again and again: it may fork meanwhile.
+    """Kill all descendants of this process, repeatedly: they may fork meanwhile.
 
-    `known` are descendants that are known anyway: not everywhere can one look for them.
+    `known` are descendants that the caller knows: without /proc, this function cannot find them.
     """
-    until = time.monotonic() + LAST_EFFORT
+    until = time.monotonic() + KILL_TIMEOUT
     while time.monotonic() < until:
         for pid in (*system.descendants(os.getpid()), *known):
             system.kill(pid)
@@ -49,4 +52,4 @@ def end_all(known: Iterable[int] = ()) -> None:
                 pass
         except ChildProcessError:
             return
-        time.sleep(AGAIN)
+        time.sleep(KILL_INTERVAL)

@@ -26,7 +26,7 @@ class CpuLimitReached(BaseException):
 
 
 def names(policies: Policies) -> dict[str, str]:
-    """The limits that are set, each as a failure names it."""
+    """Return the limits that are set: the kind of error and its message."""
     cpu, memory = policies.cpu_limit, policies.memory_limit_mb
     named = {
         "CpuLimit": None if cpu is None else format_duration(cpu),
@@ -38,7 +38,7 @@ def names(policies: Policies) -> dict[str, str]:
 
 
 def watched(policies: Policies) -> dict[str, float]:
-    """Return the limits that the supervisor watches: CPU seconds, bytes of memory and of output."""
+    """Return the limits that the supervisor measures: CPU seconds, bytes of memory and of output."""
     wanted = {
         "cpu": None if policies.cpu_limit is None else policies.cpu_limit.total_seconds(),
         "memory": None if policies.memory_limit_mb is None else policies.memory_limit_mb * system.MB,
@@ -48,12 +48,12 @@ def watched(policies: Policies) -> dict[str, float]:
 
 
 def exceeded(kind: str, policies: Policies, traceback: str | None = None) -> Failed:
-    """The failure that names the limit: `MemoryLimit: 512 MB`."""
+    """Return the failure that names the limit: `MemoryLimit: 512 MB`."""
     return Failed(Error(kind, names(policies).get(kind, ""), traceback))
 
 
 def named(error: BaseException, policies: Policies) -> Failed | None:
-    """The failure, if it is a limit that a task ran into."""
+    """Return the failure if the task exceeded a limit; None for any other error."""
     kind = _kind(error)
     if kind is None or kind not in names(policies):
         return None
@@ -74,7 +74,7 @@ def _kind(error: BaseException) -> str | None:
 
 @contextmanager
 def kept(policies: Policies) -> Iterator[None]:
-    """Set the limits for what happens inside."""
+    """Set the limits inside the `with` block."""
     undo = list[Callable[[], Any]]()
     if policies.cpu_limit is not None:
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -95,7 +95,7 @@ def kept(policies: Policies) -> Iterator[None]:
 
 
 def _soft(which: int, value: int) -> Callable[[], None]:
-    """Set a soft limit; the answer sets it back."""
+    """Set a soft limit; return the function that restores it."""
     before, hard = resource.getrlimit(which)
     lowest = value if hard == resource.RLIM_INFINITY else min(value, hard)
     with suppress(OSError, ValueError):
@@ -104,6 +104,6 @@ def _soft(which: int, value: int) -> Callable[[], None]:
 
 
 def _out_of_time(_number: int, _frame: FrameType | None) -> None:
-    # Once: it would come every second, also while the task cleans up.
+    # Only once: the system sends the signal every second, also while the task cleans up.
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)
     raise CpuLimitReached

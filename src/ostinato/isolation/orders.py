@@ -1,4 +1,4 @@
-"""A run as text for the process that runs it, and its outcome as text on the way back."""
+"""A run as JSON for the process that runs it, and its outcome as JSON for the worker."""
 
 import json
 import sys
@@ -42,11 +42,9 @@ class FunctionReference:
 
     @classmethod
     def to(cls, task: Task[..., Any]) -> "FunctionReference":
-        """Invalid for a function that nobody can import."""
+        """Return the reference to a task's function; raise Invalid if it cannot be imported."""
         function: Any = task.function
-        reference = cls(
-            task.name, getattr(function, "__module__", ""), getattr(function, "__qualname__", "<?>")
-        )
+        reference = cls(task.name, getattr(function, "__module__", ""), getattr(function, "__qualname__", "<?>"))
         if _plain_function(_at(sys.modules.get(reference.module), reference.path)) is not function:
             raise Invalid(
                 f"The task {task.name!r} cannot run in a process of its own: another process cannot import "
@@ -55,7 +53,7 @@ class FunctionReference:
         return reference
 
     def resolve(self) -> Task[..., Any]:
-        """The task, in a process that has imported the module."""
+        """Return the task, in a process that has imported the module."""
         found = _at(sys.modules.get(self.module), self.path)
         if found is None:
             raise Invalid(f"There is no {self.path} in the module {self.module}.")
@@ -76,7 +74,7 @@ class RunOrder:
 
     @property
     def key(self) -> str:
-        """The execution's name."""
+        """The execution's key."""
         return f"sched-{self.live.job_id}-n{self.live.number}-rc{self.live.attempt}"
 
     def to_json(self) -> bytes:
@@ -94,9 +92,7 @@ class RunOrder:
     @classmethod
     def from_json(cls, text: bytes) -> "RunOrder":
         raw = json.loads(text)
-        live = Live(
-            **{name: _read(kind, each) for (name, kind), each in zip(LIVE.items(), raw["live"], strict=True)}
-        )
+        live = Live(**{name: _read(kind, each) for (name, kind), each in zip(LIVE.items(), raw["live"], strict=True)})
         now = datetime.fromisoformat(raw["now"])
         definition = _definition_of(raw["definition"])
         return cls(
@@ -128,7 +124,7 @@ def outcome_text(outcome: Outcome) -> bytes:
 
 
 def outcome_of(text: bytes) -> Outcome:
-    """The outcome that a text holds."""
+    """Return the outcome from JSON."""
     raw = json.loads(text)
     match raw["is"]:
         case "completed":
@@ -141,9 +137,7 @@ def outcome_of(text: bytes) -> Outcome:
 
 
 def _permits(raw: dict[str, Any]) -> Permits:
-    given: dict[str, Any] = {
-        name: tuple(each) if isinstance(each, list) else each for name, each in raw.items()
-    }
+    given: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in raw.items()}
     return Permits(**given | {"egress": Egress(tuple(raw["egress"]["private"]))})
 
 

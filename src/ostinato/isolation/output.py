@@ -1,4 +1,4 @@
-"""Lines that the processes of a run write to stdout and stderr, up to a size."""
+"""The output of a run's processes on stdout and stderr, by lines, up to a size."""
 
 import os
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from ostinato.isolation.plan import CUT
 LONGEST_LINE: Final = 32 * 1024
 STREAMS: Final = ("stdout", "stderr")
 
-# The stream, and lines of it, only the last of which may be without its end; CUT, and how many bytes.
+# Takes a stream and its lines (the last one may be incomplete), or CUT and the number of bytes left out.
 PassOn = Callable[[str, bytes], None]
 
 
 class Output:
-    """The two pipes of a child. What a run writes beyond `keep` bytes is read and counted, and thrown away."""
+    """The two pipes of a child. Output beyond `keep` bytes is read and counted, but not passed on."""
 
     def __init__(self, pipes: tuple[int, int], pass_on: PassOn, keep: int) -> None:
         for pipe in pipes:
@@ -24,11 +24,11 @@ class Output:
         self.pipes = pipes
         self._open = set(pipes)
         self._pass_on, self._keep = pass_on, keep
-        self._begun = {pipe: bytearray() for pipe in pipes}  # lines that have no end yet
+        self._incomplete = {pipe: bytearray() for pipe in pipes}  # lines without a newline yet
         self.written = 0  # bytes of this run
 
     def read(self, pipe: int) -> bool:
-        """Take what is there, at most AT_ONCE; False when there is nothing now."""
+        """Read at most BYTES_OF_A_READ; return False if the pipe is empty or closed."""
         if pipe not in self._open:
             return False
         try:
@@ -46,7 +46,7 @@ class Output:
         return True
 
     def drain(self) -> int:
-        """Take all that was written until now and end the run's last lines; how many bytes it wrote."""
+        """Read everything written until now, pass on incomplete lines, and return the run's bytes of output."""
         for pipe in self.pipes:
             while self.read(pipe):
                 pass
@@ -67,19 +67,19 @@ class Output:
 
     def _take(self, pipe: int, data: bytes) -> None:
         whole, newline, rest = data.rpartition(b"\n")
-        begun = self._begun[pipe]
+        incomplete = self._incomplete[pipe]
         if newline:
-            self._pass_on(self._name(pipe), bytes(begun) + whole + newline)
-            begun.clear()
-        begun += rest
-        if len(begun) > LONGEST_LINE:
+            self._pass_on(self._name(pipe), bytes(incomplete) + whole + newline)
+            incomplete.clear()
+        incomplete += rest
+        if len(incomplete) > LONGEST_LINE:
             self._end_line(pipe)
 
     def _end_line(self, pipe: int) -> None:
-        begun = self._begun[pipe]
-        if begun:
-            self._pass_on(self._name(pipe), bytes(begun))
-            begun.clear()
+        incomplete = self._incomplete[pipe]
+        if incomplete:
+            self._pass_on(self._name(pipe), bytes(incomplete))
+            incomplete.clear()
 
     def _name(self, pipe: int) -> str:
         return STREAMS[self.pipes.index(pipe)]

@@ -10,7 +10,7 @@ from uuid import UUID
 from ostinato.core.payload import LogMessage
 
 OUTPUT: Final = logging.getLogger("ostinato.task")
-CUT: Final = "cut"  # the stream of a line whose text says how many bytes were left out
+CUT: Final = "cut"  # the stream of a line whose text is the number of bytes left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class ProcessPlan:
 
     size: int = 1
     recycle_runs: int = 1000
-    recycle_memory_mb: int = 256  # grown by so much since its first run
+    recycle_memory_mb: int = 256  # growth since its first run
     grace: timedelta = timedelta(seconds=5)
     keep_output: int = 10 * 1024 * 1024  # bytes of one run that are passed on
 
@@ -40,22 +40,18 @@ class Written(NamedTuple):
     at: datetime
     stream: str  # stdout, stderr, log, cut
     level: int
-    logger: str  # of a record
+    logger: str  # only for log records
     text: str
 
 
 def to_logging(line: Written) -> None:
-    """A record stays one, what was printed becomes one."""
+    """Log a line: a log record under its own logger, output under `ostinato.task`."""
     if line.stream == CUT:
-        OUTPUT.warning(
-            LogMessage(f"{int(line.text):,} bytes of output cut", {"execution_key": line.execution_key})
-        )
+        OUTPUT.warning(LogMessage(f"{int(line.text):,} bytes of output cut", {"execution_key": line.execution_key}))
     elif line.logger == OUTPUT.name:
         if OUTPUT.isEnabledFor(line.level):
             OUTPUT.log(line.level, LogMessage(line.text, {"execution_key": line.execution_key}))
     elif line.stream == "log":
         logging.getLogger(line.logger).log(line.level, "%s", line.text)
     elif OUTPUT.isEnabledFor(line.level):
-        OUTPUT.log(
-            line.level, LogMessage(line.text, {"stream": line.stream, "execution_key": line.execution_key})
-        )
+        OUTPUT.log(line.level, LogMessage(line.text, {"stream": line.stream, "execution_key": line.execution_key}))

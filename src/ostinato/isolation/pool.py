@@ -1,7 +1,7 @@
-"""The worker's side: a supervisor, started when it is first needed, and the runs that are with it.
+"""The worker's pool of processes: a supervisor, started for the first run, and its runs.
 
-All of it belongs to the worker's loop. When the supervisor dies its children die too, and its guardian ends what they
-had started; their groups are killed once more from here, and then the runs are lost. The next run gets a new one.
+The pool belongs to the worker's loop. When the supervisor dies, its children die too, and the guardian ends their
+descendants. The pool kills their groups once more and reports the runs as lost. The next run starts a new supervisor.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ from ostinato.isolation.preparing import Surroundings
 from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
 
 LOOK_EVERY: Final = 0.02  # seconds
-LONGEST_LOOK: Final = 5.0
+LOOK_TIMEOUT: Final = 5.0
 REAP_EVERY: Final = 0.1  # seconds
-LINES_OF_A_TURN: Final = 500  # lines that are taken in one go: some milliseconds of the loop
+LINES_PER_TURN: Final = 500  # log lines taken at once: some milliseconds of the loop
 
 log = logging.getLogger("ostinato.isolation")
 
 
 class RunListener(Protocol):
-    """Listener to a run's messages. Called on the loop."""
+    """Listener to a run's messages, called on the loop."""
 
     def progressed(self, progress: str) -> None: ...
     def wrote(self, lines: int, size: int, last: str) -> None: ...
@@ -41,14 +41,14 @@ class RunListener(Protocol):
 
 
 class Given(NamedTuple):
-    """A run that is with the supervisor."""
+    """A run that the supervisor has."""
 
     order: RunOrder
     listener: RunListener
 
 
 class Pool:
-    """Processes for runs."""
+    """Pool of processes for runs."""
 
     def __init__(
         self,
@@ -56,21 +56,21 @@ class Pool:
         modules: Callable[[], Sequence[str]] = tuple,
         sink: Callable[[Written], None] = to_logging,
     ) -> None:
-        """`modules` are what children import before their first run; every line of a run goes to `sink`."""
+        """Children import `modules` before their first run; `sink` gets every line of a run."""
         self.plan = plan
         self._modules, self._sink = modules, sink
         self._wire: Wire | None = None
         self._process: subprocess.Popen[bytes] | None = None  # the guardian
         self._supervisor: int | None = None
         self._runs = dict[int, Given]()
-        self._ending = dict[int, Given]()  # lost with their supervisor; not told yet
+        self._ending = dict[int, Given]()  # lost with their supervisor; not reported yet
         self._children = set[int]()
         self._last = 0
         self._writing = False
 
     @property
     def supervisor_pid(self) -> int | None:
-        """Once it has said so; None while there is none."""
+        """The supervisor's pid, once it has sent it; None without a supervisor."""
         return self._supervisor
 
     @property
@@ -82,7 +82,7 @@ class Pool:
         return run in self._runs or run in self._ending
 
     def begin(self, order: RunOrder, listener: RunListener) -> int:
-        """Run something; what becomes of it is told to the listener."""
+        """Start a run and return its number; the listener gets its messages."""
         body = order.to_json()
         wire = self._wire or self._start()
         self._last += 1
@@ -95,7 +95,7 @@ class Pool:
         return self._last
 
     def stop(self, run: int, grace: float) -> None:
-        """Stop a run: SIGTERM now, SIGKILL after the grace. It has ended when its listener hears so."""
+        """Stop a run: SIGTERM now, SIGKILL after the grace. It has ended when its listener's `ended` is called."""
         self._send({"do": "stop", "run": run, "grace": grace})
 
     def answer(self, run: int, error: str | None, body: bytes = b"") -> None:
@@ -103,7 +103,7 @@ class Pool:
         self._send({"do": "answer", "run": run, "error": error}, body)
 
     async def end_all(self, seconds: float) -> None:
-        """Kill what runs, and wait until it is gone."""
+        """Kill all runs, and wait until they have ended."""
         for run in self._runs:
             self.stop(run, 0)
         until = asyncio.get_running_loop().time() + seconds
@@ -111,9 +111,9 @@ class Pool:
             await asyncio.sleep(LOOK_EVERY)
 
     def close(self) -> None:
-        """Hang up: the supervisor kills what is left, and ends."""
+        """Close the connection: the supervisor kills all its processes, and ends."""
         if self._wire is not None:
-            self._hang_up()
+            self._disconnect()
 
     # -- the supervisor
 
@@ -160,7 +160,7 @@ class Pool:
             self._go_on(self._wire, self._parts(self._wire))
 
     def _go_on(self, wire: Wire, parts: Iterator[None], *, again: bool = False) -> None:
-        """Take a part of what has come. While there is more of it, others on the loop have their turns in between."""
+        """Handle one part of the frames received, and the next in a later turn of the loop: it stays responsive."""
         if self._wire is not wire:
             return
         loop = asyncio.get_running_loop()
@@ -168,21 +168,21 @@ class Pool:
             loop.remove_reader(wire)
             loop.call_soon(partial(self._go_on, wire, parts, again=True))
             return
-        if self._wire is not wire:  # whoever heard of it has hung up
+        if self._wire is not wire:  # a listener has closed the pool
             return
         if again:
             loop.add_reader(wire, self._read)
         if wire.closed:
-            self._lost()
+            self._on_supervisor_lost()
 
     def _parts(self, wire: Wire) -> Iterator[None]:
         for frame in wire.receive():
             if frame.head["ev"] in ("out", "log"):
-                yield from self._write_down(frame, self._runs.get(frame.head.get("run") or 0))
+                yield from self._write_lines(frame, self._runs.get(frame.head.get("run") or 0))
             else:
-                self._heard(frame)
+                self._on_frame(frame)
 
-    def _heard(self, frame: Frame) -> None:
+    def _on_frame(self, frame: Frame) -> None:
         head, text = frame.head, frame.body.decode("utf-8", "replace")
         given = self._runs.get(head.get("run") or 0)
         match head["ev"]:
@@ -203,7 +203,7 @@ class Pool:
             case "gone":
                 self._children.discard(head["pid"])
 
-    def _write_down(self, frame: Frame, given: Given | None) -> Iterator[None]:
+    def _write_lines(self, frame: Frame, given: Given | None) -> Iterator[None]:
         head, text = frame.head, frame.body.decode("utf-8", "replace")
         stream, order = head.get("stream", "log"), None if given is None else given.order
         at = datetime.fromtimestamp(head["at"], UTC)
@@ -212,16 +212,16 @@ class Pool:
         level, logger = head.get("level", logging.INFO), head.get("logger", "")
         lines = [text] if stream == "log" else text.removesuffix("\n").split("\n")
         if given is not None:
-            _tell_size(given.listener, stream, lines, len(frame.body))
-        for begin in range(0, len(lines), LINES_OF_A_TURN):
+            _report_size(given.listener, stream, lines, len(frame.body))
+        for begin in range(0, len(lines), LINES_PER_TURN):
             if begin:
                 yield
-            for line in lines[begin : begin + LINES_OF_A_TURN]:
+            for line in lines[begin : begin + LINES_PER_TURN]:
                 self._sink(Written(execution_id, key, at, stream, level, logger, line))
 
-    # -- its end
+    # -- the end of the supervisor
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         wire, process = self._wire, self._process
         self._wire = self._process = self._supervisor = None
         if wire is not None:
@@ -232,22 +232,22 @@ class Pool:
             self._writing = False
             wire.close()
         if process is not None:
-            _gone.append(process)
+            _closed_guardians.append(process)
             _reap()
 
-    def _lost(self) -> None:
-        """Note the runs first: whatever fails from here on, each of them is told its end."""
-        log.warning("The supervisor of processes died: runs=%d", len(self._runs))
+    def _on_supervisor_lost(self) -> None:
+        """Report all runs as lost. They are noted first, so that no error can hide the end of a run."""
+        log.warning("Process supervisor died; its runs are lost: runs=%d", len(self._runs))
         lost, children, guardian = list(self._runs), set(self._children), self._process
         report = Report(NOT_STARTED if self._supervisor is None else SUPERVISOR_LOST)
         self._ending |= self._runs
         self._runs.clear()
         self._children.clear()
-        self._hang_up()
-        until = asyncio.get_running_loop().time() + LONGEST_LOOK
-        self._tell_when_gone(lost, report, guardian, children, until)
+        self._disconnect()
+        until = asyncio.get_running_loop().time() + LOOK_TIMEOUT
+        self._report_when_ended(lost, report, guardian, children, until)
 
-    def _tell_when_gone(
+    def _report_when_ended(
         self,
         lost: Sequence[int],
         report: Report,
@@ -255,30 +255,30 @@ class Pool:
         groups: set[int],
         until: float,
     ) -> None:
-        """The guardian ends when it has ended all that was left of them."""
+        """Report the runs as ended, once the guardian has ended: it ends all their processes first."""
         for group in groups:
             system.kill(group)
         loop = asyncio.get_running_loop()
         left = {group for group in groups if system.group_lives(group)}
         if (left or (guardian is not None and guardian.poll() is None)) and loop.time() < until:
-            loop.call_later(LOOK_EVERY, self._tell_when_gone, lost, report, guardian, left, until)
+            loop.call_later(LOOK_EVERY, self._report_when_ended, lost, report, guardian, left, until)
             return
         for run in lost:
             self._ending.pop(run).listener.ended(report)
 
 
-_gone: list["subprocess.Popen[bytes]"] = []  # guardians of this process that were hung up on
+_closed_guardians: list["subprocess.Popen[bytes]"] = []  # guardians that may still have to be waited for
 
 
 def _reap() -> None:
-    """Wait for guardians that have ended, so that none stays a zombie. Without a thread: the system may allow none."""
-    _gone[:] = [process for process in _gone if process.poll() is None]
-    if _gone:
+    """Wait for ended guardians, so that none stays a zombie. It uses no thread: the system may allow none."""
+    _closed_guardians[:] = [process for process in _closed_guardians if process.poll() is None]
+    if _closed_guardians:
         asyncio.get_running_loop().call_later(REAP_EVERY, _reap)
 
 
-def _tell_size(listener: RunListener, stream: str, lines: Sequence[str], size: int) -> None:
-    """Report the output of a run. Lines of its log are not output; of cut output only the size is known."""
+def _report_size(listener: RunListener, stream: str, lines: Sequence[str], size: int) -> None:
+    """Report the output of a run. Log records are not output; of cut output only the size is known."""
     if stream == CUT:
         listener.wrote(0, int(lines[0]), "")
     elif stream in STREAMS:

@@ -1,7 +1,7 @@
-"""Set-up of a new process like the worker: the same folder, path and arguments, and the user's modules.
+"""Setup of a new process like the worker: the same folder, path and arguments, and the user's modules.
 
-The module that the worker was started as is run again under the name `__mp_main__`, as multiprocessing does it:
-`if __name__ == "__main__":` keeps it from starting another worker.
+The worker's main module is run again under the name `__mp_main__`, as multiprocessing does. Code under
+`if __name__ == "__main__":` does not run, so it starts no second worker.
 """
 
 import importlib
@@ -20,7 +20,7 @@ from ostinato.task.outcomes import described
 
 MAIN = "__main__"
 MAIN_AGAIN = "__mp_main__"
-_LOADING: Final = list[str]()  # the modules that this process imports now, to run tasks
+_LOADING: Final = list[str]()  # the modules that this process is importing now to find tasks
 
 
 def refuse_to_start(what: str) -> None:
@@ -40,8 +40,8 @@ class Surroundings:
     argv: list[str]
     folder: str
     modules: list[str]
-    main_module: str | None  # how it was started: `python -m this`
-    main_path: str | None  # or `python this`
+    main_module: str | None  # started as `python -m main_module`
+    main_path: str | None  # started as `python main_path`
     log_level: int
 
     @classmethod
@@ -68,24 +68,24 @@ class Surroundings:
         return cls(**json.loads(text))
 
     def enter(self) -> None:
-        """Make them those of this process."""
+        """Apply the folder, path and arguments to this process."""
         sys.path[:] = self.path
         sys.argv[:] = self.argv
-        with suppress(OSError):  # it may be gone
+        with suppress(OSError):  # the folder may be deleted
             os.chdir(self.folder)
 
     def import_all(self) -> dict[str, Error]:
-        """Import what is needed; what cannot be imported is told to the runs that need it."""
+        """Import the modules; return the errors by module, for the runs that need it."""
         broken = dict[str, Error]()
         for name in self.modules:
             try:
                 self.load(name)
-            except BaseException as error:  # noqa: BLE001  whatever a module raises, SystemExit too
+            except BaseException as error:  # noqa: BLE001  any error of a module, SystemExit too
                 broken[name] = described(error)
         return broken
 
     def load(self, name: str) -> None:
-        """Import a module of the user's, which may not start an app meanwhile."""
+        """Import a module of the user. It must not start an app meanwhile."""
         _LOADING.append(name)
         try:
             if name != MAIN:

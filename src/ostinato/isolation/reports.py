@@ -1,4 +1,4 @@
-"""The supervisor's report about an ended run, as an Outcome and an Account."""
+"""The supervisor's report about an ended run: an Outcome and an Account."""
 
 import signal
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ostinato.isolation.frames import Frame, Head
 from ostinato.isolation.orders import outcome_of
 
 SUPERVISOR_LOST: Final = Lost("the supervisor of its process died")
-NOT_STARTED: Final = Interrupted()  # no process could be had: it is put off, and nothing is spent
+NOT_STARTED: Final = Interrupted()  # no process could be started: the run waits and uses no retry
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The selector: sockets, pipes, and the signal of a child's end."""
+"""The supervisor's selector for sockets, pipes and SIGCHLD."""
 
 import selectors
 import signal
@@ -9,41 +9,41 @@ from typing import Any, Protocol
 
 from ostinato.isolation.frames import Wire
 
-Call = Callable[[], None]
+Callback = Callable[[], None]
 
 
 class HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 
-class Switchboard:
-    """Calls whoever is responsible for what can be read, and sends what is left of what is to be sent."""
+class EventSelector:
+    """A selector that calls a callback for each readable file, and sends the unsent bytes of connections."""
 
-    def __init__(self, on_child_ended: Call) -> None:
+    def __init__(self, on_child_ended: Callback) -> None:
         self._selector = selectors.DefaultSelector()
-        self._bell, self._rope = socket.socketpair()
-        for end in (self._bell, self._rope):
+        self._signal_out, self._signal_in = socket.socketpair()
+        for end in (self._signal_out, self._signal_in):
             end.setblocking(False)
-        signal.set_wakeup_fd(self._rope.fileno(), warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._signal_in.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._on_child_ended = on_child_ended
-        self.listen(self._bell, self._on_bell)
+        self.listen(self._signal_out, self._on_signal)
 
-    def listen(self, to: HasFileno | int, call: Call) -> None:
-        self._selector.register(to, selectors.EVENT_READ, call)
+    def listen(self, to: HasFileno | int, callback: Callback) -> None:
+        self._selector.register(to, selectors.EVENT_READ, callback)
 
-    def forget(self, whom: HasFileno | int) -> None:
-        """Listen no more; whoever is not listened to is not missed."""
+    def forget(self, file: HasFileno | int) -> None:
+        """Stop listening to a file. An unknown file is no error."""
         with suppress(KeyError, ValueError):
-            self._selector.unregister(whom)
+            self._selector.unregister(file)
 
     def send_later(self, wire: Wire) -> None:
-        """Send the rest as soon as it can be sent."""
+        """Send the unsent bytes as soon as the socket is writable."""
         if wire.unsent:
             self._listen_as(wire, selectors.EVENT_READ | selectors.EVENT_WRITE)
 
     def wait(self, seconds: float | None) -> None:
-        """Until somebody has something to say, or the time is over."""
+        """Wait until a file is ready or the timeout passes, then call the callbacks."""
         for key, mask in self._selector.select(seconds):
             if mask & selectors.EVENT_WRITE:
                 self._flush(key.fileobj)
@@ -59,7 +59,7 @@ class Switchboard:
         with suppress(KeyError, ValueError):
             self._selector.modify(wire, events, self._selector.get_key(wire).data)
 
-    def _on_bell(self) -> None:
+    def _on_signal(self) -> None:
         with suppress(BlockingIOError):
-            self._bell.recv(4096)
+            self._signal_out.recv(4096)
         self._on_child_ended()

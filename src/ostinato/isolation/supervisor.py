@@ -1,11 +1,11 @@
-"""The process between a worker and its children: it forks them, hands them runs, and ends them.
+"""The process between a worker and its children: it forks them, gives them runs, and ends them.
 
     python -m ostinato.isolation.supervisor FD PLAN
 
-FD is a socket to the worker; when that breaks, everything here is killed. Above it stands a guardian, for when it is
-killed itself. It has one thread and no code of users, so
-that it may fork. A run is reported as ended when its result is there and nothing that it started goes on, or when its
-child and all its descendants are known to be gone.
+FD is a socket to the worker; when it breaks, the supervisor kills all its processes. Its guardian does so when the
+supervisor itself is killed. The supervisor has one thread and runs no code of users, so that it can fork safely. It
+reports a run as ended in two cases: its result has arrived and none of its processes is left, or its child and all
+descendants have ended.
 """
 
 import gc
@@ -22,48 +22,48 @@ from typing import Final
 from ostinato.isolation import system
 from ostinato.isolation.children import ChildRun, ChildState, Family, fork, how_it_ended
 from ostinato.isolation.frames import Frame, Head, Wire
-from ostinato.isolation.guardian import end_all, stand_guard
+from ostinato.isolation.guardian import end_all, fork_supervisor
 from ostinato.isolation.plan import ProcessPlan
-from ostinato.isolation.selector import Switchboard
+from ostinato.isolation.selector import EventSelector
 
-LOOK_EVERY: Final = 0.1  # seconds; at what a run with limits uses, and whether what it started has ended
+CHECK_EVERY: Final = 0.1  # seconds between checks of limits and of stopping runs
 ORPHANS_EVERY: Final = 0.01
-IDLE_FOR: Final = 60.0  # so long a child beyond the first may have nothing to do
-PREPARES_FOR: Final = 60.0  # so long an import may take
-LEAVES_FOR: Final = 5.0
-MOST_UNSENT: Final = 1024 * 1024  # bytes for the worker, above which output is left in the pipes
+IDLE_TIMEOUT: Final = 60.0  # for every child but the last idle one
+IMPORT_TIMEOUT: Final = 60.0
+LEAVE_TIMEOUT: Final = 5.0
+MOST_UNSENT: Final = 1024 * 1024  # bytes for the worker; above this, output stays in the pipes
 
 
 class Supervisor:
-    """Serves one worker. Everything happens in `step`."""
+    """Supervisor for one worker. `step` does all work."""
 
     def __init__(self, worker: Wire, plan: ProcessPlan) -> None:
         self._worker, self._plan = worker, plan
         self._prepared = b""
         self._waiting = deque[ChildRun]()
         self._families = dict[int, Family]()  # by the pid of the child
-        self._idle = list[Family]()  # the one that was used last at the end
-        self._ending = list[Family]()  # dead; their orphans may still go on
-        self._board = Switchboard(self._reap_all)
-        self._board.listen(worker, self._on_worker)
-        self._look_at = 0.0  # when to look at deadlines and limits
-        self._output_waits = False
+        self._idle = list[Family]()  # the one used last is at the end
+        self._ending = list[Family]()  # dead; their orphans may still run
+        self._selector = EventSelector(self._reap_all)
+        self._selector.listen(worker, self._on_worker)
+        self._check_at = 0.0  # when to check deadlines and limits
+        self._output_paused = False
 
     def run(self) -> None:
-        """Until the worker is gone."""
+        """Work until the worker closes the connection, then end all processes."""
         while not self._worker.closed:
             self.step()
-        end_all(self._families)  # nothing that it started may go on
+        end_all(self._families)
 
     def step(self) -> None:
-        wait = ORPHANS_EVERY if self._ending else max(self._look_at - time.monotonic(), 0)
-        self._board.wait(wait if self._families else None)
-        if time.monotonic() >= self._look_at:
-            self._look()
+        wait = ORPHANS_EVERY if self._ending else max(self._check_at - time.monotonic(), 0)
+        self._selector.wait(wait if self._families else None)
+        if time.monotonic() >= self._check_at:
+            self._check()
         if self._ending:
             self._finish_endings()
         self._assign()
-        self._hold_output()
+        self._pause_output()
 
     # -- the worker
 
@@ -79,33 +79,33 @@ class Supervisor:
                 case "answer":
                     self._answer(head, body)
 
-    def _tell(self, head: Head, body: bytes = b"") -> None:
+    def _send(self, head: Head, body: bytes = b"") -> None:
         self._worker.send(head, body)
-        self._board.send_later(self._worker)
+        self._selector.send_later(self._worker)
 
     def _stop(self, run_id: int, grace: float) -> None:
-        """Stop a run: a second time, perhaps sooner. One that has ended already is reported already."""
+        """Stop a run. A second request may shorten the grace. An ended run is ignored: it is reported already."""
         waiting = next((run for run in self._waiting if run.id == run_id), None)
         if waiting is not None:
             self._waiting.remove(waiting)
-            self._tell({"ev": "ended", "run": run_id, "stopped": "terminated"})
+            self._send({"ev": "ended", "run": run_id, "stopped": "terminated"})
             return
-        family = self._with(run_id)
+        family = self._family_of(run_id)
         if family is None or family.run is None or family.state is not ChildState.BUSY:
             return
         first, until = family.run.kill_at is None, time.monotonic() + grace
         family.run.kill_at = until if family.run.kill_at is None else min(until, family.run.kill_at)
         if first and family.run.limit is None:
             family.terminate()
-        self._look_by(min(until, time.monotonic() + LOOK_EVERY))
+        self._check_by(min(until, time.monotonic() + CHECK_EVERY))
 
     def _answer(self, head: Head, body: bytes) -> None:
-        family = self._with(head["run"])
+        family = self._family_of(head["run"])
         if family is not None and family.state is ChildState.BUSY:
             family.wire.send(head, body)
-            self._board.send_later(family.wire)
+            self._selector.send_later(family.wire)
 
-    def _with(self, run_id: int) -> Family | None:
+    def _family_of(self, run_id: int) -> Family | None:
         return next((each for each in self._families.values() if each.run and each.run.id == run_id), None)
 
     # -- children
@@ -113,58 +113,52 @@ class Supervisor:
     def _assign(self) -> None:
         while self._waiting and self._idle:
             family = self._idle.pop()
-            self._reap(family.pid)  # it may have been killed meanwhile
+            self._reap(family.pid)  # the child may have been killed meanwhile
             if family.state is ChildState.IDLE:
                 run = self._waiting.popleft()
                 family.begin(run)
-                self._board.send_later(family.wire)
+                self._selector.send_later(family.wire)
                 if run.limits:
-                    self._look_by(time.monotonic() + LOOK_EVERY)
-        preparing = (
-            sum(each.state is ChildState.PREPARING for each in self._families.values())
-            if self._waiting
-            else 0
-        )
-        while len(self._waiting) > preparing and self._staff < self._plan.size:
+                    self._check_by(time.monotonic() + CHECK_EVERY)
+        preparing = sum(each.state is ChildState.PREPARING for each in self._families.values()) if self._waiting else 0
+        while len(self._waiting) > preparing and self._usable_children < self._plan.size:
             if not self._fork():
                 return
             preparing += 1
 
     @property
-    def _staff(self) -> int:
-        return sum(
-            each.state not in (ChildState.LEAVING, ChildState.DEAD) for each in self._families.values()
-        )
+    def _usable_children(self) -> int:
+        return sum(each.state not in (ChildState.LEAVING, ChildState.DEAD) for each in self._families.values())
 
     def _fork(self) -> bool:
         now = time.monotonic()
         try:
             family = fork(self._prepared, self._pass_on, self._plan.keep_output, now)
         except OSError as error:
-            if not self._staff:
+            if not self._usable_children:
                 self._fail_waiting({"why": f"no process could be started: {error.strerror}"})
             return False
         self._families[family.pid] = family
-        if not self._output_waits:
+        if not self._output_paused:
             self._listen_to(family)
-        self._tell({"ev": "born", "pid": family.pid})
-        self._look_by(now + PREPARES_FOR)
+        self._send({"ev": "born", "pid": family.pid})
+        self._check_by(now + IMPORT_TIMEOUT)
         return True
 
     def _on_output(self, family: Family, pipe: int) -> None:
         family.output.read(pipe)
         if not family.output.is_open(pipe):
-            self._board.forget(pipe)
+            self._selector.forget(pipe)
         if family.run and family.output.written > family.run.limits.get("output", float("inf")):
             self._exceed(family, "OutputLimit")
 
     def _on_child(self, family: Family) -> None:
         for frame in family.wire.receive():
-            self._heard(family, frame)
+            self._on_frame(family, frame)
         if family.wire.closed:
-            self._board.forget(family.wire)
+            self._selector.forget(family.wire)
 
-    def _heard(self, family: Family, frame: Frame) -> None:
+    def _on_frame(self, family: Family, frame: Frame) -> None:
         match frame.head["ev"]:
             case "ready":
                 family.total = frame.head["total"]
@@ -173,27 +167,27 @@ class Supervisor:
                 self._returned(family, family.run, frame)
             case _:
                 run_id = None if family.run is None else family.run.id
-                self._tell(frame.head | {"run": run_id}, frame.body)
+                self._send(frame.head | {"run": run_id}, frame.body)
 
     def _returned(self, family: Family, run: ChildRun, frame: Frame) -> None:
         run.ended, run.outcome = frame.head, frame.body
         family.total = frame.head["total"]
         if run.kill_at is not None:
             run.stopped = run.stopped or "terminated"
-            self._look_by(time.monotonic())
+            self._check_by(time.monotonic())
         elif frame.head["left"]:
-            family.kill()  # what it started ends with it; then it is reported
+            family.kill()  # its processes must end before the run is reported
         else:
             self._report(family, run)
             family.run = None
-            self._retire_or_rest(family, frame.head)
+            self._recycle_or_rest(family, frame.head)
 
     def _report(self, family: Family, run: ChildRun) -> None:
         if family.output.drain() > run.limits.get("output", float("inf")):
             run.limit = run.limit or "OutputLimit"
-        self._tell(family.report(), run.outcome)
+        self._send(family.report(), run.outcome)
 
-    def _retire_or_rest(self, family: Family, ended: Head) -> None:
+    def _recycle_or_rest(self, family: Family, ended: Head) -> None:
         family.runs += 1
         family.first_memory = family.first_memory or ended["memory"]
         grown = ended["memory"] - family.first_memory > self._plan.recycle_memory_mb * system.MB
@@ -207,18 +201,18 @@ class Supervisor:
         self._idle.append(family)
 
     def _dismiss(self, family: Family) -> None:
-        """Let a child go: it has nothing to do."""
+        """Let an idle child end."""
         family.state, family.since = ChildState.LEAVING, time.monotonic()
         if family in self._idle:
             self._idle.remove(family)
-        self._board.forget(family.wire)
+        self._selector.forget(family.wire)
         family.wire.close()
-        self._look_by(family.since + LEAVES_FOR)
+        self._check_by(family.since + LEAVE_TIMEOUT)
 
     def _pass_on(self, pid: int, stream: str, lines: bytes) -> None:
         family = self._families.get(pid)
         run_id = None if family is None or family.run is None else family.run.id
-        self._tell({"ev": "out", "run": run_id, "stream": stream, "at": time.time()}, lines)
+        self._send({"ev": "out", "run": run_id, "stream": stream, "at": time.time()}, lines)
 
     # -- the end of processes
 
@@ -241,7 +235,7 @@ class Supervisor:
         return True
 
     def _died(self, family: Family, status: int, used: struct_rusage) -> None:
-        self._hear_last_words(family)
+        self._read_to_end(family)
         was = family.state
         if (run := family.take_back()) is not None:
             self._waiting.appendleft(run)
@@ -252,7 +246,7 @@ class Supervisor:
             self._fail_waiting(how_it_ended(status) | {"why": "while its code was imported"})
         self._ending.append(family)
 
-    def _hear_last_words(self, family: Family) -> None:
+    def _read_to_end(self, family: Family) -> None:
         family.wire.idle = family.wire.closed
         while not family.wire.idle:
             self._on_child(family)
@@ -264,7 +258,7 @@ class Supervisor:
             owners[0].count(used)
 
     def _finish_endings(self) -> None:
-        """Kill what dead children left behind; when there is nothing left, their runs have ended."""
+        """Kill the orphans of dead children; report their runs once no orphan is left."""
         if system.HAS_PROC:
             orphans = set(system.children_of(os.getpid())) - {
                 pid for pid, each in self._families.items() if each.state is not ChildState.DEAD
@@ -279,111 +273,111 @@ class Supervisor:
                 system.kill(family.pid)
                 self._ending.append(family)
             else:
-                self._bury(family)
+                self._remove(family)
 
-    def _bury(self, family: Family) -> None:
+    def _remove(self, family: Family) -> None:
         if family.run is not None:
             self._report(family, family.run)
         family.output.drain()
         for each in (family.wire, *family.output.pipes):
-            self._board.forget(each)
+            self._selector.forget(each)
         family.wire.close()
         family.output.close()
         del self._families[family.pid]
-        self._tell({"ev": "gone", "pid": family.pid})
+        self._send({"ev": "gone", "pid": family.pid})
 
     def _fail_waiting(self, how: Head) -> None:
-        """A child could not be had: without this the same would be tried for ever."""
+        """Fail one waiting run after no child could start; otherwise it would be tried for ever."""
         if self._waiting:
-            self._tell({"ev": "ended", "run": self._waiting.popleft().id} | how)
+            self._send({"ev": "ended", "run": self._waiting.popleft().id} | how)
 
     # -- deadlines and limits
 
-    def _look_by(self, at: float) -> None:
-        self._look_at = min(self._look_at, at)
+    def _check_by(self, at: float) -> None:
+        self._check_at = min(self._check_at, at)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = time.monotonic()
-        self._look_at = now + IDLE_FOR
+        self._check_at = now + IDLE_TIMEOUT
         for family in list(self._families.values()):
-            self._look_after(family, now)
+            self._check_family(family, now)
 
-    def _look_after(self, family: Family, now: float) -> None:
+    def _check_family(self, family: Family, now: float) -> None:
         run = family.run
         match family.state:
             case ChildState.BUSY if run is not None and run.kill_at is not None:
-                self._press(family, run, run.kill_at, now)
+                self._enforce_stop(family, run, run.kill_at, now)
             case ChildState.BUSY if run is not None and run.limits and run.limit is None:
                 if (limit := family.exceeded()) is not None:
                     self._exceed(family, limit)
-                self._look_by(now + LOOK_EVERY)
+                self._check_by(now + CHECK_EVERY)
             case ChildState.PREPARING | ChildState.LEAVING:
-                until = family.since + (PREPARES_FOR if family.state is ChildState.PREPARING else LEAVES_FOR)
+                until = family.since + (IMPORT_TIMEOUT if family.state is ChildState.PREPARING else LEAVE_TIMEOUT)
                 if now >= until:
                     family.kill()
                 else:
-                    self._look_by(until)
-            case ChildState.IDLE if now >= family.since + IDLE_FOR and len(self._idle) > 1:
+                    self._check_by(until)
+            case ChildState.IDLE if now >= family.since + IDLE_TIMEOUT and len(self._idle) > 1:
                 self._dismiss(family)
 
-    def _press(self, family: Family, run: ChildRun, kill_at: float, now: float) -> None:
-        """A run was asked to stop: wait until all of it has, and not for longer than its grace."""
+    def _enforce_stop(self, family: Family, run: ChildRun, kill_at: float, now: float) -> None:
+        """Kill a stopping run once its grace is over, or once it has returned and left no process."""
         if now >= kill_at:
             run.stopped = "killed"
             family.kill()
         elif run.ended is not None and not family.has_descendants:
             family.kill()
         else:
-            self._look_by(min(kill_at, now + LOOK_EVERY))
+            self._check_by(min(kill_at, now + CHECK_EVERY))
 
     def _exceed(self, family: Family, limit: str) -> None:
         if family.run is not None and family.run.limit is None:
             family.run.limit = limit
             family.kill()
 
-    def _hold_output(self) -> None:
-        """Leave what children tell where it is while the worker does not keep up: who writes waits then."""
+    def _pause_output(self) -> None:
+        """Stop reading from children while the worker is behind: then they wait in their writes."""
         waits = self._worker.unsent > MOST_UNSENT
-        if waits == self._output_waits:
+        if waits == self._output_paused:
             return
-        self._output_waits = waits
+        self._output_paused = waits
         for family in self._families.values():
-            self._board.forget(family.wire)
+            self._selector.forget(family.wire)
             for pipe in family.output.pipes:
-                self._board.forget(pipe)
+                self._selector.forget(pipe)
             if not waits:
                 self._listen_to(family)
 
     def _listen_to(self, family: Family) -> None:
         if not family.wire.closed:
-            self._board.listen(family.wire, partial(self._on_child, family))
-            self._board.send_later(family.wire)
+            self._selector.listen(family.wire, partial(self._on_child, family))
+            self._selector.send_later(family.wire)
         for pipe in filter(family.output.is_open, family.output.pipes):
-            self._board.listen(pipe, partial(self._on_output, family, pipe))
+            self._selector.listen(pipe, partial(self._on_output, family, pipe))
 
 
-def _notice_the_end_of(parent: int, wire: Wire) -> None:
-    """Also when somebody keeps the worker's end of the socket open."""
+def _close_at_end_of(parent: int, wire: Wire) -> None:
+    """Close the connection when the parent ends, even if another process keeps its end of the socket open."""
 
     def on_signal(*_: object) -> None:
         wire.closed = wire.closed or os.getppid() != parent
 
     signal.signal(signal.SIGHUP, on_signal)
     system.tell_when_parent_ends(signal.SIGHUP)
-    on_signal()  # it may have come too early
+    on_signal()  # the parent may have ended before
 
 
 def main() -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):  # the worker decides
+    for number in (signal.SIGTERM, signal.SIGINT):  # only the worker stops runs
         signal.signal(number, signal.SIG_IGN)
     gc.collect()
-    gc.freeze()  # guardian and children share these pages as long as nobody writes to them
+    gc.freeze()  # guardian and children share these pages until one of them writes
     connection = int(sys.argv[1])
-    parent = stand_guard(connection) if system.HAS_PROC else os.getppid()
+    parent = fork_supervisor(connection) if system.HAS_PROC else os.getppid()
     plan = ProcessPlan.from_json(sys.argv[2])
     system.adopt_orphans()
     wire = Wire(socket.socket(fileno=connection))
-    _notice_the_end_of(parent, wire)
+    _close_at_end_of(parent, wire)
     wire.send({"ev": "up", "pid": os.getpid()})
     Supervisor(wire, plan).run()
 

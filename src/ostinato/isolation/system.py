@@ -1,4 +1,4 @@
-"""Calls to the operating system. Where one is missing (macOS), the nearest replaces it, or nothing."""
+"""Calls to the operating system. A missing call (macOS) is replaced by the nearest one, or does nothing."""
 
 import ctypes
 import errno
@@ -19,24 +19,24 @@ MB: Final = 1024 * 1024
 
 
 def adopt_orphans() -> None:
-    """From now on, what descends from this process and loses its parent becomes its child."""
+    """Make this process the parent of each descendant that loses its own parent."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with(parent: int) -> None:
-    """Be killed when the process that forked this one ends, however it ends."""
+    """Let the system kill this process when its parent ends for any reason."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
+    if os.getppid() != parent:  # the parent has ended already
         os._exit(1)
 
 
 def tell_when_parent_ends(number: int) -> None:
-    """Get this signal when the thread that started this process ends; a process ends with its last thread."""
+    """Request this signal for the end of the thread that started this process."""
     _prctl(PR_SET_PDEATHSIG, number)
 
 
 def descendants(pid: int) -> list[int]:
-    """All that descends from a process, the nearest first, but for what has ended."""
+    """Return the living descendants of a process, the nearest first."""
     found, look_at = list[int](), [pid]
     while look_at:
         children = [child for each in look_at for child in children_of(each) if not _has_ended(child)]
@@ -46,7 +46,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The children of a process, also those that have ended and that nobody has waited for."""
+    """Return the children of a process, with zombies."""
     children = list[int]()
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -81,7 +81,7 @@ class Usage:
 
 
 def usage_of(pid: int) -> Usage | None:
-    """Return the usage of a process now; None if it is gone or unknown."""
+    """Return the usage of a process now; None if it has ended or is unknown."""
     try:
         fields = _stat(pid)
     except OSError:
@@ -92,21 +92,21 @@ def usage_of(pid: int) -> Usage | None:
 
 
 def memory_now() -> int:
-    """The bytes of memory of this process; 0 where nobody can say."""
+    """Return the bytes of memory of this process; 0 without /proc."""
     with suppress(OSError):
         return int(_read("/proc/self/statm").split()[1]) * MEMORY_PAGE
     return 0
 
 
 def reserved_now() -> int:
-    """The bytes that this process may write to (RLIMIT_DATA counts them), used or not."""
+    """Return the bytes that RLIMIT_DATA counts for this process, used or not; 0 without /proc."""
     with suppress(OSError):
         return int(_read("/proc/self/statm").split()[5]) * MEMORY_PAGE
     return 0
 
 
 def forget_peak() -> None:
-    """Let the peak of this process's memory be what it uses now."""
+    """Reset the memory peak of this process to its present usage."""
     with suppress(OSError), open("/proc/self/clear_refs", "wb", buffering=0) as refs:
         refs.write(b"5")
 
@@ -127,7 +127,7 @@ def _group_of(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/pid/stat from the state on: the name before them may contain anything."""
+    """Return the fields of /proc/pid/stat from the state on: the name before them may contain any character."""
     return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
 
 
@@ -137,5 +137,5 @@ def _read(path: str) -> str:
 
 
 def _prctl(option: int, value: int) -> None:
-    with suppress(AttributeError, OSError):  # not Linux: the groups must do
+    with suppress(AttributeError, OSError):  # not Linux: only process groups remain
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

@@ -1,24 +1,24 @@
-"""Calling others over HTTP, because a user said so: the one safe way, for tasks, webhooks and tests of sources.
+"""HTTP requests to addresses that users name, for tasks, webhooks and tests of sources. All such requests go here.
 
-A name is looked up once for each connection; every address that it has must be one we may call, and the connection
-goes to the addresses that were checked, not to the name (which could mean another by then). TLS still checks the
-name. No proxy of the environment is asked, since it would look names up itself. Each request has bounds for its time,
-for what is received and for what that unpacks to; each hop of it asks the gate (the budgets of providers) first.
+A host name is resolved once for each connection, and all its addresses must be allowed. The connection goes to the
+checked addresses, not to the name, which could resolve to another address by then. TLS still checks the name. A proxy
+from the environment is ignored, since it would resolve names itself. Each request has limits for its time and for the
+size of the answer, before and after decompression. Each hop first passes the gate (the budgets of providers).
 
     async with ctx.outgoing.request("GET", url, params=[("page", "1")], credentials=credentials) as reply:
         await reply.require_good()                  # BadAnswer with status, first bytes and headers, unless 2xx
-        async for part in reply.parts():            # decompressed, as it comes; or await reply.read(), reply.json()
+        async for part in reply.parts():            # decompressed, in parts; or await reply.read(), reply.json()
             ...
-        reply.asked                                 # what Retry-After and RateLimit-* ask for, within bounds
+        reply.asked                                 # the wait from Retry-After and RateLimit-*, within bounds
 
-Make one `Credentials(auth)` for a run: a token that it asked for is kept in it. Connections are kept and used again.
-What goes wrong is an Unreachable (`transient` says whether it may work later), or a BudgetSpent with the time when the
-provider's window opens: let that one pass, and the run is deferred until then.
+Make one `Credentials(auth)` for a run: it keeps its OAuth token. Connections are reused. Failures are Unreachable
+(`transient` says whether a retry may help), or BudgetSpent with the time when the provider's window opens. A task
+should not catch BudgetSpent: it defers the run until then.
 """
 
-from ostinato.outgoing.calling import Answer, Outgoing
+from ostinato.outgoing.calling import CallAnswer, Outgoing
 from ostinato.outgoing.credentials import Credentials
 from ostinato.outgoing.gate import Gate, OpenGate, RequestPermit
 from ostinato.outgoing.reply import Bounds, Reply
 
-__all__ = ["Answer", "Bounds", "Credentials", "Gate", "OpenGate", "Outgoing", "Reply", "RequestPermit"]
+__all__ = ["Bounds", "CallAnswer", "Credentials", "Gate", "OpenGate", "Outgoing", "Reply", "RequestPermit"]

@@ -1,4 +1,4 @@
-"""Requests that leave this process, hop by hop."""
+"""The HTTP client for requests to other hosts, hop by hop."""
 
 import asyncio
 import re
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 AGENT: Final = "Ostinato"
 LONGEST_URL: Final = 16_384  # cursors can be long
-SAFE: Final = frozenset({"GET", "HEAD"})  # may be sent again over another connection
+SAFE: Final = frozenset({"GET", "HEAD"})  # may be sent again over a new connection
 UNAUTHORIZED: Final = 401
 HEADER_VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[ \t!-~\x80-\xff]*[!-~\x80-\xff])?)?")
-FRAMING: Final = FRAMING_HEADERS - {"connection"}  # Ostinato itself closes some connections
+FRAMING: Final = FRAMING_HEADERS - {"connection"}  # Ostinato itself sets Connection: close
 HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-ANYBODY: Final = Credentials()
-WAITS_FOR_A_BUDGET: Final = 2.0  # seconds; longer, and the run is better deferred
+NO_CREDENTIALS: Final = Credentials()
+BUDGET_PATIENCE: Final = 2.0  # seconds; for a longer wait the run is deferred
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a request; its body is at most as long as asked for."""
+class CallAnswer:
+    """The answer to a request, with a body of limited length."""
 
     status: int
     body: bytes = b""
@@ -46,7 +46,7 @@ class Answer:
 
 
 class Outgoing:
-    """Requests that leave this process. To be used on one loop, and closed."""
+    """HTTP client for requests to other hosts. Use it on one loop, and close it."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Outgoing:
         egress: Egress = PUBLIC_ONLY,
         grants: Grants = Grants(),  # noqa: B008  a frozen value
         verify: ssl.SSLContext | bool = True,
-        gate: Gate = OpenGate(),  # noqa: B008  it holds nothing
+        gate: Gate = OpenGate(),  # noqa: B008  it has no state
         clock: Clock = SystemClock(),  # noqa: B008
     ) -> None:
         self._egress, self._verify, self._gate, self._clock = egress, verify, gate, clock
-        self.grants = grants  # the secrets that requests may carry
+        self.grants = grants  # the secrets that requests may use
         self._pool: httpcore2.AsyncConnectionPool | None = None
 
     async def call(
@@ -70,18 +70,16 @@ class Outgoing:
         body: bytes = b"",
         seconds: float = 10.0,
         most: int = 0,
-    ) -> Answer:
-        """Send one request and read at most so many bytes of its answer. A redirect is an answer like any other."""
+    ) -> CallAnswer:
+        """Send one request and read at most `most` bytes of its answer. Redirects are not followed."""
         bounds = Bounds(begin=seconds, silence=seconds, total=seconds, redirects=-1)
         alone = {"Connection": "close", "Accept-Encoding": "identity"}
         try:
             async with (
                 asyncio.timeout(seconds),
-                self.request(
-                    method, url, headers=alone | dict(headers), body=body, bounds=bounds, patience=0
-                ) as reply,
+                self.request(method, url, headers=alone | dict(headers), body=body, bounds=bounds, patience=0) as reply,
             ):
-                return Answer(reply.status, await _read(reply, most))
+                return CallAnswer(reply.status, await _read(reply, most))
         except TimeoutError:
             raise Unreachable(f"There was no answer within {seconds:g} s.") from None
 
@@ -94,15 +92,15 @@ class Outgoing:
         params: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] = {},
         body: bytes = b"",
-        credentials: Credentials = ANYBODY,
+        credentials: Credentials = NO_CREDENTIALS,
         bounds: Bounds = Bounds(),  # noqa: B008  a frozen value
-        patience: float = WAITS_FOR_A_BUDGET,
+        patience: float = BUDGET_PATIENCE,
         secrets: Iterable[str] = (),
     ) -> AsyncIterator[Reply]:
-        """Send a request, follow where its answers lead (`bounds.redirects` times; -1: not at all), give the last.
+        """Send a request, follow up to `bounds.redirects` redirects (-1: none), and yield the last reply.
 
-        `patience` is how many seconds to wait for the budget of a provider before BudgetSpent is raised; `secrets`
-        are parts of the headers or of the URL that no error may show.
+        `patience` is the number of seconds to wait for a provider's budget before BudgetSpent is raised. `secrets`
+        are parts of the headers or the URL that errors must not show.
         """
         usual = {"user-agent": AGENT, "accept-encoding": "gzip, deflate", "accept": "*/*"}
         given = {name.lower(): (name, value) for name, value in headers.items()}
@@ -128,9 +126,7 @@ class Outgoing:
 
     # -- hop by hop
 
-    async def _followed(
-        self, hop: Hop, shown: Shown, bounds: Bounds, patience: float, secrets: Iterable[str]
-    ) -> Reply:
+    async def _followed(self, hop: Hop, shown: Shown, bounds: Bounds, patience: float, secrets: Iterable[str]) -> Reply:
         hops, redirects, waiting = 0, 0, Patience(host_of(hop.url), bounds.total)
         hidden = [*secrets, *shown.secrets]
         while True:
@@ -141,7 +137,7 @@ class Outgoing:
                 further = None if bounds.redirects < 0 else follow(hop, reply.status, location)
             except ValueError:
                 await reply.close()
-                raise NotAllowed(f"{waiting.host} redirects to what is no URL.") from None
+                raise NotAllowed(f"{waiting.host} redirects to an invalid URL.") from None
             if further is None:
                 return reply
             await reply.discard()
@@ -161,14 +157,14 @@ class Outgoing:
         hops: int,
         hidden: list[str],
     ) -> Reply:
-        """One request and the head of its answer; once more if a connection that was kept turns out to be closed."""
+        """Send one request and read the headers of its answer; repeat once if a reused connection was closed."""
         may_repeat = hop.method in SAFE
         while True:
             admission = await self._gate.admit(host_of(hop.url), patience, bounds.begin)
             try:
                 hops += 1
-                dressed, secrets = _dressed(hop, shown, admission, self.grants)
-                answer = await waiting.for_(self._sent(dressed, waiting.host, may_repeat), bounds.begin)
+                authenticated, secrets = _with_credentials(hop, shown, admission, self.grants)
+                answer = await waiting.for_(self._sent(authenticated, waiting.host, may_repeat), bounds.begin)
             finally:
                 if admission is not None:
                     admission.over()
@@ -183,7 +179,7 @@ class Outgoing:
             raise NotAllowed(str(error)) from None
 
     async def _sent(self, hop: Hop, host: str, may_repeat: bool) -> "httpcore2.Response | None":
-        """The answer; None where nobody was at the other end of a connection that was kept."""
+        """Return the answer; None if a reused connection was closed and the request may be repeated."""
         import httpcore2
 
         from ostinato.outgoing.network import OPENED
@@ -193,13 +189,13 @@ class Outgoing:
         try:
             return await self._opened().handle_async_request(_request(hop))
         except httpcore2.LocalProtocolError:
-            raise NotAllowed("The request cannot be sent: one of its headers is not legal.") from None
+            raise NotAllowed("The request cannot be sent: one of its headers is invalid.") from None
         except (httpcore2.RemoteProtocolError, httpcore2.ReadError, httpcore2.WriteError) as error:
             if may_repeat and not opened:
                 return None
-            raise _trouble(error, host) from None
+            raise _unreachable(error, host) from None
         except httpcore2.ConnectError as error:
-            raise Unreachable(str(error) or f"Nobody answers at {host}.") from None
+            raise Unreachable(str(error) or f"No server answers at {host}.") from None
         except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.UnsupportedProtocol) as error:
             raise Unreachable(f"There was no answer from {host}: {type(error).__name__}.") from None
         finally:
@@ -213,30 +209,28 @@ class Outgoing:
         return self._pool
 
 
-def _trouble(error: Exception, host: str) -> Unreachable:
+def _unreachable(error: Exception, host: str) -> Unreachable:
     said = str(error)
     if "too long" in said or "too large" in said.lower() or "exceeded" in said:
-        return TooMuch(f"The head of {host}'s answer is too large.")
+        return TooMuch(f"The headers of {host}'s answer are too large.")
     if "disconnected" in said or not said:
         return Unreachable(f"{host} closed the connection without an answer.")
     return Unreachable(f"{host} did not answer in HTTP.")
 
 
-def _dressed(
-    hop: Hop, shown: Shown, admission: RequestPermit | None, grants: Grants
-) -> tuple[Hop, list[str]]:
-    """With what says who we are: to the origin that was asked, and the key of the provider to its hosts."""
-    dress = Shown()
+def _with_credentials(hop: Hop, shown: Shown, admission: RequestPermit | None, grants: Grants) -> tuple[Hop, list[str]]:
+    """Add the run's credentials, only for the first origin, and the provider's key, only for its hosts."""
+    added = Shown()
     if admission is not None and admission.key is not None:
-        dress.add(admission.key, grants)
+        added.add(admission.key, grants)
     if hop.trusted:
-        dress.headers |= shown.headers
-        dress.params += shown.params
+        added.headers |= shown.headers
+        added.params += shown.params
     named = {name.lower() for name in hop.headers}
-    more = {name: value for name, value in dress.headers.items() if name.lower() not in named}
+    more = {name: value for name, value in added.headers.items() if name.lower() not in named}
     there = {part.partition("=")[0] for part in urlsplit(hop.url).query.split("&")}
-    url = with_params(hop.url, [(name, value) for name, value in dress.params if name not in there])
-    return replace(hop, url=url, headers={**hop.headers, **more}), dress.secrets
+    url = with_params(hop.url, [(name, value) for name, value in added.params if name not in there])
+    return replace(hop, url=url, headers={**hop.headers, **more}), added.secrets
 
 
 def _request(hop: Hop) -> "httpcore2.Request":
@@ -246,15 +240,13 @@ def _request(hop: Hop) -> "httpcore2.Request":
     port = f":{parts.port}" if parts.port else ""
     name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     if framed := [each for each in hop.headers if each.lower() in FRAMING]:
-        raise Invalid(
-            f"The header {framed[0]} cannot be set: a request has one length, and Ostinato writes it."
-        )
+        raise Invalid(f"The header {framed[0]} cannot be set: a request has one length, and Ostinato writes it.")
     headers = [("Host", f"{name}{port}"), *hop.headers.items()]
     if hop.body or hop.method in ("POST", "PUT", "PATCH"):
         headers.append(("Content-Length", str(len(hop.body))))
     for name, value in headers:
         if not HEADER_NAME.fullmatch(name) or not HEADER_VALUE.fullmatch(value):
-            raise Invalid(f"The header {name[:100]!r} has letters that cannot stand in a header.")
+            raise Invalid(f"The header {name[:100]!r} has characters that are not allowed in a header.")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     url = httpcore2.URL(
         scheme=parts.scheme.encode(),

@@ -1,6 +1,6 @@
-"""Credentials of requests: secrets are read when a request is sent, and stay in it.
+"""Credentials of requests: secrets are read for each request, and not stored elsewhere.
 
-A `Credentials` is made for a run, and keeps the token that it asked for (OAuth 2) for as long as it is good.
+A run has one `Credentials`, which keeps its OAuth 2 token while the token is valid.
 """
 
 import base64
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ostinato.outgoing.calling import Outgoing
 
 PRINTABLE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
-EARLIER: Final = 30.0  # seconds before its end a token is asked for anew
-A_WHILE: Final = 300.0  # seconds that a token is used that does not say how long it is good
+RENEW_EARLIER: Final = 30.0  # seconds before its end at which a token is renewed
+DEFAULT_LIFETIME: Final = 300.0  # seconds, for a token without `expires_in`
 FORM: Final = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
 
 
@@ -61,7 +61,7 @@ class Credentials:
         self._token, self._good_until = "", float("-inf")
 
     async def shown(self, outgoing: "Outgoing") -> Shown:
-        """For one request, read now."""
+        """Return the credentials for one request; read the secrets now."""
         shown = Shown()
         match self._auth:
             case None:
@@ -75,7 +75,7 @@ class Credentials:
         return shown
 
     def refused(self) -> bool:
-        """The other side did not take it: whether another token may help."""
+        """Drop the token after a refusal; return True if a new token may help."""
         had, self._good_until = self._token, float("-inf")
         return bool(had)
 
@@ -91,16 +91,16 @@ class Credentials:
             found = await reply.json()
             token = found.get("access_token") if isinstance(found, dict) else None
             if not isinstance(token, str) or not PRINTABLE.fullmatch(token):
-                raise BadAnswer("The answer of the token's URL has no access_token.", reply.status)
+                raise BadAnswer("The answer of the token URL has no access_token.", reply.status)
             self._token, self._good_until = token, time.monotonic() + _lifetime(found.get("expires_in"))
 
 
 def secret_at(reference: str, grants: Grants) -> str:
-    """A secret that can stand in a header."""
+    """Return a secret that is valid in a header."""
     secret = grants.reveal(reference)
     if not PRINTABLE.fullmatch(secret):
         raise Invalid(
-            f"The secret at {reference} cannot stand in a header: it has spaces or letters beyond ASCII."
+            f"The secret at {reference} cannot be sent in a header: it has spaces or characters beyond ASCII."
         )
     return secret
 
@@ -109,5 +109,5 @@ def _lifetime(said: object) -> float:
     try:
         seconds = float(json.dumps(said).strip('"'))
     except ValueError:
-        return A_WHILE
-    return max(min(seconds, 86_400.0) - EARLIER, 1.0)
+        return DEFAULT_LIFETIME
+    return max(min(seconds, 86_400.0) - RENEW_EARLIER, 1.0)

@@ -1,4 +1,4 @@
-"""Unpacking what was sent packed, a part at a time, so that a small bomb cannot become a large body in memory."""
+"""Decompression of answers in small parts, so that a decompression bomb cannot fill the memory."""
 
 import zlib
 from collections.abc import Callable, Iterator
@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ostinato.core.errors import BadAnswer
 
-PART: Final = 65_536  # bytes that are unpacked at once
-EITHER_HEADER: Final = zlib.MAX_WBITS | 32  # of gzip or of zlib
+PART: Final = 65_536  # bytes decompressed at once
+EITHER_HEADER: Final = zlib.MAX_WBITS | 32  # gzip or zlib
 Unpack = Callable[[bytes], Iterator[bytes]]
 
 
@@ -25,7 +25,7 @@ def unpacker(encoding: str) -> Unpack:
         case "br" if find_spec("brotli") is not None:
             return Brotli()
         case other:
-            raise BadAnswer(f"The answer is packed in a way that is not known here: {other[:50]}.", 200)
+            raise BadAnswer(f"The answer has an unknown Content-Encoding: {other[:50]}.", 200)
 
 
 def _as_it_is(part: bytes) -> Iterator[bytes]:
@@ -34,7 +34,7 @@ def _as_it_is(part: bytes) -> Iterator[bytes]:
 
 
 class Inflating:
-    """gzip (of any number of members) and deflate; the latter comes with and without zlib's header."""
+    """Decoder of gzip (any number of members) and of deflate, with or without zlib's header."""
 
     def __init__(self, raw: bool = False) -> None:
         self._raw, self._begun = raw, False
@@ -43,7 +43,7 @@ class Inflating:
     def __call__(self, part: bytes) -> Iterator[bytes]:
         if not part:
             if self._begun and not self._inflate.eof:
-                raise BadAnswer("The answer ends in the middle of what it has packed.", 200)
+                raise BadAnswer("The compressed answer is incomplete.", 200)
             return
         while part:
             if self._inflate.eof:
@@ -61,16 +61,16 @@ class Inflating:
             return self._inflate.decompress(part, PART)
         except zlib.error:
             if not self._raw or begun:
-                raise BadAnswer("The answer is not packed as it says.", 200) from None
+                raise BadAnswer("The answer does not match its Content-Encoding.", 200) from None
         self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
             return self._inflate.decompress(part, PART)
         except zlib.error:
-            raise BadAnswer("The answer is not packed as it says.", 200) from None
+            raise BadAnswer("The answer does not match its Content-Encoding.", 200) from None
 
 
 class Brotli:
-    """Brotli, if the library is installed. We never ask for it, but some servers send it."""
+    """Decoder of Brotli, if the library is installed. Ostinato never asks for it, but some servers send it."""
 
     def __init__(self) -> None:
         brotli: Any = import_module("brotli")
@@ -80,7 +80,7 @@ class Brotli:
     def __call__(self, part: bytes) -> Iterator[bytes]:
         if not part:
             if not self._inflate.is_finished():
-                raise BadAnswer("The answer ends in the middle of what it has packed.", 200)
+                raise BadAnswer("The compressed answer is incomplete.", 200)
             return
         try:
             while True:
@@ -91,4 +91,4 @@ class Brotli:
                 if self._inflate.can_accept_more_data():
                     return
         except self._error:
-            raise BadAnswer("The answer is not packed as it says.", 200) from None
+            raise BadAnswer("The answer does not match its Content-Encoding.", 200) from None

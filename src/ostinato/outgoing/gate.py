@@ -1,4 +1,4 @@
-"""The gate that every hop of a request passes before it is sent: the budgets of providers stand behind it."""
+"""The gate, which checks the budgets of providers before each hop of a request."""
 
 from typing import Protocol
 
@@ -6,27 +6,27 @@ from ostinato.core.providers import Key
 
 
 class RequestPermit(Protocol):
-    """Leave to send one request."""
+    """Permission to send one request."""
 
     @property
     def key(self) -> Key | None:
         """The provider's key for each request."""
 
     def over(self) -> None:
-        """It has arrived (its answer has begun) or never will: from now on it only grows old."""
+        """Note that the answer has begun or failed: from now on the request only ages out of the window."""
 
 
 class Gate(Protocol):
-    """Lets requests through to a host, or raises BudgetSpent."""
+    """Gate that admits requests to a host, or raises BudgetSpent."""
 
     async def admit(self, host: str, patience: float, within: float) -> RequestPermit | None:
-        """Leave for one request whose answer begins within so many seconds, or never; None where nobody counts.
+        """Admit one request whose answer begins within `within` seconds or fails; return None without a budget.
 
-        It is waited for up to `patience` seconds.
+        Wait for the budget up to `patience` seconds.
         """
 
     async def close(self) -> None:
-        """No more requests."""
+        """End the gate: no more requests follow."""
 
 
 class OpenGate:

@@ -1,4 +1,4 @@
-"""Connections: only to addresses that were looked up and checked. (Imported late: most processes call nobody.)"""
+"""Connections to checked addresses only. Imported late: most processes send no requests."""
 
 import asyncio
 import socket
@@ -12,17 +12,17 @@ from ostinato.core.addresses import Egress
 from ostinato.core.errors import NotAllowed, Unreachable
 
 CONNECT_WITHIN: Final = 5.0  # seconds for each address of a name
-MOST_ADDRESSES: Final = 8  # of a name that are tried
+MOST_ADDRESSES: Final = 8  # tried for each name
 MOST_CONNECTIONS: Final = 200
 MOST_IDLE: Final = 50
 IDLE_FOR: Final = 15.0  # seconds
 
-# How many connections the request of this asyncio task has opened: none, and it was sent over one that was kept.
+# The connections that the request of this asyncio task has opened; empty if it reused one.
 OPENED: ContextVar[list[str] | None] = ContextVar("ostinato_opened", default=None)
 
 
 class Checked(httpcore2.AsyncNetworkBackend):
-    """Connects to addresses that were looked up and checked."""
+    """Network backend that connects only to checked addresses."""
 
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
@@ -40,14 +40,14 @@ class Checked(httpcore2.AsyncNetworkBackend):
                 return await self._network.connect_tcp(address, port, CONNECT_WITHIN, *args, **options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 last = error
-        raise httpcore2.ConnectError(f"Nobody answers at {host}, port {port}.") from last
+        raise httpcore2.ConnectError(f"No server answers at {host}, port {port}.") from last
 
     async def sleep(self, seconds: float) -> None:
         await self._network.sleep(seconds)
 
 
 def connections(verify: ssl.SSLContext | bool, egress: Egress) -> httpcore2.AsyncConnectionPool:
-    """Kept for the next request to the same scheme, host and port: their address was checked when they were made."""
+    """Return a pool of connections. Reusing one is safe: its address was checked when it was opened."""
     return httpcore2.AsyncConnectionPool(
         ssl_context=_trust(verify),
         network_backend=Checked(egress),
@@ -66,13 +66,13 @@ def _trust(verify: ssl.SSLContext | bool) -> ssl.SSLContext:
 
 
 async def addresses(host: str, port: int, egress: Egress) -> list[str]:
-    """Resolve a host now; raise an error if any of its addresses must not be called."""
+    """Resolve a host now; raise NotAllowed if any of its addresses is not allowed."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise Unreachable(f"The name {host} is not known.") from None
-    meant = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
-    for address in meant:
+    resolved = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+    for address in resolved:
         if (why := egress.refusal(address)) is not None:
             raise NotAllowed(f"{host} leads {why}")
-    return meant
+    return resolved

@@ -1,8 +1,8 @@
-"""Reading of `Retry-After`, `RateLimit-*` and their many spellings, within bounds.
+"""Reading of `Retry-After`, `RateLimit-*` and their other spellings, within bounds.
 
-A refusal (429, 503 …) with `Retry-After` asks for a wait; so does any answer that says nothing is left until a
-reset. Resets are written as seconds from now, or as an instant (in seconds or milliseconds since 1970). A wait
-is at most an hour; an unreadable value is ignored.
+A refusal (429, 503 …) with `Retry-After` asks for a wait. So does any answer that says that no requests are left until
+a reset. A reset is written as seconds from now, or as seconds or milliseconds since 1970. A wait is at most an hour;
+an unreadable value is ignored.
 """
 
 import re
@@ -13,8 +13,8 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 LONGEST_WAIT: Final = timedelta(hours=1)
-AN_INSTANT: Final = 1_000_000_000  # seconds: what is greater is no delay, but a time since 1970
-IN_MILLISECONDS: Final = 100_000_000_000
+LEAST_INSTANT: Final = 1_000_000_000  # seconds; a greater number is a time since 1970, not a delay
+LEAST_MILLISECONDS: Final = 100_000_000_000
 NUMBER: Final = re.compile(r"\s*(\d{1,15})(\.\d{1,9})?\s*")
 ITEM: Final = re.compile(r"\b(r|t|remaining|reset)\s*=\s*(\d{1,15})", re.IGNORECASE)
 REFUSED: Final = 400
@@ -31,11 +31,9 @@ class RateHeaders:
 NO_RATE_HEADERS: Final = RateHeaders()
 
 
-def asked_of(
-    status: int, headers: Mapping[str, str], now: datetime, longest: timedelta = LONGEST_WAIT
-) -> RateHeaders:
-    """Read the head of an answer. Header names are in lower case."""
-    now = _date(headers.get("date", "")) or now  # their clock: what they name is named in it
+def asked_of(status: int, headers: Mapping[str, str], now: datetime, longest: timedelta = LONGEST_WAIT) -> RateHeaders:
+    """Read the headers of an answer. Header names are in lower case."""
+    now = _date(headers.get("date", "")) or now  # the server's times are in its own clock
     remaining, reset = _left(headers)
     wait = _retry_after(headers.get("retry-after", ""), now) if status >= REFUSED else None
     if wait is None and reset is not None and (remaining == 0 or status == 429):
@@ -64,9 +62,9 @@ def _left(headers: Mapping[str, str]) -> tuple[int | None, float | None]:
 
 
 def _reset(written: float, now: datetime) -> timedelta:
-    if written < AN_INSTANT:
+    if written < LEAST_INSTANT:
         return _seconds(written)
-    seconds = written / 1000 if written > IN_MILLISECONDS else written
+    seconds = written / 1000 if written > LEAST_MILLISECONDS else written
     return _seconds(seconds - now.timestamp())
 
 

@@ -1,4 +1,4 @@
-"""An answer while it comes in: its head, and its body in parts, within bounds."""
+"""An answer while it is received: its headers, and its body in parts, within bounds."""
 
 import asyncio
 import json
@@ -17,48 +17,48 @@ from ostinato.outgoing.rate_headers import RateHeaders, asked_of
 if TYPE_CHECKING:
     import httpcore2
 
-EXCERPT: Final = 500  # bytes of a body that are shown
+EXCERPT: Final = 500  # bytes of a body that errors show
 SHORT: Final = 4096
-DEEPEST: Final = 100  # lists and objects in each other
-NESTS: Final = frozenset({dict, list})  # and nothing derived from them: it comes from a parser
+DEEPEST: Final = 100  # nested lists and objects
+NESTS: Final = frozenset({dict, list})  # exact types: the parser makes no others
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a request. Time counts while we wait for the server, not between two parts."""
+    """Limits of a request. Time counts only while the client waits for the server."""
 
-    begin: float = 30.0  # seconds until the answer of a hop begins, connecting included
+    begin: float = 30.0  # seconds until the answer of a hop begins, including the connection
     silence: float = 30.0  # seconds between two parts
-    total: float = 300.0  # seconds in all, redirects included
-    received: int = 50 * MIB  # bytes, as they come
-    unpacked: int = 200 * MIB  # bytes, unpacked
+    total: float = 300.0  # seconds in total, including redirects
+    received: int = 50 * MIB  # bytes, compressed
+    unpacked: int = 200 * MIB  # bytes, decompressed
     redirects: int = 5
 
 
 class Patience:
-    """The time that is left to wait for one request."""
+    """The remaining time to wait for one request."""
 
     def __init__(self, host: str, total: float) -> None:
         self.host, self._total, self._left = host, total, total
 
     async def for_(self, coming: Awaitable[T], seconds: float) -> T:
-        """Wait for something from the other side, but not longer than so many seconds, nor than what is left."""
+        """Wait for the server, at most `seconds` and at most the remaining time."""
         began, most = time.monotonic(), min(seconds, self._left)
         try:
             async with asyncio.timeout(most):
                 return await coming
         except TimeoutError:
             if most < seconds:
-                raise Unreachable(f"{self.host} took more than {self._total:g} s in all.") from None
+                raise Unreachable(f"{self.host} took more than {self._total:g} s in total.") from None
             raise Unreachable(f"{self.host} sent nothing for {seconds:g} s.") from None
         finally:
             self._left -= time.monotonic() - began
 
 
 class Reply:
-    """An answer. It is read once, inside the `async with` that gave it."""
+    """An answer. It can be read once, inside its `async with`."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class Reply:
     ) -> None:
         self.status: int = answer.status
         self.headers: Mapping[str, str] = _headers(answer.headers)
-        self.url = url  # the last one, after redirects
-        self.hops = hops  # requests that it took
-        self.received = 0  # bytes so far, as they came
+        self.url = url  # the last URL, after redirects
+        self.hops = hops  # the number of requests
+        self.received = 0  # bytes so far, compressed
         self.unpacked = 0
         self._answer, self._bounds, self._patience, self._now = answer, bounds, patience, now
         self._secrets = tuple(secrets)
@@ -87,15 +87,15 @@ class Reply:
 
     @property
     def asked(self) -> RateHeaders:
-        """The wait that it asks for, and the number of requests left."""
+        """The wait that the answer asks for, and the number of requests left."""
         return asked_of(self.status, self.headers, self._now)
 
     def parts(self) -> AsyncIterator[bytes]:
-        """The body, unpacked, as it comes: none of the parts is empty or larger than 64 KiB."""
+        """Return the decompressed body in parts: each has 1 byte to 64 KiB."""
         return self._parts
 
     async def read(self, size: int = -1) -> bytes:
-        """The whole body, or the next part of at most `size` bytes; empty at its end."""
+        """Return the whole body, or the next part of at most `size` bytes; empty at the end."""
         if size < 0:
             rest, self._rest = self._rest, b""
             return rest + b"".join([part async for part in self._parts])
@@ -105,7 +105,7 @@ class Reply:
         return part
 
     async def json(self) -> Any:
-        """The whole body as JSON; BadAnswer with its beginning if it is none."""
+        """Return the whole body as JSON; raise BadAnswer with its beginning if it is not JSON."""
         body = await self.read()
         try:
             return parse_json(body, self._patience.host)
@@ -113,17 +113,17 @@ class Reply:
             raise self._bad(str(error), body) from None
 
     async def require_good(self) -> None:
-        """BadAnswer unless it is 2xx."""
+        """Raise BadAnswer unless the status is 2xx."""
         if not self.good:
             body = await self._beginning()
             raise self._bad(f"{self._patience.host} answered {self.status}.", body)
 
     def bad(self, message: str, body: bytes = b"") -> BadAnswer:
-        """An error about this answer, with the beginning of its body, in which no secret of ours is shown."""
+        """Return an error about this answer, with the beginning of its body, in which secrets are masked."""
         return self._bad(message, body)
 
     async def discard(self) -> None:
-        """Not needed. A short body is read, so that the connection can be used again."""
+        """Close without using the body. A short body is read, so that the connection can be reused."""
         if self.headers.get("content-length", "").isdigit() and int(self.headers["content-length"]) <= SHORT:
             await self._beginning()
         await self.close()
@@ -133,20 +133,20 @@ class Reply:
             await self._answer.aclose()
 
     def hide(self, text: str) -> str:
-        """A part of the answer without our secrets: some send back what they were sent."""
+        """Mask the secrets in a text: some servers repeat the request."""
         for secret in filter(None, self._secrets):
             text = text.replace(secret, "***")
         return text
 
     def _bad(self, message: str, body: bytes) -> BadAnswer:
-        # More than is shown: half of a secret, at the edge, would not be recognised.
+        # Mask first, cut later: half of a secret at the end would not be recognised.
         text = self.hide(body[: EXCERPT + SHORT].decode("utf-8", "replace"))
         text = cut(text[:EXCERPT].strip(), EXCERPT)
         shown = f"{message} It begins: {text}" if text else message
         return BadAnswer(shown, self.status, text, self.headers)
 
     async def _beginning(self) -> bytes:
-        """Some of the body, as far as there is one: it only illustrates."""
+        """Return the beginning of the body for an error; empty if it cannot be read."""
         body = b""
         try:
             async for part in self._parts:
@@ -169,17 +169,17 @@ class Reply:
             for part in unpack(packed):
                 self.unpacked += len(part)
                 if self.unpacked > self._bounds.unpacked:
-                    raise TooMuch(f"The answer unpacks to more than {self._bounds.unpacked:,} bytes.")
+                    raise TooMuch(f"The answer decompresses to more than {self._bounds.unpacked:,} bytes.")
                 yield part
 
 
 def parse_json(body: bytes, whose: str, deepest: int = DEEPEST) -> Any:
-    """A value from JSON; not deeper than is good for us."""
+    """Return a value from JSON; raise TooMuch if it is nested too deep."""
     try:
         value = json.loads(body)
     except RecursionError:
         raise TooMuch(f"{whose} answered with JSON that is nested too deep.") from None
-    except ValueError:  # UnicodeDecodeError is one
+    except ValueError:  # includes UnicodeDecodeError
         raise BadAnswer(f"{whose} did not answer with JSON.", 200) from None
     if _is_deeper(value, deepest, body.count(b"{") + body.count(b"[")):
         raise TooMuch(f"{whose} answered with JSON that is nested more than {deepest} deep.")
@@ -187,9 +187,10 @@ def parse_json(body: bytes, whose: str, deepest: int = DEEPEST) -> Any:
 
 
 def _is_deeper(value: object, deepest: int, opened: int) -> bool:
-    """Level by level: what is deep may be too deep to walk down. `opened` is how many there are, or more.
+    """Return True if a value is nested too deep. `opened` is at least the number of lists and objects.
 
-    Where those that were not seen yet are too few to be too deep, as in most lists of records, nobody looks at them.
+    It walks level by level, because recursion could be too deep. It stops once too few lists and objects are left to
+    reach the depth, as in most lists of records.
     """
     level: list[Any] = [value] if type(value) in NESTS else []
     for left in range(deepest - 1, -1, -1):
@@ -209,9 +210,9 @@ async def _next(incoming: AsyncIterator[bytes], host: str) -> bytes:
             if part:
                 return part
     except httpcore2.RemoteProtocolError:
-        raise Unreachable(f"{host} ended its answer before it was whole.") from None
+        raise Unreachable(f"{host} ended its answer too early.") from None
     except httpcore2.NetworkError:
-        raise Unreachable(f"The connection to {host} was cut in the middle of its answer.") from None
+        raise Unreachable(f"The connection to {host} broke in the middle of its answer.") from None
     return b""
 
 

@@ -1,5 +1,5 @@
-"""The HTTP door: parse (wire), ask the front desk, answer (wire). No rule, no SQL.
+"""The REST API: endpoints parse a request (shapes), call the service, and answer (shapes). No rules, no SQL.
 
-`app.create_app` puts it together: a list of routers, one doorkeeper, one way to answer errors. Endpoints are plain
-functions, run on threads, as the store is synchronous.
+`app.create_app` builds the application: a list of routers, one authentication, one way to answer errors. Endpoints
+are plain functions that run on threads, because the store is synchronous.
 """

@@ -1,4 +1,4 @@
-"""End access: of a token, a name, a key, or of all. For admins."""
+"""Endpoint that ends access, for admins: of a token, a name, a key, or all."""
 
 from ostinato.access.tokens import expiry_of
 from ostinato.core.access import AccessEnding
@@ -13,9 +13,9 @@ router = api_router("keys")
 
 @router.post("/access/end")
 def end_access(body: EndBody, service: ServiceDep, by: Admin) -> EndedAnswer:
-    """End access at once: sessions end too, and open streams fall silent within a second.
+    """End access at once: sessions end too, and open streams stop within a second.
 
-    New tokens are accepted if they were issued after `since`, five seconds from now.
+    New tokens are accepted if they were issued after `since`, which is five seconds from now.
     """
     return EndedAnswer.of(_end(body, service, by.name))
 

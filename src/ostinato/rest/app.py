@@ -1,4 +1,4 @@
-"""The HTTP app, put together."""
+"""The HTTP application: its routers and middleware."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,7 +30,7 @@ from ostinato.rest import (
     workflows,
 )
 from ostinato.rest.body_reader import BodyReader
-from ostinato.rest.caller import OPEN, Doorkeeper
+from ostinato.rest.caller import OPEN, Authentication
 from ostinato.rest.concurrency import Working
 from ostinato.rest.document import Api
 from ostinato.rest.failures import answer_errors
@@ -70,7 +70,7 @@ def create_app(
     routers: Sequence[APIRouter] = (),
     version: str = "",
 ) -> FastAPI:
-    """The whole API around a front desk. `routers` are added to ours, as they are."""
+    """Create the API of a service. `routers` are added to the built-in ones, unchanged."""
     app = Api(
         title="Ostinato",
         version=version or "0",
@@ -87,7 +87,7 @@ def create_app(
     app.add_middleware(Working, workload=app.state.workload)
     app.add_middleware(BodyReader)
     app.add_middleware(ByMethod, routes=app.router.routes)
-    # The last one added is the first one asked.
-    app.add_middleware(Doorkeeper, recognise=recognise, open_paths=OPEN, by_session=by_session)
+    # The middleware that is added last runs first.
+    app.add_middleware(Authentication, recognise=recognise, open_paths=OPEN, by_session=by_session)
     app.add_middleware(NoSniff)
     return app

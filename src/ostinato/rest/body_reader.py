@@ -1,4 +1,4 @@
-"""Reading of request bodies, once and first: bounded in size, and standard JSON."""
+"""Reading of request bodies before the endpoint runs: limited in size and time, and standard JSON."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ from ostinato.core.errors import Invalid, TooLarge, TooSlow
 from ostinato.rest.failures import refusal, refuse
 from ostinato.shapes.documents import json_of
 
-READ_ON_THE_LOOP: Final = 16 * 1024  # what is larger is read on a thread, so that the loop goes on
+READ_ON_THE_LOOP: Final = 16 * 1024  # bytes; a larger body is parsed on a thread, so that the loop is not blocked
 
 
 class BodyReader:
-    """Reader of bodies: slow ones are 408, large ones 413, other types 415, and all but plain JSON is 422."""
+    """Middleware that reads bodies: 408 for slow ones, 413 for large ones, 415 for other types, 422 for bad JSON."""
 
     def __init__(self, app: ASGIApp, seconds: float = BODY_SECONDS) -> None:
         self._app, self._seconds = app, seconds
@@ -36,7 +36,7 @@ class BodyReader:
 
 
 class _Replay:
-    """The body that was read, then whatever else comes (a disconnect)."""
+    """Receive channel that gives the body again, then further messages (a disconnect)."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
         self._body: bytes | None = body
@@ -61,7 +61,7 @@ async def _read(scope: Scope, receive: Receive, seconds: float) -> tuple[Respons
         return None, b""
     headers = Headers(scope=scope)
     if not _is_json(headers.get("content-type", ""), may_be_silent="origin" not in headers):
-        return refuse(415, "The body must be JSON: say Content-Type: application/json."), b""
+        return refuse(415, "The body must be JSON: send Content-Type: application/json."), b""
     try:
         return None, plain(body) if len(body) <= READ_ON_THE_LOOP else await run_in_threadpool(plain, body)
     except Invalid as error:
@@ -69,9 +69,9 @@ async def _read(scope: Scope, receive: Receive, seconds: float) -> tuple[Respons
 
 
 def _is_json(content_type: str, *, may_be_silent: bool) -> bool:
-    """Return True if a body is declared as JSON. A program may leave the type out, as the seed's example of a PUT.
+    """Return True if a body is declared as JSON. A program may omit the type, as an example of seed 003 does.
 
-    A page may not: any other page can send a body without a type, and only a page of ours one that is said to be JSON.
+    A browser page may not: a page of any site can send a body without a type, but only our pages can send JSON.
     """
     kind = content_type.partition(";")[0].strip().lower()
     if not kind:
@@ -80,7 +80,7 @@ def _is_json(content_type: str, *, may_be_silent: bool) -> bool:
 
 
 def plain(body: bytes) -> bytes:
-    """The body, if it is JSON of the kind that we keep. Comments as in // the seed's examples are taken out."""
+    """Return the body as standard JSON, without // comments; the examples of the seeds have them."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:

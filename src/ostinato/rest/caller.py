@@ -1,6 +1,6 @@
 """The caller of a request, and its role.
 
-The doorkeeper recognises the caller before the request is read; an endpoint names the role that it needs:
+`Authentication` recognises the caller before the body is read. An endpoint names the role that it requires:
 `by: Annotated[Caller, needs(Role.OPERATOR)]`.
 """
 
@@ -19,11 +19,11 @@ from ostinato.core.errors import Forbidden, OstinatoError, Unauthorized
 from ostinato.rest.failures import refusal
 
 
-class Doorkeeper:
-    """Lets in whom it recognises; the others get 401, whatever they wanted. Open paths ask nobody.
+class Authentication:
+    """Middleware that recognises the caller of each request, or answers 401. Open paths need no credential.
 
-    Whoever has a session of the dashboard may read by it (`by_session`), and nothing else: what changes something
-    needs a credential, which no page from elsewhere can make a browser send.
+    A session of the dashboard allows reads only (`by_session`). A change requires a credential: a page of another site
+    cannot make a browser send one.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class Doorkeeper:
 
 
 async def caller(request: Request) -> Caller:
-    """Whom the doorkeeper recognised."""
+    """Return the recognised caller."""
     found = request.state.caller
     assert isinstance(found, Caller)
     return found
 
 
 def needs(role: Role) -> Any:
-    """The caller, if the role is enough."""
+    """Return a dependency that gives the caller if its role allows `role`; otherwise the answer is 403."""
 
-    async def allowed(who: Annotated[Caller, Depends(caller)]) -> Caller:
-        if not who.role.allows(role):
-            raise Forbidden(f"This needs the role {role.value}; {who.name} is {who.role.value}.")
-        return who
+    async def allowed(found: Annotated[Caller, Depends(caller)]) -> Caller:
+        if not found.role.allows(role):
+            raise Forbidden(f"This needs the role {role.value}; {found.name} is {found.role.value}.")
+        return found
 
     return Depends(allowed)
 

@@ -1,4 +1,4 @@
-"""Places at work: a request gets one when its body is here, and gives it back when its answer begins."""
+"""Limit of concurrent requests: a request takes a place after its body, and returns it when its answer begins."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -8,7 +8,7 @@ from ostinato.rest.failures import refusal
 
 
 class Working:
-    """Waits for a place before a request is carried out; 429 when too many wait. Open paths need no place."""
+    """Middleware that waits for a place before a request runs; 429 if too many wait. Open paths need no place."""
 
     def __init__(self, app: ASGIApp, workload: Workload) -> None:
         self._app, self._workload = app, workload

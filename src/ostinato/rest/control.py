@@ -1,4 +1,4 @@
-"""Steering jobs: pause, resume, cancel, retry, run, restart; one by one, or many at once."""
+"""Controls of jobs: pause, resume, cancel, retry, run, restart; for one job or for many."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -29,20 +29,18 @@ class RunBody(RequestBody):
 
     args: dict[str, Any] | None = Field(
         None,
-        description="Merged over the job's args: values.day is one value inside values, and null removes an argument. "
-        "An operator may set only what the job's run_args name.",
+        description="Merged into the job's args: values.day sets one value inside values, and null removes one. "
+        "An operator may set only the arguments that the job's run_args name.",
     )
 
 
 @router.post("/jobs/bulk")
 def steer_many(body: BulkBody, service: ServiceDep, by: Operator) -> BulkAnswer:
-    """One action for many jobs, each in a transaction of its own: what cannot be done for one stops no other."""
+    """Apply an action to many jobs, each in its own transaction: an error of one job does not stop the others."""
     body.check()
     _check_role(body, by)
     refs, remaining = _found(body, service)
-    results = [
-        _result(str(ref), answer) for ref, answer in service.jobs.bulk(body.action, refs, by=by.name).items()
-    ]
+    results = [_result(str(ref), answer) for ref, answer in service.jobs.bulk(body.action, refs, by=by.name).items()]
     done = sum(result.ok for result in results)
     return BulkAnswer(
         action=body.action, succeeded=done, failed=len(results) - done, remaining=remaining, results=results
@@ -51,9 +49,9 @@ def steer_many(body: BulkBody, service: ServiceDep, by: Operator) -> BulkAnswer:
 
 @router.post("/jobs/{id}/pause")
 def pause_job(ref: Ref, service: ServiceDep, by: Operator, response: Response) -> JobAnswer:
-    """From the answer on nothing of the job starts; what runs may finish.
+    """Pause a job: no run starts after the answer; a run in progress may finish.
 
-    The answer says paused (seed 003), also while a run finishes; lock_token names that run.
+    The status of the answer is paused (seed 003), even while a run finishes; lock_token names that run.
     """
     paused = answer(service, service.jobs.pause(ref, by=by.name), response)
     return paused.model_copy(update={"status": Status.PAUSED})
@@ -61,13 +59,13 @@ def pause_job(ref: Ref, service: ServiceDep, by: Operator, response: Response) -
 
 @router.post("/jobs/{id}/resume")
 def resume_job(ref: Ref, service: ServiceDep, by: Operator, response: Response) -> JobAnswer:
-    """Go on without catching up: the next time is counted from now."""
+    """Resume a job without catching up: its next due time is after now."""
     return answer(service, service.jobs.resume(ref, by=by.name), response)
 
 
 @router.post("/jobs/{id}/cancel")
 def cancel_job(ref: Ref, service: ServiceDep, by: Operator, response: Response) -> JobAnswer:
-    """Stop for good; what runs is told to stop."""
+    """Cancel a job for good. A run in progress is asked to stop."""
     return answer(service, service.jobs.cancel(ref, by=by.name), response)
 
 
@@ -77,19 +75,15 @@ def retry_job(
     service: ServiceDep,
     by: Operator,
     response: Response,
-    from_start: Annotated[
-        bool, Query(description="A workflow: all of it, not from its failed steps.")
-    ] = False,
+    from_start: Annotated[bool, Query(description="Run a workflow from its start, not from its failed steps.")] = False,
 ) -> JobAnswer:
-    """Go on with the failed occurrence, at once and with a fresh budget."""
+    """Retry the failed occurrence at once, with all its retries again."""
     return answer(service, service.jobs.retry(ref, by=by.name, from_start=from_start), response)
 
 
 @router.post("/jobs/{id}/run", status_code=202)
-def run_job(
-    ref: Ref, service: ServiceDep, by: Operator, response: Response, body: RunBody | None = None
-) -> JobAnswer:
-    """Run the job once more, now; args are merged over the job's. The schedule does not move."""
+def run_job(ref: Ref, service: ServiceDep, by: Operator, response: Response, body: RunBody | None = None) -> JobAnswer:
+    """Run the job now, in addition to its schedule; args are merged into the job's."""
     args = None if body is None else body.args
     view = service.jobs.run(ref, args, by=by)
     warn(response, service, (), [view.task] if args else [])
@@ -98,7 +92,7 @@ def run_job(
 
 @router.post("/jobs/{id}/restart")
 def restart_job(ref: Ref, service: ServiceDep, by: Operator, response: Response) -> JobAnswer:
-    """Begin an ended job as new."""
+    """Restart a job that has ended, as new."""
     return answer(service, service.jobs.restart(ref, by=by.name), response)
 
 
@@ -108,7 +102,7 @@ def _check_role(body: BulkBody, by: Caller) -> None:
 
 
 def _found(body: BulkBody, service: Service) -> tuple[list[UUID | str], int]:
-    """The jobs that are meant, and how many more the filter finds."""
+    """Return the chosen jobs, and how many more the filter matches."""
     if body.filter is None:
         return [*(body.ids or ())], 0
     chosen = body.filter.filter()

@@ -1,4 +1,4 @@
-"""Pages: what crawls found."""
+"""Endpoints of crawled pages."""
 
 from typing import Annotated
 
@@ -16,12 +16,12 @@ Id = Annotated[str, Path(alias="id", description="The id of a page.", max_length
 
 @router.get("/pages")
 def search_pages(asked: Annotated[CrawledPageQuery, Query()], service: ServiceDep, by: Viewer) -> PageList:
-    """Pages that crawls found: those with the words of `q`, the best first; without it, the last fetched first."""
+    """Search crawled pages for the words of `q`, the best first; without `q`, list the last fetched first."""
     found = service.pages.search(asked.q, asked.job, asked.host, asked.limit, asked.offset)
     return PageList.of(found, asked)
 
 
 @router.get("/pages/{id}")
 def get_page(page_id: Id, service: ServiceDep, by: Viewer) -> WholePageAnswer:
-    """One page, with its text and links."""
+    """Get a page with its text and links."""
     return WholePageAnswer.of_whole(service.pages.get(page_id))

@@ -1,4 +1,4 @@
-"""Declared jobs that were deleted: list them, and bring them back."""
+"""Endpoints of deleted declared jobs: list them, and allow their creation again."""
 
 from ostinato.rest.caller import Admin, Viewer
 from ostinato.rest.dependencies import ServiceDep
@@ -17,5 +17,5 @@ def list_declined(service: ServiceDep, by: Viewer) -> DeclinedList:
 
 @router.post("/declined/redeclare")
 def redeclare_job(body: RedeclareBody, service: ServiceDep, by: Admin) -> Redeclared:
-    """Let a deleted job be made again, when a process of its app starts."""
+    """Allow a deleted job to be created again, when a process of its app starts."""
     return Redeclared.of(service.declarations.redeclare(body.key, app=body.app, by=by.name))

@@ -1,4 +1,4 @@
-"""Dependencies of endpoints: the front desk, and the time and place of a request."""
+"""Dependencies of endpoints: the service, and the context of a request body."""
 
 from collections.abc import Collection, Iterable
 from typing import Annotated, Final
@@ -21,17 +21,15 @@ ServiceDep = Annotated[Service, Depends(the_service)]
 
 
 async def here(request: Request, service: ServiceDep) -> BodyContext:
-    """The zone of schedules that name none, and the app that new jobs belong to."""
-    return BodyContext(
-        service.now(), request.app.state.settings.timezone, service.app, service.tasks.run_args
-    )
+    """Return the context of a body: the time, the default time zone, and the app of new jobs."""
+    return BodyContext(service.now(), request.app.state.settings.timezone, service.app, service.tasks.run_args)
 
 
 BodyContextDep = Annotated[BodyContext, Depends(here)]
 
 
 def warn(response: Response, service: Service, named: Iterable[str], tasks: Collection[str] = ()) -> None:
-    """Say in a header which of these secrets are not granted on this host, and which tasks are not described."""
-    if told := service.warnings(named, tasks):
-        text = " ".join(told).encode("ascii", "backslashreplace").decode()[:LONGEST_WARNING]
+    """Add a Warning header that names secrets not granted on this host, and tasks without a description."""
+    if warnings := service.warnings(named, tasks):
+        text = " ".join(warnings).encode("ascii", "backslashreplace").decode()[:LONGEST_WARNING]
         response.headers["Warning"] = f'199 ostinato "{text}"'

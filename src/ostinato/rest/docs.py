@@ -1,4 +1,4 @@
-"""`/docs`: the API to look at and to try, from files of ours alone: no other server is asked, by a strict policy."""
+"""`/docs`: the API in Swagger UI. All files come from this server; a strict policy forbids others."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -59,7 +59,7 @@ async def begin() -> Response:
 
 @router.get("/docs/openapi.json")
 def older_document(request: Request) -> JSONResponse:
-    """`/openapi.json` in version 3.0: the page knows no newer one."""
+    """Serve `/openapi.json` in version 3.0: Swagger UI supports no newer one."""
     return JSONResponse(_older(request.app.openapi()) | {"openapi": "3.0.3"}, headers=POLICY)
 
 
@@ -71,7 +71,7 @@ async def file(name: str) -> FileResponse:
 
 
 def _older(value: Any) -> Any:
-    """OpenAPI 3.1 as 3.0: there "or null" is `nullable`, and a constant is an enum of one."""
+    """Convert OpenAPI 3.1 to 3.0, where "or null" is `nullable`, and a constant is an enum of one value."""
     if isinstance(value, list):
         return [_older(each) for each in value]
     if not isinstance(value, dict):

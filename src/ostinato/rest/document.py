@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI knows of the endpoints, and what stands before them all."""
+"""The OpenAPI document: the endpoints from FastAPI, with credentials and idempotency keys added."""
 
 from typing import Any, Final
 
@@ -17,20 +17,24 @@ MAY_REPEAT: Final = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "A repeat with the same key gets the first answer, for a day.",
+    "description": "A repeated request with the same key gets the first answer, for one day.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
 }
 
 
 class Api(FastAPI):
-    """A FastAPI whose document also tells of credentials and of requests that may come again."""
+    """A FastAPI application whose document also describes credentials and `Idempotency-Key`."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is not None:
             return self.openapi_schema
         document = super().openapi()
         document["components"]["securitySchemes"] = SECURITY
-        document["security"] = [{"token": []}, {"key": []}, {}]  # none where no auth is configured
+        document["security"] = [
+            {"token": []},
+            {"key": []},
+            {},
+        ]  # {}: without authentication, no credential is required
         for operations in document["paths"].values():
             if "post" in operations:
                 operations["post"].setdefault("parameters", []).append(MAY_REPEAT)

@@ -1,4 +1,4 @@
-"""Events: a list for whoever asks for JSON, a stream for whoever listens."""
+"""Endpoint of events: a list as JSON, or a stream."""
 
 from typing import Annotated, Any, Final
 
@@ -17,13 +17,13 @@ router = api_router("events")
 STREAM: Final = "text/event-stream"
 STREAMED: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "A list, or with `Accept: text/event-stream` a stream that does not end",
+        "description": "A list; with `Accept: text/event-stream`, an endless stream",
         "content": {STREAM: {"schema": {"type": "string"}}},
     }
 }
 
 Kind = Annotated[str, Query(min_length=1, max_length=60)]
-Cursor = Annotated[str | None, Query(max_length=4000, description="Only what has happened since.")]
+Cursor = Annotated[str | None, Query(max_length=4000, description="Only events after this cursor.")]
 
 
 @router.get("/events", response_model=EventList, responses=STREAMED)
@@ -33,15 +33,16 @@ async def list_events(
     by: Viewer,
     job: Annotated[str | None, Query(max_length=200, description="The id or key of a job.")] = None,
     kind: Annotated[
-        list[Kind] | None, Query(max_length=50, description="Only these; job.* is all that begin so.")
+        list[Kind] | None,
+        Query(max_length=50, description="Only these kinds; job.* matches all kinds with this prefix."),
     ] = None,
     cursor: Cursor = None,
-    limit: Annotated[int, Query(ge=1, le=250, description="Without a cursor: how many.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=250, description="Maximum number of events without a cursor.")] = 50,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=4000)] = None,
 ) -> Any:
-    """List events, the newest first; with a cursor, those since, the oldest first.
+    """List events, the newest first; with a cursor, list the events after it, the oldest first.
 
-    With `Accept: text/event-stream` it is told as it happens; `Last-Event-ID` (or `cursor`) goes on without a gap.
+    With `Accept: text/event-stream` events are streamed live; `Last-Event-ID` (or `cursor`) continues without a gap.
     """
     job_id = None if job is None else (await run_in_threadpool(service.jobs.get, job)).id
     since, kinds = last_event_id or cursor, kind or []

@@ -1,4 +1,4 @@
-"""Executions: look at them, stop or release one."""
+"""Endpoints of executions: list, get, cancel, release."""
 
 from typing import Annotated
 from uuid import UUID
@@ -23,21 +23,19 @@ ExecutionId = Annotated[str, Path(alias="id", description="The id of an executio
 def list_executions_of(
     ref: Ref, asked: Annotated[ExecutionQuery, Query()], service: ServiceDep, by: Viewer
 ) -> ExecutionList:
-    """The executions of a job, the newest first."""
+    """List the executions of a job, the newest first."""
     return _page(service, ref, asked)
 
 
 @router.get("/executions")
-def list_executions(
-    asked: Annotated[AllExecutionsQuery, Query()], service: ServiceDep, by: Viewer
-) -> ExecutionList:
-    """Executions, the newest first."""
+def list_executions(asked: Annotated[AllExecutionsQuery, Query()], service: ServiceDep, by: Viewer) -> ExecutionList:
+    """List executions, the newest first."""
     return _page(service, asked.job, asked)
 
 
 @router.get("/executions/{id}")
 def get_execution(execution: ExecutionId, service: ServiceDep, by: Viewer) -> ExecutionAnswer:
-    """One execution, queued, running or ended."""
+    """Get an execution, queued, running or ended."""
     return ExecutionAnswer.of(service.executions.get(id_of(execution)))
 
 
@@ -45,13 +43,13 @@ def get_execution(execution: ExecutionId, service: ServiceDep, by: Viewer) -> Ex
 def cancel_execution(
     execution: ExecutionId, asked: Annotated[CancelQuery, Query()], service: ServiceDep, by: Operator
 ) -> ExecutionAnswer:
-    """Ask a running one to stop, or take a queued one back. A recurring job goes on."""
+    """Ask a running execution to stop, or cancel a queued one. A recurring job continues."""
     return ExecutionAnswer.of(service.executions.cancel(id_of(execution), by=by.name, force=asked.force))
 
 
 @router.post("/executions/{id}/release")
 def release_execution(execution: ExecutionId, service: ServiceDep, by: Operator) -> ExecutionAnswer:
-    """Take a running one from its worker and queue it again; the worker's late result is refused."""
+    """Take a running execution from its worker, and queue it again. A late result is rejected."""
     return ExecutionAnswer.of(service.executions.release(id_of(execution), by=by.name))
 
 
@@ -67,7 +65,7 @@ def _page(service: Service, job: str | None, asked: ExecutionQuery) -> Execution
 
 
 def id_of(text: str) -> UUID:
-    """The id in an address; anything else is nobody's."""
+    """Read an id from a path; NotFound if it is not an id."""
     try:
         return UUID(text)
     except ValueError:

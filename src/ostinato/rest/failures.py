@@ -14,22 +14,22 @@ from ostinato.shapes.errors import ErrorAnswer, answer_of, refused, status_of
 log = logging.getLogger("ostinato.rest")
 
 RETRY_AFTER: Final = "5"  # seconds
-NO_SNIFF: Final = {"X-Content-Type-Options": "nosniff"}  # a browser takes an answer for what it says it is
+NO_SNIFF: Final = {"X-Content-Type-Options": "nosniff"}  # browsers must not guess the content type
 SENTENCES: Final = {
-    404: "There is nothing here; /docs has what there is.",
+    404: "There is nothing at this address; /docs lists all endpoints.",
 }
 ABOUT: Final = {
-    401: "No credential, or one that is not good",
-    403: "The role is not enough",
-    404: "There is no such thing",
+    401: "The credential is missing or invalid",
+    403: "The role does not allow it",
+    404: "Not found",
     408: "The body did not arrive within 30 s",
     409: "The state does not allow it; nothing was changed",
-    412: "Somebody else has changed it since it was read",
+    412: "It was changed after it was read; read it again",
     413: "The body is larger than 1 MiB",
     415: "The body is not JSON",
-    422: "The input is wrong; nothing was changed",
+    422: "The input is invalid; nothing was changed",
     429: "A limit of this server is reached; try again after Retry-After seconds",
-    503: "The database is away",
+    503: "The database is unavailable",
 }
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     code: {"model": ErrorAnswer, "description": about} for code, about in ABOUT.items()
@@ -41,7 +41,7 @@ RESPONSES[431] = {
 
 
 def refusal(error: OstinatoError) -> Response:
-    """An error of ours as an answer."""
+    """Return the answer to an error."""
     status = status_of(error)
     headers = {"Retry-After": RETRY_AFTER} if isinstance(error, StoreUnavailable) else {}
     if isinstance(error, TooManyRequests):
@@ -56,7 +56,7 @@ def refuse(status: int, sentence: str, headers: dict[str, str] | None = None) ->
 
 
 def answer_errors(app: FastAPI) -> None:
-    """Every error of this app is answered here."""
+    """Register the answers to all errors of the application."""
     app.add_exception_handler(OstinatoError, _ours)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -83,9 +83,9 @@ async def _http(_: Request, error: Exception) -> Response:
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     log.error("A request failed: %s %s", request.method, request.url.path, exc_info=error)
-    return refuse(500, "Something went wrong inside; the log of the server says what.")
+    return refuse(500, "Internal error; the log of the server has the details.")
 
 
 def _json(status: int, answer: ErrorAnswer, headers: dict[str, str] | None = None) -> Response:
-    told = {**NO_SNIFF, **(headers or {})}
-    return JSONResponse(answer.model_dump(mode="json", exclude_none=True), status, told)
+    sent = {**NO_SNIFF, **(headers or {})}
+    return JSONResponse(answer.model_dump(mode="json", exclude_none=True), status, sent)

@@ -1,4 +1,4 @@
-"""Answers that are the same for every endpoint: to a method that an address does not have, and to curious browsers."""
+"""Middleware for all endpoints: the answer to an unsupported method, and a header against content sniffing."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from ostinato.rest.failures import NO_SNIFF, refuse
 
 
 class ByMethod:
-    """Middleware that answers 405 with all methods of an address."""
+    """Middleware that answers 405 and lists the methods of the path."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
         self._app, self._routes = app, routes
@@ -25,15 +25,15 @@ class ByMethod:
 
 
 class NoSniff:
-    """Middleware that tells browsers to take each answer for what it says it is."""
+    """Middleware that tells browsers not to guess content types."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def told(message: Message) -> None:
+        async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(NO_SNIFF)
             await send(message)
 
-        await self._app(scope, receive, told)
+        await self._app(scope, receive, send_with_header)

@@ -1,4 +1,4 @@
-"""Health: `/healthz` is the process, `/readyz` what it needs to do its work. Neither asks who wants to know."""
+"""Endpoints of health: `/healthz` checks the process, `/readyz` its dependencies. Neither needs a credential."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from ostinato.access.checking import run_check
 from ostinato.core.errors import StoreError
 from ostinato.rest.routers import api_router
 
-ANSWER_WITHIN: Final = 5.0  # seconds that the database has
+ANSWER_WITHIN: Final = 5.0  # seconds that a check of the database may take
 
 Check = Callable[[], list[str]]
 
 
 class Alive(BaseModel):
-    """The process answers."""
+    """Health of this process: it answers."""
 
     status: str = "ok"
 
@@ -30,21 +30,21 @@ class Ready(BaseModel):
 
 
 class Readiness:
-    """Asks what can be wrong, in a thread, once at a time: a database that hangs is not asked again and again."""
+    """Check of readiness, in a thread, one at a time: a database that hangs gets no further checks."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
-        self._asking: asyncio.Task[list[str]] | None = None
+        self._checking: asyncio.Task[list[str]] | None = None
 
     async def reasons(self) -> list[str]:
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(run_check(self._ask))
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(run_check(self._found))
         try:
-            return await asyncio.wait_for(asyncio.shield(self._asking), ANSWER_WITHIN)
+            return await asyncio.wait_for(asyncio.shield(self._checking), ANSWER_WITHIN)
         except TimeoutError:
             return [f"The database has not answered within {ANSWER_WITHIN:g} s."]
 
-    def _ask(self) -> list[str]:
+    def _found(self) -> list[str]:
         try:
             return self._check()
         except StoreError:
@@ -52,17 +52,17 @@ class Readiness:
 
 
 def router(check: Check) -> APIRouter:
-    """`check` gives the reasons why this process is not ready."""
+    """Return the health endpoints; `check` returns the reasons why this process is not ready."""
     routes, readiness = api_router("health", prefix=""), Readiness(check)
 
     @routes.get("/healthz")
     async def healthz() -> Alive:
-        """This process answers."""
+        """Answer as long as the process runs."""
         return Alive()
 
     @routes.get("/readyz", responses={503: {"model": Ready, "description": "Not ready, and why"}})
     async def readyz(response: Response) -> Ready:
-        """The database answers, its schema is current, and jobs come due here."""
+        """Check that the database answers, its schema is current, and this process fires due jobs."""
         reasons = await readiness.reasons()
         if reasons:
             response.status_code = 503

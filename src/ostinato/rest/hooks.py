@@ -1,4 +1,4 @@
-"""Hooks: who is told of what, and whether it arrived. For admins: a URL may be a secret of its own."""
+"""Endpoints of webhooks and their deliveries. For admins only, because a URL may contain a secret."""
 
 from typing import Annotated
 from uuid import UUID
@@ -31,10 +31,8 @@ class HookGone(BaseModel):
 
 
 @router.post("/hooks", status_code=201)
-def create_hook(
-    body: HookBody, request: Request, service: ServiceDep, by: Admin, response: Response
-) -> HookAnswer:
-    """Have somebody told. It counts within seconds in every process."""
+def create_hook(body: HookBody, request: Request, service: ServiceDep, by: Admin, response: Response) -> HookAnswer:
+    """Create a webhook. All processes use it within seconds."""
     allowed = request.app.state.settings.allow_private_addresses
     made = service.hooks.create(body.new_hook(), by=by.name, egress=allowed)
     warn(response, service, [made.hook.secret] if made.hook.secret else [])
@@ -43,26 +41,26 @@ def create_hook(
 
 @router.get("/hooks")
 def list_hooks(service: ServiceDep, by: Admin) -> HookList:
-    """All of them, with how many of their notices are where."""
+    """List all webhooks, with the number of their notices by state."""
     return HookList(hooks=[HookAnswer.of(view) for view in service.hooks.list()])
 
 
 @router.get("/hooks/{id}")
 def get_hook(hook_id: Id, service: ServiceDep, by: Admin) -> HookAnswer:
-    """One hook."""
+    """Get a webhook."""
     return HookAnswer.of(service.hooks.get(hook_id))
 
 
 @router.delete("/hooks/{id}")
 def delete_hook(hook_id: Id, service: ServiceDep, by: Admin) -> HookGone:
-    """It is told nothing more, not even what waited."""
+    """Delete a webhook. Pending notices are not sent."""
     service.hooks.delete(hook_id, by=by.name)
     return HookGone(message=f"Hook {hook_id} was deleted.")
 
 
 @router.post("/hooks/{id}/test", status_code=202)
 def test_hook(hook_id: Id, service: ServiceDep, by: Admin) -> TestAnswer:
-    """Send it a notice of the kind `test`."""
+    """Send a notice of the kind `test`."""
     return TestAnswer(delivery_id=service.hooks.test(hook_id, by=by.name))
 
 
@@ -71,10 +69,10 @@ def list_deliveries(
     hook_id: Id,
     service: ServiceDep,
     by: Admin,
-    state: Annotated[State | None, Query(description="Only those.")] = None,
+    state: Annotated[State | None, Query(description="Only deliveries in this state.")] = None,
     limit: Annotated[int, Query(ge=1, le=250)] = 50,
-    before: Annotated[UUID | None, Query(description="Go on after this delivery.")] = None,
+    before: Annotated[UUID | None, Query(description="The last delivery of the page before.")] = None,
 ) -> DeliveryList:
-    """List its deliveries, the newest first."""
+    """List the deliveries of a webhook, the newest first."""
     found = service.hooks.deliveries(hook_id, limit, before, state or "")
     return DeliveryList(deliveries=[DeliveryAnswer.of(each) for each in found])

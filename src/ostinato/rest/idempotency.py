@@ -1,7 +1,7 @@
-"""`Idempotency-Key` on POST: a repeat gets the first answer, from any process, for a day.
+"""`Idempotency-Key` on POST: a repeated request gets the first answer, from any process, for one day.
 
-Only what was done is kept: a refusal (4xx, 5xx) changed nothing, so the key is free for another try. An answer that
-says `Cache-Control: no-store` holds a secret and is not kept.
+Only successful answers are stored: an error (4xx, 5xx) changed nothing, so the key can be used again. An answer with
+`Cache-Control: no-store` contains a secret and is not stored.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ log = logging.getLogger("ostinato.rest")
 
 HEADER: Final = "idempotency-key"
 LONGEST_KEY: Final = 255
-KEPT_HEADERS: Final = ("content-type", "etag", "location")
+STORED_HEADERS: Final = ("content-type", "etag", "location")
 
 
 class Repeating:
-    """Carries out a POST with a key once. Stands behind the reading, so that the body is at hand."""
+    """Middleware that runs a POST with a key once. It runs after `BodyReader`, because it needs the body."""
 
     def __init__(self, app: ASGIApp, repeats: Repeats) -> None:
         self._app, self._repeats = app, repeats
@@ -42,40 +42,38 @@ class Repeating:
             await wrong(scope, receive, send)
             return
         message = await receive()
-        asked = RepeatableRequest(
-            scope["state"]["caller"].name, keys[0], _fingerprint(scope, message.get("body", b""))
-        )
+        asked = RepeatableRequest(scope["state"]["caller"].name, keys[0], _fingerprint(scope, message.get("body", b"")))
         try:
             known = await run_in_threadpool(self._repeats.begin, asked)
         except OstinatoError as error:
             await refusal(error)(scope, receive, send)
             return
         if known is not None:
-            await _again(known)(scope, receive, send)
+            await _replayed(known)(scope, receive, send)
         else:
-            await self._carry_out(asked, scope, _First(message, receive), send)
+            await self._run_once(asked, scope, _Replay(message, receive), send)
 
-    async def _carry_out(self, asked: RepeatableRequest, scope: Scope, receive: Receive, send: Send) -> None:
-        held = _Held(send)
+    async def _run_once(self, asked: RepeatableRequest, scope: Scope, receive: Receive, send: Send) -> None:
+        buffer = _AnswerBuffer(send)
         try:
-            await self._app(scope, receive, held)
+            await self._app(scope, receive, buffer)
         finally:
-            await run_in_threadpool(self._keep, asked, held.answered())
-        await held.pass_on()
+            await run_in_threadpool(self._store, asked, buffer.answered())
+        await buffer.flush()
 
-    def _keep(self, asked: RepeatableRequest, answered: Answered | None) -> None:
-        """The request is over, whatever becomes of this."""
+    def _store(self, asked: RepeatableRequest, answered: Answered | None) -> None:
+        """Store the answer, or free the key. An error is only logged, because the request is already done."""
         try:
             if answered is None:
                 self._repeats.drop(asked)
             else:
                 self._repeats.finish(asked, answered)
         except OstinatoError as error:
-            log.warning("The answer to a request with a key could not be kept: %s", error)
+            log.warning("Answer to a request with an Idempotency-Key not stored: %s", error)
 
 
-class _First:
-    """The message that was taken, then the others."""
+class _Replay:
+    """Receive channel that gives the first message again, then the others."""
 
     def __init__(self, message: Message, receive: Receive) -> None:
         self._message: Message | None = message
@@ -88,8 +86,8 @@ class _First:
         return message
 
 
-class _Held:
-    """Holds an answer back until it is kept: what a client has seen, a repeat must get."""
+class _AnswerBuffer:
+    """Buffer that delays an answer until it is stored: a repeat must get the answer that the client saw."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -98,12 +96,12 @@ class _Held:
     async def __call__(self, message: Message) -> None:
         self._messages.append(message)
 
-    async def pass_on(self) -> None:
+    async def flush(self) -> None:
         for message in self._messages:
             await self._send(message)
 
     def answered(self) -> Answered | None:
-        """The answer to keep, if any."""
+        """Return the answer to store, if there is one."""
         if not self._messages:
             return None
         start, *parts = self._messages
@@ -111,7 +109,7 @@ class _Held:
         if start["status"] >= 300 or headers.get("cache-control") == "no-store":
             return None
         body = b"".join(part.get("body", b"") for part in parts)
-        named = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+        named = {name: headers[name] for name in STORED_HEADERS if name in headers}
         return Answered(start["status"], json.dumps(named), body.decode())
 
 
@@ -128,6 +126,6 @@ def _fingerprint(scope: Scope, body: bytes) -> str:
     return hashlib.sha256(address + body).hexdigest()
 
 
-def _again(known: Answered) -> Response:
+def _replayed(known: Answered) -> Response:
     headers = json.loads(known.headers) | {"Idempotency-Replayed": "true"}
     return Response(known.body, known.status, headers)

@@ -1,4 +1,4 @@
-"""Jobs: make, list, get, edit, delete; and questions about one."""
+"""Endpoints of jobs: create, list, get, edit, delete; and the due times of a job."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -27,7 +27,7 @@ router = api_router("jobs")
 
 Ref = Annotated[str, Path(alias="id", description="The id of a job, or its key.", max_length=200)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="Edit only this version (ETag).")]
-EXISTING = {"model": JobAnswer, "description": "There already: the job that holds the key"}
+EXISTING = {"model": JobAnswer, "description": "The existing job with this key"}
 
 
 class Gone(BaseModel):
@@ -45,9 +45,9 @@ def create_job(
     by: Admin,
     response: Response,
 ) -> JobAnswer:
-    """Make a job, in our words or those of the interval scheduler, mixed freely.
+    """Create a job, with fields of Ostinato or of the interval scheduler (seed 003), in any mix.
 
-    A key that is held by a job which has not ended gives that job (200).
+    If a job with the same key has not ended, the answer is that job (200).
     """
     definition = job_body.new_definition(body, here)
     return make_job(service, definition, by.name, asked.allow_unknown, response)
@@ -55,7 +55,7 @@ def create_job(
 
 @router.get("/jobs")
 def list_jobs(asked: Annotated[JobQuery, Query()], service: ServiceDep, by: Viewer) -> JobList:
-    """A page of jobs of all apps, the newest first."""
+    """List the jobs of all apps, the newest first."""
     page = service.jobs.search(
         asked.filter(), sort=asked.sort, limit=asked.limit, offset=asked.offset, cursor=asked.cursor
     )
@@ -77,7 +77,7 @@ def count_jobs(service: ServiceDep, by: Viewer) -> dict[Status, int]:
 
 @router.get("/jobs/{id}")
 def get_job(ref: Ref, service: ServiceDep, by: Viewer, response: Response) -> JobAnswer:
-    """One job, by its id or its key."""
+    """Get a job by its id or its key."""
     return answer(service, service.jobs.get(ref), response)
 
 
@@ -92,9 +92,9 @@ def edit_job(
     response: Response,
     if_match: IfMatch = None,
 ) -> JobAnswer:
-    """Change what the body says, and nothing else. A run in progress is not touched.
+    """Change the fields that the body contains. A run in progress does not change.
 
-    An answer of ours may be sent back with some of it edited.
+    The body may be an earlier answer with some fields edited.
     """
     view = service.jobs.get(ref)
     expected = _expected(if_match, view)
@@ -110,23 +110,21 @@ def edit_job(
 
 @router.delete("/jobs/{id}")
 def delete_job(ref: Ref, service: ServiceDep, by: Admin) -> Gone:
-    """Delete a job: no answer shows it any more, and its run is told to stop. A declared job stays deleted."""
+    """Delete a job with its history. A run in progress is asked to stop. A declared job stays deleted."""
     deleted = service.jobs.delete(ref, by=by.name)
-    told = f"Job {ref} is deleted."
+    message = f"Job {ref} is deleted."
     if deleted.stop is not None:
-        told += f" {deleted.stop.sentence}"
+        message += f" {deleted.stop.sentence}"
     if deleted.declined:
-        told += f" Its declaration does not make it again, until you say: ostinato job redeclare {deleted.declined}"
-    return Gone(message=told)
+        message += f" Its app does not create it again, until you run: ostinato job redeclare {deleted.declined}"
+    return Gone(message=message)
 
 
 @router.get("/jobs/{id}/next")
-def next_times(
-    ref: Ref, asked: Annotated[NextQuery, Query()], service: ServiceDep, by: Viewer
-) -> TimesAnswer:
-    """List the next due times of a job; none while it is paused or has ended.
+def next_times(ref: Ref, asked: Annotated[NextQuery, Query()], service: ServiceDep, by: Viewer) -> TimesAnswer:
+    """List the next due times of a job. There are none while it is paused, or after its end.
 
-    The search uses 250 ms of CPU time at most; `complete` is false when that was too little.
+    The search uses 250 ms of CPU time at most; `complete` is false if that was too little.
     """
     view = service.jobs.get(ref)
     return TimesAnswer.of(view.definition.schedule, service.jobs.foreseen(view.id, asked.n, allowance()))
@@ -134,12 +132,10 @@ def next_times(
 
 @router.get("/jobs/{id}/skips")
 def list_skips(ref: Ref, asked: Annotated[SkipQuery, Query()], service: ServiceDep, by: Viewer) -> SkipList:
-    """The due times that were not run, and why; the newest first."""
+    """List the skipped due times with their reasons, the newest first."""
     view = service.jobs.get(ref)
     found = service.jobs.skips(view.id, asked.limit)
-    return SkipList(
-        skips=[SkipAnswer.of(skip) for skip in found], skipped=view.facts.skipped, limit=asked.limit
-    )
+    return SkipList(skips=[SkipAnswer.of(skip) for skip in found], skipped=view.facts.skipped, limit=asked.limit)
 
 
 @router.get("/jobs/{id}/why")
@@ -148,10 +144,8 @@ def why(ref: Ref, asked: Annotated[WhyQuery, Query()], service: ServiceDep, by: 
     return WhyAnswer.of(service.jobs.why(ref, asked.at))
 
 
-def make_job(
-    service: Service, definition: Definition, by: str, allow_unknown: bool, response: Response
-) -> JobAnswer:
-    """A job that is made, or there already (200)."""
+def make_job(service: Service, definition: Definition, by: str, allow_unknown: bool, response: Response) -> JobAnswer:
+    """Create a job, or return the existing one with its key (200)."""
     view, new = _make(service, definition, by, allow_unknown or _may_be_unknown(definition))
     if not new:
         response.status_code = 200
@@ -161,14 +155,14 @@ def make_job(
 
 
 def answers(service: Service, views: Iterable[JobView]) -> list[JobAnswer]:
-    """Jobs as they go out, each with how its newest run ended."""
+    """Return the answers for jobs, each with the outcome of its newest run."""
     views = service.jobs.with_reasons(list(views))
     last = service.jobs.last_runs(views) if views else {}
     return [JobAnswer.of(view, last.get(view.id)) for view in views]
 
 
 def answer(service: Service, view: JobView, response: Response) -> JobAnswer:
-    """One job as it goes out, with its version as ETag."""
+    """Return the answer for a job, with its version as ETag."""
     response.headers["ETag"] = f'"{view.facts.version}"'
     return answers(service, [view])[0]
 
@@ -181,12 +175,12 @@ def _make(service: Service, definition: Definition, by: str, allow_unknown: bool
 
 
 def _may_be_unknown(definition: Definition) -> bool:
-    """A crawl is accepted though nobody here can crawl; it waits for somebody who can."""
+    """Return True for a crawl: it is accepted even without a worker that can crawl, and waits for one."""
     return definition.task == CRAWL
 
 
 def _expected(if_match: str | None, view: JobView) -> int | None:
-    """The version that an edit is for. `*` is any."""
+    """Return the version that an edit requires. `*` means any."""
     if if_match is None or if_match.strip() == "*":
         return None
     tags = [tag.strip().removeprefix("W/").strip('"') for tag in if_match.split(",")]

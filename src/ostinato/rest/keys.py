@@ -1,4 +1,4 @@
-"""API keys: make, list, revoke. For admins."""
+"""Endpoints of API keys, for admins: create, list, revoke."""
 
 from typing import Annotated
 from uuid import UUID
@@ -16,15 +16,11 @@ Id = Annotated[UUID, Path(alias="id")]
 
 
 @router.post("/keys", status_code=201)
-def create_key(
-    body: KeyBody, service: ServiceDep, by: Admin, request: Request, response: Response
-) -> NewKeyAnswer:
-    """Make a key. The answer has it, and nothing else ever will."""
+def create_key(body: KeyBody, service: ServiceDep, by: Admin, request: Request, response: Response) -> NewKeyAnswer:
+    """Create an API key. Only this answer contains the key."""
     response.headers["Cache-Control"] = "no-store"
     check = request.state.check
-    return NewKeyAnswer.made(
-        service.keys.create(body.name, body.role, body.expires_in, by=by.name, check=check)
-    )
+    return NewKeyAnswer.made(service.keys.create(body.name, body.role, body.expires_in, by=by.name, check=check))
 
 
 @router.get("/keys")
@@ -32,13 +28,13 @@ def list_keys(
     service: ServiceDep,
     by: Admin,
     limit: Annotated[int, Query(ge=1, le=250)] = 50,
-    before: Annotated[UUID | None, Query(description="Go on after this key.")] = None,
+    before: Annotated[UUID | None, Query(description="The last key of the page before.")] = None,
 ) -> KeyList:
-    """The newest first, those that were revoked too."""
+    """List all API keys, also revoked ones, the newest first."""
     return KeyList(keys=[KeyAnswer.of(row) for row in service.keys.list(limit, before)])
 
 
 @router.delete("/keys/{id}")
 def revoke_key(key_id: Id, service: ServiceDep, by: Admin) -> KeyAnswer:
-    """From the answer on the key is not good any more. Its row stays, to tell who did it."""
+    """Revoke an API key. It stops working at once; its row stays and records the caller."""
     return KeyAnswer.of(service.keys.revoke(key_id, by=by.name))

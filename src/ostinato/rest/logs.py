@@ -1,4 +1,4 @@
-"""Logs of executions: a page as JSON, all as text, or a stream."""
+"""Endpoint of execution logs: a page as JSON, the whole log as text, or a stream."""
 
 import asyncio
 import json
@@ -28,8 +28,8 @@ PLAIN: Final = "text/plain"
 LIVE: Final = ("queued", "running")
 TYPES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "A page; with `Accept: text/plain` the whole log; "
-        "with `Accept: text/event-stream` a stream that ends with the execution",
+        "description": "A page; with `Accept: text/plain`, the whole log; "
+        "with `Accept: text/event-stream`, a stream that ends with the execution",
         "content": {PLAIN: {"schema": {"type": "string"}}, STREAM: {"schema": {"type": "string"}}},
     }
 }
@@ -46,8 +46,8 @@ async def get_log(
 ) -> Any:
     """Read the log, stdout and stderr of an execution, also while it runs.
 
-    With `Accept: text/event-stream` lines come as they are written, and progress as `progress`; when the execution has
-    ended, `cut` (if the log was full) and `end`. `Last-Event-ID` (or `after`) goes on without a gap.
+    With `Accept: text/event-stream` lines are streamed live, with progress as `progress`. After the execution ends,
+    `cut` (if the log was full) and `end` follow. `Last-Event-ID` (or `after`) continues without a gap.
     """
     execution_id, accept = id_of(execution), request.headers.get("accept", "")
     if STREAM in accept:
@@ -80,17 +80,17 @@ def _as_text(service: Service, execution_id: UUID, asked: LogQuery) -> Response:
     return StreamingResponse(pages(), media_type=PLAIN)
 
 
-# -- as it comes
+# -- streams
 
 
 def _number(last_event_id: str | None, after: int) -> int:
-    """Return the line after which a returning listener continues."""
+    """Return the number of the line after which a reconnected client continues."""
     known = last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit()
     return min(int(last_event_id or 0), LAST) if known else after
 
 
 def _look(service: Service, execution_id: UUID, asked: LogQuery) -> tuple[ExecutionView, LogPage]:
-    """First how it stands, then what it wrote: of one that has ended, that is all."""
+    """Read the execution first, then its log: if the execution has ended, the log is complete."""
     return service.executions.get(execution_id), _page(service, execution_id, asked)
 
 
@@ -103,10 +103,10 @@ async def _followed(
 ) -> AsyncIterator[str]:
     yield f"retry: {RETRY}\n\n"
     (view, page), progress, now = first, None, asyncio.get_running_loop().time
-    end, spoken = now() + LONGEST_STREAM, now()
+    end, last_sent = now() + LONGEST_STREAM, now()
     while True:
         if page.lines or view.progress != progress:
-            spoken = now()
+            last_sent = now()
             yield "".join(
                 f"id: {line.number}\ndata: {LineAnswer.of(line).model_dump_json()}\n\n" for line in page.lines
             )
@@ -114,13 +114,13 @@ async def _followed(
             progress = view.progress
             yield _event("progress", progress)
         whole = len(page.lines) < MOST_LINES
-        if whole and view.state not in LIVE:
+        if whole and view.status not in LIVE:
             if page.cut:
                 yield _event("cut", {"bytes": page.cut})
-            yield _event("end", {"status": view.state, "outcome": view.outcome})
+            yield _event("end", {"status": view.status, "outcome": view.outcome})
             return
-        if now() - spoken >= COMMENT_EVERY:
-            spoken = now()
+        if now() - last_sent >= COMMENT_EVERY:
+            last_sent = now()
             yield ": still here\n\n"
         if streams.closed or now() >= end:
             return
@@ -129,7 +129,7 @@ async def _followed(
             await asyncio.sleep(READ_EVERY)
         try:
             view, page = await run_in_threadpool(_look, service, execution_id, asked)
-        except NotFound:  # deleted meanwhile
+        except NotFound:  # deleted in the meantime
             return
         except StoreError:
             page = LogPage((), asked.after, 0)

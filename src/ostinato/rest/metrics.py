@@ -1,6 +1,6 @@
-"""`/metrics`, for Prometheus: what the database knows, and what this process has counted and measured.
+"""`/metrics`, for Prometheus: figures from the database, and counts and times of this process.
 
-The database is asked at each scrape; if it does not answer, `ostinato_store_up` is 0 and the rest is told all the same.
+Each scrape reads the database. If the database does not answer, `ostinato_store_up` is 0 and the rest is still shown.
 """
 
 import os
@@ -25,43 +25,43 @@ from ostinato.service.metrics import Gauges
 from ostinato.telemetry.measures import Snapshot
 from ostinato.telemetry.reports import Counts
 
-# Not the library's choose_encoder: an odd Accept header is too much for it.
+# Not the library's choose_encoder: it fails on an odd Accept header.
 PLAIN: Final = (generate_latest, CONTENT_TYPE_PLAIN_0_0_4)
 OPEN_METRICS: Final = (openmetrics.generate_latest, openmetrics.CONTENT_TYPE_LATEST)
 OPEN_METRICS_TYPE: Final = "application/openmetrics-text"
 
-# What is counted, the name it goes by, its label, and what it is.
+# The kind of count, the name of the metric, its label, and its description.
 COUNTED: Final = (
-    ("claimed", "ostinato_claims", "", "Executions that were claimed by this process."),
-    ("retry", "ostinato_retries", "", "Further attempts that were queued by this process."),
-    ("released", "ostinato_releases", "why", "Executions that were handed back by this process."),
-    ("refused", "ostinato_stale_results_refused", "", "Results of this process that came too late."),
-    ("lease_lost", "ostinato_leases_lost", "", "Leases that this process has lost."),
-    ("worker_lost", "ostinato_workers_lost", "", "Workers that this process has found gone."),
-    ("skipped", "ostinato_skipped_due_times", "reason", "Due times that this process has skipped."),
-    ("notice", "ostinato_notices", "how", "Attempts of this process to deliver notices."),
-    ("heartbeat", "ostinato_heartbeats", "how", "Calls of this process to the outside monitor."),
-    ("store_error", "ostinato_store_errors", "", "Calls to the store that failed in this process."),
+    ("claimed", "ostinato_claims", "", "Executions claimed by this process."),
+    ("retry", "ostinato_retries", "", "Retries queued by this process."),
+    ("released", "ostinato_releases", "why", "Executions released by this process, by reason."),
+    ("refused", "ostinato_stale_results_refused", "", "Late results of this process that were rejected."),
+    ("lease_lost", "ostinato_leases_lost", "", "Leases lost by this process."),
+    ("worker_lost", "ostinato_workers_lost", "", "Workers that this process found lost."),
+    ("skipped", "ostinato_skipped_due_times", "reason", "Due times skipped by this process, by reason."),
+    ("notice", "ostinato_notices", "how", "Attempts of this process to deliver notices, by result."),
+    ("heartbeat", "ostinato_heartbeats", "how", "Calls of this process to the external monitor, by result."),
+    ("store_error", "ostinato_store_errors", "", "Failed calls of this process to the database."),
     (
         "access_refused",
         "ostinato_refused_credentials",
         "credential",
-        "Requests of this process that were refused.",
+        "Requests that this process refused, by credential.",
     ),
-    ("flaw", "ostinato_audit_flaws", "flaw", "Flaws that the auditor of this process has found."),
-    ("clock_jump", "ostinato_clock_jumps", "", "How often the clock was set, as this process has seen it."),
+    ("flaw", "ostinato_audit_flaws", "flaw", "Flaws found by the auditor of this process."),
+    ("clock_jump", "ostinato_clock_jumps", "", "Jumps of the system clock seen by this process."),
 )
 
 
 class Exporter(Collector):
-    """Tells everything, each time anew."""
+    """Collector that reads all metrics at each scrape."""
 
     def __init__(self, service: Service, measuring: Measuring, version: str, refused: Counts) -> None:
         self._service, self._measuring, self._version, self._refused = service, measuring, version, refused
 
     def collect(self) -> Iterator[Metric]:
         measured = self._measuring.measurement()
-        yield _gauge("ostinato_info", "Which version this is.", "version", {self._version: 1})
+        yield _gauge("ostinato_info", "Version of Ostinato.", "version", {self._version: 1})
         try:
             gauges = self._service.gauges()
         except StoreError:
@@ -76,7 +76,7 @@ class Exporter(Collector):
 
     def _executions(self) -> Metric:
         family = CounterMetricFamily(
-            "ostinato_executions", "Executions that have ended, in all processes.", labels=["task", "outcome"]
+            "ostinato_executions", "Ended executions of all processes.", labels=["task", "outcome"]
         )
         for (task, outcome), count in sorted(self._measuring.executions.snapshot().items()):
             family.add_metric([task, outcome], count)
@@ -94,38 +94,49 @@ def _counted(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
 
 def _times(measured: Measurement) -> Iterator[Metric]:
     durations = HistogramMetricFamily(
-        "ostinato_execution_duration_seconds", "How long runs of this process took.", labels=["task"]
+        "ostinato_execution_duration_seconds", "Duration of the runs of this process.", labels=["task"]
     )
     lateness = HistogramMetricFamily(
         "ostinato_execution_lateness_seconds",
-        "How long after they might have begun runs of this process did begin.",
+        "Delay between the earliest start and the start of the runs of this process.",
         labels=["task"],
     )
     for task, (took, late) in sorted(measured.run_times.items()):
         _add(durations, [task], took)
         _add(lateness, [task], late)
     store = HistogramMetricFamily(
-        "ostinato_store_seconds", "How long calls of the engine to the store took.", labels=[]
+        "ostinato_store_seconds", "Duration of the engine's calls to the database.", labels=[]
     )
     _add(store, [], measured.store_times)
     yield from (durations, lateness, store)
 
 
 def _of_database(gauges: Gauges) -> Iterator[Metric]:
-    yield _gauge("ostinato_jobs", "Jobs by what they are doing.", "status", gauges.jobs.items())
+    yield _gauge("ostinato_jobs", "Jobs by status.", "status", gauges.jobs.items())
     queues = gauges.queues
     yield _gauge(
-        "ostinato_queue_waiting", "Executions that wait.", "queue", ((q.name, q.queued) for q in queues)
+        "ostinato_queue_waiting",
+        "Waiting executions by queue.",
+        "queue",
+        ((q.name, q.queued) for q in queues),
     )
     yield _gauge(
-        "ostinato_queue_running", "Executions that run.", "queue", ((q.name, q.running) for q in queues)
+        "ostinato_queue_running",
+        "Running executions by queue.",
+        "queue",
+        ((q.name, q.running) for q in queues),
     )
     paused = ((q.name, int(q.paused_at is not None)) for q in queues)
     yield _gauge("ostinato_queue_paused", "Whether a queue is paused.", "queue", paused)
     at_work = gauges.at_work
-    yield _gauge("ostinato_workers", "Workers that are alive.", "", {"": at_work.workers})
-    yield _gauge("ostinato_worker_slots", "How much they could run at once.", "", {"": at_work.concurrency})
-    yield _gauge("ostinato_worker_running", "How much they do run.", "", {"": at_work.running})
+    yield _gauge("ostinato_workers", "Live workers.", "", {"": at_work.workers})
+    yield _gauge(
+        "ostinato_worker_slots",
+        "Maximum number of runs at once, of all live workers.",
+        "",
+        {"": at_work.concurrency},
+    )
+    yield _gauge("ostinato_worker_running", "Runs in progress, of all live workers.", "", {"": at_work.running})
 
 
 def _gauge(
@@ -143,7 +154,7 @@ def _add(family: HistogramMetricFamily, labels: list[str], snapshot: Snapshot) -
 
 
 def router(service: Service, measuring: Measuring, version: str, refused: Counts) -> APIRouter:
-    """`/metrics` of the process that runs the jobs. If HTTP has a process of its own, that is shown too.
+    """Return the endpoint `/metrics` for the process that runs the jobs. A separate HTTP process is shown too.
 
     `refused` counts refused credentials.
     """
@@ -158,7 +169,7 @@ def router(service: Service, measuring: Measuring, version: str, refused: Counts
 
     @routes.get("/metrics", response_class=Response, responses=TEXT)
     def metrics(by: Viewer, accept: Annotated[str, Header()] = "") -> Response:
-        """Everything that a monitor watches, as Prometheus reads it."""
+        """Return all metrics in the format of Prometheus."""
         encode, content_type = OPEN_METRICS if OPEN_METRICS_TYPE in accept else PLAIN
         return Response(encode(registry), media_type=content_type, headers={"Cache-Control": "no-store"})
 

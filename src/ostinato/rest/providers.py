@@ -1,4 +1,4 @@
-"""Providers: how often hosts may be asked, by all workers together. Everybody may look; admins edit."""
+"""Endpoints of providers, the request budgets of hosts. All callers may read them; admins edit."""
 
 from typing import Annotated
 
@@ -28,13 +28,13 @@ class ProviderGone(BaseModel):
 
 @router.get("/providers")
 def list_providers(service: ServiceDep) -> ProviderList:
-    """All of them, with what is left of their budgets and how many executions wait for them."""
+    """List all providers, with their remaining budget and their waiting executions."""
     return ProviderList(providers=[ProviderAnswer.of(row) for row in service.providers.list()])
 
 
 @router.post("/providers", status_code=201)
 def create_provider(body: ProviderBody, service: ServiceDep, by: Admin, response: Response) -> ProviderAnswer:
-    """A budget for a domain that has none. It counts within seconds in every process."""
+    """Create a budget for a domain. All processes use it within seconds."""
     row = service.providers.create(body.new(), by=by.name)
     _warn(response, service, row.provider)
     return ProviderAnswer.of(row)
@@ -42,15 +42,15 @@ def create_provider(body: ProviderBody, service: ServiceDep, by: Admin, response
 
 @router.get("/providers/{domain}")
 def get_provider(domain: Domain, service: ServiceDep) -> ProviderAnswer:
-    """One provider."""
+    """Get a provider."""
     return ProviderAnswer.of(service.providers.get(domain))
 
 
-@router.put("/providers/{domain}", responses={201: {"model": ProviderAnswer, "description": "It is new."}})
+@router.put("/providers/{domain}", responses={201: {"model": ProviderAnswer, "description": "Created"}})
 def put_provider(
     domain: Domain, body: BudgetBody, service: ServiceDep, by: Admin, response: Response
 ) -> ProviderAnswer:
-    """A budget for a domain, whether it has one or not. What was used of it stays used."""
+    """Create or replace the budget of a domain. Requests already made still count."""
     row, is_new = service.providers.put(body.provider(domain), by=by.name)
     response.status_code = 201 if is_new else 200
     _warn(response, service, row.provider)
@@ -59,7 +59,7 @@ def put_provider(
 
 @router.delete("/providers/{domain}")
 def delete_provider(domain: Domain, service: ServiceDep, by: Admin) -> ProviderGone:
-    """Its hosts are asked without a budget from then on."""
+    """Delete a provider. Requests to its hosts then have no budget."""
     service.providers.delete(domain, by=by.name)
     return ProviderGone(message=f"Provider {domain} was deleted.")
 

@@ -1,7 +1,7 @@
-"""Routes that are whole when they are made.
+"""Router that holds the prefix, tag and errors of its endpoints.
 
-A router that an app includes is built once more for it, with what the app adds to every route, when the first
-request comes: a third of a second for ours. So they have it all from the start, and apps take them as they are.
+When an app includes a router, FastAPI builds each route again at the first request: a third of a second for this API.
+So the routers are complete from the start, and apps use their routes unchanged.
 """
 
 from typing import Final
@@ -14,10 +14,10 @@ API: Final = "/api/v1"
 
 
 def api_router(tag: str, prefix: str = API) -> APIRouter:
-    """Return a router with the prefix, tag and refusals of all endpoints."""
+    """Return a router with the prefix, tag and error answers of its endpoints."""
     return APIRouter(
         prefix=prefix,
         tags=[tag],
         responses=RESPONSES,
-        strict_content_type=False,  # what is not JSON has not come so far
+        strict_content_type=False,  # `BodyReader` has already refused other types
     )

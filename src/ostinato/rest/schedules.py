@@ -1,4 +1,4 @@
-"""Schedules, in the words of seed 001: repeating jobs that run workflows. Paths also without the slash at their end."""
+"""Endpoints of schedules (seed 001): repeating jobs that run workflows. Paths work with and without the last slash."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -35,7 +35,7 @@ Ref = Annotated[str, Path(alias="id", description="The id of a schedule: that of
 
 
 def at(method: str, path: str, **options: Any) -> Callable[[F], F]:
-    """An endpoint with and without the slash at its end; the seed writes it with one."""
+    """Add an endpoint with and without a slash at the end; the seed writes it with a slash."""
 
     def add(endpoint: F) -> F:
         router.add_api_route(f"{path}/", endpoint, methods=[method], **options)
@@ -50,7 +50,7 @@ REFUSED: Any = {400: {"model": ErrorAnswer, "description": "The state of the sch
 
 @at("GET", "/schedules", response_model=ScheduleList)
 def list_schedules(asked: Annotated[ScheduleQuery, Query()], service: ServiceDep, by: Viewer) -> ScheduleList:
-    """A page of schedules, the newest first: every job that repeats, however it was made."""
+    """List schedules, the newest first: all repeating jobs, from any API."""
     tag = None if asked.workflow_id is None else tag_of(service.workflows.get(asked.workflow_id).id)
     page = service.schedules.page(asked.status, tag, asked.limit, asked.offset)
     return ScheduleList(items=[ScheduleAnswer.of(view) for view in page.items], total=page.total)
@@ -58,7 +58,7 @@ def list_schedules(asked: Annotated[ScheduleQuery, Query()], service: ServiceDep
 
 @at("POST", "/schedules", status_code=201, response_model=ScheduleAnswer)
 def create_schedule(body: ScheduleBody, service: ServiceDep, by: Admin, response: Response) -> ScheduleAnswer:
-    """Make a schedule; its first run is one interval from now."""
+    """Create a schedule; its first run is one interval from now."""
     definition = service.workflows.definition(
         body.workflow_id,
         body.schedule,
@@ -76,7 +76,7 @@ def create_schedule(body: ScheduleBody, service: ServiceDep, by: Admin, response
 
 @at("POST", "/schedules/batch-delete", status_code=204)
 def delete_schedules(body: BatchBody, service: ServiceDep, by: Admin) -> None:
-    """Delete many at once. One that is not there, or not any more, is as good as deleted."""
+    """Delete many schedules. A schedule that does not exist is no error."""
     for schedule_id in body.schedule_ids:
         with suppress(NotFound):
             service.jobs.delete(service.schedules.get(schedule_id).job.id, by=by.name)
@@ -84,13 +84,13 @@ def delete_schedules(body: BatchBody, service: ServiceDep, by: Admin) -> None:
 
 @at("GET", "/schedules/{id}", response_model=ScheduleAnswer)
 def get_schedule(ref: Ref, service: ServiceDep, by: Viewer) -> ScheduleAnswer:
-    """One schedule."""
+    """Get a schedule."""
     return ScheduleAnswer.of(service.schedules.get(ref))
 
 
 @at("PATCH", "/schedules/{id}", response_model=ScheduleAnswer)
 def edit_schedule(ref: Ref, body: ScheduleEdit, service: ServiceDep, by: Admin) -> ScheduleAnswer:
-    """Change what the body says. A run in progress is not touched; another interval counts from now."""
+    """Change the fields that the body contains. A run in progress does not change; a new interval starts now."""
     view, said = service.schedules.get(ref).job, body.given()
 
     def change(definition: Definition) -> Definition:
@@ -103,31 +103,29 @@ def edit_schedule(ref: Ref, body: ScheduleEdit, service: ServiceDep, by: Admin) 
 
 @at("DELETE", "/schedules/{id}", status_code=204)
 def delete_schedule(ref: Ref, service: ServiceDep, by: Admin) -> None:
-    """Gone from every answer at once; what runs is told to stop."""
+    """Delete a schedule. A run in progress is asked to stop."""
     service.jobs.delete(service.schedules.get(ref).job.id, by=by.name)
 
 
 @at("POST", "/schedules/{id}/pause", response_model=ScheduleAnswer, responses=REFUSED)
 def pause_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
-    """Nothing more starts; what runs may finish. Only an active one can be paused."""
+    """Pause an active schedule: no run starts; a run in progress may finish."""
     return _steered(service, ref, service.jobs.pause, "paused", by.name)
 
 
 @at("POST", "/schedules/{id}/resume", response_model=ScheduleAnswer, responses=REFUSED)
 def resume_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
-    """Go on, one interval from now. Only a paused one can be resumed."""
+    """Resume a paused schedule; its next run is one interval from now."""
     return _steered(service, ref, service.jobs.resume, "resumed", by.name)
 
 
 @at("POST", "/schedules/{id}/restart", response_model=ScheduleAnswer, responses=REFUSED)
 def restart_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
-    """Begin as new, with the counters at 0. Only one that is done or dead can be restarted."""
+    """Restart a schedule that is done or dead, with its counters at 0."""
     return _steered(service, ref, service.jobs.restart, "restarted", by.name)
 
 
-def _steered(
-    service: Service, ref: str, command: Callable[..., JobView], done: str, by: str
-) -> ScheduleAnswer:
+def _steered(service: Service, ref: str, command: Callable[..., JobView], done: str, by: str) -> ScheduleAnswer:
     before = service.schedules.get(ref)
     try:
         return _answer(service, command(before.job.id, by=by))
@@ -148,7 +146,7 @@ def _answer(service: Service, view: JobView) -> ScheduleAnswer:
 
 
 def _with_workflow(service: Service, definition: Definition, said: Mapping[str, Any]) -> Definition:
-    """With another workflow, trigger node or payload, if that was said; looked up again, as when it was made."""
+    """Replace the workflow, trigger node or payload if given; they are checked again, as at the creation."""
     if definition.task != WORKFLOW_TASK:
         for name in said.keys() & {"workflow_id", "trigger_node_id"}:
             raise Conflict(f"{name}: this schedule runs the task {definition.task!r}, no workflow.")

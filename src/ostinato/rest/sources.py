@@ -1,4 +1,4 @@
-"""Sources: HTTP APIs that are fetched into tables."""
+"""Endpoints of sources: HTTP APIs to fetch into tables."""
 
 from typing import Annotated
 
@@ -34,14 +34,14 @@ async def here(request: Request) -> SourceContext:
 
 
 Written = Annotated[Definition, Body()]
-AtThisDoor = Annotated[SourceContext, Depends(here)]
+SourceContextDep = Annotated[SourceContext, Depends(here)]
 
 
 @router.post("/sources", status_code=201)
 def create_source(
-    body: Written, service: ServiceDep, here: AtThisDoor, by: Admin, response: Response
+    body: Written, service: ServiceDep, here: SourceContextDep, by: Admin, response: Response
 ) -> SourceAnswer:
-    """Declare a source; its first run is at once. 201 with the id of its job."""
+    """Create a source; its first run starts at once. The answer has the id of its job."""
     view = service.sources.create(body, here, by=by.name)
     response.headers["Location"] = f"/api/v1/sources/{view.name}"
     return _saved(service, view, response)
@@ -49,22 +49,22 @@ def create_source(
 
 @router.get("/sources")
 def list_sources(service: ServiceDep, by: Viewer) -> SourceList:
-    """Every source, by name."""
+    """List all sources by name."""
     found = [SourceAnswer.of(view) for view in service.sources.list()]
     return SourceList(sources=found, total=len(found))
 
 
 @router.post("/sources/test")
-def test_source(body: Written, service: ServiceDep, here: AtThisDoor, by: Admin) -> TriedAnswer:
+def test_source(body: Written, service: ServiceDep, here: SourceContextDep, by: Admin) -> TriedAnswer:
     """Fetch and map one page of a definition. Nothing is stored."""
     return TriedAnswer.of(service.sources.test(body, here))
 
 
 @router.post("/sources/apply")
 def apply_sources(
-    body: ApplyBody, service: ServiceDep, here: AtThisDoor, by: Admin, response: Response
+    body: ApplyBody, service: ServiceDep, here: SourceContextDep, by: Admin, response: Response
 ) -> PlanAnswer:
-    """Bring the sources in line with these: created, changed, and deleted if pruned. `dry_run` only says so."""
+    """Make the sources match the body: create, change, and with `prune` delete. `dry_run` only returns the plan."""
     warn(response, service, [each for source in body.sources for each in references(source)])
     if body.dry_run:
         return PlanAnswer.of(service.sources.plan(body.sources, here, prune=body.prune), dry_run=True)
@@ -74,7 +74,7 @@ def apply_sources(
 
 @router.get("/sources/{name}")
 def get_source(name: Name, service: ServiceDep, by: Viewer) -> SourceAnswer:
-    """One source."""
+    """Get a source."""
     return SourceAnswer.of(service.sources.get(name))
 
 
@@ -83,11 +83,11 @@ def replace_source(
     name: Name,
     body: Annotated[Replacing, Body()],
     service: ServiceDep,
-    here: AtThisDoor,
+    here: SourceContextDep,
     by: Admin,
     response: Response,
 ) -> SourceAnswer:
-    """The whole definition anew. A run in progress is not touched."""
+    """Replace the whole definition. A run in progress does not change."""
     view = service.sources.replace(name, {"name": name, **body}, here, by=by.name)
     return _saved(service, view, response)
 
@@ -97,11 +97,11 @@ def edit_source(
     name: Name,
     body: Annotated[Changes, Body()],
     service: ServiceDep,
-    here: AtThisDoor,
+    here: SourceContextDep,
     by: Admin,
     response: Response,
 ) -> SourceAnswer:
-    """Some fields of the definition; null removes one."""
+    """Change some fields of the definition; null removes a field."""
     view = service.sources.edit(name, body, here, by=by.name)
     return _saved(service, view, response)
 
@@ -111,17 +111,17 @@ def delete_source(
     name: Name,
     service: ServiceDep,
     by: Admin,
-    with_data: Annotated[bool, Query(description="Its rows too.")] = False,
+    with_data: Annotated[bool, Query(description="Also delete its stored rows.")] = False,
 ) -> SourceGone:
-    """Remove a source. Its rows stay, unless `with_data` says otherwise."""
+    """Delete a source. Its stored rows stay, unless `with_data` is set."""
     rows = service.sources.delete(name, with_data=with_data, by=by.name)
-    told = f", with {rows} rows" if with_data else "; its rows stay"
-    return SourceGone(message=f"Source {name} is deleted{told}.", rows_deleted=rows)
+    data = f", with {rows} rows" if with_data else "; its rows stay"
+    return SourceGone(message=f"Source {name} is deleted{data}.", rows_deleted=rows)
 
 
 @router.post("/sources/{name}/run", status_code=202)
 def run_source(name: Name, service: ServiceDep, by: Operator) -> SourceAnswer:
-    """An extra run now; the schedule does not move."""
+    """Run a source now, in addition to its schedule."""
     return SourceAnswer.of(service.sources.run(name, by=by.name))
 
 
@@ -129,13 +129,13 @@ def run_source(name: Name, service: ServiceDep, by: Operator) -> SourceAnswer:
 def list_records(
     name: Name, service: ServiceDep, by: Viewer, limit: Annotated[int, Query(ge=1, le=1000)] = 20
 ) -> RecordList:
-    """The newest rows of a source, by column."""
+    """List the newest rows of a source, by column."""
     found = list(service.sources.records(name, limit))
     view = service.sources.get(name)
     return RecordList(records=found, table=view.source.table if view.source else "", limit=limit)
 
 
 def _saved(service: Service, view: SourceView, response: Response) -> SourceAnswer:
-    """A source that was saved, with a warning for secrets that are not granted on this host."""
+    """Return the answer for a saved source, with a warning for secrets that are not granted on this host."""
     warn(response, service, references(view.written))
     return SourceAnswer.of(view)

@@ -1,12 +1,12 @@
-"""Live streams: many listeners share one reading of the feed.
+"""Live streams: many clients share one reading of the feed.
 
-A channel reads the feed of one job, or of all, while somebody listens to it; nobody listens: nothing is read. Who
-comes is told, from a reading of its own, what it has missed since the event that it saw last, and then what the
-channel reads. The channel is joined first: so something may be told twice, under the same id, and nothing is missed.
-Who is too slow is let go, and comes back in the same way.
+A channel reads the feed of one job, or of all, while it has clients; without clients it reads nothing. A client joins
+the channel, then reads the feed itself from the event that it saw last, then gets the readings of the channel. Because
+it joins first, it misses nothing; an event may come twice, with the same id. A client that is too slow is
+disconnected, and reconnects in the same way.
 
 A stream lasts as long as its credential. The credential is checked before a delivery, once a second at most, and always
-before an event that tells of ended access: a revoked key does not receive its own `key.revoked`.
+before an event about ended access: a revoked key does not receive its own `key.revoked`.
 """
 
 import asyncio
@@ -29,29 +29,29 @@ from ostinato.shapes.events import EventAnswer
 from ostinato.store.feed import MOST_ROWS, Feed, Item, is_wanted
 
 READ_EVERY: Final = 0.5  # seconds
-AWAY: Final = 2.0  # seconds until a database that does not answer is asked again
+AWAY: Final = 2.0  # seconds between two attempts to reach a database that does not answer
 READY_WITHIN: Final = 10.0
-COMMENT_EVERY: Final = 15.0  # seconds of silence that proxies bear
-LONGEST_STREAM: Final = 3600.0  # seconds; then a listener comes again, and its credential is looked at again
-CHECK_EVERY: Final = 1.0  # seconds that a credential is believed
-ENDS_ACCESS: Final = ('"kind":"key.revoked"', '"kind":"access.ended"')  # as they stand in a delivery
+COMMENT_EVERY: Final = 15.0  # seconds; proxies close connections that are silent for longer
+LONGEST_STREAM: Final = 3600.0  # seconds; then the client reconnects, and is authenticated again
+CHECK_EVERY: Final = 1.0  # seconds between two checks of a credential
+ENDS_ACCESS: Final = ('"kind":"key.revoked"', '"kind":"access.ended"')  # as in the text of a delivery
 MOST_LISTENERS: Final = 200
 MOST_OF_ONE: Final = 10  # streams of one credential
-MOST_WAITING: Final = 100  # readings that a listener may be behind
-RETRY: Final = 2000  # milliseconds until a listener comes back
+MOST_WAITING: Final = 100  # readings that a client may be behind
+RETRY: Final = 2000  # milliseconds until a client reconnects
 
 Reading = tuple[list[Item], str]
-Readings = asyncio.Queue[Reading | None]  # None is the end
+Readings = asyncio.Queue[Reading | None]  # None ends the stream
 
 
 class Channel:
-    """One feed, and those who listen to it."""
+    """A feed and its clients."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._listeners: set[Readings] = set()
         self._reading: asyncio.Task[None] | None = None
-        self.begun = asyncio.Event()  # from here on it misses nothing
+        self.begun = asyncio.Event()  # set when the channel has its first cursor: it misses no later event
 
     def __len__(self) -> int:
         return len(self._listeners)
@@ -69,7 +69,7 @@ class Channel:
             self.close()
 
     def close(self) -> None:
-        """End it for everybody."""
+        """End the streams of all clients."""
         for readings in self._listeners:
             readings.put_nowait(None)
         if self._reading is not None:
@@ -85,10 +85,10 @@ class Channel:
                 continue
             _, cursor = reading
             self.begun.set()
-            self._tell(reading)
+            self._deliver(reading)
             await asyncio.sleep(READ_EVERY)
 
-    def _tell(self, reading: Reading) -> None:
+    def _deliver(self, reading: Reading) -> None:
         for readings in list(self._listeners):
             if readings.qsize() < MOST_WAITING:
                 readings.put_nowait(reading)
@@ -99,17 +99,17 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Credential that a stream belongs to, and the check that it is still good."""
+    """The credential of a stream, and the check that it is still valid."""
 
-    credential: str  # empty: none is required
-    check: Callable[[], object]  # raises when the credential is not good any more
+    credential: str  # empty if no authentication is required
+    check: Callable[[], object]  # raises when the credential is no longer valid
 
     @classmethod
     def of(cls, request: Request) -> Self:
         return cls(request.state.admission.credential, request.state.check)
 
-    async def still_good(self) -> bool:
-        """Check the credential; StoreError when the database does not answer."""
+    async def is_valid(self) -> bool:
+        """Check the credential; StoreError if the database does not answer."""
         try:
             await run_check(self.check)
         except StoreError:
@@ -120,7 +120,7 @@ class Subscriber:
 
 
 class Streams:
-    """All channels of this process. To be used, and closed, on its loop."""
+    """All channels of this process. Use and close them on its event loop."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -133,7 +133,7 @@ class Streams:
         return self._closed
 
     def close(self) -> None:
-        """End every stream: the server stops."""
+        """End all streams, because the server stops."""
         self._closed = True
         for channel in self._channels.values():
             channel.close()
@@ -141,10 +141,8 @@ class Streams:
     async def open(
         self, job_id: UUID | None, kinds: Collection[str], since: str | None, subscriber: Subscriber
     ) -> "EventStream":
-        """A stream from a cursor on, or from now on; StoreUnavailable or TooManyRequests when there is no room."""
-        own, shared = await run_in_threadpool(
-            lambda: (self._service.feed(job_id), self._service.feed(job_id))
-        )
+        """Open a stream after a cursor, or from now; StoreUnavailable or TooManyRequests if a limit is reached."""
+        own, shared = await run_in_threadpool(lambda: (self._service.feed(job_id), self._service.feed(job_id)))
         self._take_place(subscriber)
         channel = self._channels.setdefault(job_id, Channel(shared))
         readings = channel.join()
@@ -163,23 +161,23 @@ class Streams:
         except BaseException:
             leave()
             raise
-        return EventStream(_told(own, since, first, readings, kinds), leave, subscriber)
+        return EventStream(_texts(own, since, first, readings, kinds), leave, subscriber)
 
-    def admit(self, told: AsyncIterator[str], subscriber: Subscriber) -> "EventStream":
-        """A stream that reads for itself until it is `closed`; errors as for `open`."""
+    def admit(self, texts: AsyncIterator[str], subscriber: Subscriber) -> "EventStream":
+        """Open a stream that reads without a channel and ends when `closed` is true; errors as for `open`."""
         self._take_place(subscriber)
-        return EventStream(told, lambda: self._give_place(subscriber), subscriber)
+        return EventStream(texts, lambda: self._give_place(subscriber), subscriber)
 
     def _take_place(self, subscriber: Subscriber) -> None:
         if self._closed or self._open.total() >= MOST_LISTENERS:
-            raise StoreUnavailable("There are too many listeners here; come again later.")
+            raise StoreUnavailable("Too many streams are open on this server; try again later.")
         if subscriber.credential and self._open[subscriber.credential] >= MOST_OF_ONE:
             raise TooManyRequests(f"A credential may hold {MOST_OF_ONE} streams at once: close one first.", 5)
         self._open[subscriber.credential] += 1
 
     def _give_place(self, subscriber: Subscriber) -> None:
         self._open[subscriber.credential] -= 1
-        self._open += Counter()  # forgets credentials without a stream
+        self._open += Counter()  # removes credentials without a stream
 
     def _leave(self, job_id: UUID | None, channel: Channel, readings: Readings) -> None:
         channel.leave(readings)
@@ -188,66 +186,66 @@ class Streams:
 
 
 class EventStream(Response):
-    """Server-Sent Events, until the listener goes, its credential ends, or there are no more."""
+    """Server-Sent Events, until the client disconnects, its credential ends, or the texts end."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, told: AsyncIterator[str], left: Callable[[], None], subscriber: Subscriber) -> None:
+    def __init__(self, texts: AsyncIterator[str], on_close: Callable[[], None], subscriber: Subscriber) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._told, self._left, self._subscriber = told, left, subscriber
+        self._texts, self._on_close, self._subscriber = texts, on_close, subscriber
         self._checked_at = float("-inf")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        telling = asyncio.create_task(self._tell(send))
-        going = asyncio.create_task(_gone(receive))
+        sending = asyncio.create_task(self._send_all(send))
+        waiting = asyncio.create_task(_disconnected(receive))
         try:
-            await asyncio.wait({telling, going}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, waiting}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._left()
-            for task in (telling, going):
+            self._on_close()
+            for task in (sending, waiting):
                 task.cancel()
-            await asyncio.gather(telling, going, return_exceptions=True)
+            await asyncio.gather(sending, waiting, return_exceptions=True)
 
-    async def _tell(self, send: Send) -> None:
+    async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        async for text in self._told:
-            if not await self._may_hear(text):
+        async for text in self._texts:
+            if not await self._may_receive(text):
                 break
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _may_hear(self, text: str) -> bool:
-        """Check the credential before a delivery; while the database is away the delivery waits."""
+    async def _may_receive(self, text: str) -> bool:
+        """Check the credential before a delivery; the delivery waits while the database does not answer."""
         recent = _now() - self._checked_at < CHECK_EVERY
         if recent and not any(kind in text for kind in ENDS_ACCESS):
             return True
         while True:
             self._checked_at = _now()
             with suppress(StoreError):
-                return await self._subscriber.still_good()
+                return await self._subscriber.is_valid()
             await asyncio.sleep(AWAY)
 
 
-async def _gone(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _told(
+async def _texts(
     own: Feed, since: str | None, first: Reading, readings: Readings, kinds: Collection[str]
 ) -> AsyncIterator[str]:
-    """Yield the stream of a listener, as text."""
+    """Yield the stream of a client as text."""
     yield f"retry: {RETRY}\n\n"
-    (items, cursor), before, told = first, since, set[str]()
-    while True:  # what was missed; if that is much, in parts
-        told |= {item.id for item in items}
+    (items, cursor), before, sent = first, since, set[str]()
+    while True:  # the missed events, in parts if there are many
+        sent |= {item.id for item in items}
         yield _events(_wanted(items, kinds), before or cursor, cursor) or _comment(cursor)
         if len(items) < MOST_ROWS:
             break
         before = cursor
         items, cursor = await run_in_threadpool(own.since, cursor)
-    end, spoken = _now() + LONGEST_STREAM, _now()
+    end, last_sent = _now() + LONGEST_STREAM, _now()
     while _now() < end:
         reading: Reading | None = ([], cursor)
         with suppress(TimeoutError):
@@ -255,10 +253,10 @@ async def _told(
                 reading = await readings.get()
         if reading is None:
             return
-        new = [item for item in _wanted(reading[0], kinds) if item.id not in told]
+        new = [item for item in _wanted(reading[0], kinds) if item.id not in sent]
         before, cursor = cursor, reading[1]
-        if new or _now() - spoken >= COMMENT_EVERY:
-            spoken = _now()
+        if new or _now() - last_sent >= COMMENT_EVERY:
+            last_sent = _now()
             yield _events(new, before, cursor) or _comment(cursor)
 
 
@@ -271,7 +269,7 @@ def _wanted(items: Iterable[Item], kinds: Collection[str]) -> list[Item]:
 
 
 def _events(items: Collection[Item], before: str, after: str) -> str:
-    """Only the last event of a reading has its cursor: who is cut off before it hears the others again."""
+    """Return events as text. Only the last one has the new cursor: a client cut off before it gets all again."""
     cursors = [before] * (len(items) - 1) + [after]
     return "".join(
         f"id: {cursor}\ndata: {EventAnswer.of(item).model_dump_json()}\n\n"
@@ -280,5 +278,5 @@ def _events(items: Collection[Item], before: str, after: str) -> str:
 
 
 def _comment(cursor: str) -> str:
-    """Something to hear in silence; it moves on the place to come back to."""
+    """Return a comment that keeps the connection open, and updates the cursor of the client."""
     return f": still here\nid: {cursor}\n\n"

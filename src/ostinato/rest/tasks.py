@@ -1,4 +1,4 @@
-"""Tasks: which there are, and what they take."""
+"""Endpoints of tasks and their arguments."""
 
 from typing import Annotated
 
@@ -16,12 +16,12 @@ Name = Annotated[str, Path(alias="name", description="The name of a task.", max_
 
 @router.get("/tasks")
 def list_tasks(service: ServiceDep, by: Viewer) -> TaskList:
-    """Every task that somebody is known to run, with what it takes."""
+    """List all known tasks with their arguments."""
     found = [TaskAnswer.of(view) for view in service.tasks.list()]
     return TaskList(tasks=found, total=len(found))
 
 
 @router.get("/tasks/{name}")
 def get_task(name: Name, service: ServiceDep, by: Viewer) -> TaskAnswer:
-    """One task: its args as a JSON schema, and whether it may be used here."""
+    """Get a task: its args as a JSON schema, and whether the settings allow it."""
     return TaskAnswer.of(service.tasks.get(name))

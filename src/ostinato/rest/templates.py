@@ -1,4 +1,4 @@
-"""Job templates: make, list, get, change, delete; and make jobs of them."""
+"""Endpoints of job templates: create, list, get, change, delete, and use."""
 
 from typing import Annotated
 
@@ -31,14 +31,14 @@ Name = Annotated[
 
 @router.get("/templates")
 def list_templates(service: ServiceDep, by: Viewer) -> TemplateList:
-    """Every template, ours and yours, by name."""
+    """List all templates, built-in and own, by name."""
     found = [TemplateAnswer.of(view) for view in service.templates.list()]
     return TemplateList(templates=found, total=len(found))
 
 
 @router.post("/templates", status_code=201)
 def create_template(body: TemplateBody, service: ServiceDep, by: Admin, response: Response) -> TemplateAnswer:
-    """Make a template; a name that is taken is refused (409)."""
+    """Create a template; 409 if the name is taken."""
     view = service.templates.save(body.given(body.name), by=by.name, new=True)
     response.headers["Location"] = f"/api/v1/templates/{view.template.name}"
     return TemplateAnswer.of(view)
@@ -46,19 +46,19 @@ def create_template(body: TemplateBody, service: ServiceDep, by: Admin, response
 
 @router.get("/templates/{name}")
 def get_template(name: Name, service: ServiceDep, by: Viewer) -> TemplateAnswer:
-    """One template, with its parameters."""
+    """Get a template with its parameters."""
     return TemplateAnswer.of(service.templates.get(name))
 
 
 @router.put("/templates/{name}")
 def put_template(name: Name, body: TemplateEdit, service: ServiceDep, by: Admin) -> TemplateAnswer:
-    """Make a template, or let it take the place of the one of that name. Jobs that were made stay as they are."""
+    """Create or replace a template. Jobs created from it do not change."""
     return TemplateAnswer.of(service.templates.save(body.given(name), by=by.name))
 
 
 @router.delete("/templates/{name}")
 def delete_template(name: Name, service: ServiceDep, by: Admin) -> TemplateGone:
-    """Jobs that were made from it stay as they are."""
+    """Delete a template. Jobs created from it do not change."""
     service.templates.delete(name, by=by.name)
     return TemplateGone(message=f"The template {name} is deleted.")
 
@@ -73,7 +73,7 @@ def create_job_of_template(
     response: Response,
     body: UseBody | None = None,
 ) -> JobAnswer:
-    """Make a job: parameters are checked and filled in, then the job is checked like any other."""
+    """Create a job from a template: check and insert the parameters, then check the job like any other."""
     params, over = ({}, {}) if body is None else (body.params, body.job)
     definition = definition_of(service.templates.body(name, params, over), here)
     return make_job(service, definition, by.name, asked.allow_unknown, response)

@@ -1,4 +1,4 @@
-"""Workers and queues: who works, and what may start."""
+"""Endpoints of workers and queues."""
 
 from typing import Annotated
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import Path
 from pydantic import Field
 
-from ostinato.core.checks import QUEUE_NAME
+from ostinato.core.bounds import QUEUE_NAME
 from ostinato.core.errors import NotFound
 from ostinato.rest.caller import Admin, Operator, Viewer
 from ostinato.rest.dependencies import ServiceDep
@@ -28,13 +28,13 @@ class QueueEdit(RequestBody):
     """Changes to a queue."""
 
     max_queued: Annotated[Whole, Field(ge=1, le=LARGEST)] | None = Field(
-        description="The schedule fires into it only while fewer may start; null: without bound."
+        description="Schedules add runs only while fewer runs wait in the queue; null: no bound."
     )
 
 
 @router.get("/workers")
 def list_workers(service: ServiceDep, by: Viewer) -> WorkerList:
-    """List live workers, and those of the last day."""
+    """List the workers seen within the last day."""
     now = service.now()
     found = [WorkerAnswer.of(row, now) for row in service.workers()]
     return WorkerList(workers=found, total=len(found))
@@ -42,7 +42,7 @@ def list_workers(service: ServiceDep, by: Viewer) -> WorkerList:
 
 @router.post("/workers/{id}/drain")
 def drain_worker(worker: WorkerId, service: ServiceDep, by: Operator) -> WorkerAnswer:
-    """Ask a worker to claim no more; it finishes what it runs."""
+    """Ask a worker to drain: it finishes its runs, and claims no more."""
     worker_id = _id(worker)
     service.drain(worker_id, by=by.name)
     return next(WorkerAnswer.of(row, service.now()) for row in service.workers() if row.id == worker_id)
@@ -50,14 +50,14 @@ def drain_worker(worker: WorkerId, service: ServiceDep, by: Operator) -> WorkerA
 
 @router.get("/queues")
 def list_queues(service: ServiceDep, by: Viewer) -> QueueList:
-    """Every queue, with what waits and what runs in it."""
+    """List all queues, with their waiting and running executions."""
     found = [QueueAnswer.of(row) for row in service.queues()]
     return QueueList(queues=found, total=len(found))
 
 
 @router.post("/queues/{name}/pause")
 def pause_queue(queue: QueueName, service: ServiceDep, by: Operator) -> QueueAnswer:
-    """From the answer on nothing of the queue starts."""
+    """Pause a queue: no execution of it starts after the answer."""
     service.pause_queue(queue, by=by.name)
     return _queue(service, queue)
 
@@ -71,7 +71,7 @@ def resume_queue(queue: QueueName, service: ServiceDep, by: Operator) -> QueueAn
 
 @router.patch("/queues/{name}")
 def edit_queue(queue: QueueName, body: QueueEdit, service: ServiceDep, by: Admin) -> QueueAnswer:
-    """Bound a queue, or take its bound away."""
+    """Set or remove the bound of a queue."""
     service.bound_queue(queue, body.max_queued, by=by.name)
     return _queue(service, queue)
 

@@ -1,4 +1,4 @@
-"""Workflows: make, look at, change, delete, start; and the events that start them."""
+"""Endpoints of workflows: create, list, get, change, delete, run; and of events that start them."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from ostinato.shapes.workflows import (
 router = api_router("workflows")
 
 Ref = Annotated[str, Path(alias="id", description="The id of a workflow, or its name.", max_length=200)]
-Kind = Annotated[str, Path(description="What happened, such as order.", max_length=100)]
+Kind = Annotated[str, Path(description="The kind of event, such as order.", max_length=100)]
 
 
 @router.post("/workflows", status_code=201)
@@ -35,7 +35,7 @@ def create_workflow(
     by: Admin,
     response: Response,
 ) -> WorkflowAnswer:
-    """Make a workflow. What is wrong with its nodes is told with the place."""
+    """Create a workflow. An error in its nodes names the place."""
     view = service.workflows.create(
         body.name,
         body.nodes,
@@ -54,15 +54,15 @@ def list_workflows(
     service: ServiceDep,
     by: Viewer,
     limit: Annotated[int, Query(ge=1, le=250)] = 50,
-    after: Annotated[int, Query(ge=0, le=2**63 - 1, description="Go on after this id.")] = 0,
+    after: Annotated[int, Query(ge=0, le=2**63 - 1, description="The last id of the page before.")] = 0,
 ) -> WorkflowList:
-    """In the order in which they were made."""
+    """List workflows in the order of their creation."""
     return WorkflowList(workflows=[WorkflowAnswer.of(view) for view in service.workflows.list(limit, after)])
 
 
 @router.get("/workflows/{id}")
 def get_workflow(ref: Ref, service: ServiceDep, by: Viewer) -> WorkflowAnswer:
-    """One workflow, by its id or its name."""
+    """Get a workflow by its id or its name."""
     return WorkflowAnswer.of(service.workflows.get(ref))
 
 
@@ -75,7 +75,7 @@ def put_workflow(
     by: Admin,
     response: Response,
 ) -> WorkflowAnswer:
-    """Change what the body says. Other nodes are another version; runs in progress keep theirs."""
+    """Change the fields that the body contains. New nodes make a new version; runs in progress keep theirs."""
     view = service.workflows.put(ref, **body.said(), by=by.name, allow_unknown=asked.allow_unknown)
     warn(response, service, (), view.tasks)
     return WorkflowAnswer.of(view)
@@ -83,14 +83,14 @@ def put_workflow(
 
 @router.delete("/workflows/{id}")
 def delete_workflow(ref: Ref, service: ServiceDep, by: Admin) -> WorkflowGone:
-    """Gone from every answer; runs in progress go on."""
+    """Delete a workflow. Runs in progress continue."""
     service.workflows.delete(ref, by=by.name)
     return WorkflowGone(message=f"Workflow {ref} is deleted.")
 
 
 @router.post("/workflows/{id}/run", status_code=202)
 def run_workflow(ref: Ref, service: ServiceDep, by: Operator, body: WorkflowRunBody | None = None) -> Started:
-    """Start it now: a job of its own that runs once."""
+    """Start a workflow now, as a separate job that runs once."""
     payload, trigger = (None, None) if body is None else (body.payload, body.trigger)
     return Started.of(service.workflows.run(ref, payload, trigger=trigger, by=by.name))
 
@@ -100,14 +100,14 @@ def dispatch_event(
     kind: Kind,
     service: ServiceDep,
     by: Operator,
-    data: Annotated[dict[str, Any] | None, Body(description="What steps find as payload.")] = None,
+    data: Annotated[dict[str, Any] | None, Body(description="The payload for the steps.")] = None,
 ) -> TriggeredAnswer:
-    """Set off every trigger node of active workflows that waits for this kind."""
+    """Start every trigger node for this kind of event, in all active workflows."""
     started = service.workflows.dispatch_event(kind, data, by=by.name)
     return TriggeredAnswer(kind=kind, started=[Started.of(view) for view in started])
 
 
 @router.get("/executions/{id}/steps")
 def list_steps(execution: ExecutionId, service: ServiceDep, by: Viewer) -> RunAnswer:
-    """A run of a workflow with its steps, by its id or that of one of its steps."""
+    """Get a workflow run with its steps, by the id of the run or of a step."""
     return RunAnswer.of(service.workflows.steps(id_of(execution)))

@@ -1,8 +1,8 @@
-"""RQ as the engine: ordinary RQ workers run what is due, the database keeps everything else.
+"""RQ as the engine: ordinary RQ workers run due jobs; the database stores everything else.
 
     rq worker default --with-scheduler --serializer json       with OSTINATO_APP=shop:app in its environment
 
-The functions of seed 001 are here under their names. Each run enqueues the next by itself: no scheduler has to live.
+The functions of seed 001 have the same names here. Each run enqueues the next one, so no scheduler process is needed.
 """
 
 from ostinato.rq.functions import (

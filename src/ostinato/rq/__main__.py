@@ -1,4 +1,4 @@
-"""`python -m ostinato.rq`: a member of a crew (crew.py), with its order on stdin."""
+"""`python -m ostinato.rq`: one RQ worker of a `Crew` (processes.py), with its order on stdin."""
 
 import json
 import sys

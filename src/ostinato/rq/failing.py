@@ -1,7 +1,7 @@
-"""Failed runs as RQ's own monitoring counts them: the message of a failed run is a failed RQ job.
+"""Failed runs in RQ's own monitoring: the message of a failed run becomes a failed RQ job.
 
-An attempt that is retried counts as RQ counts an attempt with `Retry`: the worker has one failure more, and the
-registry of failed jobs holds nothing. The retry is a message of its own; RQ never retries.
+A failed attempt with a retry counts as with RQ's `Retry`: the worker has one failure more, and the registry of failed
+jobs gets no entry. The retry is a new message; RQ itself never retries.
 """
 
 from collections.abc import Sequence
@@ -10,15 +10,13 @@ from uuid import UUID
 from rq.job import Job as Entry
 
 from ostinato.app.handle import RunFailed
-from ostinato.core.model import Change, Result
+from ostinato.core.model import Change
 from ostinato.service import ExecutionView
 from ostinato.telemetry.reports import Telemetry
 
-FAILURES = frozenset({Result.FAILED, Result.TIMED_OUT, Result.LOST})
-
 
 class RunTelemetry(Telemetry):
-    """Telemetry of one message, which keeps the committed changes."""
+    """Telemetry of one message, which also records the committed changes."""
 
     changes: tuple[Change, ...] = ()
 
@@ -37,7 +35,7 @@ class TaskTraceback(Exception):
 def failure(execution_id: UUID, changes: Sequence[Change], entry: Entry) -> RunFailed | None:
     """Find the failure of an execution; let RQ forget the message if a retry follows."""
     found = [(change, ended) for change in changes for ended in change.ended if ended.id == execution_id]
-    if not found or found[0][1].result not in FAILURES:
+    if not found or not found[0][1].outcome.is_failure:
         return None
     change, ended = found[0]
     if change.retry_of(ended) is not None:

@@ -1,7 +1,7 @@
-"""RQ workers of our own, in processes of their own, beside one that looks after them: `ostinato worker --engine rq`.
+"""RQ workers in child processes, for `ostinato worker --engine rq`.
 
-They are ordinary RQ workers. One that ends is started again; when their parent ends, however it ends, they finish what
-they run and end too.
+They are ordinary RQ workers. The parent replaces a worker that ends. When the parent ends for any reason, the workers
+finish their runs and end too.
 """
 
 import json
@@ -19,15 +19,15 @@ from ostinato.core.payload import LogMessage
 log = logging.getLogger("ostinato.rq")
 
 LOOK_EVERY: Final = 1.0  # seconds
-AGAIN_AFTER: Final = 5.0  # seconds, so that one that cannot start does not spin
-ENOUGH: Final = 5.0  # seconds to be gone once they are told to stop at once
+RESTART_AFTER: Final = 5.0  # seconds between restarts of a worker that cannot start
+KILL_AFTER: Final = 5.0  # seconds to end after a request to stop at once
 
 
 class Crew:
-    """Some RQ workers, from `with` to its end."""
+    """Context manager for a number of RQ workers."""
 
     def __init__(self, where: str | None, chosen: Mapping[str, object], size: int, grace: float) -> None:
-        """`where` the app is; `chosen` are settings above its own; `grace`: seconds for what runs at the end."""
+        """`where`: the app; `chosen`: settings that override its own; `grace`: seconds for running runs at the end."""
         self._order = json.dumps({"app": where, "chosen": {k: v for k, v in chosen.items() if v is not None}})
         self._size, self._grace = size, grace
         self._members: list[subprocess.Popen[str]] = []
@@ -44,10 +44,10 @@ class Crew:
     ) -> None:
         self._over.set()
         self._watching.join()
-        self._tell_all()
-        if not self._all_gone(self._grace):
-            self._tell_all()  # RQ takes the second for: at once
-            self._all_gone(ENOUGH)
+        self._terminate_all()
+        if not self._all_ended(self._grace):
+            self._terminate_all()  # RQ stops at once after a second signal
+            self._all_ended(KILL_AFTER)
         for each in self._members:
             if each.poll() is None:
                 each.kill()
@@ -58,29 +58,27 @@ class Crew:
         )
         assert started.stdin is not None
         try:
-            started.stdin.write(self._order)  # not as arguments: an address may have a password
+            started.stdin.write(self._order)  # not as arguments: a URL may have a password
             started.stdin.close()
         except BrokenPipeError:
-            pass  # it has ended already; whoever watches says so
+            pass  # the worker has ended already; `_watch` logs it
         return started
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_EVERY):
             for place, each in enumerate(self._members):
                 if each.poll() is not None:
-                    log.warning(
-                        LogMessage("An RQ worker has ended; another is started", {"code": each.returncode})
-                    )
-                    if self._over.wait(AGAIN_AFTER):
+                    log.warning(LogMessage("An RQ worker has ended; another is started", {"code": each.returncode}))
+                    if self._over.wait(RESTART_AFTER):
                         return
                     self._members[place] = self._start()
 
-    def _tell_all(self) -> None:
+    def _terminate_all(self) -> None:
         for each in self._members:
             if each.poll() is None:
                 each.send_signal(signal.SIGTERM)
 
-    def _all_gone(self, seconds: float) -> bool:
+    def _all_ended(self, seconds: float) -> bool:
         try:
             for each in self._members:
                 each.wait(seconds)
@@ -90,7 +88,7 @@ class Crew:
 
 
 def join(order: Mapping[str, Any]) -> None:
-    """Work as an RQ worker for the app of the order, until told to stop."""
+    """Work as an RQ worker for the app of the order, until a signal."""
     from ostinato.app import Ostinato
     from ostinato.app.loading import load_app
     from ostinato.engine.retrying import until_available

@@ -1,4 +1,4 @@
-"""An app at work for RQ: what a message does, from its delivery to the next one."""
+"""Execution of messages for RQ: from the delivery of a message to the next one."""
 
 import asyncio
 import hashlib
@@ -31,46 +31,46 @@ from ostinato.wiring import our_version
 
 log = logging.getLogger("ostinato.rq")
 
-HOOKS_HAVE: Final = 1.0  # seconds to be told what happened
-LIMITED: Final = 500  # rows that are let in with one look
+HOOKS_TIMEOUT: Final = 1.0  # seconds for hooks after a run
+LIMITED: Final = 500  # rows updated at once
 
 
-class Office:
-    """One app, one database, one Redis."""
+class RqEngine:
+    """Engine of one app, with one database and one Redis."""
 
     def __init__(self, app: Ostinato, connection: Redis) -> None:
         configure_logging(app.settings)
         self.app, self.connection = app, connection
-        self._courier: RqMessages | None = None
+        self._messages: RqMessages | None = None
 
     @property
-    def courier(self) -> RqMessages:
-        """Opens the database on first use; from then on, what changes in it is brought to this Redis."""
-        if self._courier is None:
+    def messages(self) -> RqMessages:
+        """The messages. The first use opens the database; from then on, its changes are sent to Redis."""
+        if self._messages is None:
             parts = self.app.parts
-            self._courier = RqMessages(parts.store, parts.clock, self.connection)
-            parts.store.database.on_change = self._courier.told
-        return self._courier
+            self._messages = RqMessages(parts.store, parts.clock, self.connection)
+            parts.store.database.on_change = self._messages.on_change
+        return self._messages
 
     # -- a message
 
     def execute(self, job_id: UUID, mine: Entry | None) -> None:
-        """Fire and claim, or do nothing; then run, settle, and see to the next message.
+        """Fire, claim, run and settle, if there is an execution to claim; then send the next message.
 
         Raise RunFailed if the run has failed, so that RQ counts a failed job.
         """
         try:
-            self.courier.mine = mine
+            self.messages.mine = mine
             self._execute(job_id, mine)
         finally:
-            self.courier.mine = None
-            self.app.hooks.drain(HOOKS_HAVE)
+            self.messages.mine = None
+            self.app.hooks.drain(HOOKS_TIMEOUT)
 
     def _execute(self, job_id: UUID, mine: Entry | None) -> None:
         try:
             taken, worker, sent = self._take(job_id, mine)
         except StoreUnavailable as error:
-            self._come_back(mine, error)
+            self._deliver_again(mine, error)
             return
         telemetry = RunTelemetry(self.app.settings, self.app.hooks)
         telemetry.changed(taken.changes)
@@ -78,7 +78,7 @@ class Office:
             telemetry.unknown_task(taken.unknown, 1)
         if taken.claimed is not None:
             self._run(taken.claimed, worker, sent, mine, telemetry)
-        self._see_to_the_next(job_id, taken)
+        self._send_next(job_id, taken)
         if mine is not None and taken.claimed is not None:
             failed = failure(taken.claimed.live.id, telemetry.changes, mine)
             if failed is not None:
@@ -99,72 +99,64 @@ class Office:
             taken = parts.store.taking.take(*wanted)
         return taken, worker.id, sent
 
-    def _run(
-        self, claimed: Claimed, worker: UUID, sent: float, mine: Entry | None, telemetry: Telemetry
-    ) -> None:
+    def _run(self, claimed: Claimed, worker: UUID, sent: float, mine: Entry | None, telemetry: Telemetry) -> None:
         parts, live = self.app.parts, claimed.live
-        if mine is not None:  # for whoever finds this process dead
+        if mine is not None:  # for the worker that finds this process dead
             mine.meta = {"execution": str(live.id), "fence": live.fence, "worker": str(worker)}
-            with suppress(RedisError):  # the run goes on without it
+            with suppress(RedisError):  # the run does not need it
                 mine.save_meta()  # type: ignore[no-untyped-call]
 
         async def run() -> None:
-            single = SingleRun(
-                parts.store, self.app.registry, parts.clock, parts.chance, telemetry, parts.settings
-            )
+            single = SingleRun(parts.store, self.app.registry, parts.clock, parts.chance, telemetry, parts.settings)
             await single.run(claimed, worker, sent)
 
         with captured() if parts.settings.capture_output else nullcontext():
             asyncio.run(run())
 
-    def _see_to_the_next(self, job_id: UUID, taken: TakenJob) -> None:
-        """A Redis that is away, or a database, keeps nobody: others recover what is missing."""
+    def _send_next(self, job_id: UUID, taken: TakenJob) -> None:
+        """Send the next message. If Redis or the database is unavailable, another worker recovers it."""
         try:
             if taken.limited:
                 self.app.parts.store.queue.let_through(self.app.parts.clock.now())
-            self.courier.carry([job_id])
-            if self._my_turn():
+            self.messages.sync([job_id])
+            if self._may_recover():
                 self.recover()
         except (RedisError, StoreError) as error:
-            log.warning(LogMessage("The next run is not enqueued here; recovery will", {"error": str(error)}))
+            log.warning(LogMessage("Next run not enqueued; recovery will enqueue it", {"error": str(error)}))
 
-    def _come_back(self, mine: Entry | None, error: StoreUnavailable) -> None:
+    def _deliver_again(self, mine: Entry | None, error: StoreUnavailable) -> None:
         if mine is None:
             raise error
-        log.warning(LogMessage("The database is away; this message comes back", {"error": str(error)}))
-        self.courier.come_back_later()
+        log.warning(LogMessage("Database unavailable; the message will be delivered again", {"error": str(error)}))
+        self.messages.come_back_later()
 
     # -- recovery
 
     def recover(self) -> int:
-        """Settle what nobody keeps any more, and bring back what is missing: how many messages."""
+        """Settle runs without a lease and enqueue missing messages; return the number of those."""
         parts = self.app.parts
         now, patience = parts.clock.now(), 2 * parts.settings.lease
         for lease in parts.store.workers.leases():
-            if lease.lease_until + patience < now:  # the sweepers of servers are quicker, where there are any
+            if lease.lease_until + patience < now:  # the sweeper of a server, if there is one, is quicker
                 parts.store.workers.close_lost(lease, now)
         parts.store.workers.settle_leftovers(now)
         parts.store.queue.time_out_runs(now)
-        return self.courier.recover()
+        return self.messages.recover()
 
-    def _my_turn(self) -> bool:
-        """Return True if no worker has recovered messages for a while: one of all does."""
+    def _may_recover(self) -> bool:
+        """Return True if no worker has recovered messages for a while; then only this one may."""
         name = hashlib.sha256(self.app.parts.store.database.name.encode()).hexdigest()[:12]
         every = max(self.app.settings.sweep, timedelta(seconds=1))
-        return bool(
-            self.connection.set(
-                f"ostinato:recovery:{name}", 1, nx=True, px=every // timedelta(milliseconds=1)
-            )
-        )
+        return bool(self.connection.set(f"ostinato:recovery:{name}", 1, nx=True, px=every // timedelta(milliseconds=1)))
 
     # -- runs that were killed
 
     def end_stopped(self, entry: Entry) -> None:
-        """RQ has killed a run because somebody asked for it."""
+        """End a run that RQ has killed after a stop command."""
         self._end(entry, None)
 
     def end_killed(self, entry: Entry, how: str) -> None:
-        """The process of a run has gone, and its worker has noticed."""
+        """End a run whose process has ended, as its worker noticed."""
         self._end(entry, Lost(f"its process ended: {how}"))
 
     def _end(self, entry: Entry, otherwise: Lost | None) -> None:
@@ -181,10 +173,10 @@ class Office:
                 Telemetry(parts.settings, self.app.hooks).changed(settled.changes)
                 failure(live.id, settled.changes, entry)  # RQ itself fails the message of a killed run
         parts.store.workers.leave_quietly(UUID(meta["worker"]), now)
-        self.courier.told([job_id])
+        self.messages.on_change([job_id])
 
 
 def _worker_pid(mine: Entry | None) -> int:
-    """The process of RQ's worker: in one that it has forked for a message, that is the parent."""
+    """Return the pid of RQ's worker: the parent, in a process forked for a message."""
     forked = mine is not None and os.environ.get("RQ_JOB_ID") == mine.id
     return os.getppid() if forked else os.getpid()

@@ -1,6 +1,6 @@
-"""RQ's worker, as ours: the app is imported once and not for each message, and a killed run is known at once.
+"""Ostinato's RQ worker: it imports the app once, not for each message, and settles a killed run at once.
 
-A Redis that is away is one log line. RQ itself logs each try, and a traceback from every place that misses Redis.
+It writes one log line while Redis is unavailable. RQ itself would log each try, with tracebacks.
 """
 
 import logging
@@ -17,24 +17,24 @@ from rq.serializers import JSONSerializer
 
 from ostinato.app import RunFailed
 from ostinato.engine.retrying import until_available
-from ostinato.rq.functions import the_office
+from ostinato.rq.functions import rq_engine
 from ostinato.rq_messages import RqMessages
 
-LOOK_EVERY: Final = 1.0  # seconds between two looks whether Redis is back
+LOOK_EVERY: Final = 1.0  # seconds between checks of Redis
 
 
 def wait_for_redis(connection: Redis | None = None) -> RqMessages:
-    """Wait until the database and Redis answer; then bring Redis in line."""
-    courier = until_available(lambda: the_office(connection).courier)
-    until_available(courier.keep_up)
-    while courier.is_away:
+    """Wait until the database and Redis answer; then enqueue missing messages."""
+    messages = until_available(lambda: rq_engine(connection).messages)
+    until_available(messages.keep_up)
+    while messages.is_away:
         time.sleep(LOOK_EVERY)
-        until_available(courier.keep_up)
-    return courier
+        until_available(messages.keep_up)
+    return messages
 
 
 class Worker(rq.Worker):
-    """For `rq worker -w ostinato.rq.Worker` and `ostinato worker --engine rq`. Its messages are JSON, never pickles."""
+    """Worker for `rq worker -w ostinato.rq.Worker` and `ostinato worker --engine rq`. Its messages are JSON."""
 
     _is_logged = False
 
@@ -43,63 +43,61 @@ class Worker(rq.Worker):
         super().__init__(*arguments, **named)
 
     def work(self, *arguments: Any, **named: Any) -> bool:
-        courier = wait_for_redis(self.connection)
+        messages = wait_for_redis(self.connection)
         self.log.addFilter(self._is_shown)
         try:
             return super().work(*arguments, **named)
-        except RedisError as error:  # when it says goodbye
-            courier.away(error)
+        except RedisError as error:  # while it unregisters from Redis
+            messages.away(error)
             return False
         finally:
             self.log.removeFilter(self._is_shown)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
         super().heartbeat(timeout, pipeline)
-        if pipeline is None:  # else Redis has not been asked yet
-            the_office(self.connection).courier.back()
+        if pipeline is None:  # with a pipeline, Redis has not answered yet
+            rq_engine(self.connection).messages.back()
 
     def handle_exception(self, job: Entry, *exc_info: Any) -> None:
-        """Tell the exception handlers of RQ, and log; a failed run has its log line already."""
+        """Call RQ's exception handlers, and log; a failed run has its log line already."""
         if isinstance(exc_info[1], RedisError):
-            the_office(self.connection).courier.away(exc_info[1])
+            rq_engine(self.connection).messages.away(exc_info[1])
             return
         self._is_logged = isinstance(exc_info[1], RunFailed)
         super().handle_exception(job, *exc_info)
         self._is_logged = False
 
-    def handle_work_horse_killed(
-        self, job: Entry, retpid: int | None, ret_val: int | None, rusage: object
-    ) -> None:
+    def handle_work_horse_killed(self, job: Entry, retpid: int | None, ret_val: int | None, rusage: object) -> None:
         killed = ret_val is not None and os.WIFSIGNALED(ret_val)
         how = f"signal {os.WTERMSIG(ret_val or 0)}" if killed else f"exit code {ret_val}"
-        the_office(self.connection).end_killed(job, how)
+        rq_engine(self.connection).end_killed(job, how)
 
     def _start_scheduler(
         self, burst: bool = False, logging_level: str | None = "INFO", *formats: Any, **named: Any
     ) -> None:
-        """As RQ does it, with a scheduler that waits for Redis."""
+        """Start RQ's scheduler as RQ does, but with one that waits for Redis."""
         if burst:
             super()._start_scheduler(burst, logging_level, *formats, **named)
             return
         level = self.log.level if logging_level is None else logging_level
-        self.scheduler = PatientScheduler(
+        self.scheduler = WaitingScheduler(
             self.queues, connection=self.connection, logging_level=level, serializer=self.serializer
         )
         if self.scheduler.acquire_locks():  # type: ignore[no-untyped-call]
             self.scheduler.start()  # type: ignore[no-untyped-call]
 
     def _is_shown(self, record: logging.LogRecord) -> bool:
-        """Return False for RQ's records about an absent Redis or a failed run: ours report those."""
+        """Return False for RQ's records about an unavailable Redis or a failed run: Ostinato logs these itself."""
         said = record.args if isinstance(record.args, tuple) else ()
         raised = record.exc_info[1] if record.exc_info else None
         missed = next((each for each in (raised, *said) if isinstance(each, RedisError)), None)
         if missed is not None:
-            the_office(self.connection).courier.away(missed)
+            rq_engine(self.connection).messages.away(missed)
         return missed is None and not self._is_logged
 
 
-class PatientScheduler(RQScheduler):
-    """RQ's scheduler, in a process of its own. It waits for a Redis that is away: its worker has told so."""
+class WaitingScheduler(RQScheduler):
+    """RQ's scheduler, in a process of its own, which waits while Redis is unavailable. The worker logs that."""
 
     def work(self) -> None:
         while not self._stop_requested:

@@ -1,7 +1,7 @@
-"""The front desk: every command and every question, in plain Python.
+"""The service: every command and every question, in plain Python.
 
-Doors (Python API, command line, later REST and dashboard) translate into calls of this room. It checks what comes
-in, gives the rules their time, and asks the store; it runs nothing itself.
+The Python API, the command line, the REST API and the dashboard call this package. It checks input, passes the time to
+the rules, and calls the store; it runs no tasks itself.
 """
 
 from ostinato.service.metrics import Figures, Gauges, Metrics

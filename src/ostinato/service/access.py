@@ -1,4 +1,4 @@
-"""Access: end it for a token, a name, a key, or for all; and tell of refused credentials."""
+"""Commands that end access for a token, a name, a key, or for all; and events about refused credentials."""
 
 import json
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from ostinato.store.access import ALL
 from ostinato.store.store import Store
 
 CLOCKS_DIFFER: Final = timedelta(seconds=5)  # by which the clock of a token's issuer may be ahead of ours
-LONGEST_LIFE: Final = timedelta(days=367)  # of a token: the most that auth_lifetime can be, and some room
+LONGEST_LIFE: Final = timedelta(days=367)  # of a token: the maximum of auth_lifetime, and a margin
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Credentials that were refused to an address: the first reason, and how many."""
+    """Refused credentials of one address: the first reason, and their number."""
 
     address: str
     reason: str
@@ -28,7 +28,7 @@ class Refused:
 
 
 class AccessService:
-    """Ends access, and knows which tokens were ended."""
+    """Commands that end access, and the check for ended tokens."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance) -> None:
         self._store, self._clock, self._chance = store, clock, chance
@@ -36,10 +36,10 @@ class AccessService:
     def require_not_barred(self, admission: Admission) -> None:
         """Raise Unauthorized if the token was ended."""
         if self._store.access.bars(admission):
-            raise Unauthorized("Access with this token was ended: come with a new one.")
+            raise Unauthorized("Access with this token was ended: use a new token.")
 
     def end_token(self, credential: str, until: datetime | None, *, by: str = "") -> AccessEnding:
-        """End one token, by its id. `until`: when it expires; None: never forget it."""
+        """End one token, by its id. `until`: when it expires; None: store the ending for ever."""
         return self._end(credential, until, by, timedelta(0))
 
     def end_name(self, name: str, *, by: str = "") -> AccessEnding:
@@ -59,17 +59,12 @@ class AccessService:
         return self._end(ALL, self._clock.now() + LONGEST_LIFE, by)
 
     def tell_refused(self, refused: Sequence[Refused]) -> None:
-        """Keep an event for each address."""
+        """Store an event for each address."""
         now = self._clock.now()
         self._store.history.tell(
-            [
-                Event(self._chance.id(now), now, "access.refused", data=json.dumps(asdict(each)))
-                for each in refused
-            ]
+            [Event(self._chance.id(now), now, "access.refused", data=json.dumps(asdict(each))) for each in refused]
         )
 
-    def _end(
-        self, what: str, until: datetime | None, by: str, margin: timedelta = CLOCKS_DIFFER
-    ) -> AccessEnding:
+    def _end(self, what: str, until: datetime | None, by: str, margin: timedelta = CLOCKS_DIFFER) -> AccessEnding:
         now = self._clock.now()
         return self._store.access.end(what, now + margin, until, now, by)

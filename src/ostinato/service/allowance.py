@@ -10,6 +10,6 @@ SECONDS: Final = 0.25
 
 
 def allowance(seconds: float = SECONDS, spent: Callable[[], float] = time.thread_time) -> Expired:
-    """Start to count the time of this thread; the answer is true once `seconds` of it are used."""
+    """Start to count the CPU time of this thread; the result turns true once `seconds` of it are used."""
     end = spent() + seconds
     return lambda: spent() > end

@@ -27,7 +27,7 @@ LONGEST_SEARCH: Final = 500  # characters of a search
 
 @dataclass(frozen=True, slots=True)
 class FoundPages:
-    """Some of the pages, and how many there are (counted up to 10,000)."""
+    """Some of the pages, and their total number (counted up to 10,000)."""
 
     pages: list[CrawledPage]
     total: int
@@ -47,11 +47,11 @@ class CrawledPageService:
         limit: int = 20,
         offset: int = 0,
     ) -> FoundPages:
-        """Pages with these words, the best first; without words, those that were fetched last."""
+        """Search pages by words, the best match first; without words, list the newest pages."""
         check_page(limit, offset)
         check_words(q=words, host=host)
         if offset > FURTHEST:
-            raise Invalid(f"offset can be {FURTHEST:,} at most: say more precisely what you look for.")
+            raise Invalid(f"offset can be {FURTHEST:,} at most: make the search more specific.")
         if words is not None and len(words) > LONGEST_SEARCH:
             raise Invalid(f"q can have {LONGEST_SEARCH} characters at most.")
         job_id: UUID | None = None if job is None else self._jobs.get(job).id
@@ -59,7 +59,7 @@ class CrawledPageService:
         return FoundPages(*self._store.pages.search(chosen, limit, offset))
 
     def get(self, page_id: str) -> WholePage:
-        """One page, whole."""
+        """Return one whole page."""
         try:
             number = int(page_id, 16)
         except ValueError:
@@ -71,10 +71,10 @@ class CrawledPageService:
 
 
 def starred(snippet: str) -> str:
-    """A snippet as text: `the **lamp** of the keeper`."""
+    """Write a snippet as text: `the **lamp** of the keeper`."""
     return snippet.replace(FOUND, "**").replace(FOUND_ENDS, "**")
 
 
 def name_of(page: CrawledPage) -> str:
-    """The id of a page as it is written."""
+    """Return the id of a page as text."""
     return f"{page.id:016x}"

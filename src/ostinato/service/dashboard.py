@@ -1,4 +1,4 @@
-"""Queries of the dashboard: one for each page; each reads little, however long history is."""
+"""Queries of the dashboard: one for each page. Each reads few rows, however long history is."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ DOTS: Final = 120  # runs in the chart of one job
 RUNNING: Final = 250
 SHOWN_ROWS: Final = 8
 MOST_IN_AN_HOUR: Final = 100
-SPEAKING: Final = 1_000  # runs whose percentiles speak for all
-TIMES: Final = 4  # that are told of one job in an hour
+SPEAKING: Final = 1_000  # newest runs, from which percentiles are computed
+TIMES: Final = 4  # due times shown of one job in an hour
 LOOKED_THROUGH: Final = 5_000  # events, for those of some kinds
 QUARTER: Final = timedelta(minutes=15)
 COMING: Final = 48  # quarters of an hour
@@ -43,7 +43,7 @@ HOUR: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """A worker, how it is, and what it runs."""
+    """A worker, its state, and its runs."""
 
     worker: WorkerRow
     state: str  # working, draining, silent, stopped, lost
@@ -52,25 +52,25 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Everything at a glance."""
+    """The content of the overview page."""
 
     counts: Mapping[Status, int]
     hours: Sequence[Hour]
     figures: Figures
     alarms: Sequence[Finding]
-    running: Sequence[ExecutionView]  # some of it
+    running: Sequence[ExecutionView]  # a few of them
     running_count: int
     failed: Sequence[ExecutionView]
-    following: Sequence[JobView]  # what is due next
+    following: Sequence[JobView]  # jobs that are due next
     coming: "Ahead"  # due times by the quarter of an hour
     team: Sequence[Team]
     queues: Sequence[QueueRow]
-    jobs: Mapping[UUID, JobView]  # those that are spoken of
+    jobs: Mapping[UUID, JobView]  # jobs of the rows above
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An execution with what only its own page shows."""
+    """An execution, with the details that only its own page shows."""
 
     view: ExecutionView
     row: Execution | Live
@@ -81,7 +81,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class ClockChange:
-    """A clock that jumps while something is to come: whose, when, by how much, and how many jobs go by it."""
+    """A change of a zone's clock before coming due times: zone, instant, size, and number of jobs in the zone."""
 
     zone: str
     at: datetime
@@ -91,7 +91,7 @@ class ClockChange:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """Due times to come, counted by stretches of time, and the clocks that jump meanwhile."""
+    """Coming due times, counted by stretches of time, and changes of clocks meanwhile."""
 
     counts: Sequence[tuple[datetime, int]]
     changes: Sequence[ClockChange]
@@ -104,10 +104,10 @@ class DashboardService:
     def __init__(self, store: Store, clock: Clock, jobs: JobService, executions: ExecutionService) -> None:
         self._store, self._clock, self._jobs, self._executions = store, clock, jobs, executions
 
-    # -- everything at a glance
+    # -- overview
 
     def overview(self, span: timedelta, expired: Expired = no_limit) -> Overview:
-        """Sum up the last while. The search for due times to come ends when it expires."""
+        """Sum up a span until now. The search for coming due times ends when it expires."""
         now, figures = self._clock.now(), self._store.statistics
         counters = figures.counters()
         condition = Checkup(self._store.database).condition(now, LATE_AFTER, LATELY)
@@ -137,10 +137,10 @@ class DashboardService:
         return {key: JobView.of(row) for key, row in self._store.jobs.get(wanted).items()} if wanted else {}
 
     def sparks(self, views: Iterable[JobView], limit: int = SPARK) -> Mapping[UUID, Sequence[Ran]]:
-        """The newest runs of each of these jobs, the newest last."""
+        """Return the newest runs of each of these jobs, the newest last."""
         return self._store.board.newest_runs([view.id for view in views], limit)
 
-    # -- who works
+    # -- workers
 
     def team(self) -> Sequence[Team]:
         """List live and recent workers, with the executions each runs."""
@@ -152,16 +152,14 @@ class DashboardService:
         for run in running:
             of.setdefault(run.worker_id, []).append(run)
         team = [Team(row, _state(row, now), of.get(row.id, [])) for row in rows]
-        return sorted(
-            team, key=lambda each: (each.worker.closed_at is not None, each.worker.host, each.worker.pid)
-        )
+        return sorted(team, key=lambda each: (each.worker.closed_at is not None, each.worker.host, each.worker.pid))
 
     # -- one job, one execution
 
     def history(
         self, ref: Ref, limit: int, cursor: str | None = None
     ) -> tuple[Page[ExecutionView], list[ExecutionView | Skip]]:
-        """A page of a job's executions, and the same with the skips in between: every due time is there."""
+        """Return a page of a job's executions, alone and together with the skips between them."""
         job_id = self._jobs.resolve(ref)
         page = self._executions.search(job_id, limit=limit, cursor=cursor)
         last = execution_key(cursor)
@@ -173,11 +171,11 @@ class DashboardService:
         return page, interleave(page.items, skips)
 
     def execution(self, execution_id: UUID) -> Attempt:
-        """One execution, with all attempts at its occurrence."""
+        """Return one execution, with all attempts at its occurrence."""
         view = self._executions.get(execution_id)
         row = self._store.history.find(execution_id)
         job = self._jobs.get(view.job_id)
-        assert row is not None  # get has found it, and nobody takes it away this soon
+        assert row is not None  # get has found it, and retention does not remove it this soon
         ended = self._store.traces.attempts(view.job_id, view.number)
         lives = [live for live in job.lives if live.number == view.number and not live.step]
         every: list[Execution | Live] = [*ended, *lives]
@@ -185,7 +183,7 @@ class DashboardService:
         worker = next((each for each in seen if each.id == view.worker_id), None)
         return Attempt(view, row, job, [ExecutionView.of(each) for each in every], worker)
 
-    # -- what is to come, what was
+    # -- future and past
 
     def ahead(self, grid: Grid, expired: Expired = no_limit) -> Ahead:
         """Count the due times of all jobs in each stretch of time until the search expires."""
@@ -205,16 +203,10 @@ class DashboardService:
         """List jobs that have due times in a stretch of time, with a few of these, until the search expires."""
         now, grid, board = self._clock.now(), Grid(begin, end - begin, 1), self._store.board
         there = [course for course in board.courses(end) if not expired() and _is_in(course, grid)]
-        jobs = (
-            (job_id for job_id, course in board.jobs_on(there, end) if _is_in(course, grid)) if there else ()
-        )
+        jobs = (job_id for job_id, course in board.jobs_on(there, end) if _is_in(course, grid)) if there else ()
         chosen = list(islice(jobs, MOST_IN_AN_HOUR))
         found = self.some(chosen)
-        return [
-            (found[each], _times(found[each].job, now, begin, end, expired))
-            for each in chosen
-            if each in found
-        ]
+        return [(found[each], _times(found[each].job, now, begin, end, expired)) for each in chosen if each in found]
 
     def queued_within(self, begin: datetime, end: datetime) -> list[ExecutionView]:
         """List executions that were queued in a stretch of the past, the newest first."""
@@ -222,11 +214,11 @@ class DashboardService:
         return [ExecutionView.of(row) for row in found]
 
     def hours(self, since: datetime) -> list[Hour]:
-        """Executions by the hour, until now."""
+        """Count executions by the hour, until now."""
         return self._store.hours.between(since, self._clock.now())
 
     def _clock_changes(self, courses: Iterable[Course], until: datetime) -> list[ClockChange]:
-        """Clocks by which jobs go, and that jump before an instant."""
+        """List the changes, before an instant, of clocks that jobs use."""
         now, by_zone = self._clock.now().replace(microsecond=0), dict[str, int]()
         for course in courses:
             if isinstance(course.schedule, Cron):
@@ -239,12 +231,12 @@ class DashboardService:
                 found.append(ClockChange(name, change_between(now, until, tz), after - before, jobs))
         return found
 
-    # -- who did what
+    # -- activity
 
     def audit(
         self, job: Ref | None, kinds: Collection[str], by: str, limit: int, before: UUID | None
     ) -> tuple[list[Event], UUID | None]:
-        """Events, the newest first, and where to look on; None at the end."""
+        """List events, the newest first, and the cursor to continue; None at the end."""
         job_id = None if job is None else self._jobs.get(job).id
         found = list[Event]()
         for _ in range(LOOKED_THROUGH // PAGE_LIMIT):
@@ -261,7 +253,7 @@ class DashboardService:
 
 
 def interleave(runs: Sequence[ExecutionView], skips: Sequence[Skip]) -> list[ExecutionView | Skip]:
-    """Both by their due times, the latest first; of one due time, the runs in the order in which they are."""
+    """Merge runs and skips by due time, the latest first; runs of one due time keep their order."""
     rest = sorted(skips, key=lambda skip: skip.last_due_at)
     merged = list[ExecutionView | Skip]()
     for run in runs:

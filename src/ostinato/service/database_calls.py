@@ -1,7 +1,7 @@
-"""Calls of a door to the databases that sources name: few at once, with a deadline, and errors in plain words.
+"""Calls to the databases that sources name: few at once, with a deadline, and errors in plain words.
 
-A database that does not answer holds a call for as long as its driver waits. Such a call has a thread of its own, and
-the request does not wait for its end: a few of them cannot hold the threads that answer everybody's requests.
+A database that does not answer blocks a call for as long as its driver waits. So each call has a thread of its own, and
+the request does not wait for its end: such calls cannot block the threads that answer other requests.
 """
 
 import logging
@@ -25,19 +25,19 @@ T = TypeVar("T")
 
 
 class ForeignDatabases:
-    """Databases of sources, as the doors use them. The scheduler's own database has none of these limits."""
+    """Databases of sources, as requests use them. The scheduler's own database has none of these limits."""
 
     def __init__(self, records: SourceRecords) -> None:
         self._records = records
         self._free = threading.BoundedSemaphore(CALLS_AT_ONCE)
 
     def ask(self, target: Target, call: Callable[[], T]) -> T:
-        """Make a call that the database of a target must answer soon; StoreUnavailable or Invalid in plain words."""
+        """Make a call with a deadline; errors are StoreUnavailable or Invalid in plain words."""
         if not target.database:
             return call()
         self._records.check_reference(target)
         if not self._free.acquire(blocking=False):
-            raise StoreUnavailable(f"{CALLS_AT_ONCE} calls to databases of sources are at work; try again.")
+            raise StoreUnavailable(f"{CALLS_AT_ONCE} calls to databases of sources are running; try again.")
         with told_plainly(target):
             return self._in_time(target, call)
 
@@ -48,7 +48,7 @@ class ForeignDatabases:
             threading.Thread(target=self._run, args=(call, answer), name=name, daemon=True).start()
         except RuntimeError:
             self._free.release()
-            raise StoreUnavailable("There is no thread for a call to the database of a source.") from None
+            raise StoreUnavailable("No thread is free for a call to the database of a source; try again.") from None
         try:
             return answer.result(ANSWER_WITHIN)
         except TimeoutError:
@@ -57,7 +57,7 @@ class ForeignDatabases:
     def _run(self, call: Callable[[], T], answer: "Future[T]") -> None:
         try:
             found = call()
-        except BaseException as error:  # noqa: BLE001  raised where the answer is awaited
+        except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
             self._free.release()
             answer.set_exception(error)
         else:
@@ -67,9 +67,9 @@ class ForeignDatabases:
 
 @contextmanager
 def told_plainly(target: Target) -> Iterator[None]:
-    """Say in a sentence that the database of a source failed; the words of its driver go to the log.
+    """Replace an error of a source's database by a plain sentence; the log gets the driver's message.
 
-    An error of a database that is named by reference may hold parts of its URL: it goes to the log too.
+    That message may hold parts of a URL that the source names by reference.
     """
     try:
         yield

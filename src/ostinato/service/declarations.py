@@ -1,12 +1,11 @@
 """Jobs that are declared in code.
 
 A declaration is applied when a process starts to work, never by import. It changes a job only when it differs from
-the declaration applied last (its hash is kept with the job), so what an operator paused or edited stays. A declared
-job that was deleted stays deleted until its declaration changes, a job is made by hand under its key, or it is
-redeclared.
+the declaration applied last (the job stores its hash), so a pause or edit by an operator stays. A declared job that was
+deleted stays deleted until its declaration changes, a job is created by hand under its key, or it is redeclared.
 
 Processes that start together apply the same declarations at once, and operators delete jobs meanwhile. So applying
-is idempotent: if it meets such a change, it begins again.
+is idempotent: after a conflict with such a change it begins again.
 """
 
 import hashlib
@@ -31,14 +30,14 @@ from ostinato.store.store import Store
 
 T = TypeVar("T")
 
-DECLARATION: Final = "declaration"  # who asked, in the events
-UNSAID: Final = Policies(backoff=UNNAMED)  # of a declaration that says nothing about policies
+DECLARATION: Final = "declaration"  # the caller in the events
+UNSAID: Final = Policies(backoff=UNNAMED)  # of a declaration without policies
 ENDED: Final = (Status.COMPLETED, Status.FAILED)
-TRIES: Final = 5  # each meets a change that another process or an operator has made meanwhile
+TRIES: Final = 5  # each conflicts with a change by another process or an operator
 
 
 def settled(apply: Callable[[], T]) -> T:
-    """Apply declarations; if others change the same jobs or workflows meanwhile, begin again."""
+    """Apply declarations; begin again after a conflict with another change of the same jobs or workflows."""
     for _ in range(TRIES - 1):
         with suppress(Conflict, NotFound, Duplicate):
             return apply()
@@ -52,19 +51,19 @@ class Applied:
     created: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()  # jobs whose declaration is no longer there
+    gone: tuple[str, ...] = ()  # jobs whose declaration was removed
     declined: tuple[str, ...] = ()  # declared jobs that were deleted, and stay deleted
-    blocked: tuple[str, ...] = ()  # new jobs that follow one of those: not made
+    blocked: tuple[str, ...] = ()  # new jobs that follow one of those: not created
 
 
 class Declarations:
-    """Brings the jobs of an app in line with what its code declares."""
+    """The declared jobs of an app, kept in line with its code."""
 
     def __init__(self, store: Store, clock: Clock, jobs: JobService, app: str) -> None:
         self._store, self._clock, self._jobs, self._app = store, clock, jobs, app
 
     def apply(self, definitions: Sequence[Definition], *, prune: bool = False) -> Applied:
-        """Create what is new, change what was declared differently, report (or prune) what has gone."""
+        """Create new jobs, change jobs with another declaration, report (or prune) jobs without one."""
         declared = {_key(each): replace(each, declared=fingerprint(each)) for each in definitions}
         return settled(lambda: self._apply(declared, prune))
 
@@ -75,9 +74,7 @@ class Declarations:
         blocked = _followers({key: each for key, each in declared.items() if key not in known}, declined)
         wanted = {key: each for key, each in declared.items() if key not in declined and key not in blocked}
         created = self._create([each for key, each in wanted.items() if key not in known])
-        changed = [
-            key for key in wanted if key not in created and self._changed(known.get(key, key), wanted[key])
-        ]
+        changed = [key for key in wanted if key not in created and self._changed(known.get(key, key), wanted[key])]
         gone = sorted(set(known) - set(declared))
         for key in gone if prune else ():
             self._jobs.delete(known[key], by=DECLARATION, declined=False)
@@ -95,7 +92,7 @@ class Declarations:
         return self._store.declined.list()
 
     def redeclare(self, key: str, *, app: str | None = None, by: str = "") -> DeclinedJob:
-        """Let a deleted job be made again, the next time that a process of its app starts to work."""
+        """Let a deleted job be created again, the next time that a process of its app starts to work."""
         found = {row.app: row for row in self.declined() if row.key == key}
         app = self._app if app is None and self._app in found else app
         if app is None and len(found) > 1:
@@ -107,7 +104,7 @@ class Declarations:
         return row
 
     def _still_declined(self, declared: Mapping[str, Definition]) -> tuple[str, ...]:
-        """The keys of deleted jobs whose declaration is still the same. A changed declaration ends that."""
+        """List the keys of deleted jobs whose declaration has not changed; forget the other deletions."""
         stay = []
         for row in (each for each in self.declined() if each.app == self._app and each.key in declared):
             if declared[row.key].declared == row.declared:
@@ -117,13 +114,13 @@ class Declarations:
         return tuple(key for key in declared if key in stay)
 
     def _create(self, new: Sequence[Definition]) -> list[str]:
-        """The keys of the jobs that were made; where a job held the key already, none was."""
+        """Create jobs and return their keys, without those that a job held already."""
         before = {_key(each): self._store.jobs.holder(self._app, _key(each)) for each in new}
         ids = self._jobs.create(new, by=DECLARATION)
         return [key for (key, held), job_id in zip(before.items(), ids, strict=True) if held != job_id]
 
     def _changed(self, ref: Ref, wanted: Definition) -> bool:
-        """Bring a job in line if it was declared differently. Whoever cancelled it has the last word."""
+        """Bring a job in line with a changed declaration. A cancelled job stays cancelled."""
         job = self._jobs.get(ref)
         if job.status is Status.CANCELLED or job.definition.declared == wanted.declared:
             return False
@@ -133,19 +130,17 @@ class Declarations:
         return True
 
     def _begin_anew(self, job: JobView, wanted: Definition) -> None:
-        """A job that has ended stays so until its declaration changes. The hash comes last, with the edit that
-        follows: should this process die before it, the next one does it all again."""
+        """Restart an ended job whose declaration has changed. The caller writes the hash last: if this process dies
+        before, the next one repeats the restart."""
         edited = replace(wanted, declared=job.definition.declared)
         if self._jobs.edit(job.id, lambda _: edited, by=DECLARATION).status in ENDED:
             self._jobs.restart(job.id, by=DECLARATION)
 
 
 def _followers(new: Mapping[str, Definition], missing: Collection[str]) -> tuple[str, ...]:
-    """The new jobs that follow a missing one, directly or through each other."""
+    """Find the new jobs that follow a missing one, directly or through each other."""
     found: list[str] = []
-    while more := [
-        key for key, each in new.items() if key not in found and each.policies.after in (*missing, *found)
-    ]:
+    while more := [key for key, each in new.items() if key not in found and each.policies.after in (*missing, *found)]:
         found += more
     return tuple(key for key in new if key in found and key not in missing)
 
@@ -157,15 +152,15 @@ def _key(definition: Definition) -> str:
 
 
 def fingerprint(definition: Definition) -> str:
-    """A hash of what a declaration says. What has its default is left out: a version of Ostinato with more
-    policies, or with other defaults, must not take every declaration for a changed one."""
+    """Hash a declaration without its default values: a version of Ostinato with more policies, or with other
+    defaults, must not take every declaration for a changed one."""
     said = _said(definition, Definition("", Manual(), policies=UNSAID))
     said.pop("declared", None)
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _said(value: Any, default: Any) -> dict[str, Any]:
-    """The fields that differ from their default, as plain values."""
+    """Return the fields that differ from their default, as plain values."""
     values = ((field.name, getattr(value, field.name)) for field in fields(value))
     return {name: _plain(each) for name, each in values if each != getattr(default, name)}
 

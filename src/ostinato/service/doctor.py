@@ -1,4 +1,4 @@
-"""The doctor: looks at everything, says what is not well, and what to do about it."""
+"""The doctor: checks of disk, clocks, secrets, workers and queues, each with advice."""
 
 import json
 import shlex
@@ -25,7 +25,7 @@ from ostinato.store.rows import WorkerRow
 from ostinato.store.sqlite import SqliteDatabase
 from ostinato.store.store import Store
 
-LATE_AFTER: Final = MINUTE  # what is late by less is only late
+LATE_AFTER: Final = MINUTE  # due times that are less late are not overdue
 LATELY: Final = DAY
 LEAST_ROOM: Final = 256 * 1024 * 1024  # bytes
 STOPPING: Final = {
@@ -43,7 +43,7 @@ class FindingState(StrEnum):
     """The state of a finding."""
 
     OK = "ok"
-    LOOK = "look"  # somebody should look at it
+    LOOK = "look"  # a person should check it
     WRONG = "wrong"  # something does not run, or will not
 
 
@@ -58,7 +58,7 @@ class Finding:
 
 
 def check_up(store: Store, grants: Grants) -> list[Finding]:
-    """Everything that can be told from here."""
+    """Make all checks that are possible from this host."""
     database = store.database
     now = database.now()
     condition = still_flawed(store, Checkup(database).condition(now, LATE_AFTER, LATELY), now)
@@ -85,13 +85,13 @@ def _room(store: Store) -> Iterator[Finding]:
         return
     free = shutil.disk_usage(store.database.file.parent).free
     state = FindingState.OK if free >= LEAST_ROOM else FindingState.WRONG
-    advice = "" if state is FindingState.OK else "Make room: a full disk stops everything."
+    advice = "" if state is FindingState.OK else "Free disk space: a full disk stops everything."
     yield Finding("disk", state, f"{free // 2**20:,} MiB free", advice)
 
 
 def _clock(store: Store) -> Finding:
     if isinstance(store.database, SqliteDatabase):
-        return Finding("clock", FindingState.OK, "this host's, and everybody's who uses this file")
+        return Finding("clock", FindingState.OK, "all processes use the clock of this host")
     asked = SystemClock().now()
     theirs = store.database.now()
     return clock_offset(asked + (SystemClock().now() - asked) / 2 - theirs)
@@ -99,31 +99,31 @@ def _clock(store: Store) -> Finding:
 
 def _jumped(at: datetime | None, now: datetime) -> Iterator[Finding]:
     if at is not None and timedelta(0) <= now - at < SETTLED_AFTER:
-        advice = "For a day nothing is deleted by its age. Set the clock by NTP."
+        advice = "Retention by age pauses for a day. Set the clock by NTP."
         yield Finding("clock", FindingState.LOOK, f"the clock was set {_ago(now - at)}", advice)
 
 
 def clock_offset(ahead: timedelta) -> Finding:
     """Judge the difference between this host's clock and the database's, which all workers use."""
     where = "ahead of" if ahead > timedelta() else "behind"
-    told = f"this host is {abs(ahead).total_seconds():.1f} s {where} the database"
+    text = f"this host is {abs(ahead).total_seconds():.1f} s {where} the database"
     if abs(ahead) < SECOND:
-        return Finding("clock", FindingState.OK, told)
-    return Finding("clock", FindingState.LOOK, told, "Jobs go by the database's clock; set both by NTP.")
+        return Finding("clock", FindingState.OK, text)
+    return Finding("clock", FindingState.LOOK, text, "Jobs follow the database's clock; set both by NTP.")
 
 
 def zone_data(version: str, now: datetime) -> Finding:
     """Judge the age of the time zone data."""
     if int(version[:4]) >= now.year - 1:
         return Finding("zone data", FindingState.OK, f"tzdata {version}")
-    advice = "Governments change their clocks: pip install --upgrade tzdata."
+    advice = "Governments change time zones: pip install --upgrade tzdata."
     return Finding("zone data", FindingState.LOOK, f"tzdata {version}", advice)
 
 
 def secrets(missing: Sequence[Ungranted]) -> Iterator[Finding]:
-    """Name the stored references that are not granted on this host, and apart those that cannot be."""
+    """List the stored references that are not granted on this host; apart, those that no grant can open."""
     if not missing:
-        yield Finding("secrets", FindingState.OK, "all references that are stored are granted on this host")
+        yield Finding("secrets", FindingState.OK, "this host grants all stored references")
     ours = [each for each in missing if each.is_ours]
     if others := [each for each in missing if not each.is_ours]:
         names = ",".join(each.reference for each in others[:SHOWN_REFERENCES])
@@ -134,19 +134,19 @@ def secrets(missing: Sequence[Ungranted]) -> Iterator[Finding]:
 
 
 def _ungranted(missing: Sequence[Ungranted]) -> str:
-    told = ", ".join(f"{each.reference} ({each.user})" for each in missing[:SHOWN_REFERENCES])
-    return f"{len(missing)} not granted on this host: {told}"
+    text = ", ".join(f"{each.reference} ({each.user})" for each in missing[:SHOWN_REFERENCES])
+    return f"{len(missing)} not granted on this host: {text}"
 
 
 def failures(found: Sequence[Failing]) -> Iterator[Finding]:
-    """Name the jobs that fail above their usual rate."""
+    """List the jobs that fail above their usual rate."""
     above = [each for each in found if above_usual(each.lately, each.before)]
     for each in above[:MOST_FAILING]:
         advice = f"ostinato execution list --status failed --task {shlex.quote(each.task)}"
         yield Finding("failures", FindingState.LOOK, each.sentence, advice)
     if len(above) > MOST_FAILING:
-        told = f"{_jobs(len(above) - MOST_FAILING)} more fail above their usual rate"
-        yield Finding("failures", FindingState.LOOK, told, "ostinato execution list --status failed")
+        text = f"{_jobs(len(above) - MOST_FAILING)} more fail above their usual rate"
+        yield Finding("failures", FindingState.LOOK, text, "ostinato execution list --status failed")
     if not above:
         yield Finding(
             "failures",
@@ -162,73 +162,67 @@ def judge(condition: DoctorSnapshot, now: datetime) -> Iterator[Finding]:
     yield _audit(condition)
     yield _workers(condition, at_work)
     yield from _lost(condition, at_work, now)
-    yield from _nobody_can(condition, at_work)
+    yield from _jobs_without_worker(condition, at_work)
     yield from _dispatching(condition, now)
     yield from _backlog(condition, now)
     yield from _unsaved(condition)
 
 
 def still_flawed(store: Store, condition: DoctorSnapshot, now: datetime) -> DoctorSnapshot:
-    """Audit the jobs whose flaws were told, and keep the flaws that are still there."""
+    """Audit the jobs with reported flaws again, and keep the flaws that are still there."""
     ids = dict.fromkeys(flaw.job_id for flaw in condition.flaws if flaw.job_id is not None)
     return replace(condition, flaws=tuple(store.audit.of(list(ids), now)))
 
 
 def _audit(condition: DoctorSnapshot) -> Finding:
-    """Judge the flaws that the auditor has told in the last days."""
+    """Judge the flaws that the auditor has reported in the last days."""
     flaws = condition.flaws
     if not flaws:
         return Finding("audit", FindingState.OK, "no flaws known")
     first, jobs = flaws[0], len({flaw.job_id for flaw in flaws})
     count = "1 flaw" if len(flaws) == 1 else f"{len(flaws)} flaws"
-    told = f"{count} in {_jobs(jobs)}. {sentence(first)}"
+    text = f"{count} in {_jobs(jobs)}. {sentence(first)}"
     state = FindingState.WRONG if any(flaw.kind in STOPPING for flaw in flaws) else FindingState.LOOK
-    return Finding(
-        "audit", state, told, "ostinato db check lists all flaws; docs/guides/operating.md says what to do."
-    )
+    return Finding("audit", state, text, "ostinato db check lists all flaws; docs/guides/operating.md says what to do.")
 
 
 def _went_back(condition: DoctorSnapshot, now: datetime) -> Iterator[Finding]:
     if condition.went_back_at is None:
         return
-    told = f"the database was restored to an earlier state, or lost commits, {_ago(now - condition.went_back_at)}"
+    text = f"the database was restored to an earlier state, or lost commits, {_ago(now - condition.went_back_at)}"
     advice = "Runs of the lost time run again. The event database.went_back says how much was lost."
-    yield Finding("identity", FindingState.LOOK, told, advice)
+    yield Finding("identity", FindingState.LOOK, text, advice)
 
 
 def _workers(condition: DoctorSnapshot, at_work: list[WorkerRow]) -> Finding:
     if at_work:
         running, room = sum(each.running for each in at_work), sum(each.concurrency for each in at_work)
-        return Finding(
-            "workers", FindingState.OK, f"{len(at_work)} at work, running {running} of {room} at once"
-        )
+        return Finding("workers", FindingState.OK, f"{len(at_work)} running, {running} of {room} slots in use")
     state = FindingState.WRONG if condition.wanted else FindingState.LOOK
-    return Finding("workers", state, "nobody is at work", "Start one: ostinato worker --app MODULE:APP.")
+    return Finding("workers", state, "no worker is running", "Start one: ostinato worker --app MODULE:APP.")
 
 
 def _lost(condition: DoctorSnapshot, at_work: list[WorkerRow], now: datetime) -> Iterator[Finding]:
     silent = [each for each in condition.workers if each.closed_at is None and each not in at_work]
     lost = [each for each in condition.workers if each.closed_as == "lost"]
     if silent or lost:
-        told = f"{len(silent) + len(lost)} died or fell silent in the last {format_duration(LATELY)}"
-        yield Finding(
-            "lost workers", FindingState.LOOK, told, "Look into their logs: killed, out of memory, or asleep?"
-        )
+        text = f"{len(silent) + len(lost)} died or stopped responding in the last {format_duration(LATELY)}"
+        yield Finding("lost workers", FindingState.LOOK, text, "Check their logs: killed, out of memory, or suspended?")
 
 
-def _nobody_can(condition: DoctorSnapshot, at_work: list[WorkerRow]) -> Iterator[Finding]:
-    """Jobs that no worker at work could run: it does not know their task, or does not serve their queue."""
+def _jobs_without_worker(condition: DoctorSnapshot, at_work: list[WorkerRow]) -> Iterator[Finding]:
+    """Find jobs that no running worker can run: it does not know their task, or does not serve their queue."""
     if not at_work:
         return
     for wanted in condition.wanted:
         knowing = [each for each in at_work if wanted.task in each.task_names]
-        told = f"{_jobs(wanted.jobs)} of the task {wanted.task!r} in the queue {wanted.queue!r}"
+        text = f"{_jobs(wanted.jobs)} of the task {wanted.task!r} in the queue {wanted.queue!r}"
         if not knowing:
-            advice = "No worker at work knows this task: start one that does, or delete the jobs."
-            yield Finding("jobs nobody can run", FindingState.WRONG, told, advice)
+            advice = "No running worker knows this task: start one that does, or delete the jobs."
+            yield Finding("jobs without a worker", FindingState.WRONG, text, advice)
         elif not any(_serves(each, wanted.queue) for each in knowing):
             advice = "No worker that knows this task serves this queue: see --queues."
-            yield Finding("jobs nobody can run", FindingState.WRONG, told, advice)
+            yield Finding("jobs without a worker", FindingState.WRONG, text, advice)
 
 
 def _serves(worker: WorkerRow, queue: str) -> bool:
@@ -238,38 +232,34 @@ def _serves(worker: WorkerRow, queue: str) -> bool:
 
 def _dispatching(condition: DoctorSnapshot, now: datetime) -> Iterator[Finding]:
     if condition.unfired and condition.unfired_since is not None:
-        told = f"{_jobs(condition.unfired)} were due and not fired, the oldest {_ago(now - condition.unfired_since)}"
-        yield Finding(
-            "due times", FindingState.WRONG, told, "Start ostinato serve or a worker: nobody fires them."
-        )
+        text = f"{_jobs(condition.unfired)} were due and not fired, the oldest {_ago(now - condition.unfired_since)}"
+        yield Finding("due times", FindingState.WRONG, text, "Start ostinato serve or a worker: no process fires them.")
     else:
         yield Finding("due times", FindingState.OK, "none is overdue")
     if condition.set_aside:
-        told = f"{_jobs(condition.set_aside)} could not be dealt with and are set aside"
-        yield Finding("due times", FindingState.WRONG, told, "The log of the process that tried says why.")
+        text = f"{_jobs(condition.set_aside)} could not be fired and are set aside"
+        yield Finding("due times", FindingState.WRONG, text, "See the log of the process that tried.")
 
 
 def _backlog(condition: DoctorSnapshot, now: datetime) -> Iterator[Finding]:
     paused = {queue.name: queue for queue in condition.queues if queue.paused_at is not None}
     for queue in paused.values():
         by = f" by {queue.paused_by}" if queue.paused_by else ""
-        told = f"the queue {queue.name!r} is paused{by}, with {queue.queued} waiting"
-        yield Finding("backlog", FindingState.LOOK, told, f"ostinato queue resume {queue.name}")
+        text = f"the queue {queue.name!r} is paused{by}, with {queue.queued} waiting"
+        yield Finding("backlog", FindingState.LOOK, text, f"ostinato queue resume {queue.name}")
     late = [each for each in condition.waiting if now - each.since > LATE_AFTER and each.queue not in paused]
     for waiting in late:
-        told = f"{waiting.count} wait in the queue {waiting.queue!r}, the oldest since {_ago(now - waiting.since)}"
-        yield Finding("backlog", FindingState.LOOK, told, "More workers, or more --concurrency, would help.")
+        text = f"{waiting.count} wait in the queue {waiting.queue!r}, the oldest since {_ago(now - waiting.since)}"
+        yield Finding("backlog", FindingState.LOOK, text, "Start more workers, or raise --concurrency.")
     if not late:
-        yield Finding(
-            "backlog", FindingState.OK, f"{sum(each.count for each in condition.waiting)} wait to start"
-        )
+        yield Finding("backlog", FindingState.OK, f"{sum(each.count for each in condition.waiting)} wait to start")
 
 
 def _unsaved(condition: DoctorSnapshot) -> Iterator[Finding]:
     if condition.unsaved:
-        told = f"{condition.unsaved} cannot be saved; their workers hold them and offer them every minute"
-        advice = "The log of the worker says why. Do not kill it: a result that it holds is lost with it."
-        yield Finding("results", FindingState.WRONG, told, advice)
+        text = f"{condition.unsaved} cannot be saved; their workers hold them and retry every minute"
+        advice = "See the log of the worker. Do not kill it: the results that it holds would be lost."
+        yield Finding("results", FindingState.WRONG, text, advice)
 
 
 def _jobs(count: int) -> str:

@@ -21,19 +21,17 @@ LiveRule = Callable[[Job, Sequence[Live], Live], Change]
 
 
 class ExecutionService:
-    """Attempts: queued, running and ended."""
+    """Commands and questions about executions: queued, running and ended."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance, jobs: JobService) -> None:
         self._store, self._clock, self._chance, self._jobs = store, clock, chance, jobs
 
     def get(self, execution_id: UUID) -> ExecutionView:
-        """One execution, wherever it stands."""
+        """Return one execution, live or ended."""
         return self._views([self._find(execution_id)])[0]
 
-    def list(
-        self, job: Ref | None = None, limit: int = 50, before: UUID | None = None
-    ) -> list[ExecutionView]:
-        """The newest first."""
+    def list(self, job: Ref | None = None, limit: int = 50, before: UUID | None = None) -> list[ExecutionView]:
+        """List executions, the newest first."""
         last = None if before is None else self._find(before)
         key = None if last is None else ExecutionKey(last.id, last.number, last.attempt)
         return list(self.search(job, limit=min(limit, PAGE_LIMIT), cursor=execution_cursor(key)).items)
@@ -48,11 +46,11 @@ class ExecutionService:
         offset: int = 0,
         cursor: str | None = None,
     ) -> Page[ExecutionView]:
-        """A page of executions, the newest first, live and ended together.
+        """Search executions, live and ended together; return a page of them, the newest first.
 
-        Of one job the newest occurrence comes first, of all what was queued last. States: queued, running,
-        completed, failed (timed out and lost ones too), cancelled; none given: all. The total of a task is that of
-        the jobs which have this task now.
+        For one job the order is by occurrence, for all jobs by the time of queueing. States: queued, running,
+        completed, failed (timed out and lost ones too), cancelled; none given: all. The total of a task counts the
+        executions of jobs that have this task now.
         """
         check_page(limit, offset)
         check_words(task=task)
@@ -64,9 +62,7 @@ class ExecutionService:
         found = self._store.search.executions(job_id, states, task, limit, offset, before)
         return Page(tuple(self._views(found.rows)), found.total, execution_cursor(found.last))
 
-    def log(
-        self, execution_id: UUID, *, after: int = 0, level: str | None = None, limit: int = 1000
-    ) -> LogPage:
+    def log(self, execution_id: UUID, *, after: int = 0, level: str | None = None, limit: int = 1000) -> LogPage:
         """Read an execution's log, also while it runs: lines after a number, of at least a level, oldest first."""
         if after < 0:
             raise Invalid(f"Lines are numbered from 1: after= cannot be {after}.")
@@ -77,7 +73,7 @@ class ExecutionService:
         return self._store.logs.read(execution_id, after, least, limit)
 
     def cancel(self, execution_id: UUID, *, by: str = "", force: bool = False) -> ExecutionView:
-        """Ask a running one to stop, or take a queued one back. `force` ends the record of one that does not stop."""
+        """Stop a running execution, or withdraw a queued one. `force` ends the record of a run that does not stop."""
         return self._command(
             execution_id,
             lambda job, lives, live: lifecycle.cancel_execution(
@@ -86,14 +82,14 @@ class ExecutionService:
         )
 
     def release(self, execution_id: UUID, *, by: str = "") -> ExecutionView:
-        """Take it from its worker and queue it again; a late result is refused."""
+        """Take an execution from its worker and queue it again; a late result is refused."""
         return self._command(
             execution_id,
             lambda job, lives, live: lifecycle.release(job, lives, live, self._clock.now(), self._chance, by),
         )
 
     def _views(self, found: Sequence[Execution | Live]) -> Sequence[ExecutionView]:
-        """Make views; those that are queued say why."""
+        """Make views of executions; queued ones get a reason."""
         queued = [row for row in found if isinstance(row, Live) and not row.running]
         jobs = self._store.jobs.get(list({row.job_id for row in queued})) if queued else {}
         rows = [(jobs[row.job_id].job, row) for row in queued if row.job_id in jobs]
@@ -102,14 +98,14 @@ class ExecutionService:
         return [replace(view, reason=told[view.id]) if view.id in told else view for view in views]
 
     def _find(self, execution_id: UUID) -> Execution | Live:
-        """One whose job is not deleted."""
+        """Find an execution whose job is not deleted."""
         row = self._store.history.find(execution_id)
         if row is None or self._store.jobs.status_of(row.job_id) is None:
             raise NotFound(f"There is no execution {execution_id}.")
         return row
 
     def _command(self, execution_id: UUID, rule: LiveRule) -> ExecutionView:
-        """The execution as the command left it: a worker may have gone on with it by now."""
+        """Apply a command and return the execution as the command left it; a worker may change it at once."""
         row = self._find(execution_id)
 
         def under_lock(job: Job, lives: Sequence[Live], _: Execution | None) -> Change:

@@ -1,4 +1,4 @@
-"""Hooks: who wants to be told, made and looked at by people."""
+"""Commands and questions about hooks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,20 +41,20 @@ class NewHook:
 
 @dataclass(frozen=True, slots=True)
 class HookView:
-    """A hook, and how far its notices are."""
+    """A hook, and counts of its notices by state."""
 
     hook: Hook
     tally: Tally
 
 
 class HookService:
-    """Makes, shows, tries and deletes hooks."""
+    """Commands and questions about hooks."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance, jobs: JobService) -> None:
         self._store, self._clock, self._chance, self._jobs = store, clock, chance, jobs
 
     def create(self, new: NewHook, *, by: str = "", egress: Egress = PUBLIC_ONLY) -> HookView:
-        """It counts within seconds in every process."""
+        """Create a hook; every process uses it within seconds."""
         check_url(new.url, "url", egress)
         _check(new)
         if len(self._store.outbox.hooks()) >= MOST_HOOKS:
@@ -69,7 +69,7 @@ class HookService:
         return HookView(hook, Tally())
 
     def list(self) -> list[HookView]:
-        """The oldest first."""
+        """List the hooks, the oldest first."""
         tallies = self._store.outbox.tallies()
         return [HookView(hook, tallies.get(hook.id, Tally())) for hook in self._store.outbox.hooks()]
 
@@ -80,12 +80,12 @@ class HookService:
         raise NotFound(f"There is no hook {hook_id}.")
 
     def delete(self, hook_id: UUID, *, by: str = "") -> None:
-        """It is told nothing more, not even what waited."""
+        """Delete a hook and its waiting notices."""
         self._store.outbox.delete_hook(hook_id, self._clock.now(), by)
 
     def test(self, hook_id: UUID, *, by: str = "") -> UUID:
-        """Send it a notice of the kind `test`; the id of the delivery."""
-        text = f"This is a test, asked for by {by}." if by else "This is a test."
+        """Send a notice of the kind `test` to a hook; return the id of the delivery."""
+        text = f"This is a test, requested by {by}." if by else "This is a test."
         return self._store.outbox.add_test(self.get(hook_id).hook, text, self._clock.now())
 
     def deliveries(
@@ -113,9 +113,7 @@ def _check(new: NewHook) -> None:
 def _check_threshold(threshold: Threshold) -> None:
     more_than, most = LIMITS[threshold.measure]
     if not more_than < threshold.limit <= most:
-        raise Invalid(
-            f"The limit of {threshold.measure} must be more than {more_than:g} and at most {most:g}."
-        )
+        raise Invalid(f"The limit of {threshold.measure} must be more than {more_than:g} and at most {most:g}.")
     _check_between("window", threshold.window, WINDOWS)
     if not 1 <= threshold.least <= 1_000_000:
         raise Invalid("least must be from 1 to 1000000.")

@@ -1,4 +1,4 @@
-"""Requests that may come again: carried out once, answered alike."""
+"""Idempotent requests: a repeat is not carried out, and gets the answer of the first."""
 
 from ostinato.clock import Clock
 from ostinato.store.idempotency import Answered, RepeatableRequest
@@ -6,13 +6,13 @@ from ostinato.store.store import Store
 
 
 class Repeats:
-    """Keeps the answers that doors gave to requests with a key."""
+    """The stored answers to requests with an idempotency key."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     def begin(self, asked: RepeatableRequest) -> Answered | None:
-        """The answer to a repeat; None: carry it out, then `finish` or `drop`."""
+        """Return the answer to a repeat; None for a new request: carry it out, then `finish` or `drop`."""
         return self._store.answers.begin(asked, self._clock.now())
 
     def finish(self, asked: RepeatableRequest, answered: Answered) -> None:

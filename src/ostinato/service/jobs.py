@@ -1,7 +1,4 @@
-"""Commands about jobs.
-
-Questions about jobs.
-"""
+"""Commands and questions about jobs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,24 +10,13 @@ from ostinato.clock import Clock
 from ostinato.core import lifecycle
 from ostinato.core.access import Caller, trusted
 from ostinato.core.auth import references
-from ostinato.core.checks import check_definition, is_storable
+from ostinato.core.bounds import is_storable
+from ostinato.core.checks import check_definition
 from ostinato.core.errors import Conflict, Invalid, NotFound, OstinatoError, Stale
 from ostinato.core.limits import is_limited
-from ostinato.core.model import (
-    Chance,
-    Change,
-    Definition,
-    Event,
-    Execution,
-    Job,
-    Json,
-    Live,
-    Result,
-    Skip,
-    Status,
-)
+from ostinato.core.model import Chance, Change, Definition, Event, Execution, Job, Json, Live, Skip, Status
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.payload import decode, encode
-from ostinato.core.policy import FirstRun
 from ostinato.core.run_args import merge
 from ostinato.core.searching import DueTimes, Expired, no_limit
 from ostinato.core.stops import Stop
@@ -60,7 +46,7 @@ class JobQuestions:
         self._store, self._clock, self._chance, self._app = store, clock, chance, app
 
     def get(self, ref: Ref) -> JobView:
-        """One job."""
+        """Return one job."""
         job_id = self.resolve(ref)
         row = self._store.jobs.get([job_id]).get(job_id)
         if row is None:
@@ -77,7 +63,7 @@ class JobQuestions:
         before: UUID | None = None,
         all_apps: bool = False,
     ) -> list[JobView]:
-        """A page of jobs, the newest first."""
+        """Return a page of jobs, the newest first."""
         statuses = frozenset() if status is None else frozenset([_status(status)])
         chosen = JobFilter(statuses, task, queue, app=None if all_apps else self._app)
         newest = Sort("created_at", down=True)
@@ -93,7 +79,7 @@ class JobQuestions:
         offset: int = 0,
         cursor: str | None = None,
     ) -> Page[JobView]:
-        """A page of jobs. Sorts: created_at, updated_at, name, next_run_at, priority, status; with a - falling."""
+        """Return a page of jobs. Sorts: created_at, updated_at, name, next_run_at, priority, status; - for falling."""
         check_page(limit, offset)
         check_words(task=chosen.task, queue=chosen.queue, tag=chosen.tag, text=chosen.text, app=chosen.app)
         by = Sort.of(sort)
@@ -106,7 +92,7 @@ class JobQuestions:
         return self._store.history.last_runs([view.id for view in views])
 
     def with_reasons(self, views: Sequence[JobView]) -> Sequence[JobView]:
-        """Return the same jobs; those that are pending or queued say why."""
+        """Return the same jobs; pending or queued ones get a reason."""
         waiting = {view.id: view.waiting for view in views if view.status in WAITING}
         rows = [(view.job, live) for view in views if (live := waiting.get(view.id))]
         told = Inquiry(self._store, self._chance).obstacles(rows, self._clock.now())
@@ -114,11 +100,11 @@ class JobQuestions:
         return [replace(view, reason=reasons.get(view.id)) if reasons else view for view in views]
 
     def stats(self, ref: Ref) -> JobStats:
-        """A job in figures."""
+        """Return the figures of a job."""
         view = self.get(ref)
         facts, last = view.facts, self._store.history.last_of(view.id)
         runs = self._store.statistics.newest_runs(view.id)
-        counted = {result: getattr(facts, result) for result in Result}
+        counted = {result: getattr(facts, result) for result in OutcomeKind}
         figures = Figures.of([TaskCounters(counted, facts.skipped)], runs)
         return JobStats(
             total_executions=figures.total,
@@ -145,15 +131,13 @@ class JobQuestions:
         return foreseen(self.get(ref).job, self._clock.now(), n, expired)
 
     def skips(self, ref: Ref, limit: int = 50) -> Sequence[Skip]:
-        """The due times that were not run, the newest first."""
+        """List the skips of a job, the newest first."""
         return self._store.history.skips(self.get(ref).id, limit)
 
     def why(self, ref: Ref, at: datetime | None = None) -> Why:
         """Explain the occurrence at or before an instant (now, unless given), as data and as sentences."""
         if at is not None and at.tzinfo is None:
-            raise Invalid(
-                "The instant is in no time zone; say which one is meant, for example 2026-11-16T09:00:00Z."
-            )
+            raise Invalid("The instant has no time zone; add one, for example 2026-11-16T09:00:00Z.")
         now = self._clock.now()
         return Inquiry(self._store, self._chance).why(self.get(ref), at or now, now)
 
@@ -162,7 +146,7 @@ class JobQuestions:
         return self._store.history.events(limit, None if ref is None else self.resolve(ref))
 
     def resolve(self, ref: Ref) -> UUID:
-        """The id that an id, its text or a key stands for."""
+        """Return the id of a job, given its id, the id as text, or its key."""
         if isinstance(ref, UUID):
             return ref
         try:
@@ -179,10 +163,10 @@ class JobQuestions:
         raise NotFound(f"There is no job with the key {ref!r}{self._in_app()}.")
 
     def _in_any_app(self, key: str) -> UUID:
-        """At the desk of no app (an operator's), a key that one app alone has is that app's."""
+        """Find a key in all apps, for a service without an app (an operator's); Conflict if several apps have it."""
         found = self._store.jobs.by_key_anywhere(key)
         if len(found) > 1:
-            raise Conflict(f"The apps {', '.join(sorted(found))} each have a job {key!r}: take its id.")
+            raise Conflict(f"The apps {', '.join(sorted(found))} each have a job {key!r}: use its id.")
         for job_id in found.values():
             return job_id
         raise NotFound(f"There is no job with the key {key!r}.")
@@ -203,20 +187,20 @@ __all__ = ["JobService", "Ref"]
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A job that was deleted: the key that stays away, and the stop of its runs."""
+    """A deleted job: the key whose declaration creates no job any more, and the stop of its runs."""
 
     declined: str | None
     stop: Stop | None
 
 
 class JobService(JobQuestions):
-    """Jobs of one app: what can be asked about them, and done with them."""
+    """Commands and questions about the jobs of one app."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance, app: str, known: KnownTasks) -> None:
         super().__init__(store, clock, chance, app)
         self._known = known
 
-    # -- making
+    # -- creation
 
     def create(
         self,
@@ -226,12 +210,12 @@ class JobService(JobQuestions):
         connection: object | None = None,
         allow_unknown: bool = False,
     ) -> list[UUID]:
-        """Make jobs, all or none. One whose key is held by a job that has not ended is that job."""
+        """Create jobs, all or none. A key of a job that has not ended returns that job."""
         changes = self._changes(definitions, by, allow_unknown)
         return self._store.jobs.add(changes, connection, self._followers(changes))
 
     def check(self, wanted: Definition, before: Definition, *, allow_unknown: bool = False) -> None:
-        """Raise what editing a job to be so would raise; nothing is kept."""
+        """Raise the error that such an edit would raise; nothing is stored."""
         check_definition(wanted)
         self._check_edit(before, wanted, self._known.described({wanted.task}))
         if not allow_unknown:
@@ -242,7 +226,7 @@ class JobService(JobQuestions):
         return list(references(view.args)) if self._known.is_built_in(view.task) else []
 
     def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
-        """Refuse what cannot be. The args of the tasks of this process were checked when they were bound."""
+        """Check definitions and make their jobs. Args of tasks of this process were checked when they were bound."""
         tasks = {definition.task for definition in definitions}
         described = self._known.described(tasks)
         for each in definitions:
@@ -258,13 +242,11 @@ class JobService(JobQuestions):
 
     def _bounded(self, definitions: Sequence[Definition]) -> frozenset[str]:
         """List the queues with a bound, if a job is to run at once."""
-        at_once = any(each.policies.first_run is FirstRun.NOW for each in definitions)
+        at_once = any(each.policies.first_run.is_now for each in definitions)
         return self._store.queue.bounded() if at_once else frozenset()
 
-    def make(
-        self, definition: Definition, *, by: str = "", allow_unknown: bool = False
-    ) -> tuple[JobView, bool]:
-        """One job as it was made, and whether it is new: one that holds the key already is answered as it is."""
+    def make(self, definition: Definition, *, by: str = "", allow_unknown: bool = False) -> tuple[JobView, bool]:
+        """Create one job; return it, and whether it is new: a job that holds the key already is returned as it is."""
         self._known.check_own(definition.task, definition.args)
         (change,) = self._changes([definition], by, allow_unknown)
         (job_id,) = self._store.jobs.add([change], after=self._followers([change]))
@@ -288,7 +270,7 @@ class JobService(JobQuestions):
         return found
 
     def _other_followed(self, job_id: UUID, before: str | None, ref: str | None) -> UUID | None:
-        """The job that an edit lets this one follow, if it is another one than before."""
+        """Return the job that an edit lets this one follow, if it is another one than before."""
         if ref is None or ref == before:
             return None
         after = self._followed(ref)
@@ -310,8 +292,8 @@ class JobService(JobQuestions):
         connection: object | None = None,
         allow_unknown: bool = False,
     ) -> list[UUID]:
-        """Make jobs that differ only in their args: one passes through the checks and the rules, the others copy it."""
-        if is_limited(definition.policies):  # their args may decide who shares the limit
+        """Create jobs that differ only in their args: checks and rules run for one, the others are copies."""
+        if is_limited(definition.policies):  # their args may decide which of them share a limit
             each = [replace(definition, args=one) for one in args]
             return self.create(each, connection=connection, allow_unknown=allow_unknown)
         check_definition(definition)
@@ -336,16 +318,14 @@ class JobService(JobQuestions):
         allow_unknown: bool = False,
         expected_version: int | None = None,
     ) -> JobView:
-        """Change a definition; `change` gets the one that is current under the job's lock.
+        """Edit a job; `change` gets the current definition under the job's lock.
 
-        With an expected version it is changed only if it still has that one; else Stale.
+        With an `expected_version` the job is changed only if it still has that version; else Stale.
         """
 
         def rule(job: Job, lives: Sequence[Live], _: Any) -> Change:
             if expected_version is not None and job.facts.version != expected_version:
-                raise Stale(
-                    f"This job has version {job.facts.version} by now, not {expected_version}: read it again."
-                )
+                raise Stale(f"This job has version {job.facts.version} by now, not {expected_version}: read it again.")
             wanted = change(job.definition)
             check_definition(wanted)
             self._check_edit(job.definition, wanted, described)
@@ -360,30 +340,28 @@ class JobService(JobQuestions):
         after = self._other_followed(job_id, current.policies.after, wanted.policies.after)
         return self._command(job_id, rule, after=after)
 
-    def _check_edit(
-        self, before: Definition, wanted: Definition, described: Mapping[str, TaskSchema]
-    ) -> None:
-        """Refuse other args that do not fit. Those that are there may be older than the task, and stay."""
+    def _check_edit(self, before: Definition, wanted: Definition, described: Mapping[str, TaskSchema]) -> None:
+        """Refuse changed args that do not fit the task. Unchanged args may be older than the task, and stay."""
         if self._known.is_built_in(wanted.task) or (before.task, before.args) != (wanted.task, wanted.args):
             self._known.check_own(wanted.task, wanted.args)
             self._known.check_args(wanted.task, wanted.args, described, wanted.policies.run_args)
 
-    # -- steering
+    # -- commands
 
     def pause(self, ref: Ref, *, by: str = "") -> JobView:
-        """From its return on nothing of the job starts but what somebody then runs by hand."""
+        """Pause a job: after the return nothing of it starts, except later runs by hand."""
         return self._command(
             ref, lambda job, lives, _: lifecycle.pause(job, lives, self._clock.now(), self._chance, by)
         )
 
     def resume(self, ref: Ref, *, by: str = "") -> JobView:
-        """Go on without catching up."""
+        """Resume a job, without catching up."""
         return self._command(
             ref, lambda job, lives, _: lifecycle.resume(job, lives, self._clock.now(), self._chance, by)
         )
 
     def cancel(self, ref: Ref, *, by: str = "") -> JobView:
-        """Stop for good."""
+        """Cancel a job for good."""
         return self._command(
             ref, lambda job, lives, _: lifecycle.cancel(job, lives, self._clock.now(), self._chance, by)
         )
@@ -404,12 +382,10 @@ class JobService(JobQuestions):
         return Deleted(key, stops[0] if stops else None)
 
     def retry(self, ref: Ref, *, by: str = "", from_start: bool = False) -> JobView:
-        """Go on with the failed occurrence: a workflow from its failed steps, or, if asked for, from the start."""
+        """Retry the failed occurrence; a workflow continues with its failed steps, or begins again (`from_start`)."""
         return self._command(
             ref,
-            lambda job, lives, last: lifecycle.retry(
-                job, lives, last, self._clock.now(), self._chance, by, from_start
-            ),
+            lambda job, lives, last: lifecycle.retry(job, lives, last, self._clock.now(), self._chance, by, from_start),
             wants_last=True,
         )
 
@@ -434,9 +410,7 @@ class JobService(JobQuestions):
         def rule(job: Job, lives: Sequence[Live], _: Any) -> Change:
             args = job.definition.args if wanted is None else wanted(job.definition)
             other = None if args == job.definition.args else args
-            change = lifecycle.run(
-                job, lives, other, self._clock.now(), self._chance, caller.name, caller.role
-            )
+            change = lifecycle.run(job, lives, other, self._clock.now(), self._chance, caller.name, caller.role)
             if other is not None:
                 self._known.check_own(job.definition.task, other)
                 self._known.check_args(job.definition.task, other, described)
@@ -445,14 +419,12 @@ class JobService(JobQuestions):
         return self._command(job_id, rule)
 
     def restart(self, ref: Ref, *, by: str = "") -> JobView:
-        """Begin as new."""
+        """Restart an ended job as new."""
         return self._command(
             ref, lambda job, lives, _: lifecycle.restart(job, lives, self._clock.now(), self._chance, by)
         )
 
-    def bulk(
-        self, action: str, refs: Iterable[Ref], *, by: str = ""
-    ) -> dict[Ref, OstinatoError | Stop | None]:
+    def bulk(self, action: str, refs: Iterable[Ref], *, by: str = "") -> dict[Ref, OstinatoError | Stop | None]:
         """Do one action for many jobs, each in a transaction of its own; return errors, and stops of runs."""
         command = self._actions().get(action)
         if command is None:
@@ -472,7 +444,7 @@ class JobService(JobQuestions):
         }  # fmt: skip
 
     def _command(self, ref: Ref, rule: Rule, wants_last: bool = False, after: UUID | None = None) -> JobView:
-        """The job as the command left it: a worker may have gone on with it by now."""
+        """Apply a command and return the job as the command left it; a worker may change it at once."""
         found: list[Live] = []
 
         def noting(job: Job, lives: Sequence[Live], last: Execution | None) -> Change:

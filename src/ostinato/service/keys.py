@@ -1,4 +1,4 @@
-"""API keys: `prefix.secret`, made here, shown once, known by a hash ever after."""
+"""API keys: `prefix.secret`. The text is shown once; the database stores its hash."""
 
 import hashlib
 import hmac
@@ -24,13 +24,13 @@ ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 NOTED_EVERY: Final = timedelta(minutes=1)
 LONGEST_NAME: Final = 100
 LONGEST_LIFE: Final = timedelta(days=36_525)
-NOT_GOOD: Final = "The API key is not good."  # whether it is unknown, or has another secret, is not told
+NOT_GOOD: Final = "The API key is invalid."  # one message for an unknown key and a wrong secret
 PAGE_LIMIT: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was just made. Its text is shown now, and never again."""
+    """A new key. Its text is shown now, and never again."""
 
     row: KeyRow
     text: str = field(repr=False)
@@ -60,9 +60,9 @@ class KeyService:
         if not (name.strip() and len(name) <= LONGEST_NAME and name.isprintable()):
             raise Invalid(f"A key needs a name of at most {LONGEST_NAME} printable characters.")
         if expires_in is not None and expires_in <= timedelta(0):
-            raise Invalid("A key must be good for some time: expires_in must be more than nothing.")
+            raise Invalid("expires_in must be longer than 0 s.")
         if expires_in is not None and expires_in > LONGEST_LIFE:
-            raise Invalid("A key is good for 100 years at most; leave expires_in out for one that stays.")
+            raise Invalid("expires_in must be at most 100 years; leave it out for a key that does not expire.")
         now = self._clock.now()
         prefix = PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(10))
         text = f"{prefix}.{secrets.token_urlsafe(32)}"
@@ -79,7 +79,7 @@ class KeyService:
         return NewKey(row, text)
 
     def list(self, limit: int = PAGE_LIMIT, before: UUID | None = None) -> list[KeyRow]:
-        """The newest first, those that are revoked or have expired too."""
+        """List the keys, the newest first, with the revoked and expired ones."""
         return self._store.keys.page(min(limit, PAGE_LIMIT), before)
 
     def revoke(self, key_id: UUID, *, by: str = "") -> KeyRow:
@@ -87,9 +87,9 @@ class KeyService:
         return self._store.keys.revoke(key_id, self._clock.now(), by)
 
     def find(self, text: str) -> KeyRow:
-        """Find the key of a text; Unauthorized if it is not good now.
+        """Find the key of a text; Unauthorized if it is not valid now.
 
-        Wrong keys have no limit: a secret of 256 bits cannot be guessed, and a limit would lock out good keys.
+        Wrong keys have no limit: a secret of 256 bits cannot be guessed, and a limit would lock out valid keys.
         """
         given = KEY.fullmatch(text)
         if given is None:
@@ -100,7 +100,7 @@ class KeyService:
         return row
 
     def _note_used(self, row: KeyRow, now: datetime) -> None:
-        """Once a minute for each key; if the database has no time for it, not at all."""
+        """Store the last use of a key, at most once a minute; skip it if the database is busy."""
         with self._lock:
             last = self._noted.get(row.id, row.last_used_at)
             if last is not None and timedelta(0) <= now - last < NOTED_EVERY:

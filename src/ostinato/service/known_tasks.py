@@ -1,4 +1,4 @@
-"""Known tasks: of this process, or of any worker of the last 30 days; and their arguments."""
+"""Known tasks: those of this process or of any worker of the last 30 days, and their arguments."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ from ostinato.task import Task
 from ostinato.task.describing import schema_of
 from ostinato.tasks import BUILT_IN
 
-FRESH: Final = timedelta(seconds=1)  # for as long the descriptions of workers are not read again
+FRESH: Final = timedelta(seconds=1)  # the descriptions of workers are read again after this
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Description of a task by its workers, if there is one, and when it was read."""
+    """A worker's description of a task, if there is one, and when it was read."""
 
     at: datetime
     found: TaskSchema | None
 
 
 def no_task(_name: str) -> Task[..., Any] | None:
-    """For a desk without an app."""
+    """Find no task: for a service without an app."""
     return None
 
 
 class KnownTasks:
-    """Refuses names that nobody is known to run (most often they are typing mistakes), and args that cannot be run."""
+    """The known tasks, and checks of names and args against them."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class KnownTasks:
         own: Callable[[str], Task[..., Any] | None] = no_task,
         permits: Permits = NOTHING_ALLOWED,
     ) -> None:
-        """`here`: the names that this process knows. `own`: a task of the user's, who may have replaced one of ours."""
+        """`here`: the tasks of this process. `own`: finds a user's task, which may replace a built-in one."""
         self._store, self._clock, self._here = store, clock, here
         self.own, self.permits = own, permits
         self._elsewhere: frozenset[str] = frozenset()
         self._read: Mapping[str, _Read] = {}
 
     def require(self, names: Collection[str]) -> None:
-        """Every one of these is known somewhere."""
+        """Raise UnknownTask unless each of these names is known; most unknown names are typing mistakes."""
         strange = set(names) - set(self._here()) - BUILT_IN.keys() - self._elsewhere
         if strange:
             self._elsewhere = self._store.workers.known_tasks(self._clock.now())
@@ -61,7 +61,7 @@ class KnownTasks:
             raise UnknownTask(self._sentence(name))
 
     def everywhere(self) -> frozenset[str]:
-        """Every name that somebody is known to run."""
+        """Return the names of all known tasks."""
         self._elsewhere = self._store.workers.known_tasks(self._clock.now())
         return frozenset({*self._here(), *BUILT_IN, *self._elsewhere})
 
@@ -70,7 +70,7 @@ class KnownTasks:
         return name in BUILT_IN and self.own(name) is None
 
     def described(self, names: Collection[str]) -> Mapping[str, TaskSchema]:
-        """Find what workers wrote about those of these tasks that only other processes have."""
+        """Return workers' descriptions of those of these tasks that only other processes have."""
         wanted = [name for name in names if name not in BUILT_IN and self.own(name) is None]
         if not wanted:
             return {}
@@ -82,16 +82,14 @@ class KnownTasks:
         return {name: found for name in wanted if (found := fresh[name].found) is not None}
 
     def undescribed(self, names: Collection[str]) -> Sequence[str]:
-        """List the tasks of which no process here and no worker says what they take."""
+        """List the tasks whose args neither this process nor a worker has described."""
         described = self.described(names)
         return [
-            name
-            for name in sorted(names)
-            if name not in BUILT_IN and name not in described and self.own(name) is None
+            name for name in sorted(names) if name not in BUILT_IN and name not in described and self.own(name) is None
         ]
 
     def schema(self, name: str, described: Mapping[str, TaskSchema]) -> Schema | None:
-        """Return the schema of the args of a task of the user's."""
+        """Return the schema of the args of a user's task."""
         own = self.own(name)
         if own is not None:
             return schema_of(own)
@@ -100,10 +98,10 @@ class KnownTasks:
     def check_args(
         self, name: str, args: Json, described: Mapping[str, TaskSchema], run_args: Sequence[str] = ()
     ) -> None:
-        """Raise Invalid if a task cannot be run with these args, or may not open these to operators.
+        """Raise Invalid if a task cannot be run with these args, or if `run_args` opens too much to operators.
 
-        `described`: from the method of this name; nothing is read here. Args of the tasks of this process are checked
-        where a call is bound.
+        `described`: the result of the method of this name; nothing is read here. Args of tasks of this process are
+        checked where a call is bound.
         """
         if self.is_built_in(name):
             given = decode(args)

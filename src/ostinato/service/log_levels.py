@@ -1,4 +1,4 @@
-"""The words for how grave a line of a log is."""
+"""Names of log levels."""
 
 from typing import Final, Literal
 
@@ -11,7 +11,7 @@ MOST_LINES: Final = 5_000  # of one page
 
 
 def level_of(word: str | None) -> int:
-    """The least level that somebody asks for; None: everything."""
+    """Return the lowest level of a word; None: all levels."""
     if word is None:
         return 0
     for known, level in LEVELS.items():
@@ -21,5 +21,5 @@ def level_of(word: str | None) -> int:
 
 
 def level_word(level: int) -> Word:
-    """The gravest word that a level reaches: programs may count their own."""
+    """Return the highest word that a level reaches; programs may use levels of their own."""
     return next((word for word, least in reversed(LEVELS.items()) if level >= least), "debug")

@@ -1,4 +1,4 @@
-"""Figures: of one job, of each task, of everything."""
+"""Figures of jobs, of tasks and of the whole system."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from ostinato.core.model import Result, Status
+from ostinato.core.model import Status
+from ostinato.core.outcome import FAILURES, OutcomeKind
 from ostinato.store.rows import QueueRow
 from ostinato.store.statistics import AtWork, RunFigures, TaskCounters
 
 Amount = TypeVar("Amount", timedelta, int, float)
 
 PERCENTILES: Final = (50, 90, 95, 99)
-FAILURES: Final = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Runs in figures. Counts are of all time; durations, lateness (how long after the time it might have started a
-    run did start) and costs are of the newest runs. The average duration is of completed and failed runs, the
-    percentiles are of completed ones. A cancelled run is neither a success nor a failure."""
+    """Runs in figures. Counts are of all time; durations, lateness (from a run's earliest start to its start) and
+    costs are of the newest runs. The average duration is of completed and failed runs, the percentiles are of
+    completed ones. A cancelled run is neither a success nor a failure."""
 
     total: int
     completed: int
@@ -36,22 +36,22 @@ class Figures:
 
     @classmethod
     def of(cls, counted: Iterable[TaskCounters], runs: Sequence[RunFigures]) -> "Figures":
-        ended = dict.fromkeys(Result, 0)
+        ended = dict.fromkeys(OutcomeKind, 0)
         skipped = 0
         for counters in counted:
             skipped += counters.skipped
             for result, count in counters.ended.items():
                 ended[result] += count
         failed = sum(ended[result] for result in FAILURES)
-        durations = [run.duration for run in runs if run.result is Result.COMPLETED]
+        durations = [run.duration for run in runs if run.outcome is OutcomeKind.COMPLETED]
         return cls(
             total=sum(ended.values()),
-            completed=ended[Result.COMPLETED],
+            completed=ended[OutcomeKind.COMPLETED],
             failed=failed,
-            cancelled=ended[Result.CANCELLED],
+            cancelled=ended[OutcomeKind.CANCELLED],
             skipped=skipped,
-            success_rate=share(ended[Result.COMPLETED], failed),
-            average_duration=average([run.duration for run in runs if run.result is not Result.CANCELLED]),
+            success_rate=share(ended[OutcomeKind.COMPLETED], failed),
+            average_duration=average([run.duration for run in runs if run.outcome is not OutcomeKind.CANCELLED]),
             durations=percentiles(durations),
             lateness=percentiles([run.lateness for run in runs]),
             cpu_ms=percentiles(run.account.cpu_ms for run in runs if run.account.cpu_ms is not None),
@@ -61,7 +61,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Everything in figures."""
+    """The figures of the whole system."""
 
     jobs: Mapping[Status, int]
     executions: Figures
@@ -69,12 +69,12 @@ class Metrics:
     # The last time any worker was seen, to about ten seconds.
     last_check_at: datetime | None
     last_metrics_update: datetime
-    stale_locks_cleared: int  # executions whose worker had died, and that were taken from it
+    stale_locks_cleared: int  # executions taken from a dead worker
 
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """Figures for a monitor, from the database: every process gives the same."""
+    """Figures for a monitor, from the database: every process returns the same."""
 
     jobs: Mapping[Status, int]
     queues: Sequence[QueueRow]
@@ -99,12 +99,12 @@ def metrics(
         tasks={task: Figures.of([counted], by_task[task]) for task, counted in counters.items()},
         last_check_at=last_seen,
         last_metrics_update=now,
-        stale_locks_cleared=sum(counted.ended[Result.LOST] for counted in counters.values()),
+        stale_locks_cleared=sum(counted.ended[OutcomeKind.LOST] for counted in counters.values()),
     )
 
 
 def percentiles(values: Iterable[Amount]) -> dict[int, Amount]:
-    """Return the percentiles of values; of no values, nothing."""
+    """Return the percentiles of values; without values an empty dict."""
     ordered = sorted(values)
     most = len(ordered) - 1
     return {p: ordered[min(len(ordered) * p // 100, most)] for p in PERCENTILES} if ordered else {}

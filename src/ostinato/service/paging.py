@@ -1,7 +1,7 @@
 """Pages of answers, and the cursors between them.
 
-A cursor is opaque to whoever holds it: the sort of its page and the key of the last row, as text. It says where the
-next page begins however many rows have come or gone since.
+A cursor is opaque to clients: the sort of its page and the key of the last row, as text. So the next page begins at the
+right row, even after rows were added or removed.
 """
 
 import base64
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
-from ostinato.core.checks import is_storable
+from ostinato.core.bounds import is_storable
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.store.search import SORTS, ExecutionKey, JobKey
 
 T = TypeVar("T")
 
-PAGE_LIMIT: Final = 250  # the most that one page holds
+PAGE_LIMIT: Final = 250  # maximum length of a page
 FURTHEST: Final = 1_000_000_000
 GREATEST: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some of the answers, how many there are altogether, and where to go on (None: these were the last)."""
+    """A page of results, their total number, and the cursor of the next page (None: this was the last)."""
 
     items: Sequence[T]
     total: int
@@ -34,7 +34,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """By what, and whether from the greatest down."""
+    """The field of a sort, and its direction."""
 
     by: str
     down: bool
@@ -43,9 +43,7 @@ class Sort:
     def of(cls, text: str) -> "Sort":
         by = text.removeprefix("-")
         if by not in SORTS:
-            raise Invalid(
-                f"Jobs cannot be sorted by {by[:60]!r}; there are {', '.join(SORTS)}, each also with a -."
-            )
+            raise Invalid(f"Jobs cannot be sorted by {by[:60]!r}; there are {', '.join(SORTS)}, each also with a -.")
         return cls(by, text.startswith("-"))
 
     def __str__(self) -> str:
@@ -53,7 +51,7 @@ class Sort:
 
 
 def check_page(limit: int, offset: int) -> None:
-    """Raise Invalid for a page that cannot be."""
+    """Raise Invalid for an impossible limit or offset."""
     if not 1 <= limit <= PAGE_LIMIT:
         raise Invalid(f"limit must be between 1 and {PAGE_LIMIT}, not {limit}.")
     if not 0 <= offset <= FURTHEST:
@@ -61,7 +59,7 @@ def check_page(limit: int, offset: int) -> None:
 
 
 def check_words(**words: str | None) -> None:
-    """Raise Invalid for a text that no database could compare with."""
+    """Raise Invalid for a text that databases cannot compare."""
     for name, text in words.items():
         if text is not None and not is_storable(text):
             raise Invalid(f"{name} cannot contain NUL characters or half of a surrogate pair.")
@@ -118,6 +116,4 @@ def _id(text: str) -> UUID:
 
 
 def _invalid() -> NotFound:
-    return NotFound(
-        "This cursor does not belong to this list: take the one of its last page, with the same sort."
-    )
+    return NotFound("This cursor does not belong to this list: use the cursor of its last page, with the same sort.")

@@ -1,4 +1,4 @@
-"""Providers at the front desk: whose budgets there are, what is left of them, and who waits."""
+"""Commands and questions about providers: their budgets, and the rest of each."""
 
 from ostinato.clock import Clock
 from ostinato.core.errors import Conflict, NotFound
@@ -10,21 +10,21 @@ MOST_PROVIDERS = 1000
 
 
 class ProviderService:
-    """Saves, shows and deletes providers. What is saved counts within seconds in every process."""
+    """Commands and questions about providers. Every process uses a change within seconds."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     def create(self, provider: Provider, *, by: str = "") -> ProviderRow:
-        """A new one; Conflict if its domain has one already."""
+        """Create a provider; Conflict if its domain has one already."""
         return self._saved(provider, by, new=True)[0]
 
     def put(self, provider: Provider, *, by: str = "") -> tuple[ProviderRow, bool]:
-        """A new one, or the same anew; and whether it is new. What was used of its budget stays used."""
+        """Create or replace a provider; return it, and whether it is new. The used part of its budget stays used."""
         return self._saved(provider, by)
 
     def list(self) -> list[ProviderRow]:
-        """By domain."""
+        """List the providers, by domain."""
         return self._store.providers.standing(self._clock.now())
 
     def get(self, domain: str) -> ProviderRow:
@@ -35,7 +35,7 @@ class ProviderService:
         raise NotFound(f"There is no provider {name}.")
 
     def delete(self, domain: str, *, by: str = "") -> None:
-        """Its hosts are asked without a budget from then on."""
+        """Delete a provider; requests to its hosts have no budget any more."""
         self._store.providers.delete(check_domain(domain), self._clock.now(), by)
 
     def _saved(self, provider: Provider, by: str, new: bool = False) -> tuple[ProviderRow, bool]:

@@ -1,11 +1,12 @@
-"""Repeating jobs as schedules: in the words and with the counters of seed 001."""
+"""Repeating jobs as schedules, with the words and counters of seed 001."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ostinato.core.errors import NotFound
-from ostinato.core.model import Ending, Facts, Result
+from ostinato.core.model import Ending, Facts
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.schedule import is_recurring
 from ostinato.service.jobs import JobService, Ref
 from ostinato.service.paging import Page, check_page
@@ -13,8 +14,6 @@ from ostinato.service.views import JobView
 from ostinato.store.rows import LastRun
 from ostinato.store.schedules import Counted, errors_of
 from ostinato.store.store import Store
-
-FAILURES = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 
 
 class Word(StrEnum):
@@ -27,7 +26,7 @@ class Word(StrEnum):
 
 
 def word_of(facts: Facts) -> Word:
-    """Paused from the moment it was asked, also while a run finishes. The list says the same in SQL."""
+    """Return the status word: a paused schedule is so at once, while a run finishes. The list does this in SQL."""
     if facts.cancelled_at is not None:
         return Word.DEAD
     if facts.ended_at is not None:
@@ -37,7 +36,7 @@ def word_of(facts: Facts) -> Word:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleView:
-    """A repeating job, how its newest run ended, what went wrong last, and what it counted before its last restart."""
+    """A repeating job, its newest run, its last error, and its counters at the last restart."""
 
     job: JobView
     last: LastRun | None
@@ -50,7 +49,7 @@ class ScheduleView:
 
     @property
     def run_count(self) -> int:
-        """Successes, since the last restart."""
+        """Successes since the last restart."""
         return self.job.facts.completed - (0 if self.before is None else self.before.completed)
 
     @property
@@ -59,18 +58,18 @@ class ScheduleView:
 
     @property
     def current_retry(self) -> int:
-        """Failures in a row of the occurrence that is tried now, or that was given up."""
+        """Failures in a row of the current occurrence, or of the one that was given up."""
         lives = [live for live in self.job.lives if live.slot is not None]
         if lives:
             return max(live.failures for live in lives)
         last = self.last
-        if last is None or last.result not in FAILURES or not self.error_count:
+        if last is None or not last.outcome.is_failure or not self.error_count:
             return 0
-        return last.failures + (last.result is not Result.LOST)
+        return last.failures + (last.outcome is not OutcomeKind.LOST)
 
     @property
     def last_error(self) -> str:
-        """The newest message; empty if there is none, or none since the last restart."""
+        """The newest error message since the last restart; empty if there is none."""
         return "" if self.error is None or not self.error_count else self.error
 
 
@@ -81,7 +80,7 @@ class ScheduleService:
         self._store, self._jobs = store, jobs
 
     def get(self, ref: Ref) -> ScheduleView:
-        """One schedule; a job that runs once is none."""
+        """Return one schedule; a job that runs once is none."""
         try:
             view = self._jobs.get(ref)
         except NotFound:
@@ -91,7 +90,7 @@ class ScheduleService:
         return self.of([view])[0]
 
     def page(self, word: Word | None, tag: str | None, limit: int, offset: int) -> Page[ScheduleView]:
-        """A page of them, the newest first; `tag`: of those that have it."""
+        """Return a page of schedules, the newest first; with a `tag` only those that have it."""
         check_page(limit, offset)
         ids, total = self._store.schedules.page(word, tag, limit, offset)
         found = self._store.jobs.get(ids)
@@ -99,12 +98,10 @@ class ScheduleService:
         return Page(self.of(views), total, None)
 
     def of(self, views: Sequence[JobView]) -> list[ScheduleView]:
-        """Jobs as schedules."""
+        """Make schedules of jobs."""
         if not views:
             return []
         ids = [view.id for view in views]
         last, errors = self._jobs.last_runs(views), self._store.schedules.last_errors(ids)
         before = self._store.schedules.restarts(ids)
-        return [
-            ScheduleView(view, last.get(view.id), errors.get(view.id), before.get(view.id)) for view in views
-        ]
+        return [ScheduleView(view, last.get(view.id), errors.get(view.id), before.get(view.id)) for view in views]

@@ -1,4 +1,4 @@
-"""References to secrets that stand in the database, and are not granted on this host."""
+"""Stored references to secrets that are not granted on this host."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ostinato.core.payload import decode
 from ostinato.store.doctor import Checkup
 from ostinato.store.store import Store
 
-MOST_JOBS: Final = 10_000  # jobs that are looked at
+MOST_JOBS: Final = 10_000  # jobs that are read
 PAGE_LIMIT: Final = 250
 FEW: Final = 3
 
@@ -23,7 +23,7 @@ class Ungranted:
 
     reference: str
     user: str
-    is_ours: bool  # a secret of the settings: no grant opens it
+    is_ours: bool  # one of Ostinato's settings: no grant opens it
 
     @property
     def advice(self) -> str:
@@ -33,7 +33,7 @@ class Ungranted:
 
 
 def few(told: Sequence[str]) -> list[str]:
-    """Return the first three, and how many more there are: headers and log lines must stay short."""
+    """Return the first three, and the number of the others: headers and log lines must stay short."""
     more = len(told) - FEW
     return [*told[:FEW], *([f"and {more:,} more"] if more > 0 else [])]
 
@@ -48,7 +48,7 @@ def ungranted(store: Store, grants: Grants) -> list[Ungranted]:
 
 
 def _stored(store: Store) -> Iterator[tuple[str, str]]:
-    """List who uses which reference: jobs of built-in tasks, steps of workflows, hooks and providers."""
+    """Yield users and their references: jobs of built-in tasks, steps of workflows, hooks and providers."""
     for name, args in Checkup(store.database).naming_secrets(MOST_JOBS):
         yield from ((f"job {name}", each) for each in references(_read(args)))
     for name, nodes in _workflows(store):

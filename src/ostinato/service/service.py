@@ -1,4 +1,4 @@
-"""The front desk itself."""
+"""The Service: the entry to all commands and questions."""
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
@@ -7,8 +7,8 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.config import Grants
+from ostinato.core.bounds import check_queue_name
 from ostinato.core.builtin import NOTHING_ALLOWED, Permits
-from ostinato.core.checks import check_queue_name
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Chance, Event, Status
 from ostinato.service.access import AccessService
@@ -53,7 +53,7 @@ class Service:
         own: Callable[[str], Task[..., Any] | None] = no_task,
         permits: Permits = NOTHING_ALLOWED,
     ) -> None:
-        """`tasks`: the names that are known here; `own`: the user's task of a name; `permits`: for built-in ones."""
+        """`tasks`: the names known to this process; `own`: finds a user's task; `permits`: for built-in ones."""
         self._store, self._clock, self.app = store, clock, app
         self._grants = Grants.of(permits)
         known = self._known = KnownTasks(store, clock, tasks, own, permits)
@@ -75,21 +75,21 @@ class Service:
         self.schedules = ScheduleService(store, self.jobs)
 
     def now(self) -> datetime:
-        """The time by the one clock."""
+        """Return the time of the one clock."""
         return self._clock.now()
 
     def unready(self) -> list[str]:
-        """Why nothing can be done here now; StoreError when the database does not answer."""
+        """List the reasons why this process cannot work now; StoreError when the database does not answer."""
         if self._store.is_current():
             return []
-        return ["The schema of the database is not the one of this program: upgrade the older of the two."]
+        return ["The schema of the database does not fit this program: upgrade the older of the two."]
 
     def status_counts(self, app: str | None = None) -> dict[Status, int]:
-        """Count jobs by status, every status named; of all apps, unless one is given."""
+        """Count jobs by status, zeros included; of all apps, unless one is given."""
         return {**dict.fromkeys(Status, 0), **self._store.search.count_by_status(app)}
 
     def metrics(self) -> Metrics:
-        """Everything in figures, of all apps."""
+        """Return the figures of all apps."""
         figures = self._store.statistics
         return metrics(
             self.status_counts(),
@@ -102,12 +102,10 @@ class Service:
     def gauges(self) -> Gauges:
         """Return the figures for a monitor."""
         figures = self._store.statistics
-        return Gauges(
-            self.status_counts(), self.queues(), figures.at_work(self._clock.now()), figures.counters()
-        )
+        return Gauges(self.status_counts(), self.queues(), figures.at_work(self._clock.now()), figures.counters())
 
     def feed(self, job: Ref | None = None) -> Feed:
-        """Return the feed of one job or of all, from now on or since a cursor; several listeners may share it."""
+        """Return the feed of one job or of all, from now on or since a cursor; listeners may share it."""
         job_id = None if job is None else self.jobs.get(job).id
         return Feed(self._store.database, self._clock, job_id)
 
@@ -132,11 +130,11 @@ class Service:
         self._store.workers.drain(worker_id, self._clock.now(), by)
 
     def queues(self) -> list[QueueRow]:
-        """Every queue, with what waits and what runs in it."""
+        """List the queues, with counts of their waiting and running executions."""
         return self._store.workers.queues()
 
     def pause_queue(self, name: str, *, by: str = "") -> None:
-        """From its return on nothing of the queue starts."""
+        """Pause a queue: after the return nothing of it starts."""
         check_queue_name(name)
         self._store.workers.pause_queue(name, self._clock.now(), by)
 
@@ -152,7 +150,7 @@ class Service:
         self._store.workers.bound_queue(name, max_queued, self._clock.now(), by)
 
     def check_up(self) -> list[Finding]:
-        """The doctor's findings: what is well, what is not, and what to do."""
+        """Return the findings of the doctor, with advice."""
         return check_up(self._store, self._grants)
 
     def ungranted(self) -> list[Ungranted]:
@@ -160,13 +158,11 @@ class Service:
         return ungranted(self._store, self._grants)
 
     def warnings(self, named: Iterable[str], tasks: Collection[str] = ()) -> list[str]:
-        """Say which of these references to secrets are not granted on this host; workers elsewhere may have them.
+        """List those of these references to secrets that are not granted on this host; workers elsewhere may have them.
 
-        Say also which of these tasks no worker has described.
+        List also those of these tasks that no worker has described.
         """
-        refused = [
-            self._grants.refusal(each) for each in dict.fromkeys(named) if not self._grants.allows(each)
-        ]
+        refused = [self._grants.refusal(each) for each in dict.fromkeys(named) if not self._grants.allows(each)]
         unchecked = [
             f"No worker has described the task {name!r}: its args are not checked."
             for name in self._known.undescribed(tasks)

@@ -15,7 +15,7 @@ LONGEST_SESSION: Final = timedelta(hours=12)
 
 
 class SessionService:
-    """Begins, checks and ends sessions."""
+    """Commands and checks of sessions."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -23,9 +23,7 @@ class SessionService:
     def begin(self, admission: Admission) -> str:
         """Begin a session for a checked credential; return the text of its cookie."""
         text, now = secrets.token_urlsafe(32), self._clock.now()
-        ends = (
-            now + LONGEST_SESSION if admission.until is None else min(admission.until, now + LONGEST_SESSION)
-        )
+        ends = now + LONGEST_SESSION if admission.until is None else min(admission.until, now + LONGEST_SESSION)
         self._store.sessions.add(NewSession(_hash(text), admission, now, ends))
         return text
 

@@ -1,22 +1,21 @@
-"""Sources: declared, looked at, run, tried out and deleted by people.
+"""Commands and questions about sources.
 
-A source is a job (task `fetch`, key `source:NAME`), so everything about jobs holds for it: this desk only knows how a
-definition becomes one. Definitions come in as plain values, as people wrote them in YAML or JSON; what is wrong with
-one is an Invalid that names the field.
+A source is a job (task `fetch`, key `source:NAME`), so all rules of jobs hold for it; this module turns definitions
+into jobs. A definition is plain values, from YAML or JSON; Invalid names the wrong field.
 
-    desk.sources.list()                          every source, by name                       [SourceView]
-    desk.sources.get("us_gdp")                   one of them; NotFound                       SourceView
-    desk.sources.create(definition, here)        a new one; Conflict if the name is taken    SourceView
-    desk.sources.replace(name, definition, here) the whole definition anew                   SourceView
-    desk.sources.edit(name, changes, here)       some fields of it (null removes one)        SourceView
-    desk.sources.plan(definitions, here)         what `apply` would do; changes nothing      [Planned]
-    desk.sources.apply(definitions, here)        create and change, delete what is gone if pruned
-    desk.sources.run(name)                       an extra run now                            SourceView
-    desk.sources.delete(name, with_data=False)   the definition, and its rows if asked       rows deleted
-    desk.sources.records(name, limit)            the newest rows, by column                  [dict]
-    desk.sources.test(definition, here)          one page fetched and mapped, nothing kept   Tried
+    service.sources.list()                          every source, by name                       [SourceView]
+    service.sources.get("us_gdp")                   one of them; NotFound                       SourceView
+    service.sources.create(definition, here)        a new one; Conflict if the name is taken    SourceView
+    service.sources.replace(name, definition, here) the whole definition anew                   SourceView
+    service.sources.edit(name, changes, here)       some fields of it (null removes one)        SourceView
+    service.sources.plan(definitions, here)         what `apply` would do; changes nothing      [Planned]
+    service.sources.apply(definitions, here)        create and change; with prune delete the others
+    service.sources.run(name)                       an extra run now                            SourceView
+    service.sources.delete(name, with_data=False)   the definition, and its rows if asked       rows deleted
+    service.sources.records(name, limit)            the newest rows, by column                  [dict]
+    service.sources.test(definition, here)          one page fetched and mapped, nothing stored Tried
 
-`here` is the door's: the zone of schedules that name none, and the addresses that may be called.
+`here` comes from the caller: the zone of schedules that name none, and the addresses that may be called.
 """
 
 import asyncio
@@ -53,7 +52,7 @@ MOST_AT_ONCE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """Settings of a door: the zone of schedules that name none, the addresses to call and the secrets to name."""
+    """Settings of a caller: the zone of schedules that name none, the allowed addresses and the granted secrets."""
 
     timezone: str = "UTC"
     permits: Permits = NOTHING_ALLOWED
@@ -61,11 +60,11 @@ class SourceContext:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source, its job, and how its newest run ended."""
+    """A source, its job, and the end of its newest run."""
 
     name: str
-    written: Mapping[str, Any]  # the definition as somebody wrote it
-    source: Source | None  # None where somebody has edited the job so that it cannot be read
+    written: Mapping[str, Any]  # the definition as the user wrote it
+    source: Source | None  # None if an edit of the job has made it unreadable
     flaw: str
     job: JobView
     last: LastRun | None
@@ -73,7 +72,7 @@ class SourceView:
 
     @property
     def in_period(self) -> bool:
-        """True if failures are being counted: a period has begun, and is not over."""
+        """True if a retry period has begun and is not over."""
         begun, period = self.job.facts.period_start, self.job.definition.policies.retry_reset_period
         return begun is not None and period is not None and self.now < begun + period
 
@@ -90,15 +89,13 @@ class SourceView:
     @property
     def next_retry_at(self) -> datetime | None:
         """The time of the next retry: after a backoff, or when the budget comes back. None: no backoff."""
-        waiting = [
-            live.run_at for live in self.job.lives if live.waits_for is WaitsFor.TIME and live.failures
-        ]
+        waiting = [live.run_at for live in self.job.lives if live.waits_for is WaitsFor.TIME and live.failures]
         return min(waiting, default=None) or self.job.facts.reset_at
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The plan for one source: created, changed, unchanged, deleted or kept (gone from the files, not pruned)."""
+    """The plan for one source: created, changed, unchanged, deleted or kept (not in the files, not pruned)."""
 
     name: str
     change: str
@@ -107,7 +104,7 @@ class Planned:
 
 
 class SourceService:
-    """Every command and question about sources."""
+    """Commands and questions about sources."""
 
     def __init__(self, store: Store, clock: Clock, jobs: JobService, app: str) -> None:
         self._store, self._clock, self._jobs, self._app = store, clock, jobs, app
@@ -116,12 +113,10 @@ class SourceService:
     # -- questions
 
     def list(self) -> list[SourceView]:
-        """Every source, by name."""
+        """List the sources, by name."""
         views, cursor = list[JobView](), None
         while True:
-            page = self._jobs.search(
-                JobFilter(task=TASK, app=self._app or None), limit=PAGE_LIMIT, cursor=cursor
-            )
+            page = self._jobs.search(JobFilter(task=TASK, app=self._app or None), limit=PAGE_LIMIT, cursor=cursor)
             views += [view for view in page.items if is_source(view.definition)]
             cursor = page.cursor
             if cursor is None:
@@ -131,7 +126,7 @@ class SourceService:
         return sorted(found, key=lambda each: each.name)
 
     def get(self, name: str) -> SourceView:
-        """One source."""
+        """Return one source."""
         try:
             view = self._jobs.get(key_of(name))
         except NotFound:
@@ -139,7 +134,7 @@ class SourceService:
         return self._view(view, self._jobs.last_runs([view]).get(view.id))
 
     def records(self, name: str, limit: int = 20) -> Sequence[dict[str, Any]]:
-        """The newest rows of a source, by column."""
+        """Return the newest rows of a source, by column."""
         if not 1 <= limit <= MOST_RECORDS:
             raise Invalid(f"limit must be from 1 to {MOST_RECORDS}, not {limit}.")
         target = _readable(self.get(name)).target
@@ -147,8 +142,8 @@ class SourceService:
             return self._foreign.ask(target, lambda: self._store.records.newest(target, limit))
 
     def test(self, definition: object, here: SourceContext) -> "Tried":
-        """Fetch and map one page of a definition; nothing is stored. Invalid for all that `create` or a run refuses."""
-        from ostinato.budgets import way_out  # only whoever tries a source needs all that
+        """Fetch and map one page of a definition; nothing is stored. Invalid as from `create` or a run."""
+        from ostinato.budgets import way_out  # imported late: only a test of a source needs it
         from ostinato.task import Signal
         from ostinato.tasks.fetch.errors import PermanentFailure, TransientFailure
         from ostinato.tasks.fetch.trying import try_source
@@ -173,7 +168,7 @@ class SourceService:
     # -- commands
 
     def create(self, definition: object, here: SourceContext, *, by: str = "") -> SourceView:
-        """A new source; its first run is at once."""
+        """Create a source; its first run is at once."""
         source = _read(definition, here)
         self._check_table(source)
         view, new = self._jobs.make(definition_of(source, self._app), by=by, allow_unknown=True)
@@ -184,11 +179,11 @@ class SourceService:
         return self.get(source.name)
 
     def replace(self, name: str, definition: object, here: SourceContext, *, by: str = "") -> SourceView:
-        """The whole definition of a source anew. A run in progress is not touched."""
+        """Replace the whole definition of a source. A run in progress is not touched."""
         return self._change(name, lambda _: definition, here, by)
 
     def edit(self, name: str, changes: object, here: SourceContext, *, by: str = "") -> SourceView:
-        """Some fields of a definition; null removes one."""
+        """Change some fields of a definition; null removes a field."""
         if not isinstance(changes, Mapping):
             raise Invalid("A change of a source is an object with the fields that change.")
 
@@ -198,23 +193,20 @@ class SourceService:
 
         return self._change(name, merged, here, by)
 
-    def plan(
-        self, definitions: Sequence[object], here: SourceContext, *, prune: bool = False
-    ) -> Sequence[Planned]:
-        """Plan what `apply` would do. All definitions are read first."""
+    def plan(self, definitions: Sequence[object], here: SourceContext, *, prune: bool = False) -> Sequence[Planned]:
+        """Plan the changes of `apply`. All definitions are read first."""
         wanted = self._wanted(definitions, here)
         known = {view.name: view for view in self.list()}
         planned = [self._planned(source, known.get(source.name)) for source in wanted.values()]
         gone = [view for name, view in known.items() if name not in wanted]
         return planned + [
-            Planned(view.name, "deleted" if prune else "kept", None if prune else view.job.next_run_at)
-            for view in gone
+            Planned(view.name, "deleted" if prune else "kept", None if prune else view.job.next_run_at) for view in gone
         ]
 
     def apply(
         self, definitions: Sequence[object], here: SourceContext, *, prune: bool = False, by: str = ""
     ) -> Sequence[Planned]:
-        """Create what is new, change what differs, delete what is gone if asked; what was done."""
+        """Create new sources, change different ones, with `prune` delete the others; return the changes."""
         wanted = self._wanted(definitions, here)
         done = []
         for planned in self.plan(definitions, here, prune=prune):
@@ -233,7 +225,7 @@ class SourceService:
         return done
 
     def run(self, name: str, *, by: str = "") -> SourceView:
-        """An extra run now; the schedule does not move."""
+        """Run a source once more, now; the schedule does not move."""
         view = self.get(name)
         source = _readable(view)
         if not source.active:
@@ -242,23 +234,23 @@ class SourceService:
         return self.get(name)
 
     def delete(self, name: str, *, with_data: bool = False, by: str = "") -> int:
-        """Remove a source, and what it has stored if asked: how many rows that were.
+        """Delete a source, and with `with_data` its rows; return their number.
 
-        After the job's deletion no run of it stores another page, so that no row is left behind.
+        After the deletion of the job none of its runs stores another page, so no row is left behind.
         """
         view = self.get(name)
         if not with_data:
             self._jobs.delete(view.job.id, by=by)
             return 0
         target, records = _readable(view).target, self._store.records
-        # A database that cannot be used is refused before anything is deleted.
+        # An unusable database is refused before anything is deleted.
         with _as_it_stands():
             self._foreign.ask(target, lambda: records.newest(target, 1))
         self._jobs.delete(view.job.id, by=by)
         with told_plainly(target):
             return records.delete_rows(target)
 
-    # -- within
+    # -- internals
 
     def _wanted(self, definitions: Sequence[object], here: SourceContext) -> dict[str, Source]:
         if len(definitions) > MOST_AT_ONCE:
@@ -299,16 +291,16 @@ class SourceService:
         return self.get(name)
 
     def _begin(self, before: SourceView, by: str) -> None:
-        """A source that becomes active runs at once if it never has."""
+        """Run a source that has become active at once, if it has never run."""
         if before.job.facts.paused_at is not None:
             self._jobs.resume(before.job.id, by=by)
         if not before.job.facts.completed:
             self._jobs.run(before.job.id, by=by)
 
     def _check_table(self, source: Source) -> None:
-        """Refuse a table that cannot be written to. Another database may be out of reach here: the worker looks again.
+        """Refuse a table that cannot be written to. The worker checks again: another database may be unreachable here.
 
-        A reference may lead nowhere here, and to a database on the worker.
+        A reference may be missing here, and name a database on the worker.
         """
         try:
             self._foreign.ask(source.target, lambda: self._store.records.look(source.target))
@@ -333,14 +325,14 @@ class SourceService:
 def _read(definition: object, here: SourceContext) -> Source:
     check_json(definition, "A source")
     source = read_source(definition, here.timezone, egress=here.permits.egress)
-    zoned: Json = json.dumps(source.written)  # a zone of the settings may change: the definition says its own
+    zoned: Json = json.dumps(source.written)  # the zone of the settings may change, so the definition stores its own
     if "timezone" not in source.written and here.timezone != "UTC":
         source = read_source({**json.loads(zoned), "timezone": here.timezone}, here.timezone)
     return source
 
 
 def _named(definition: object, here: SourceContext) -> Source:
-    """The same, and who is wrong: one of many."""
+    """Read one of many definitions; an error names it."""
     try:
         return _read(definition, here)
     except Invalid as error:
@@ -356,7 +348,7 @@ def _readable(view: SourceView) -> Source:
 
 @contextmanager
 def _as_it_stands() -> Iterator[None]:
-    """Raise Conflict where a stored definition cannot be used now: the request itself is right."""
+    """Raise Conflict where a stored definition cannot be used now; the request itself is valid."""
     try:
         yield
     except Invalid as error:

@@ -1,4 +1,4 @@
-"""Questions about tasks: which there are, and what they take."""
+"""Questions about tasks and their args."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,37 +14,35 @@ Origin = Literal["built_in", "own", "elsewhere"]
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task, as far as it is known here. Of one that no worker has described there is no more than its name."""
+    """A task, as far as it is known here. Of a task that no worker has described only the name is known."""
 
     name: str
     origin: Origin
     help: str = ""
     args: dict[str, Any] | None = None  # JSON schema
-    off: str | None = None  # why it may not be used here
+    off: str | None = None  # why it is not allowed here
 
 
 class TaskService:
-    """The tasks that somebody is known to run."""
+    """Questions about the known tasks."""
 
     def __init__(self, known: KnownTasks) -> None:
         self._known = known
 
     def list(self) -> list[TaskView]:
-        """All of them, by name."""
+        """List the known tasks, by name."""
         names = self._known.everywhere()
         described = self._known.described(names)
         return [self._view(name, described.get(name)) for name in sorted(names)]
 
     def get(self, name: str) -> TaskView:
-        """One of them."""
+        """Return one task."""
         if name not in self._known.everywhere():
-            raise NotFound(
-                f"No process here, and no worker of the last 30 days, knows a task {name[:100]!r}."
-            )
+            raise NotFound(f"No process here, and no worker of the last 30 days, knows a task {name[:100]!r}.")
         return self._view(name, self._known.described([name]).get(name))
 
     def run_args(self, name: str) -> tuple[str, ...]:
-        """The args that the jobs of a task open to operators by default."""
+        """Return the args that the jobs of a task open to operators by default."""
         own = self._known.own(name)
         return () if own is None else own.run_args
 

@@ -1,4 +1,4 @@
-"""Job templates: those that we bring, and those of users."""
+"""Commands and questions about job templates: the shipped ones and those of users."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from ostinato.tasks import BUILT_IN
 
 @dataclass(frozen=True, slots=True)
 class TemplateView:
-    """A template, and where it comes from."""
+    """A template and its origin."""
 
     template: Template
     built_in: bool
@@ -27,12 +27,12 @@ class TemplateView:
 
     @property
     def parameters(self) -> list[dict[str, Any]]:
-        """As they are written."""
+        """The parameters as JSON."""
         return parameters_json(self.template)
 
 
 class TemplateService:
-    """Makes, lists and fills templates."""
+    """Commands and questions about templates."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -42,7 +42,7 @@ class TemplateService:
         return shipped()
 
     def list(self) -> list[TemplateView]:
-        """All of them, by name."""
+        """List the templates, by name."""
         ours = [TemplateView(each, built_in=True) for each in self._shipped.values()]
         theirs = [_view(row) for row in self._store.templates.list()]
         return sorted([*ours, *theirs], key=lambda view: view.template.name)
@@ -56,27 +56,23 @@ class TemplateService:
         return _view(row)
 
     def save(self, given: Mapping[str, Any], *, by: str = "", new: bool = False) -> TemplateView:
-        """Make a template, or change the one of that name; `new`: Conflict if there is one."""
+        """Create a template, or change the one of that name; `new`: Conflict if there is one."""
         template = read_template(dict(given))
         self._refuse_ours(template.name)
         if str(template.usual.get("task")) in BUILT_IN:
             check_no_credentials(template.usual.get("args"), "job.args")
         now = self._clock.now()
         parameters = encode(parameters_json(template), "parameters")
-        row = TemplateRow(
-            template.name, template.description, parameters, encode(template.job, "job"), now, now, by
-        )
+        row = TemplateRow(template.name, template.description, parameters, encode(template.job, "job"), now, now, by)
         return _view(self._store.templates.save(row, new=new))
 
     def delete(self, name: str, *, by: str = "") -> None:
-        """Jobs that were made from it stay as they are."""
+        """Delete a template; jobs made from it stay as they are."""
         self._refuse_ours(name)
         self._store.templates.delete(name, self._clock.now(), by)
 
-    def body(
-        self, name: str, params: Mapping[str, Any], over: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """The body of a job, filled in; `over`: what else is said about this one."""
+    def body(self, name: str, params: Mapping[str, Any], over: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the body of a job, filled in; `over`: further fields of this job."""
         return self.get(name).template.body(params, over)
 
     def _refuse_ours(self, name: str) -> None:

@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core import lifecycle
 from ostinato.core.account import Account
 from ostinato.core.describe import describe
-from ostinato.core.model import AskedBy, Change, Definition, Execution, Facts, Job, Live, Result, Status
+from ostinato.core.model import Change, Definition, Execution, Facts, Job, Live, Status
 from ostinato.core.payload import decode
 from ostinato.core.stops import Stop, stop_of, stop_of_job
 from ostinato.store.jobs import JobRow
-
-STATES = {Result.TIMED_OUT: "failed", Result.LOST: "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,90 +85,92 @@ class JobView:
         return decode(self.job.definition.args)  # type: ignore[no-any-return]
 
 
+# The columns of both tables; one that a row does not have (of what a queued one has yet to find out) is None.
+COLUMNS: Final = frozenset(Execution.__dataclass_fields__) | frozenset(Live.__dataclass_fields__)
+
+FIGURES: Final = {  # of its account, by the names that people see
+    "items_crawled": "items_crawled", "items_indexed": "items_indexed", "cpu_time_ms": "cpu_ms",
+    "memory_peak_mb": "memory_mb", "stopped": "stopped", "exit_code": "exit_code",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionView:
-    """One attempt, queued, running or ended."""
+    """One attempt, queued, running or ended: its row, by the names of its columns, and what is derived from it."""
 
-    id: UUID
-    job_id: UUID
-    number: int
-    attempt: int
-    execution_number: int
-    task: str
-    state: str  # queued, running, completed, failed, cancelled
-    outcome: str | None  # completed, failed, timed_out, cancelled, lost
-    asked: AskedBy
-    due_at: datetime
-    run_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    duration: timedelta | None
-    worker_id: UUID | None
-    version: int | None
-    result: Any
-    error_kind: str | None
-    error: str | None
-    traceback: str | None
-    waits_for: str | None
-    cancel_asked_at: datetime | None
-    progress: Any
-    key: str
-    # What a run tells of itself; None as long as its task tells nothing.
-    items_crawled: int | None = None
-    items_indexed: int | None = None
-    counters: Mapping[str, float] | None = None
-    cpu_time_ms: int | None = None
-    memory_peak_mb: float | None = None
-    stopped: str | None = None  # how, when it was asked to: cooperative, async, terminated, killed
-    exit_code: int | None = None
-    metadata: Mapping[str, Any] | None = None
-    step: str = ""  # the node of a workflow
+    row: Execution | Live
     reason: str | None = None  # why it is queued
+    metadata: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, row: Execution | Live) -> "ExecutionView":
+        return cls(row)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in FIGURES:
+            return getattr(self.account, FIGURES[name])
+        if name not in COLUMNS:
+            raise AttributeError(f"An execution has no {name}.")
+        return getattr(self.row, name, None)
+
+    @property
+    def status(self) -> str:
+        """Tell whether it is queued, running, completed, failed or cancelled."""
+        if isinstance(self.row, Live):
+            return "running" if self.row.running else "queued"
+        return "failed" if self.row.outcome.is_failure else self.row.outcome.value
+
+    @property
+    def outcome(self) -> str | None:
+        """Tell how it ended: completed, failed, timed_out, cancelled or lost; None while it is live."""
+        return None if isinstance(self.row, Live) else self.row.outcome.value
+
+    @property
+    def duration(self) -> timedelta | None:
+        if isinstance(self.row, Live) or self.row.started_at is None:
+            return None
+        return self.row.finished_at - self.row.started_at
+
+    @property
+    def result(self) -> Any:
+        """Return the result of the task."""
+        found = getattr(self.row, "result", None)
+        return None if found is None else decode(found, "result")
+
+    @property
+    def progress(self) -> Any:
+        """Return what a running task has reported last."""
+        found = getattr(self.row, "progress", None)
+        return None if found is None else decode(found, "progress")
+
+    @property
+    def key(self) -> str:
+        """Return the key of this attempt, `ctx.execution_key`."""
+        step = f"-{self.row.step}" if self.row.step else ""
+        return f"sched-{self.row.job_id}-n{self.row.number}{step}-rc{self.row.attempt}"
+
+    @property
+    def account(self) -> Account:
+        """Return the cost and counters of the run; of one in progress, its counters so far."""
+        if isinstance(self.row, Execution):
+            return Account.from_json(self.row.account)
+        told = self.progress if isinstance(self.progress, dict) else {}
+        counters = told.get("counters")
+        return Account(
+            items_crawled=told.get("items_crawled"), items_indexed=told.get("items_indexed"),
+            counters=None if counters is None else tuple(counters.items()),
+        )  # fmt: skip
+
+    @property
+    def counters(self) -> Mapping[str, float] | None:
+        counters = self.account.counters
+        return None if counters is None else dict(counters)
 
     @property
     def stop(self) -> Stop | None:
         """Tell how strong its stop was, and whether it is known to be dead; None if it was not stopped."""
         asked, started = self.cancel_asked_at is not None, self.started_at is not None
         return stop_of(self.outcome, self.stopped, asked=asked, started=started)
-
-    @classmethod
-    def of(cls, row: Execution | Live) -> "ExecutionView":
-        return _ended(row) if isinstance(row, Execution) else _live(row)
-
-
-def _key(row: Execution | Live) -> str:
-    step = f"-{row.step}" if row.step else ""
-    return f"sched-{row.job_id}-n{row.number}{step}-rc{row.attempt}"
-
-
-def _ended(row: Execution) -> ExecutionView:
-    account = Account.from_json(row.account)
-    return ExecutionView(
-        id=row.id, job_id=row.job_id, number=row.number, attempt=row.attempt, execution_number=row.execution_number,
-        task=row.task, state=STATES.get(row.result, row.result.value), outcome=row.result.value, asked=row.asked,
-        due_at=row.due_at, run_at=row.run_at, started_at=row.started_at, finished_at=row.finished_at,
-        duration=None if row.started_at is None else row.finished_at - row.started_at, worker_id=row.worker_id,
-        version=row.version, result=None if row.value is None else decode(row.value, "result"),
-        error_kind=row.error_kind, error=row.error, traceback=row.traceback, waits_for=None, cancel_asked_at=None,
-        progress=None, key=_key(row), cpu_time_ms=account.cpu_ms, memory_peak_mb=account.memory_mb,
-        stopped=account.stopped, exit_code=account.exit_code, items_crawled=account.items_crawled,
-        items_indexed=account.items_indexed, counters=None if account.counters is None else dict(account.counters),
-        step=row.step,
-    )  # fmt: skip
-
-
-def _live(row: Live) -> ExecutionView:
-    progress = None if row.progress is None else decode(row.progress, "progress")
-    told = progress if isinstance(progress, dict) else {}
-    return ExecutionView(
-        id=row.id, job_id=row.job_id, number=row.number, attempt=row.attempt, execution_number=row.execution_number,
-        task=row.task, state="running" if row.running else "queued", outcome=None, asked=row.asked,
-        due_at=row.due_at, run_at=row.run_at, started_at=row.started_at, finished_at=None, duration=None,
-        worker_id=row.worker_id, version=row.version, result=None, error_kind=None, error=None, traceback=None,
-        waits_for=row.waits_for, cancel_asked_at=row.cancel_asked_at,
-        progress=progress, key=_key(row), items_crawled=told.get("items_crawled"),
-        items_indexed=told.get("items_indexed"), counters=told.get("counters"), step=row.step,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

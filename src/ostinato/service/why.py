@@ -1,4 +1,4 @@
-"""Gathers what is left of an occurrence, for core/why to explain."""
+"""The gathering of the records of an occurrence, for core/why to explain."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class Around:
 
 
 class Inquiry:
-    """Looks into one job."""
+    """The reader of the evidence about one job."""
 
     def __init__(self, store: Store, chance: Chance) -> None:
         self._store, self._traces, self._chance = store, store.traces, chance
@@ -53,14 +53,14 @@ class Inquiry:
         attempts = self._attempts(view, at)
         skip = self._traces.skip_at(view.id, at)
         if attempts and skip and due_in(skip, view.job, at) > attempts[0].due_at:
-            attempts = ()  # what was due last is what the question is about
+            attempts = ()  # the question is about the newest due time
         elif attempts:
             skip = None
         found = Evidence(view.job, view.status, at, now, view.next_run_at, attempts, skip)
         return self._around(found)
 
     def _attempts(self, view: JobView, at: datetime) -> tuple[Execution | Live, ...]:
-        """All attempts at the newest occurrence that was due by then."""
+        """List all attempts at the newest occurrence that was due by then."""
         lives = [live for live in view.lives if live.due_at <= at and not live.step]
         newest = max(lives, key=lambda live: (live.due_at, live.number), default=None)
         number = self._traces.number_at(view.id, at)
@@ -73,7 +73,7 @@ class Inquiry:
         return (*ended, *(live for live in lives if live.number == chosen))
 
     def _around(self, evidence: Evidence) -> Evidence:
-        """The same, with what happened around it."""
+        """Add the workers, pauses and other runs of that time."""
         recorded, unrecorded = recorded_due(evidence), unrecorded_due(evidence.job, evidence.at, evidence.now)
         if unrecorded is not None and (recorded is None or recorded < unrecorded):
             return self._before_it_is_queued(evidence, unrecorded)
@@ -103,7 +103,7 @@ class Inquiry:
         return tuple(_presence(row, now) for row in self._traces.workers(due - SIGNS))
 
     def _in_the_way(self, evidence: Evidence) -> Execution | Live | None:
-        """The run that kept it waiting, or for which it was skipped."""
+        """Find the run that kept it waiting, or for which it was skipped."""
         if evidence.skip is not None:
             other = evidence.skip.in_the_way
             return None if other is None else self._store.history.find(other)
@@ -137,7 +137,7 @@ class Inquiry:
 
 
 def _pause(events: list[Event], since: datetime) -> tuple[Event | None, datetime | None]:
-    """The pause among a queue's events, the newest first, that reached beyond an instant."""
+    """Find the pause among a queue's events, the newest first, that reached beyond an instant."""
     resumed_at: datetime | None = None
     for event in events:
         if event.kind == "queue.paused":

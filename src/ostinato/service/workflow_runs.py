@@ -18,7 +18,7 @@ SKIPPED = "skipped"
 class StepView:
     """A node of a run: waiting, queued, running, completed, failed, cancelled or skipped; and its attempts so far.
 
-    `because` tells why it was skipped.
+    `because` is the reason of a skip.
     """
 
     id: str
@@ -39,7 +39,7 @@ class RunView:
     """A run of a workflow, by the version that it began with."""
 
     run: ExecutionView
-    workflow: int | None  # None: it has not begun, and nobody knows the workflow any more
+    workflow: int | None  # None: it has not begun, and the workflow was deleted
     name: str
     version: int | None
     trigger: str | None
@@ -47,7 +47,7 @@ class RunView:
 
 
 def run_view(store: Store, execution_id: UUID) -> RunView:
-    """A run with its steps, by the id of its execution, or of one of its steps."""
+    """Return a run with its steps, by the id of its execution, or of one of its steps."""
     row = store.history.find(execution_id)
     job = None if row is None else store.jobs.get([row.job_id]).get(row.job_id)
     if row is None or job is None:
@@ -66,9 +66,7 @@ def run_view(store: Store, execution_id: UUID) -> RunView:
         *(s for s in lives if s.step),
     ]
     steps = tuple(_step(step, state, rows, over=isinstance(row, Execution)) for step in graph.steps)
-    return RunView(
-        ExecutionView.of(row), state.workflow, state.name, state.version, _trigger(graph, state), steps
-    )
+    return RunView(ExecutionView.of(row), state.workflow, state.name, state.version, _trigger(graph, state), steps)
 
 
 def _run_of(store: Store, step: Execution | Live, lives: Sequence[Live]) -> Execution | Live:
@@ -105,20 +103,16 @@ def _step(step: GraphStep, state: RunState, rows: Sequence[Execution | Live], *,
     return StepView(step.id, step.task, step.after, word, because, attempts)
 
 
-def _state(
-    step: GraphStep, state: RunState, attempts: Sequence[ExecutionView], over: bool
-) -> tuple[str, str]:
+def _state(step: GraphStep, state: RunState, attempts: Sequence[ExecutionView], over: bool) -> tuple[str, str]:
     if attempts and attempts[-1].outcome is None and not over:
-        return attempts[-1].state, ""
+        return attempts[-1].status, ""
     match state.states.get(step.id):
         case StepState.BLOCKED:
             return SKIPPED, "a step before it did not complete"
         case StepState.SKIPPED:
             return SKIPPED, "its condition was false, or all before it was skipped"
-        case None if (
-            attempts and attempts[-1].outcome is not None and (over or attempts[-1].state == "cancelled")
-        ):
-            return attempts[-1].state, ""
+        case None if attempts and attempts[-1].outcome is not None and (over or attempts[-1].status == "cancelled"):
+            return attempts[-1].status, ""
         case None:
             return (SKIPPED, "the run was over before") if over else (WAITING, "")
         case known:

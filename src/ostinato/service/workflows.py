@@ -1,4 +1,4 @@
-"""Workflows: make, look at, change, delete, start; and how far their runs are."""
+"""Commands and questions about workflows and their runs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.auth import check_no_credentials
-from ostinato.core.checks import is_storable
+from ostinato.core.bounds import is_storable
 from ostinato.core.errors import Conflict, Invalid, NotFound, UnknownTask
 from ostinato.core.model import Definition, Status
 from ostinato.core.payload import decode, encode
@@ -66,29 +66,29 @@ class WorkflowView:
 
 
 def tag_of(workflow: int) -> str:
-    """The tag by which the jobs of a workflow are found."""
+    """Return the tag of a workflow's jobs."""
     return f"workflow:{workflow}"
 
 
 class WorkflowService:
-    """Workflows, of all apps: their names are shared."""
+    """Commands and questions about the workflows of all apps, which share their names."""
 
     def __init__(self, store: Store, clock: Clock, jobs: JobService, known: KnownTasks, app: str) -> None:
         self._store, self._clock, self._jobs, self._known, self._app = store, clock, jobs, known, app
 
-    # -- what there is
+    # -- questions
 
     def get(self, ref: WorkflowRef) -> WorkflowView:
-        """One workflow, by its id or its name."""
+        """Return one workflow, by its id or its name."""
         return WorkflowView.of(self._find(ref))
 
     def list(self, limit: int = PAGE_LIMIT, after: int = 0) -> list[WorkflowView]:
-        """In the order in which they were made."""
+        """List the workflows, in the order of their creation."""
         if not 1 <= limit <= PAGE_LIMIT:
             raise Invalid(f"limit must be from 1 to {PAGE_LIMIT}, not {limit}.")
         return [WorkflowView.of(row) for row in self._store.workflows.page(limit, after)]
 
-    # -- making
+    # -- changes
 
     def create(
         self,
@@ -101,13 +101,13 @@ class WorkflowService:
         by: str = "",
         allow_unknown: bool = False,
     ) -> WorkflowView:
-        """Make a workflow. A name that is taken: Conflict; something wrong with its nodes: Invalid, with the place."""
+        """Create a workflow. Conflict if the name is taken; Invalid, with the place, for an error in its nodes."""
         wanted = self._checked(name, nodes, description, active, allow_unknown, declared)
         self._check_args(nodes)
         return WorkflowView.of(self._store.workflows.add(wanted, self._clock.now(), by))
 
     def check(self, name: str, nodes: object, description: str = "", *, allow_unknown: bool = False) -> None:
-        """Raise what making it would raise; nothing is kept."""
+        """Raise the error that `create` would raise; nothing is stored."""
         self._checked(name, nodes, description, True, allow_unknown)
         self._check_args(nodes)
 
@@ -123,7 +123,7 @@ class WorkflowService:
         by: str = "",
         allow_unknown: bool = False,
     ) -> WorkflowView:
-        """Change what is given. Other nodes are another version: runs in progress keep theirs."""
+        """Change the given fields. Changed nodes make a new version: runs in progress keep theirs."""
         row = self._find(ref)
         wanted = self._checked(
             row.name if name is None else name,
@@ -140,8 +140,8 @@ class WorkflowService:
         return WorkflowView.of(self._store.workflows.put(row.id, wanted, self._clock.now(), by))
 
     def declare(self, name: str, nodes: object, description: str = "") -> WorkflowView:
-        """Apply a declaration. It changes a workflow only when it differs from the last one: what an operator has
-        edited, or made inactive, stays."""
+        """Apply a declaration. It changes a workflow only when it differs from the last one, so edits by an operator
+        stay."""
         return settled(lambda: self._declare(name, nodes, description))
 
     def _declare(self, name: str, nodes: object, description: str) -> WorkflowView:
@@ -154,11 +154,11 @@ class WorkflowService:
         return self.put(row.id, nodes=nodes, description=description, declared=said, by=DECLARATION)
 
     def delete(self, ref: WorkflowRef, *, by: str = "") -> None:
-        """Gone from every answer; what runs goes on, what its schedules start from now on fails and says why."""
+        """Delete a workflow. Its runs in progress go on; later runs by its schedules fail with the reason."""
         if not self._store.workflows.delete(self._find(ref).id, self._clock.now(), by):
             raise NotFound(f"There is no workflow {ref}.")
 
-    # -- starting
+    # -- start
 
     def definition(
         self,
@@ -172,7 +172,7 @@ class WorkflowService:
         name: str = "",
         owner: str = "",
     ) -> Definition:
-        """The job that runs a workflow; refused if no trigger of it matches."""
+        """Return the definition of a job that runs a workflow; Invalid if no trigger matches."""
         row = self._find(ref)
         matching_trigger(self._graph(row), row.name, event, trigger)
         args = Origin(row.id, trigger, payload, event).args()
@@ -181,10 +181,8 @@ class WorkflowService:
             tags=(tag_of(row.id),),
         )  # fmt: skip
 
-    def run(
-        self, ref: WorkflowRef, payload: Any = None, *, trigger: str | None = None, by: str = ""
-    ) -> JobView:
-        """Start it now: a job of its own that runs once."""
+    def run(self, ref: WorkflowRef, payload: Any = None, *, trigger: str | None = None, by: str = "") -> JobView:
+        """Start a workflow now, by a job that runs once."""
         row = self._find(ref)
         if not row.active:
             raise Conflict(f"The workflow {row.name!r} is not active: activate it first.")
@@ -192,7 +190,7 @@ class WorkflowService:
         return self._jobs.make(wanted, by=by, allow_unknown=True)[0]
 
     def dispatch_event(self, kind: str, data: Any = None, *, by: str = "") -> Sequence[JobView]:
-        """Set off every trigger node of active workflows that waits for this kind: the jobs that were started."""
+        """Start all active workflows with a trigger node for this kind of event; return their jobs."""
         if not kind or not is_storable(kind):
             raise Invalid("The kind of an event is text, such as 'order'.")
         encode({} if data is None else data, "data")
@@ -209,18 +207,18 @@ class WorkflowService:
     # -- runs
 
     def steps(self, execution_id: UUID) -> RunView:
-        """A run with its steps and their states, by the id of its execution, or of one of its steps."""
+        """Return a run with its steps and their states, by the id of its execution, or of one of its steps."""
         return run_view(self._store, execution_id)
 
     def runs(self, ref: WorkflowRef, limit: int = 50) -> Sequence[JobView]:
-        """The jobs that run a workflow, the newest first: schedules, and one for each start by hand or by an event."""
+        """List the jobs of a workflow, the newest first: schedules, and one for each start by hand or by an event."""
         row = self._find(ref)
         found = list(self._jobs.search(JobFilter(tag=tag_of(row.id)), limit=limit).items)
         found += (job for job in self._standing(row) if all(job.id != each.id for each in found))
         return sorted(found, key=lambda job: job.facts.created_at, reverse=True)[:limit]
 
     def _standing(self, row: WorkflowRow) -> Sequence[JobView]:
-        """Jobs that name it in their args alone, as those of `@app.workflow(every=…)`, and have not ended."""
+        """List jobs that have not ended and name it only in their args, as those of `@app.workflow(every=…)`."""
         asked = JobFilter(STANDING, task=WORKFLOW_TASK)
         named = (row.id, str(row.id), row.name)
         return [
@@ -229,7 +227,7 @@ class WorkflowService:
             if tag_of(row.id) not in job.definition.tags and job.args.get("workflow") in named
         ]
 
-    # -- within
+    # -- internals
 
     def _now(self) -> Once:
         return Once(self._clock.now())
@@ -267,9 +265,7 @@ class WorkflowService:
         if len(name) > LONGEST_NAME or name.isdecimal():
             raise Invalid(f"name: at most {LONGEST_NAME} characters, and not a number, which would be an id.")
         if len(description) > LONGEST_DESCRIPTION or not is_storable(name + description):
-            raise Invalid(
-                f"description: at most {LONGEST_DESCRIPTION:,} characters that a database can keep."
-            )
+            raise Invalid(f"description: at most {LONGEST_DESCRIPTION:,} characters that a database can keep.")
         graph = read_graph(nodes)
         if not allow_unknown:
             self._require_tasks(graph, nodes)

@@ -1,9 +1,9 @@
-"""The outside JSON shapes, in and out, one file per vocabulary.
+"""JSON shapes of requests and answers, one file per vocabulary.
 
-What people and programs send is checked and turned into the values of `core` here, and what the front desk answers
-is written out. The room holds no rule of the scheduler and asks no store; of `store` it knows the shapes of rows. It
-is the only place that knows the words of the seeds; inside there are only ours.
+Shapes check requests and turn them into values of `core`, and turn the results of the service into answers. They hold
+no rules of the scheduler and read no database; from `store` they import only the types of rows. Only this package
+knows the field names of the seeds; all other code uses Ostinato's own names.
 
-The seeds are the schedulers that Ostinato grew from, and whose clients it serves: 000 and 002 Hermes, which fetches
-APIs; 001 Pipelit, which runs workflows over RQ; 003 the interval scheduler of a crawler; 004 CHRONOS.
+The seeds are earlier schedulers whose clients Ostinato serves: 000 and 002 are Hermes, which fetches APIs; 001 is
+Pipelit, which runs workflows over RQ; 003 is the interval scheduler of a crawler; 004 is CHRONOS.
 """

@@ -1,13 +1,13 @@
-"""Ending access: the requests, and the answer."""
+"""Shapes of requests that end access, and their answer."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
-from ostinato.core.access import AccessEnding
+from ostinato.shapes.answers import Answer
 from ostinato.shapes.base import RequestBody, Text
 
 
@@ -18,7 +18,7 @@ class EndToken(RequestBody):
 
 
 class EndName(RequestBody):
-    """End every token of a name that was issued until now."""
+    """End all tokens of a name issued until now."""
 
     name: Text = Field(description="The `sub` of the tokens.", min_length=1, max_length=255)
 
@@ -30,7 +30,7 @@ class EndKey(RequestBody):
 
 
 class EndAll(RequestBody):
-    """End every token that was issued until now, every API key and every session."""
+    """End all tokens issued until now, all API keys and all sessions."""
 
     all: Literal[True]
 
@@ -56,14 +56,10 @@ EndBody = Annotated[
 ]
 
 
-class EndedAnswer(BaseModel):
+class EndedAnswer(Answer):
     """Access that was ended."""
 
     what: str = Field(description="`token:…`, `name:…`, `key:…` or `all`.")
-    since: datetime = Field(description="Of a name, or of all: tokens issued until this instant are refused.")
-    keys: int = Field(description="How many API keys were revoked.")
-    sessions: int = Field(description="How many sessions of the dashboard were ended.")
-
-    @classmethod
-    def of(cls, ended: AccessEnding) -> Self:
-        return cls(what=ended.what, since=ended.since, keys=ended.keys, sessions=ended.sessions)
+    since: datetime = Field(description="For a name, or for all: tokens issued until this instant are refused.")
+    keys: int = Field(description="Number of revoked API keys.")
+    sessions: int = Field(description="Number of ended sessions of the dashboard.")

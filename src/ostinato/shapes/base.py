@@ -1,4 +1,4 @@
-"""Base of all shapes: unknown names are refused with the nearest known one, numbers are numbers."""
+"""Base of all shapes. Unknown fields are refused with the nearest known name; numbers must be numbers."""
 
 import difflib
 import re
@@ -19,18 +19,18 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from ostinato.core.checks import EARLIEST
+from ostinato.core.bounds import EARLIEST
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Conflict, Invalid
 from ostinato.core.payload import as_whole
 from ostinato.shapes.openapi import INSTANT, Within
 
 UNKNOWN: Final = "unknown_fields"
-LARGEST: Final = 2**53 - 1  # the largest whole number that every reader of JSON keeps
+LARGEST: Final = 2**53 - 1  # the largest whole number that all JSON readers keep exactly
 
 
 class WrongField(Invalid):
-    """A field of the body is wrong, for a reason that only shows together with others or with the job."""
+    """A wrong field of the body, for a reason that depends on other fields or on the job."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -38,15 +38,15 @@ class WrongField(Invalid):
 
 
 class WrongState(Conflict):
-    """The state of a schedule does not allow it: the words of seed 001 say 400 where ours say 409."""
+    """A conflict with the state of a schedule: seed 001 answers 400, the other endpoints answer 409."""
 
 
 class RequestBody(BaseModel):
-    """A shape that comes in."""
+    """Base class of request bodies."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    read_only: ClassVar[Collection[str]] = ()  # fields of our answers that cannot be given here
+    read_only: ClassVar[Collection[str]] = ()  # fields of answers that a request must not contain
 
     @model_validator(mode="before")
     @classmethod
@@ -56,14 +56,12 @@ class RequestBody(BaseModel):
         strange = [name for name in given if name not in cls.model_fields]
         unknown = {name: sentence for name in strange if (sentence := cls._about(name))}
         if unknown:
-            raise PydanticCustomError(
-                UNKNOWN, "{sentence}", {"sentence": " ".join(unknown.values()), "of": unknown}
-            )
+            raise PydanticCustomError(UNKNOWN, "{sentence}", {"sentence": " ".join(unknown.values()), "of": unknown})
         return {name: as_whole(value) for name, value in given.items()}
 
     @classmethod
     def _about(cls, name: str) -> str:
-        """Why a field that is none of ours is refused; empty if it is not."""
+        """Return why an unknown field is refused; empty if it is accepted."""
         if name in cls.read_only:
             return f"{name} is read-only: leave it out."
         return f"There is no field {name[:100]!r}{did_you_mean(name, cls._known())}"
@@ -74,7 +72,7 @@ class RequestBody(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Tell that no other fields may be given; those of our answers may come back where they are ignored."""
+        """Document that other fields are refused, and that read-only fields are ignored where they are accepted."""
         schema = handler(core)
         written = handler.resolve_ref_schema(schema)
         if cls.model_config.get("extra") != "forbid":
@@ -91,7 +89,7 @@ class RequestBody(BaseModel):
 
 
 def did_you_mean(unknown: str, known: Collection[str]) -> str:
-    """The end of a sentence about a name that is not known."""
+    """Return the end of a sentence about an unknown name."""
     close = difflib.get_close_matches(unknown[:100], sorted(known), n=1)
     return f"; did you mean {close[0]}?" if close else "."
 
@@ -123,7 +121,7 @@ def _span(value: object) -> timedelta:
 
 
 def shape(rule: re.Pattern[str]) -> str:
-    """A rule for whole texts as the document says it."""
+    """Return a rule for whole texts as a pattern of the OpenAPI document."""
     return f"^({rule.pattern})$"
 
 
@@ -131,10 +129,10 @@ Text = StrictStr
 Whole = StrictInt
 Switch = StrictBool
 Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(INSTANT, mode="validation")]
-Duration = Annotated[timedelta, BeforeValidator(_span)]  # with Within: the document says its bounds
+Duration = Annotated[timedelta, BeforeValidator(_span)]  # use it with Within, which documents the bounds
 Span = Annotated[Duration, Within(timedelta(0))]
 
 
 def span_or_none(value: timedelta | None) -> str | None:
-    """A duration as it is written, or none."""
+    """Return a duration as text, or None."""
     return None if value is None else format_duration(value)

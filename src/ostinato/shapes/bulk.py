@@ -1,4 +1,4 @@
-"""One action for many jobs: what comes in, and what came of each."""
+"""Shapes of one action for many jobs: the request, and a result for each job."""
 
 from typing import Annotated, Any, Literal
 
@@ -13,11 +13,9 @@ Action = Literal["pause", "resume", "cancel", "delete", "retry", "run", "restart
 
 
 def _either(schema: dict[str, Any]) -> None:
-    """Tell that either ids or a filter are given, and that the filter says something."""
+    """Document that either ids or a filter is required, and that the filter must not be empty."""
     ids, chosen = schema["properties"]["ids"]["anyOf"][0], schema["properties"]["filter"]["anyOf"][0]
-    says = [
-        {"required": [name], "properties": {name: {"not": {"enum": [None]}}}} for name in Chosen.model_fields
-    ]
+    says = [{"required": [name], "properties": {name: {"not": {"enum": [None]}}}} for name in Chosen.model_fields]
     schema["oneOf"] = [
         {"required": ["ids"], "properties": {"ids": ids, "filter": {"enum": [None]}}},
         {
@@ -28,7 +26,7 @@ def _either(schema: dict[str, Any]) -> None:
 
 
 class BulkBody(RequestBody):
-    """An action, and the jobs by id (or key) or by a filter; at most 1,000 at once."""
+    """An action, and its jobs by id (or key) or by a filter; at most 1,000 jobs."""
 
     model_config = ConfigDict(json_schema_extra=_either)
 
@@ -40,7 +38,7 @@ class BulkBody(RequestBody):
         if (self.ids is None) == (self.filter is None):
             raise WrongField("ids", "Say which jobs: either ids, or a filter.")
         if self.filter is not None and not self.filter.said():
-            raise WrongField("filter", "An empty filter would mean every job: say which ones.")
+            raise WrongField("filter", "An empty filter would match every job: give a condition.")
 
 
 class BulkResult(BaseModel):
@@ -53,7 +51,7 @@ class BulkResult(BaseModel):
 
 
 class BulkAnswer(BaseModel):
-    """The results for all jobs. `remaining`: further jobs that match the filter; ask again for them."""
+    """The results for all jobs. `remaining` counts further jobs that match the filter: repeat the request for them."""
 
     action: Action
     succeeded: int

@@ -1,4 +1,4 @@
-"""Pages that crawls found, going out."""
+"""Shapes of crawled pages."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -15,26 +15,26 @@ class CrawledPageQuery(RequestBody):
     """A filter of pages."""
 
     q: Annotated[Text | None, Field(description='Words, "phrases", -without.')] = None
-    job: Annotated[Text | None, Field(description="Only what this job found: its id, or its key.")] = None
+    job: Annotated[Text | None, Field(description="Only pages found by this job (id or key).")] = None
     host: Annotated[Text | None, Field(description="Only pages of this host.")] = None
     limit: Annotated[int, Field(ge=1, le=250)] = 20
     offset: Annotated[int, Field(ge=0, le=10_000)] = 0
 
 
 class PageAnswer(BaseModel):
-    """A page in a list; `snippet` is where the words stand, as `**word**`."""
+    """A page in a list; `snippet` shows the words in their context, as `**word**`."""
 
     id: str
     job_id: UUID
     url: str
-    status: int = Field(description="Of the last answer; 0: there was none.")
-    error: str | None = Field(description="Why the last visit brought nothing.")
+    status: int = Field(description="HTTP status of the last answer; 0 if there was no answer.")
+    error: str | None = Field(description="Why the last visit failed.")
     content_type: str
     title: str
     description: str
     language: str
     snippet: str
-    columns: dict[str, Any] = Field(description="What the extraction rules of the job took out.")
+    columns: dict[str, Any] = Field(description="Values found by the extraction rules of the job.")
     hash: str
     size: int
     depth: int
@@ -44,7 +44,7 @@ class PageAnswer(BaseModel):
 
     @classmethod
     def of(cls, page: CrawledPage) -> "PageAnswer":
-        return cls.model_validate(_told(page))
+        return cls.model_validate(_fields(page))
 
 
 class WholePageAnswer(PageAnswer):
@@ -63,11 +63,11 @@ class WholePageAnswer(PageAnswer):
             "etag": whole.etag,
             "last_modified": whole.last_modified,
         }
-        return cls.model_validate(_told(whole.page) | more)
+        return cls.model_validate(_fields(whole.page) | more)
 
 
 class PageList(BaseModel):
-    """Pages, and how many there are altogether (counted up to 10,000)."""
+    """Pages, and their total number (counted up to 10,000)."""
 
     pages: list[PageAnswer]
     total: int
@@ -80,6 +80,6 @@ class PageList(BaseModel):
         return cls(pages=pages, total=found.total, limit=asked.limit, offset=asked.offset)
 
 
-def _told(page: CrawledPage) -> dict[str, Any]:
-    told = {name: getattr(page, name) for name in PageAnswer.model_fields}
-    return told | {"id": name_of(page), "error": page.error or None, "snippet": starred(page.snippet)}
+def _fields(page: CrawledPage) -> dict[str, Any]:
+    fields = {name: getattr(page, name) for name in PageAnswer.model_fields}
+    return fields | {"id": name_of(page), "error": page.error or None, "snippet": starred(page.snippet)}

@@ -1,42 +1,40 @@
-"""Declared jobs that were deleted, in and out."""
+"""Shapes of deleted declared jobs."""
 
 from datetime import datetime
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from ostinato.core.model import DeclinedJob
+from ostinato.shapes.answers import Answer, Out
 from ostinato.shapes.base import RequestBody, Text
 
 
 class RedeclareBody(RequestBody):
-    """The deleted job that its declaration may make again."""
+    """The deleted job that its app may create again."""
 
     key: Text = Field(max_length=200, description="The key of the declared job.")
-    app: Text | None = Field(None, max_length=200, description="Its app, if several have deleted that key.")
+    app: Text | None = Field(None, max_length=200, description="The app, if several apps have this key.")
 
 
-class DeclinedAnswer(BaseModel):
-    """A declared job that was deleted: when, and by which caller."""
+class DeclinedAnswer(Answer):
+    """A deleted declared job, with the time and the caller of the deletion."""
 
     app: str
     key: str
-    deleted_at: datetime
-    deleted_by: str
-
-    @classmethod
-    def of(cls, row: DeclinedJob) -> "DeclinedAnswer":
-        return cls(app=row.app, key=row.key, deleted_at=row.at, deleted_by=row.by)
+    deleted_at: Annotated[datetime, Out("at")]
+    deleted_by: Annotated[str, Out("by")]
 
 
 class DeclinedList(BaseModel):
-    """The declared jobs that stay deleted."""
+    """All declared jobs that stay deleted."""
 
     declined: list[DeclinedAnswer]
     total: int
 
 
 class Redeclared(BaseModel):
-    """A declared job that may be made again."""
+    """A declared job that its app may create again."""
 
     app: str
     key: str
@@ -45,5 +43,5 @@ class Redeclared(BaseModel):
     @classmethod
     def of(cls, row: DeclinedJob) -> "Redeclared":
         app = f"the app {row.app}" if row.app else "its app"
-        message = f"{row.key} is made again when a process of {app} starts."
+        message = f"{row.key} is created again when a process of {app} starts."
         return cls(app=row.app, key=row.key, message=message)

@@ -1,8 +1,8 @@
-"""Documents in JSON and YAML: the one reader of all doors.
+"""Reading of JSON and YAML documents, for requests, forms, files and the command line.
 
-A short text can stand for a huge value: YAML repeats what an alias names, and brackets nest. So the events of YAML are
-counted before a value is built. A reader gives plain JSON values, or raises Invalid with the line; dates stay the text
-that they are, and no name stands twice in one object.
+A short text can describe a huge value: YAML aliases repeat values, and brackets nest. So the events of YAML are counted
+before a value is built. A reader returns plain JSON values, or raises Invalid with the line. Dates stay text, and
+duplicate names in an object are refused.
 """
 
 import json
@@ -15,14 +15,15 @@ from typing import Any, Final
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import DEEPEST, MIB, check_json
 
-COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*+"?)|//[^\n]*')  # behind a string; possessive: never slow
+# A comment outside strings; the possessive quantifier avoids slow backtracking.
+COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*+"?)|//[^\n]*')
 # PyYAML raises these for `!!int ''`, `!!bool x` and the like.
 BADLY_BUILT: Final = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Limits of a document: its bytes, its aliases, and the values that it has once the aliases are written out."""
+    """Limits of a document: its bytes, its aliases, and its values when all aliases are expanded."""
 
     bytes: int
     aliases: int = 0
@@ -34,7 +35,7 @@ FROM_FILES: Final = Allowance(16 * MIB, aliases=1000, values=100_000)
 
 
 def json_of(text: str, what: str) -> str:
-    """Check a text and give it without comments `// …`, which the examples of a seed have."""
+    """Check a JSON text, and return it without `// …` comments, which the examples of the seeds have."""
     try:
         read_json(text, what)
     except Invalid:
@@ -47,7 +48,7 @@ def json_of(text: str, what: str) -> str:
 
 
 def read_json(text: str, what: str = "This") -> Any:
-    """Read one value."""
+    """Read one JSON value."""
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -62,7 +63,7 @@ def read_json(text: str, what: str = "This") -> Any:
 
 
 def json_or_text(text: str) -> Any:
-    """Read JSON where the text is JSON; else give the text itself."""
+    """Read a text as JSON; if it is not JSON, return the text."""
     try:
         return read_json(text)
     except Invalid:
@@ -70,7 +71,7 @@ def json_or_text(text: str) -> Any:
 
 
 def read_yaml(text: str, what: str, allowance: Allowance = OVER_HTTP) -> list[Any]:
-    """Read all documents of a text; empty ones are left out."""
+    """Read all YAML documents of a text, except empty ones."""
     import yaml
 
     try:
@@ -90,7 +91,7 @@ def read_yaml(text: str, what: str, allowance: Allowance = OVER_HTTP) -> list[An
 
 
 def read_file(file: Path) -> list[Any]:
-    """Read all documents of a file: JSON by its suffix, else YAML, which JSON is too."""
+    """Read all documents of a file: JSON if its suffix is .json, else YAML (which includes JSON)."""
     text = read_text(file, FROM_FILES.bytes)
     if file.suffix == ".json":
         return [read_json(text, str(file))] if text.strip() else []
@@ -98,14 +99,14 @@ def read_file(file: Path) -> list[Any]:
 
 
 def listed(document: Any, under: str = "") -> list[Any]:
-    """List the objects of a document: one, a list, or an object with a list under one name."""
+    """List the objects of a document: one object, a list, or an object that holds a list under one name."""
     if isinstance(document, dict) and list(document) == [under]:
         document = document[under]
     return document if isinstance(document, list) else [document]
 
 
 def read_text(file: Path, most: int) -> str:
-    """Read a file of text in UTF-8, with at most so many bytes."""
+    """Read a UTF-8 file of at most `most` bytes."""
     try:
         with file.open("rb") as opened:
             data = opened.read(most + 1)
@@ -122,7 +123,7 @@ def read_text(file: Path, most: int) -> str:
 
 
 def check_shape(text: str, what: str, allowance: Allowance = OVER_HTTP) -> None:
-    """Refuse YAML that is too long, too deep, or too much once its aliases are written out."""
+    """Refuse YAML that is too long, too deep, or too large when its aliases are expanded."""
     import yaml
 
     if len(text) > allowance.bytes or len(text.encode("utf-8", "replace")) > allowance.bytes:
@@ -142,11 +143,11 @@ class _Size:
 
 @dataclass(slots=True)
 class _Shape:
-    """Counts a document event by event, each alias as what it names."""
+    """Counter of a document's values, event by event; an alias counts as many values as it repeats."""
 
     what: str
     allowance: Allowance
-    open: list[_Size] = field(default_factory=lambda: [_Size()])  # the stream, and what is open in it
+    open: list[_Size] = field(default_factory=lambda: [_Size()])  # the stream, and its open collections
     anchors: dict[str, _Size] = field(default_factory=dict)
     aliases: int = 0
 
@@ -184,13 +185,11 @@ class _Shape:
         around = self.open[-1]
         around.values += part.values
         if self.aliases and around.values > self.allowance.values:
-            raise Invalid(
-                f"{self.what} has over {self.allowance.values:,} values once its aliases are written out."
-            )
+            raise Invalid(f"{self.what} has over {self.allowance.values:,} values once its aliases are written out.")
 
 
 def _loader() -> Any:
-    """Make the loader of YAML: in C where that is installed."""
+    """Return the YAML loader, written in C if that is installed."""
     global _LOADER
     if _LOADER is None:
         import yaml
@@ -215,7 +214,7 @@ def _mapping(loader: Any, node: Any) -> Iterator[dict[Any, Any]]:
     for key, _ in node.value:
         if isinstance(key.value, str) and key.value != "<<":
             if key.value in seen:
-                raise ConstructorError(None, None, f"{key.value[:60]} stands there twice", key.start_mark)
+                raise ConstructorError(None, None, f"{key.value[:60]} is a duplicate name", key.start_mark)
             seen.add(key.value)
     made: dict[Any, Any] = {}
     yield made
@@ -225,7 +224,7 @@ def _mapping(loader: Any, node: Any) -> Iterator[dict[Any, Any]]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("an object has a duplicate name")
     return found
 
 

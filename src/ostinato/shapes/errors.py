@@ -1,4 +1,4 @@
-"""Errors, going out: `detail` is a sentence for a person, `errors` has one line per field that is wrong."""
+"""Shapes of errors: `detail` is a sentence for a person, `errors` has one entry for each wrong field."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,11 +37,11 @@ STATUS: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
     (StoreUnavailable, 503),
     (DatabaseReplaced, 503),
 )
-MOST_FIELDS: Final = 20  # wrong fields that are told one by one
+MOST_FIELDS: Final = 20  # wrong fields listed in `errors`
 
 
 class FieldError(BaseModel):
-    """One field that is wrong, and why."""
+    """A wrong field, with the reason."""
 
     field: str
     message: str
@@ -55,26 +55,24 @@ class ErrorAnswer(BaseModel):
 
 
 def status_of(error: OstinatoError) -> int:
-    """The HTTP status of an error of ours; 500 for those that are nobody's input."""
+    """Return the HTTP status of an error; 500 if no input caused it."""
     return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
 
 
 def answer_of(error: OstinatoError) -> ErrorAnswer:
-    """An error of ours as it goes out. What is wrong inside (500) is not told outside."""
+    """Return the answer to an error. The details of an internal error (500) stay in the log."""
     if status_of(error) == 500:
-        return ErrorAnswer(detail="Something went wrong inside; the log of the server says what.")
+        return ErrorAnswer(detail="Internal error; the log of the server has the details.")
     if isinstance(error, WrongField | WrongArgument):
         return ErrorAnswer(detail=str(error), errors=[FieldError(field=error.field, message=str(error))])
     return ErrorAnswer(detail=str(error))
 
 
 def refused(flaws: Sequence[Mapping[str, Any]]) -> ErrorAnswer:
-    """Write the errors of pydantic as sentences."""
+    """Turn the errors of pydantic into sentences."""
     errors = [line for flaw in flaws for line in _lines(flaw)][:MOST_FIELDS]
-    told = [
-        line.message if line.field in line.message else f"{line.field}: {line.message}" for line in errors
-    ]
-    return ErrorAnswer(detail=" ".join(dict.fromkeys(told)) or "The request cannot be read.", errors=errors)
+    sentences = [line.message if line.field in line.message else f"{line.field}: {line.message}" for line in errors]
+    return ErrorAnswer(detail=" ".join(dict.fromkeys(sentences)) or "The request cannot be read.", errors=errors)
 
 
 def _lines(flaw: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -87,7 +85,7 @@ def _lines(flaw: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _field(loc: Sequence[Any]) -> str:
-    """`body.backoff.base` without the place it came in."""
+    """Return the path of a field, such as `backoff.base`, without `body` or `query`."""
     names = [str(part) for part in loc if part not in ("body", "query", "path", "header")]
     return ".".join(names)[:100] or "body"
 
@@ -97,7 +95,7 @@ def _sentence(flaw: Mapping[str, Any]) -> str:
         case "value_error":
             return str(flaw["ctx"]["error"])
         case "missing":
-            return "It is needed."
+            return "It is required."
         case "model_attributes_type" | "dict_type":
             return "It must be a JSON object."
         case _:

@@ -1,4 +1,4 @@
-"""Events and the live feed, going out."""
+"""Shapes of events and of the live feed."""
 
 import json
 from datetime import datetime
@@ -8,11 +8,11 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from ostinato.core.model import Event
-from ostinato.store.feed import Item
+from ostinato.shapes.answers import Answer
 
 
-class EventAnswer(BaseModel):
-    """Something that happened. Its id is the same whenever it is told."""
+class EventAnswer(Answer):
+    """An event. Its id is the same in each answer and stream."""
 
     id: str
     kind: str
@@ -24,13 +24,6 @@ class EventAnswer(BaseModel):
     data: dict[str, Any]
 
     @classmethod
-    def of(cls, item: Item) -> Self:
-        return cls(
-            id=item.id, kind=item.kind, at=item.at, job_id=item.job_id, execution_id=item.execution_id,
-            worker_id=item.worker_id, by=item.by, data=item.data,
-        )  # fmt: skip
-
-    @classmethod
     def of_event(cls, event: Event) -> Self:
         return cls(
             id=f"event-{event.id}", kind=event.kind, at=event.at, job_id=event.job_id,
@@ -39,7 +32,7 @@ class EventAnswer(BaseModel):
 
 
 class EventList(BaseModel):
-    """Events, and where to go on."""
+    """Events, and the cursor for later ones."""
 
     events: list[EventAnswer]
-    cursor: str = Field(description="Ask with it for what has happened since, or stream from it.")
+    cursor: str = Field(description="Give it as `cursor` to list or stream later events.")

@@ -1,24 +1,24 @@
-"""Hooks and their deliveries, in and out."""
+"""Shapes of webhooks and their deliveries."""
 
 import json
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
 from ostinato.core.duration import format_duration
 from ostinato.core.hooks import Measure, NoticeKind, Threshold
-from ostinato.service.hooks import LATE, LIMITS, WINDOWS, HookView, NewHook
+from ostinato.service.hooks import LATE, LIMITS, WINDOWS, NewHook
+from ostinato.shapes.answers import Answer, Out
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole
 from ostinato.shapes.openapi import Within, either, given, says
-from ostinato.store.outbox import Delivery
 
 State = Literal["pending", "delivered", "given_up"]
 
 
 class ThresholdBody(RequestBody):
-    """Tell when a measure is beyond its limit over a window, at most once in each window."""
+    """A threshold: sends a notice if a measure passes its limit over a window, at most once per window."""
 
     model_config = ConfigDict(
         json_schema_extra=either(
@@ -31,14 +31,20 @@ class ThresholdBody(RequestBody):
 
     measure: Measure
     limit: StrictFloat | StrictInt = Field(
-        description="success_rate: percent, below it; duration: times as long as before; losses: so many or more."
+        description="success_rate: minimum in percent; duration: maximum ratio to earlier runs; "
+        "losses: number that sends a notice."
     )
     window: Annotated[Duration, Within(*WINDOWS)]
-    least: Whole = Field(10, ge=1, le=1_000_000, description="Fewer executions of a job say nothing.")
+    least: Whole = Field(
+        10,
+        ge=1,
+        le=1_000_000,
+        description="Minimum number of executions of a job; with fewer, no notice is sent.",
+    )
 
 
 class HookBody(RequestBody):
-    """A hook to be made."""
+    """A new webhook."""
 
     model_config = ConfigDict(
         json_schema_extra=either(
@@ -47,17 +53,20 @@ class HookBody(RequestBody):
     )
 
     url: Text = Field(
-        description="Where notices are posted to.", max_length=2048, json_schema_extra={"format": "http-url"}
+        description="The address that receives the notices.",
+        max_length=2048,
+        json_schema_extra={"format": "http-url"},
     )
-    kinds: list[NoticeKind] = Field([], description="What to tell of.", max_length=20)
+    kinds: list[NoticeKind] = Field([], description="Kinds of notices to send.", max_length=20)
     job: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="The id or key of a job; left out: all jobs."
+        None, description="The id or key of a job; if omitted, all jobs."
     )
     secret: Annotated[Text, Field(max_length=1000), says(format="secret-reference")] | None = Field(
-        None, description="Where the secret is that signs notices: env:SECRET_NAME or file:/run/secrets/NAME."
+        None,
+        description="Reference to the secret that signs notices: env:SECRET_NAME or file:/run/secrets/NAME.",
     )
     late_after: Annotated[Duration, Within(*LATE)] = Field(
-        timedelta(minutes=1), description="How late a start is a late_start."
+        timedelta(minutes=1), description="The delay of a start that counts as late_start."
     )
     thresholds: list[ThresholdBody] = Field([], max_length=10)
     description: Text = Field("", max_length=500, json_schema_extra={"format": "printable"})
@@ -74,55 +83,44 @@ class HookBody(RequestBody):
         )
 
 
-class ThresholdAnswer(BaseModel):
+class ThresholdAnswer(Answer):
     """A threshold of a hook."""
 
     measure: Measure
     limit: float
-    window: str
+    window: Annotated[str, Out(convert=format_duration)]
     least: int
 
 
-class HookAnswer(BaseModel):
-    """A hook, and how many of its notices are where."""
+class HookAnswer(Answer):
+    """A webhook, and the number of its notices by state."""
 
-    id: UUID
-    url: str
-    kinds: list[NoticeKind]
-    job_id: UUID | None
-    secret: str | None
-    late_after: str
-    thresholds: list[ThresholdAnswer]
-    description: str
-    created_at: datetime
-    created_by: str
-    pending: int
-    delivered: int
-    given_up: int
-
-    @classmethod
-    def of(cls, view: HookView) -> Self:
-        hook, tally = view.hook, view.tally
-        thresholds = [
-            ThresholdAnswer(measure=t.measure, limit=t.limit, window=format_duration(t.window), least=t.least)
-            for t in hook.thresholds
-        ]
-        return cls(
-            id=hook.id, url=hook.url, kinds=list(hook.kinds), job_id=hook.job_id, secret=hook.secret or None,
-            late_after=format_duration(hook.late_after), thresholds=thresholds, description=hook.description,
-            created_at=hook.created_at, created_by=hook.created_by, pending=tally.pending,
-            delivered=tally.delivered, given_up=tally.given_up,
-        )  # fmt: skip
+    id: Annotated[UUID, Out("hook.id")]
+    url: Annotated[str, Out("hook.url")]
+    kinds: Annotated[list[NoticeKind], Out("hook.kinds", list)]
+    job_id: Annotated[UUID | None, Out("hook.job_id")]
+    secret: Annotated[str | None, Out("hook.secret", lambda secret: secret or None)]
+    late_after: Annotated[str, Out("hook.late_after", format_duration)]
+    thresholds: Annotated[
+        list[ThresholdAnswer],
+        Out("hook.thresholds", lambda found: [ThresholdAnswer.of(each) for each in found]),
+    ]
+    description: Annotated[str, Out("hook.description")]
+    created_at: Annotated[datetime, Out("hook.created_at")]
+    created_by: Annotated[str, Out("hook.created_by")]
+    pending: Annotated[int, Out("tally.pending")]
+    delivered: Annotated[int, Out("tally.delivered")]
+    given_up: Annotated[int, Out("tally.given_up")]
 
 
 class HookList(BaseModel):
-    """All hooks, the oldest first."""
+    """All webhooks, the oldest first."""
 
     hooks: list[HookAnswer]
 
 
-class DeliveryAnswer(BaseModel):
-    """A notice, and what came of it so far."""
+class DeliveryAnswer(Answer):
+    """A notice, and the state of its delivery."""
 
     id: UUID
     kind: str
@@ -130,23 +128,12 @@ class DeliveryAnswer(BaseModel):
     job_id: UUID | None
     created_at: datetime
     attempts: int
-    next_attempt_at: datetime | None
+    next_attempt_at: Annotated[datetime | None, Out("due_at")]
     delivered_at: datetime | None
     given_up_at: datetime | None
     answer: int | None = Field(description="The HTTP status of the last attempt.")
-    error: str | None
-    body: dict[str, Any]
-
-    @classmethod
-    def of(cls, delivery: Delivery) -> Self:
-        over: State = "delivered" if delivery.delivered_at is not None else "given_up"
-        return cls(
-            id=delivery.id, kind=delivery.kind, state="pending" if delivery.due_at is not None else over,
-            job_id=delivery.job_id, created_at=delivery.created_at, attempts=delivery.attempts,
-            next_attempt_at=delivery.due_at, delivered_at=delivery.delivered_at,
-            given_up_at=delivery.given_up_at, answer=delivery.answer, error=delivery.error or None,
-            body=json.loads(delivery.body),
-        )  # fmt: skip
+    error: Annotated[str | None, Out(convert=lambda error: error or None)]
+    body: Annotated[dict[str, Any], Out(convert=json.loads)]
 
 
 class DeliveryList(BaseModel):
@@ -156,6 +143,6 @@ class DeliveryList(BaseModel):
 
 
 class TestAnswer(BaseModel):
-    """A notice of the kind `test` is on its way."""
+    """A queued notice of the kind `test`."""
 
     delivery_id: UUID

@@ -1,8 +1,8 @@
-"""A job in the words of seed 003, the interval scheduler of a crawler: coming in, turned into ours.
+"""Fields of a job in the format of seed 003 (the interval scheduler of a crawler), and their conversion.
 
 `url`, `source_id` and `source_name` are the args of those names; a body with a url and no task is a `crawl` job.
-`interval_minutes` counts whatever `interval_type` says. In these words that seed's defaults apply: three retries,
-then the job has failed.
+`interval_minutes` counts minutes, hours or days, as `interval_type` says. The defaults of the seed apply to these
+fields: three retries, then the job has failed.
 """
 
 import re
@@ -40,7 +40,7 @@ MOST_PERIODS: Final = {
     "days": LONGEST_PERIOD // DAY,
 }
 FIELDS: Final = r"^(@[a-z]+|\S+(\s+\S+){4})$"  # a cron expression, as opposed to an interval or an instant
-# The ways to say a schedule, for the document: those of seed 003, and ours.
+# The ways to write a schedule, for the OpenAPI document: those of seed 003, and ours.
 INTERVALS: Final = tuple(
     both(
         given(interval_minutes={"type": "integer", "maximum": most}),
@@ -54,28 +54,27 @@ WALL_TIMES: Final = both(given(schedule_time=CRON), absent("schedule", "interval
 ALONE: Final = absent("interval_minutes", "interval_type", "schedule_time", "schedule_enabled")
 OURS: Final = both(given(schedule=SOMETHING), absent("timezone"), ALONE)
 ZONED: Final = both(
-    given(
-        schedule=either({"type": "string", "pattern": FIELDS}, record({"cron": CRON}, "cron")), timezone=ZONE
-    ),
+    given(schedule=either({"type": "string", "pattern": FIELDS}, record({"cron": CRON}, "cron")), timezone=ZONE),
     ALONE,
 )
 WAYS: Final = (OURS, ZONED, *INTERVALS, WALL_TIMES)
 
 
 class IntervalWords(RequestBody):
-    """Fields of a job in the words of the intervals API."""
+    """Fields of a job in the format of the intervals API."""
 
     source_id: Name | None = None
     source_name: Name | None = None
     url: Annotated[Text, says(format="http-url", maxLength=LONGEST_URL)] | None = None
     interval_minutes: Annotated[Whole, Field(ge=1, le=100_000_000)] | None = Field(
-        None, description="How many minutes, hours or days (interval_type) lie between two runs."
+        None, description="Number of minutes, hours or days (interval_type) between two runs."
     )
     interval_type: IntervalType | None = None
     schedule_time: Annotated[Text, says(**CRON)] | None = Field(
-        None, description="A cron expression. An interval beside it wins, and keeps it for a rollback."
+        None,
+        description="A cron expression. An interval takes precedence, and stores it for a rollback.",
     )
-    schedule_enabled: Switch | None = Field(None, description="false: once, at once.")
+    schedule_enabled: Switch | None = Field(None, description="false: the job runs once, at once.")
     retry_backoff_seconds: Annotated[Whole, Field(ge=0, le=315_360_000)] | None = None
 
 
@@ -83,7 +82,7 @@ ONLY_HERE: Final = frozenset(IntervalWords.model_fields)
 
 
 def every(minutes: int, kind: str) -> Every:
-    """Every so many minutes, hours or days."""
+    """Return an interval of minutes, hours or days."""
     with about("interval_minutes"):
         return Every.of(f"{minutes}{UNITS[kind]}")
 
@@ -94,7 +93,7 @@ def cron(expression: str, timezone: str) -> Cron:
 
 
 def interval_of(schedule: Schedule) -> tuple[int, IntervalType] | None:
-    """A schedule as `interval_minutes` and `interval_type`, if it is an interval of whole minutes."""
+    """Return a schedule as `interval_minutes` and `interval_type`, if it is an interval of whole minutes."""
     if not isinstance(schedule, Every) or schedule.period % timedelta(minutes=1):
         return None
     written = ONE_UNIT.fullmatch(str(to_json(schedule)["every"]))
@@ -104,12 +103,12 @@ def interval_of(schedule: Schedule) -> tuple[int, IntervalType] | None:
 
 
 def cron_of(schedule: Schedule) -> Cron | None:
-    """Return the cron schedule, or the one that an interval keeps for a rollback."""
+    """Return the cron schedule, or the cron schedule that an interval stores for a rollback."""
     return schedule.kept if isinstance(schedule, Every) else schedule if isinstance(schedule, Cron) else None
 
 
 def keeping(schedule: AnySchedule, kept: Cron | None) -> AnySchedule | Every:
-    """Keep a cron schedule beside an interval."""
+    """Store a cron schedule in an interval, for a rollback."""
     if not isinstance(schedule, Every) or schedule.kept is not None:
         return schedule
     return replace(schedule, kept=kept)
@@ -124,7 +123,7 @@ def _largest_unit(period: timedelta) -> tuple[int, IntervalType]:
 
 
 def check_source(said: Mapping[str, Any]) -> None:
-    """The address and the names of a source, as far as one can tell without asking it."""
+    """Check the URL and the names of a source, without a request to it."""
     if "url" in said:
         _check_url(said["url"])
     for name in said.keys() & {"source_name", "source_id"}:
@@ -132,7 +131,7 @@ def check_source(said: Mapping[str, Any]) -> None:
 
 
 def check_crawl(args: Mapping[str, Any]) -> None:
-    """The args of a crawl, however they were said."""
+    """Check the args of a crawl, from args or from single fields."""
     if "url" not in args:
         raise WrongField("url", "A crawl needs a url.")
     check_source(args)

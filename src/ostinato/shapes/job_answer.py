@@ -2,31 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ostinato.core.duration import format_duration
 from ostinato.core.lifecycle import backoff_of
-from ostinato.core.model import Facts, Live, Result, Status, WaitsFor
+from ostinato.core.model import Facts, Live, Status, WaitsFor
 from ostinato.core.payload import decode
-from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
-from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.policy import POLICY_WORDS, CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
+from ostinato.core.retry import BACKOFF_WORDS, Backoff, BackoffKind
 from ostinato.core.schedule import Schedule, is_recurring, to_json
+from ostinato.core.window import Window
 from ostinato.service.views import JobView
-from ostinato.shapes.base import span_or_none
 from ostinato.shapes.interval_job import IntervalType, cron_of, interval_of
+from ostinato.shapes.openapi import worded
 from ostinato.store.rows import LastRun
 
 CACHED_ANSWERS: Final = 1024
-FAILURES: Final = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
 
 
 class BackoffAnswer(BaseModel):
     """The delays between attempts."""
+
+    model_config = ConfigDict(json_schema_extra=worded(BACKOFF_WORDS))
 
     kind: BackoffKind
     base: str
@@ -69,6 +71,8 @@ class JobCounters(BaseModel):
 
 class JobAnswer(BaseModel):
     """A job: what people wrote, and what has become of it."""
+
+    model_config = ConfigDict(json_schema_extra=worded(POLICY_WORDS))
 
     id: UUID
     version: int
@@ -192,7 +196,7 @@ def _state(view: JobView) -> dict[str, Any]:
 def _last(lives: Sequence[Live], last: LastRun | None) -> dict[str, Any]:
     """The run that is going on, else the newest that has ended."""
     started = next((live.started_at for live in lives if live.running), last.started_at if last else None)
-    failed = last is not None and last.result in FAILURES
+    failed = last is not None and last.outcome.is_failure
     retries = [live.failures for live in lives] or [last.failures if last is not None and failed else 0]
     return {
         "started_at": started,
@@ -232,36 +236,19 @@ def _in_force(view: JobView) -> Policies:
 
 @lru_cache(CACHED_ANSWERS)  # most jobs share a few policies, and writing them out is half of an answer
 def _policies(policies: Policies) -> Mapping[str, Any]:
-    return {
-        "first_run": policies.first_run,
-        "start_at": policies.start_at,
-        "end_at": policies.end_at,
-        "fixed_delay": policies.fixed_delay,
-        "total_repeats": policies.total_repeats,
-        "window": None if policies.window is None else policies.window.to_json(),
-        "jitter": format_duration(policies.jitter),
-        "catch_up": policies.catch_up,
-        "late_after": format_duration(policies.late_after),
-        "catch_up_limit": policies.catch_up_limit,
-        "catch_up_within": span_or_none(policies.catch_up_within),
-        "overlap": policies.overlap,
-        "max_overlap": policies.max_overlap,
-        "max_retries": policies.max_retries,
-        "backoff": BackoffAnswer.of(policies.backoff),
-        "retry_backoff_seconds": int(policies.backoff.base.total_seconds()),
-        "retry_reset_period": span_or_none(policies.retry_reset_period),
-        "when_exhausted": policies.when_exhausted,
-        "on_lost": policies.on_lost,
-        "timeout": span_or_none(policies.timeout),
-        "keep_executions": policies.keep_executions,
-        "keep_days": policies.keep_days,
-        "max_concurrency": policies.max_concurrency,
-        "concurrency_key": policies.concurrency_key,
-        "after": policies.after,
-        "rate_limit": policies.rate_limit,
-        "cpu_limit": span_or_none(policies.cpu_limit),
-        "memory_limit_mb": policies.memory_limit_mb,
-        "open_files_limit": policies.open_files_limit,
-        "output_limit_mb": policies.output_limit_mb,
-        "run_args": list(policies.run_args),
-    }
+    told = {name: _told(getattr(policies, name)) for name in POLICY_WORDS}
+    return {**told, "retry_backoff_seconds": int(policies.backoff.base.total_seconds())}
+
+
+def _told(value: Any) -> Any:
+    match value:
+        case timedelta():
+            return format_duration(value)
+        case Window():
+            return value.to_json()
+        case Backoff():
+            return BackoffAnswer.of(value)
+        case tuple():
+            return list(value)
+        case _:
+            return value

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import ConfigDict
 
-from ostinato.core.checks import LONGEST_BY_FIELD
+from ostinato.core.bounds import LONGEST_BY_FIELD
 from ostinato.core.duration import SECOND
 from ostinato.core.errors import Stale
 from ostinato.core.model import Definition
@@ -36,9 +36,7 @@ from ostinato.shapes.own_job import MAY_BE_NONE, BackoffWords, OurWords, changed
 INTERVAL_WORDS: Final = frozenset({"interval_minutes", "interval_type"})
 OURS: Final = Policies(backoff=UNNAMED)
 RUN_ONCE: Final = Policies(max_retries=0)
-SCHEDULE_WORDS: Final = frozenset(
-    {"schedule", "timezone", *INTERVAL_WORDS, "schedule_time", "schedule_enabled"}
-)
+SCHEDULE_WORDS: Final = frozenset({"schedule", "timezone", *INTERVAL_WORDS, "schedule_time", "schedule_enabled"})
 # What moves by itself while a job runs: an answer that somebody edits and sends back may have old values of these.
 MOVING: Final = frozenset(
     {"updated_at", "started_at", "completed_at", "error_message", "current_retry_count", "lock_token",
@@ -202,19 +200,13 @@ def one_schedule(said: Mapping[str, Any], here: BodyContext) -> Schedule | None:
         ours = schedule_of(said["schedule"], zone, here.now)
         return _in_zone(_agreed(ours, None if enabled is False else theirs, enabled), said)
     if enabled and theirs is None:
-        raise WrongField(
-            "schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule."
-        )
+        raise WrongField("schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule.")
     return _in_zone(None if enabled is False else theirs, said)
 
 
 def _in_zone(schedule: Schedule | None, said: Mapping[str, Any]) -> Schedule | None:
     """Make sure that a zone which was said is that of the schedule; one that an interval outvoted may be idle."""
-    if (
-        "timezone" in said
-        and "schedule_time" not in said
-        and zoned(schedule or Manual(), said["timezone"]) != schedule
-    ):
+    if "timezone" in said and "schedule_time" not in said and zoned(schedule or Manual(), said["timezone"]) != schedule:
         raise _twice("timezone", "schedule")
     return schedule
 
@@ -239,9 +231,7 @@ def _agreed(ours: Schedule, theirs: Schedule | None, enabled: bool | None) -> Sc
     return ours if theirs is None else interval_job.keeping(ours, interval_job.cron_of(theirs))
 
 
-def _other_schedule(
-    current: Schedule, new: Mapping[str, Any], said: Mapping[str, Any], here: BodyContext
-) -> Schedule:
+def _other_schedule(current: Schedule, new: Mapping[str, Any], said: Mapping[str, Any], here: BodyContext) -> Schedule:
     kept = interval_job.cron_of(current)
     zone = new.get("timezone") or (here.timezone if kept is None else kept.timezone)
     new = _without_interval(new, kept) if _ends_interval(new) else new
@@ -254,9 +244,7 @@ def _other_schedule(
     theirs = interval_job.keeping(_in_their_words(new, known, zone), kept)
     ours = schedule_of(new["schedule"], zone, here.now) if "schedule" in new else theirs
     if ours is None:
-        raise WrongField(
-            "schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule."
-        )
+        raise WrongField("schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule.")
     _in_zone(ours, new)
     ours = interval_job.keeping(ours, kept) if ours == current else ours
     return _agreed(ours, theirs, new.get("schedule_enabled"))
@@ -286,9 +274,7 @@ def _refuse_read_only(body: JobEdit, current: Mapping[str, Any]) -> None:
         given["app"] = body.app
     differs = {name for name, value in given.items() if value != current[name]}
     if "version" in differs:
-        raise Stale(
-            f"This job is at version {current['version']} by now, not {given['version']}: get it again."
-        )
+        raise Stale(f"This job is at version {current['version']} by now, not {given['version']}: get it again.")
     ignored = STATE if differs & MOVING else MOVING
     for name in sorted(differs - ignored):
         raise WrongField(name, f"{name} is read-only; it is {current[name]!r} now. Leave it out.")

@@ -1,4 +1,4 @@
-"""API keys, in and out. The key itself goes out once, in the answer that made it."""
+"""Shapes of API keys. Only the answer to the creation contains the key itself."""
 
 from datetime import datetime
 from typing import Annotated, Self
@@ -9,26 +9,26 @@ from pydantic import BaseModel, Field
 from ostinato.core.access import Role
 from ostinato.core.duration import MICROSECOND
 from ostinato.service.keys import LONGEST_LIFE, NewKey
+from ostinato.shapes.answers import Answer
 from ostinato.shapes.base import Duration, RequestBody, Text
 from ostinato.shapes.openapi import Within
-from ostinato.store.keys import KeyRow
 
 
 class KeyBody(RequestBody):
-    """A key to be made."""
+    """A new key."""
 
     name: Text = Field(
-        description="Whose it is; events say key:NAME~ab12.", min_length=1, max_length=100,
+        description="The user or program; events name the caller key:NAME~ab12.", min_length=1, max_length=100,
         json_schema_extra={"format": "printable"},
     )  # fmt: skip
-    role: Role = Field(description="What it is good for.")
+    role: Role = Field(description="The role of the key.")
     expires_in: Annotated[Duration, Within(MICROSECOND, LONGEST_LIFE)] | None = Field(
-        None, description="For how long it is good; left out: until it is revoked."
+        None, description="Lifetime; if omitted, the key does not expire."
     )
 
 
-class KeyAnswer(BaseModel):
-    """A key, without what opens the door."""
+class KeyAnswer(Answer):
+    """A key without its secret."""
 
     id: UUID
     prefix: str
@@ -41,13 +41,9 @@ class KeyAnswer(BaseModel):
     revoked_at: datetime | None
     revoked_by: str
 
-    @classmethod
-    def of(cls, row: KeyRow) -> Self:
-        return cls.model_validate({name: getattr(row, name) for name in KeyAnswer.model_fields})
-
 
 class NewKeyAnswer(KeyAnswer):
-    """A key that was just made. It is not shown again."""
+    """A new key with its secret, which is shown only once."""
 
     key: str
 

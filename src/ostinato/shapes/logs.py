@@ -1,4 +1,4 @@
-"""Logs of executions as JSON, as text lines, and as a stream."""
+"""Shapes of execution logs: JSON and text lines."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
@@ -22,16 +22,14 @@ class LogQuery(RequestBody):
     """A filter of log lines."""
 
     after: Annotated[int, Field(ge=0, le=LAST, description="Only lines after this number.")] = 0
-    level: Annotated[LevelWord | None, BeforeValidator(_small)] = Field(
-        None, description="Only lines at least as grave."
-    )
+    level: Annotated[LevelWord | None, BeforeValidator(_small)] = Field(None, description="Minimum level of the lines.")
     limit: Annotated[int | None, Field(ge=1, le=MOST_LINES)] = Field(
-        None, description="How many at the most: 1000 if nothing is said, and all as text/plain."
+        None, description="Maximum number of lines. Default: 1000; as text/plain, all lines."
     )
 
 
 class LineAnswer(BaseModel):
-    """One line. What was printed has the level info."""
+    """A line of a log. Printed lines have the level info."""
 
     number: int
     at: datetime
@@ -41,17 +39,15 @@ class LineAnswer(BaseModel):
 
     @classmethod
     def of(cls, line: KeptLine) -> "LineAnswer":
-        return cls(
-            number=line.number, at=line.at, level=level_word(line.level), stream=line.stream, text=line.text
-        )
+        return cls(number=line.number, at=line.at, level=level_word(line.level), stream=line.stream, text=line.text)
 
 
 class LogAnswer(BaseModel):
-    """Lines of an execution, the first first."""
+    """Log lines of an execution, the oldest first."""
 
     lines: list[LineAnswer]
-    next: int = Field(description="Give it as `after` to read on.")
-    cut: int = Field(description="Bytes that it wrote and that were not kept: the log was full.")
+    next: int = Field(description="Give it as `after` to read the next lines.")
+    cut: int = Field(description="Bytes that were dropped because the log was full.")
 
     @classmethod
     def of(cls, page: LogPage) -> "LogAnswer":
@@ -59,12 +55,12 @@ class LogAnswer(BaseModel):
 
 
 def line_text(line: KeptLine) -> str:
-    """A line for people: when, how grave or where to, and what."""
+    """Return a line as text: time, level or stream, and message."""
     at = line.at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     word = level_word(line.level).upper() if line.stream is Stream.LOG else line.stream.value
     return f"{at} {word:<8} {line.text}\n"
 
 
 def cut_text(cut: int) -> str:
-    """The last line of a log that is not whole."""
+    """Return the last line of a log that was cut."""
     return f"… {cut:,} bytes were cut: the log was full …\n"

@@ -14,7 +14,8 @@ from pydantic_core import CoreSchema
 from ostinato.core.addresses import LONGEST_URL
 from ostinato.core.auth import FIELDS as AUTH_FIELDS
 from ostinato.core.auth import SECRET_FIELDS
-from ostinato.core.checks import EARLIEST, LONGEST_WAIT
+from ostinato.core.bounds import EARLIEST, LONGEST_WAIT
+from ostinato.core.choice import FieldWords
 from ostinato.core.duration import MICROSECOND, SECOND, format_duration
 from ostinato.core.schedule import LONGEST_PERIOD
 from ostinato.core.window import DAYS
@@ -112,6 +113,19 @@ def never_null(names: Collection[str]) -> Callable[[Shape], None]:
     return tell
 
 
+def worded(words: Mapping[str, FieldWords]) -> Callable[[Shape], None]:
+    """Make what describes the policies among the fields of a model."""
+
+    def describe(schema: Shape) -> None:
+        for name in schema["properties"].keys() & words:
+            field, told = schema["properties"][name], words[name]
+            values = (f"`{each.value}`: {each.words}." for each in told.choices)
+            written = field.get("description", "")  # of a duration
+            field["description"] = " ".join([told.help, *values, written]).rstrip()
+
+    return describe
+
+
 SCHEDULE: Final[Shape] = either(
     {"type": "string", "format": "schedule"},
     record({"every": span(SECOND, LONGEST_PERIOD)}, "every"),
@@ -123,9 +137,7 @@ RECURRING: Final[Shape] = {"type": "object", "anyOf": [{"required": ["every"]}, 
 DAY: Final[Shape] = {"type": "string", "format": "weekday", "description": f"{', '.join(DAYS)}; or mon-fri"}
 WINDOW: Final[Shape] = record(
     {
-        "days": either(
-            {"type": "string", "format": "weekdays"}, {"type": "array", "items": DAY, "minItems": 1}
-        ),
+        "days": either({"type": "string", "format": "weekdays"}, {"type": "array", "items": DAY, "minItems": 1}),
         "from": {"type": "string", "format": "time-of-day"},
         "to": {"type": "string", "format": "time-of-day"},
         "timezone": ZONE,

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema
 
-from ostinato.core.checks import LONGEST_BY_FIELD, LONGEST_TAG, LONGEST_WAIT, QUEUE_NAME
+from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_TAG, LONGEST_WAIT, QUEUE_NAME
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
-from ostinato.core.policy import CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
-from ostinato.core.retry import Backoff, BackoffKind
+from ostinato.core.policy import POLICY_WORDS, CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
+from ostinato.core.retry import BACKOFF_WORDS, Backoff, BackoffKind
 from ostinato.core.run_args import LONGEST_PATH
 from ostinato.core.schedule import Cron, Once, Schedule, from_json, parse_schedule
 from ostinato.core.window import Window
@@ -31,6 +31,7 @@ from ostinato.shapes.openapi import (
     given,
     says,
     span,
+    worded,
 )
 
 Count = Annotated[Whole, Field(ge=0, le=1_000_000_000)]
@@ -49,8 +50,9 @@ def _upto(field: str, least: int = 0) -> Any:
 OTHERWISE: Final = [kind.value for kind in BackoffKind if kind is not BackoffKind.STEPS]
 
 
-def _has_its_steps(schema: Shape) -> None:
-    """Tell that a backoff by steps has steps; steps without a kind are one too."""
+def _backoff_words(schema: Shape) -> None:
+    """Describe the fields; tell that a backoff by steps has steps; steps without a kind are one too."""
+    worded(BACKOFF_WORDS)(schema)
     schema.update(
         either(
             given(steps={"type": "array", "minItems": 1}),
@@ -63,7 +65,7 @@ def _has_its_steps(schema: Shape) -> None:
 class BackoffWords(RequestBody):
     """The delays between attempts."""
 
-    model_config = ConfigDict(json_schema_extra=_has_its_steps)
+    model_config = ConfigDict(json_schema_extra=_backoff_words)
 
     kind: BackoffKind | None = None
     base: Span | None = None
@@ -96,8 +98,8 @@ class _OrShorter:
 class OurWords(RequestBody):
     """Fields of a job in our words; null means left out, except where it means "none"."""
 
-    task: Annotated[Text, says(format="task", minLength=1, maxLength=LONGEST_BY_FIELD["task"])] | None = (
-        Field(None, description="The name of a task that a worker knows; any name with allow_unknown.")
+    task: Annotated[Text, says(format="task", minLength=1, maxLength=LONGEST_BY_FIELD["task"])] | None = Field(
+        None, description="The name of a task that a worker knows; any name with allow_unknown."
     )
     args: dict[str, Any] | None = None
     schedule: ScheduleWords | None = Field(
@@ -111,10 +113,7 @@ class OurWords(RequestBody):
     description: Annotated[Text, _upto("description")] | None = None
     queue: Annotated[Text, says(pattern=shape(QUEUE_NAME))] | None = None
     priority: Annotated[Whole, Field(ge=1, le=10)] | None = None
-    tags: (
-        Annotated[list[Annotated[Text, says(minLength=1, maxLength=LONGEST_TAG)]], Field(max_length=50)]
-        | None
-    ) = None
+    tags: Annotated[list[Annotated[Text, says(minLength=1, maxLength=LONGEST_TAG)]], Field(max_length=50)] | None = None
     metadata: dict[str, Any] | None = None
     owner: Annotated[Text, _upto("owner")] | None = None
     first_run: FirstRun | None = None
@@ -122,9 +121,7 @@ class OurWords(RequestBody):
     end_at: Instant | None = None
     fixed_delay: Switch | None = None
     total_repeats: Count | None = None
-    window: Annotated[dict[str, Any], WithJsonSchema(WINDOW)] | None = Field(
-        None, description='{"days": "mon-fri", "from": "09:00", "to": "17:00", "timezone": "UTC"}'
-    )
+    window: Annotated[dict[str, Any], WithJsonSchema(WINDOW)] | None = None
     jitter: Span | None = None
     catch_up: CatchUp | None = None
     late_after: Span | None = None
@@ -141,28 +138,24 @@ class OurWords(RequestBody):
     keep_executions: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
     keep_days: Annotated[Whole, Field(ge=0, le=36_500)] | None = None
     max_concurrency: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
-    concurrency_key: Annotated[Text, says(format="concurrency-key")] | None = Field(
-        None, description='The runs that share the limits, such as "{args[tenant]}"'
-    )
-    rate_limit: Annotated[Text, says(format="rate")] | None = Field(None, description="10/m, 5/s, 20/30s")
-    after: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="The id or key of a job: run when that has completed."
-    )
+    concurrency_key: Annotated[Text, says(format="concurrency-key")] | None = None
+    rate_limit: Annotated[Text, says(format="rate")] | None = None
+    after: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
     cpu_limit: Some | None = None
     memory_limit_mb: Limit | None = None
     open_files_limit: Limit | None = None
     output_limit_mb: Limit | None = None
-    run_args: Annotated[list[ArgName], Field(max_length=50)] | None = Field(
-        None, description="The args that an operator may set at a run, such as day or values.day."
-    )
+    run_args: Annotated[list[ArgName], Field(max_length=50)] | None = None
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> Shape:
+        """Add the descriptions of the policies."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        worded(POLICY_WORDS)(handler.resolve_ref_schema(schema))
+        return schema
 
 
-POLICIES: Final = frozenset(field.name for field in fields(Policies))
-MAY_BE_NONE: Final = frozenset(
-    {"key", "start_at", "end_at", "window", "catch_up_within", "retry_reset_period", "timeout", "keep_executions",
-     "keep_days", "max_concurrency", "concurrency_key", "rate_limit", "after",
-     "cpu_limit", "memory_limit_mb", "open_files_limit", "output_limit_mb"}
-)  # fmt: skip
+MAY_BE_NONE: Final = frozenset({"key", *(each.name for each in fields(Policies) if each.default is None)})
 TEXTS: Final = ("task", "key", "name", "description", "queue", "priority", "owner", "app")
 
 
@@ -208,7 +201,7 @@ def about(field: str) -> Iterator[None]:
 
 
 def _policies(policies: Policies, said: Mapping[str, Any]) -> Policies:
-    given = {name: said[name] for name in POLICIES & said.keys() - {"window", "backoff"}}
+    given = {name: said[name] for name in POLICY_WORDS.keys() & said.keys() - {"window", "backoff"}}
     if "run_args" in said:
         given["run_args"] = tuple(said["run_args"])
     if "window" in said:

@@ -1,4 +1,4 @@
-"""Preview of a schedule's due times: the request and its answer."""
+"""Shapes of the preview of a schedule: the request, and the due times."""
 
 from datetime import datetime
 from typing import Annotated
@@ -18,7 +18,7 @@ MOST_TIMES = 1000
 
 
 class PreviewBody(RequestBody):
-    """A schedule, in our words or those of seed 003, and from when on. An interval is counted from there."""
+    """A schedule, in our fields or those of seed 003, and `after`, where an interval starts."""
 
     model_config = ConfigDict(json_schema_extra=all_hold(either(*WAYS)))
 
@@ -32,7 +32,7 @@ class PreviewBody(RequestBody):
 
 
 class TimesAnswer(BaseModel):
-    """The next due times of a schedule. `complete` is false when the search took too long and found only these."""
+    """The next due times of a schedule. `complete` is false if the search stopped early because it took too long."""
 
     schedule: dict[str, str | bool]
     description: str

@@ -1,31 +1,30 @@
-"""Providers, in and out. A key is named by where its secret is; the secret itself goes nowhere."""
+"""Shapes of providers. A key contains the reference to a secret, never the secret."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from ostinato.core.duration import format_duration
 from ostinato.core.providers import PERIODS, Provider, make_provider, parse_key
+from ostinato.shapes.answers import Answer, Out
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole
 from ostinato.shapes.openapi import Within, auth
-from ostinato.store.providers import ProviderRow, key_written
+from ostinato.store.providers import key_written
 
-# As core/providers.py reads it: any case, and a dot at the end.
-HOST: Final = (
-    r"^((?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9_-]{1,63})*|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*[0-9A-Fa-f:])\.*$"
-)
+# The same rule as in core/providers.py: any case, and dots at the end are allowed.
+HOST: Final = r"^((?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9_-]{1,63})*|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*[0-9A-Fa-f:])\.*$"
 
 
 class BudgetBody(RequestBody):
     """The budget of a domain."""
 
-    limit: Whole = Field(description="So many requests, of all workers together.", ge=1, le=100_000)
-    period: Annotated[Duration, Within(*PERIODS)] = Field(description="In any stretch of this length.")
+    limit: Whole = Field(description="Maximum number of requests of all workers.", ge=1, le=100_000)
+    period: Annotated[Duration, Within(*PERIODS)] = Field(description="The length of the time window for the limit.")
     key: Annotated[dict[str, Any], WithJsonSchema(auth("bearer", "header", "query"))] | None = Field(
         None,
-        description="What each request to it carries: type (header, query or bearer), name, and as value (or token) "
-        "where the secret is, env:SECRET_NAME or file:/run/secrets/NAME.",
+        description="Credential of each request: type (header, query or bearer), name, and as value (or token) the "
+        "reference to the secret, env:SECRET_NAME or file:/run/secrets/NAME.",
     )
 
     def provider(self, domain: str) -> Provider:
@@ -34,10 +33,10 @@ class BudgetBody(RequestBody):
 
 
 class ProviderBody(BudgetBody):
-    """A provider to be made."""
+    """A new provider."""
 
     domain: Text = Field(
-        description="The name of a host, such as api.example.org; all below it share its budget.",
+        description="The name of a host, such as api.example.org. Its subdomains share the budget.",
         json_schema_extra={"pattern": HOST, "maxLength": 253},
     )
 
@@ -45,29 +44,20 @@ class ProviderBody(BudgetBody):
         return self.provider(self.domain)
 
 
-class ProviderAnswer(BaseModel):
-    """A provider, what is left of its budget now, and how many live executions wait for it."""
+class ProviderAnswer(Answer):
+    """A provider, with its remaining budget and its waiting executions."""
 
-    domain: str
-    limit: int
-    period: str
-    key: dict[str, str] | None
+    domain: Annotated[str, Out("provider.domain")]
+    limit: Annotated[int, Out("provider.limit")]
+    period: Annotated[str, Out("provider.period", format_duration)]
+    key: Annotated[dict[str, str] | None, Out("provider.key", lambda key: None if key is None else key_written(key))]
     left: int
     waiting: int
     saved_at: datetime
     saved_by: str
 
-    @classmethod
-    def of(cls, row: ProviderRow) -> Self:
-        provider = row.provider
-        return cls(
-            domain=provider.domain, limit=provider.limit, period=format_duration(provider.period),
-            key=None if provider.key is None else key_written(provider.key), left=row.left, waiting=row.waiting,
-            saved_at=row.saved_at, saved_by=row.saved_by,
-        )  # fmt: skip
-
 
 class ProviderList(BaseModel):
-    """Every provider, by domain."""
+    """All providers by domain."""
 
     providers: list[ProviderAnswer]

@@ -1,4 +1,4 @@
-"""Query parameters: filters and pages. A misspelt filter is refused, since it would match everything."""
+"""Shapes of query parameters: filters and pages. A misspelt filter is refused, because it would match everything."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from ostinato.store.search import SORTS, STATES, JobFilter
 
 
 def _several(given: object) -> object:
-    """`status=failed&status=paused` and `status=failed,paused` are the same."""
+    """Split a list: `status=failed&status=paused` and `status=failed,paused` mean the same."""
     if isinstance(given, str):
         given = [given]
     if not isinstance(given, list | tuple):
@@ -29,7 +29,7 @@ class PageQuery(RequestBody):
 
     limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = 50
     offset: Annotated[int, Field(ge=0, le=FURTHEST)] = 0
-    cursor: str | None = Field(None, description="Of the page before; instead of offset.")
+    cursor: str | None = Field(None, description="The cursor of the page before; use it instead of offset.")
 
 
 class Chosen(RequestBody):
@@ -56,7 +56,7 @@ class JobQuery(Chosen, PageQuery):
 
     sort: str = Field(
         "-created_at",
-        description="created_at, updated_at, name, next_run_at, priority or status; with a - falling.",
+        description="created_at, updated_at, name, next_run_at, priority or status; - sorts in descending order.",
         json_schema_extra={"enum": [word for by in SORTS for word in (by, f"-{by}")]},
     )
 
@@ -69,7 +69,7 @@ class ExecutionQuery(PageQuery):
 
 
 class AllExecutionsQuery(ExecutionQuery):
-    """A page of the executions of all jobs, or of one."""
+    """A page of the executions of all jobs or of one job."""
 
     job: str | None = Field(None, description="The id of a job, or its key.")
 
@@ -78,12 +78,12 @@ class MakeQuery(RequestBody):
     """Options for creating a job."""
 
     allow_unknown: bool = Field(
-        False, description="Also a task that no worker is known to have; it waits for one."
+        False, description="Accept a task that no known worker has; the job waits for a worker."
     )
 
 
 class NextQuery(RequestBody):
-    """The number of times."""
+    """The number of due times."""
 
     n: Annotated[int, Field(ge=1, le=MOST_TIMES)] = 10
 
@@ -95,20 +95,18 @@ class SkipQuery(RequestBody):
 
 
 class WhyQuery(RequestBody):
-    """About which occurrence."""
+    """The occurrence to explain."""
 
-    at: Instant | None = Field(None, description="The one at or before this instant; else now.")
+    at: Instant | None = Field(None, description="The occurrence at or before this instant (default: now).")
 
 
 class CancelQuery(RequestBody):
     """Options for stopping an execution."""
 
-    force: bool = Field(
-        False, description="End the record of one that does not stop; its late result is refused."
-    )
+    force: bool = Field(False, description="End the record of a run that does not stop; its late result is rejected.")
 
 
 def refuse_both(page: PageQuery) -> None:
-    """A cursor says where to go on; an offset beside it would be a second opinion."""
+    """Refuse a cursor together with an offset, because both set the start of the page."""
     if page.cursor is not None and page.offset:
         raise Invalid("cursor and offset say different things: use one of them.")

@@ -1,8 +1,8 @@
-"""A schedule in the words of seed 001, which runs workflows: coming in, and going out.
+"""Shapes of schedules in the format of seed 001, which runs workflows.
 
-A schedule is a repeating job with the task `workflow`; `trigger_payload` and `trigger_node_id` are what its args say.
-In these words that seed's defaults apply: three retries with a backoff counted in intervals, then it is dead; ten
-minutes for a run. Repeating jobs that run another task are shown too: their `trigger_payload` are their args.
+A schedule is a repeating job with the task `workflow`; `trigger_payload` and `trigger_node_id` come from its args.
+The defaults of the seed apply: three retries with a backoff counted in intervals, then the schedule is dead; a run may
+take ten minutes. Repeating jobs with another task are shown too, with their args as `trigger_payload`.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ NEVER_NULL: Final = frozenset(
 
 
 class WithinBounds:
-    """A number within bounds, refused in the words of the seed: `interval_seconds must be >= 1`."""
+    """A check of bounds with the error text of the seed: `interval_seconds must be >= 1`."""
 
     def __init__(self, name: str, least: int, most: int) -> None:
         self._name, self._least, self._most = name, least, most
@@ -54,21 +54,15 @@ def _within(least: int, most: int) -> WithJsonSchema:
     return WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
 
 
-Interval = Annotated[
-    Whole, AfterValidator(WithinBounds("interval_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)
-]
-Repeats = Annotated[
-    Whole, AfterValidator(WithinBounds("total_repeats", 0, MOST_TIMES)), _within(0, MOST_TIMES)
-]
+Interval = Annotated[Whole, AfterValidator(WithinBounds("interval_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)]
+Repeats = Annotated[Whole, AfterValidator(WithinBounds("total_repeats", 0, MOST_TIMES)), _within(0, MOST_TIMES)]
 Retries = Annotated[Whole, AfterValidator(WithinBounds("max_retries", 0, MOST_TIMES)), _within(0, MOST_TIMES)]
-Timeout = Annotated[
-    Whole, AfterValidator(WithinBounds("timeout_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)
-]
+Timeout = Annotated[Whole, AfterValidator(WithinBounds("timeout_seconds", 1, MOST_SECONDS)), _within(1, MOST_SECONDS)]
 WorkflowId = Annotated[Whole, Field(ge=1, le=LARGEST)] | Annotated[Text, Field(min_length=1, max_length=200)]
 
 
 class ScheduleAnswer(BaseModel):
-    """A schedule: every field of seed 001's model."""
+    """A schedule with all fields of the model of seed 001."""
 
     id: UUID
     name: str
@@ -124,7 +118,7 @@ class ScheduleBody(RequestBody):
     interval_seconds: Interval
     description: Text = ""
     trigger_node_id: Text | None = None
-    total_repeats: Repeats = Field(0, description="0: for ever.")
+    total_repeats: Repeats = Field(0, description="0: no limit.")
     max_retries: Retries = 3
     timeout_seconds: Timeout = DEFAULT_TIMEOUT
     trigger_payload: dict[str, Any] | None = None
@@ -137,7 +131,7 @@ class ScheduleBody(RequestBody):
 
     @property
     def policies(self) -> Policies:
-        """Return the policies of the schedules API."""
+        """Return the policies of the new schedule."""
         return Policies(
             total_repeats=self.total_repeats,
             max_retries=self.max_retries,
@@ -166,7 +160,7 @@ class ScheduleEdit(RequestBody):
     read_only: ClassVar = frozenset(ScheduleAnswer.model_fields)
 
     def given(self) -> dict[str, Any]:
-        """Return the given fields; null only where it means "none"."""
+        """Return the given fields; null is refused where it has no meaning."""
         said = {name: getattr(self, name) for name in self.model_fields_set}
         for name in NEVER_NULL & said.keys():
             if said[name] is None:
@@ -194,12 +188,12 @@ def every(seconds: int) -> Every:
 
 
 def backoff(interval: timedelta) -> Backoff:
-    """`min(interval · 2^(n-1), 10 · interval)` after the n-th failure in a row."""
+    """Return the backoff `min(interval · 2^(n-1), 10 · interval)` after the n-th failure in a row."""
     return Backoff(base=interval, cap=CAP * interval)
 
 
 def edited(definition: Definition, said: Mapping[str, Any]) -> Definition:
-    """The definition with what was said, but for the workflow and its trigger: those the desk has looked up."""
+    """Return the definition with the changes, except the workflow and its trigger: the service has set those."""
     given = {name: said[name] for name in ("name", "description") if name in said}
     policies = definition.policies
     if "interval_seconds" in said:
@@ -216,7 +210,7 @@ def edited(definition: Definition, said: Mapping[str, Any]) -> Definition:
 
 
 def _following(definition: Definition, seconds: int) -> Backoff:
-    """A backoff that was counted in intervals goes on to be; one that somebody chose stays."""
+    """Return the backoff for a new interval: a backoff counted in intervals follows it, any other stays."""
     before, schedule = definition.policies.backoff, definition.schedule
     counted = isinstance(schedule, Every) and before == backoff(schedule.period)
     return backoff(timedelta(seconds=seconds)) if counted else before

@@ -1,9 +1,9 @@
-"""The definition of a source, for the OpenAPI document. `core/sources/reading.py` reads it; bounds come from there."""
+"""JSON schema of a source, for the OpenAPI document. `core/sources/reading.py` reads sources and sets the bounds."""
 
 from typing import Any, Final
 
 from ostinato.core.auth import FIELDS as AUTH_FIELDS
-from ostinato.core.checks import LONGEST_BY_FIELD, LONGEST_WAIT, QUEUE_NAME
+from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT, QUEUE_NAME
 from ostinato.core.duration import MICROSECOND, SECOND
 from ostinato.core.schedule import LONGEST_PERIOD
 from ostinato.core.sources.definition import OnLimit, PagingKind
@@ -15,7 +15,7 @@ from ostinato.shapes.openapi import ADDRESS, NULL, SCHEDULE, ZONE, Shape, auth, 
 
 
 def _text(longest: int = LONGEST_TEXT, **more: Any) -> Shape:
-    """Describe a text; numbers and switches are read as they are written."""
+    """Describe a text; numbers and booleans are read as text."""
     return {"type": ["string", "number", "boolean"], "maxLength": longest, **more}
 
 
@@ -24,17 +24,13 @@ def _whole(least: int, most: int) -> Shape:
 
 
 def _name(pattern: str) -> Shape:
-    """Describe a name: text, or a whole number, as which YAML reads 2026."""
-    return either(
-        {"type": "string", "pattern": pattern}, {"type": "integer", "minimum": 0, "maximum": LARGEST}
-    )
+    """Describe a name: a text, or a whole number, because YAML reads 2026 as a number."""
+    return either({"type": "string", "pattern": pattern}, {"type": "integer", "minimum": 0, "maximum": LARGEST})
 
 
 def _fields(fields: dict[str, Shape], *needed: str) -> Shape:
-    """Describe an object of a source: a field that is not needed may be null."""
-    return record(
-        {name: each if name in needed else nullable(each) for name, each in fields.items()}, *needed
-    )
+    """Describe an object of a source: an optional field may be null."""
+    return record({name: each if name in needed else nullable(each) for name, each in fields.items()}, *needed)
 
 
 PATH: Final[Shape] = {"type": "string", "format": "json-path", "maxLength": 500}
@@ -65,7 +61,7 @@ CURSOR: Final = LIMITED | {"cursorParam": PARAM, "nextCursorPath": {**PATH, "min
 
 
 def _pages(fields: dict[str, Shape], *needed: str, **kind: Shape) -> Shape:
-    """Describe a way to page: limitParam only beside limit."""
+    """Describe a kind of pagination; limitParam requires limit."""
     bare = {name: each for name, each in fields.items() if name not in LIMITED}
     given = (*kind, *needed)
     return either(
@@ -161,11 +157,11 @@ NEEDED: Final[dict[str, Shape]] = {
 
 
 def _source(*needed: str) -> Shape:
-    """Describe a definition; it pages in one way at most."""
+    """Describe a definition, with at most one kind of pagination."""
     ways = [{"properties": {other: NULL for other in PAGES if other != way}} for way in PAGES]
     return _fields(NEEDED | OTHERS | PAGES, *needed) | either(*ways)
 
 
 SOURCE: Final = _source(*NEEDED)
-REPLACED: Final = _source("url", "table", "response")  # its name stands in the address
+REPLACED: Final = _source("url", "table", "response")  # the path contains the name
 CHANGED: Final = {**_fields(NEEDED | OTHERS | PAGES, *NEEDED), "required": []}

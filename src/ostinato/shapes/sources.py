@@ -1,4 +1,4 @@
-"""Sources, in and out. A definition comes in as somebody wrote it, and goes out the same way."""
+"""Shapes of sources. Answers contain the definition as it was written."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -43,11 +43,11 @@ Changes = Annotated[dict[str, Any], WithJsonSchema(CHANGED)]
 
 
 class ApplyBody(RequestBody):
-    """Sources as they should be."""
+    """The desired sources."""
 
     sources: list[Definition] = Field(max_length=1000)
-    prune: Switch = Field(False, description="Delete the sources that are not among them; their rows stay.")
-    dry_run: Switch = Field(False, description="Only say what would be done.")
+    prune: Switch = Field(False, description="Delete all other sources; their rows stay.")
+    dry_run: Switch = Field(False, description="Only return the plan; change nothing.")
 
 
 class LastRunAnswer(BaseModel):
@@ -56,31 +56,31 @@ class LastRunAnswer(BaseModel):
     at: datetime
     outcome: str
     error: str | None
-    items_crawled: int | None = Field(description="Records that it has seen.")
-    items_indexed: int | None = Field(description="Those of them that were new.")
+    items_crawled: int | None = Field(description="Records fetched by the run.")
+    items_indexed: int | None = Field(description="New records among them.")
 
 
 class SourceAnswer(BaseModel):
-    """A source: its definition, what its job is doing, and its retry budget."""
+    """A source: its definition, the state of its job, and its retry budget."""
 
-    id: UUID = Field(description="Of its job.")
+    id: UUID = Field(description="The id of its job.")
     name: str
-    status: str = Field(description="active, or anything else: it never runs then.")
+    status: str = Field(description="A source runs only if its status is active.")
     description: str
     url: str | None
     table: str | None
-    schedule: str = Field(description="In plain English.")
+    schedule: str = Field(description="The schedule in plain English.")
     job_status: Status
     next_run_at: datetime | None
-    period_start: datetime | None = Field(description="When the current retry period started.")
-    retry_count: int = Field(description="Failures within it.")
-    max_retries: int = Field(description="So many of them use up the budget.")
-    next_retry_at: datetime | None = Field(description="None: it is in no backoff.")
+    period_start: datetime | None = Field(description="Start of the current retry period.")
+    retry_count: int = Field(description="Failures within the retry period.")
+    max_retries: int = Field(description="Number of failures that use up the retry budget.")
+    next_retry_at: datetime | None = Field(description="The time of the next retry; null if there is none.")
     last_run: LastRunAnswer | None
     completed: int
     failed: int
     version: int
-    flaw: str | None = Field(description="Why the definition cannot be used, if that is so.")
+    flaw: str | None = Field(description="Why the definition cannot be used; null if it can.")
     definition: dict[str, Any]
 
     @classmethod
@@ -91,7 +91,7 @@ class SourceAnswer(BaseModel):
         if view.last is not None:
             account = Account.from_json(view.last.account)
             last = LastRunAnswer(
-                at=view.last.finished_at, outcome=view.last.result, error=view.last.error or None,
+                at=view.last.finished_at, outcome=view.last.outcome, error=view.last.error or None,
                 items_crawled=account.items_crawled, items_indexed=account.items_indexed,
             )  # fmt: skip
         return cls(
@@ -107,7 +107,7 @@ class SourceAnswer(BaseModel):
 
 
 class SourceList(BaseModel):
-    """Every source, by name."""
+    """All sources by name."""
 
     sources: list[SourceAnswer]
     total: int
@@ -118,7 +118,7 @@ class PlannedAnswer(BaseModel):
 
     name: str
     change: str = Field(json_schema_extra={"enum": ["created", "changed", "unchanged", "deleted", "kept"]})
-    fields: list[str] = Field(description="That differ.")
+    fields: list[str] = Field(description="Fields that differ.")
     next_run_at: datetime | None
 
     @classmethod
@@ -143,7 +143,7 @@ class PlanAnswer(BaseModel):
 
 
 class RejectionAnswer(BaseModel):
-    """A record that would not become a row, and why."""
+    """A rejected record, with the reason."""
 
     page: int
     record: int
@@ -156,9 +156,9 @@ class TriedAnswer(BaseModel):
     """The first page of a source, fetched and mapped; nothing was stored."""
 
     columns: list[str]
-    rows: list[list[Any]] = Field(description="The first 100.")
+    rows: list[list[Any]] = Field(description="The first 100 rows.")
     records: int
-    distinct: int = Field(description="Of the records that would become rows.")
+    distinct: int = Field(description="Number of distinct rows among the accepted records.")
     rejected: int
     rejections: list[RejectionAnswer]
     requests: int

@@ -1,36 +1,33 @@
-"""Tasks, going out."""
+"""Shapes of tasks."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ostinato.service.tasks import TaskView
+from ostinato.shapes.answers import Answer, Out
 
 
-class TaskAnswer(BaseModel):
-    """A task, and what it takes."""
+class TaskAnswer(Answer):
+    """A task and its arguments."""
 
     name: str
     origin: Literal["built_in", "own", "elsewhere"] = Field(
-        description="built_in: one of ours; own: of the app that answers; elsewhere: only other processes know it."
+        description="built_in: part of Ostinato; own: of this app; elsewhere: known only to other processes."
     )
     help: str
     args: dict[str, Any] | None = Field(
         description="A JSON schema of its args; null if no worker has described the task."
     )
-    allowed: bool = Field(description="Whether jobs may be made of it here.")
-    reason: str | None = Field(description="Why not, and which setting allows it.")
-
-    @classmethod
-    def of(cls, view: TaskView) -> Self:
-        return cls(
-            name=view.name, origin=view.origin, help=view.help, args=view.args, allowed=view.off is None,
-            reason=view.off,
-        )  # fmt: skip
+    allowed: Annotated[bool, Out("off", lambda off: off is None)] = Field(
+        description="Whether the settings of this process allow jobs with it."
+    )
+    reason: Annotated[str | None, Out("off")] = Field(
+        description="Why the task is not allowed, and which setting allows it."
+    )
 
 
 class TaskList(BaseModel):
-    """Every task that somebody is known to run, by name."""
+    """All known tasks by name."""
 
     tasks: list[TaskAnswer]
     total: int

@@ -1,16 +1,16 @@
-"""Job templates, in and out."""
+"""Shapes of job templates."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, ValidationError, WithJsonSchema
 
 from ostinato.core.arguments import schema
 from ostinato.core.job_templates import KINDS, NAME, Parameter
 from ostinato.core.model import Definition
-from ostinato.service.templates import TemplateView
 from ostinato.shapes import job_body
+from ostinato.shapes.answers import Answer, Out
 from ostinato.shapes.base import RequestBody, Text, WrongField, did_you_mean, shape
 from ostinato.shapes.errors import refused
 from ostinato.shapes.job_body import BodyContext, JobBody
@@ -18,12 +18,10 @@ from ostinato.shapes.openapi import NULL, Shape, either, nullable, record, span
 
 
 def _parameter() -> Shape:
-    """Describe a parameter: its default is of its type, and only a text has choices."""
+    """Describe a parameter: its default has its type, and only a text has choices."""
     found = schema(Parameter)
     optional = found["properties"].keys() - set(found["required"])
-    fields = {
-        name: nullable(field) if name in optional else field for name, field in found["properties"].items()
-    }
+    fields = {name: nullable(field) if name in optional else field for name, field in found["properties"].items()}
     return {**found, "properties": fields, **either(*map(_of_type, KINDS), _of_type("text", {"minItems": 1}))}
 
 
@@ -47,18 +45,18 @@ JOB: Final = record({name: {} for name in JobBody.model_fields})
 
 
 class TemplateEdit(RequestBody):
-    """A template; its name stands in the address."""
+    """A template; the path contains its name."""
 
     description: Text = Field("", max_length=2000)
     parameters: list[Annotated[dict[str, Any], WithJsonSchema(PARAMETER)]] = Field(
         [], max_length=50, description='[{"name": "url", "type": "url", "description": "…", "default": …}]'
     )
     job: Annotated[dict[str, Any], WithJsonSchema(JOB)] = Field(
-        description="The body of a job, with holes: {{ params.url }}."
+        description="The body of a job, with placeholders: {{ params.url }}."
     )
 
     def given(self, name: str) -> dict[str, Any]:
-        """Return the template's fields; names of the job's fields are checked here, where they are known."""
+        """Return the fields of the template; the names of the job's fields are checked first."""
         check_fields(self.job)
         return {"name": name, "description": self.description, "parameters": self.parameters, "job": self.job}
 
@@ -70,40 +68,31 @@ class TemplateBody(TemplateEdit):
 
 
 class UseBody(RequestBody):
-    """Parameters of a template, and further fields of the job."""
+    """Parameters for a template, and further fields of the job."""
 
     params: dict[str, Any] = Field({}, description="The parameters, by name.")
     job: Annotated[dict[str, Any], WithJsonSchema(JOB)] = Field(
-        {}, description="Fields of the job that this one has otherwise: key, queue …"
+        {}, description="Fields that override those of the template: key, queue …"
     )
 
 
-class TemplateAnswer(BaseModel):
-    """A template, and what fills it."""
+class TemplateAnswer(Answer):
+    """A template with its parameters."""
 
-    name: str
-    description: str
+    name: Annotated[str, Out("template.name")]
+    description: Annotated[str, Out("template.description")]
     built_in: bool
-    parameters: list[dict[str, Any]] = Field(
-        description="As they were written: name, type, description, default."
+    parameters: list[dict[str, Any]] = Field(description="The parameters as written: name, type, description, default.")
+    args: Annotated[dict[str, Any], Out("template.schema")] = Field(
+        description="The parameters as a JSON schema, like the args of a task."
     )
-    args: dict[str, Any] = Field(description="The parameters as a JSON schema, like the args of a task.")
-    job: dict[str, Any]
+    job: Annotated[dict[str, Any], Out("template.job", dict)]
     updated_at: datetime | None
     updated_by: str
 
-    @classmethod
-    def of(cls, view: TemplateView) -> Self:
-        template = view.template
-        return cls(
-            name=template.name, description=template.description, built_in=view.built_in,
-            parameters=view.parameters, args=template.schema, job=dict(template.job), updated_at=view.updated_at,
-            updated_by=view.updated_by,
-        )  # fmt: skip
-
 
 class TemplateList(BaseModel):
-    """Every template, by name."""
+    """All templates by name."""
 
     templates: list[TemplateAnswer]
     total: int
@@ -116,7 +105,7 @@ class TemplateGone(BaseModel):
 
 
 def check_fields(job: Mapping[str, Any]) -> None:
-    """WrongField for a field that no job has."""
+    """Raise WrongField for an unknown field of a job."""
     for name in job:
         if name not in JobBody.model_fields:
             close = did_you_mean(name, JobBody.model_fields)
@@ -124,10 +113,10 @@ def check_fields(job: Mapping[str, Any]) -> None:
 
 
 def definition_of(body: Mapping[str, Any], here: BodyContext) -> Definition:
-    """The job that a filled template describes, checked as if somebody had sent it."""
+    """Return the job of a filled template, checked like the body of a request."""
     try:
         return job_body.new_definition(JobBody.model_validate(dict(body)), here)
     except ValidationError as error:
-        told = refused(error.errors())
-        field = told.errors[0].field if told.errors else "job"
-        raise WrongField(field, told.detail) from None
+        answer = refused(error.errors())
+        field = answer.errors[0].field if answer.errors else "job"
+        raise WrongField(field, answer.detail) from None

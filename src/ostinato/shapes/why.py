@@ -1,33 +1,24 @@
-"""Why a job ran, ran late or did not run, going out."""
+"""Shapes of the explanation why a job ran, ran late or did not run."""
 
 from datetime import datetime
 from uuid import UUID
 
 from pydantic import BaseModel
 
-from ostinato.core.why import Because, Cause, Verdict, Why
+from ostinato.core.why import Because, Verdict, Why
 from ostinato.service.views import ExecutionView
+from ostinato.shapes.answers import Answer
 from ostinato.shapes.executions import ExecutionAnswer, SkipAnswer
 
 
-class CauseAnswer(BaseModel):
-    """One reason, with its times and who asked for it."""
+class CauseAnswer(Answer):
+    """A reason, with its times and its caller."""
 
     because: Because
     since: datetime | None
     until: datetime | None
     by: str
     execution_id: UUID | None
-
-    @classmethod
-    def of(cls, cause: Cause) -> "CauseAnswer":
-        return cls(
-            because=cause.because,
-            since=cause.since,
-            until=cause.until,
-            by=cause.by,
-            execution_id=cause.execution_id,
-        )
 
 
 class WhyAnswer(BaseModel):

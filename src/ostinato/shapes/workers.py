@@ -1,19 +1,20 @@
-"""Workers and queues, going out."""
+"""Shapes of workers and queues."""
 
 import json
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BaseModel
 
-from ostinato.store.rows import QueueRow, WorkerRow
+from ostinato.shapes.answers import Answer, Out
+from ostinato.store.rows import WorkerRow
 
 Doing = Literal["working", "draining", "silent", "stopped", "lost"]
 
 
 class WorkerAnswer(BaseModel):
-    """A worker: what it is doing, and what it can do."""
+    """A worker: its state, load, queues and tasks."""
 
     id: UUID
     status: Doing
@@ -42,33 +43,26 @@ class WorkerAnswer(BaseModel):
 
 
 class WorkerList(BaseModel):
-    """Live workers, and those of the last day."""
+    """Workers seen within the last day."""
 
     workers: list[WorkerAnswer]
     total: int
 
 
-class QueueAnswer(BaseModel):
-    """A queue, with what waits and what runs in it."""
+class QueueAnswer(Answer):
+    """A queue, with its waiting and running executions."""
 
     name: str
-    is_paused: bool
+    is_paused: Annotated[bool, Out("paused_at", lambda at: at is not None)]
     paused_at: datetime | None
     paused_by: str
     max_queued: int | None
     queued: int
     running: int
 
-    @classmethod
-    def of(cls, row: QueueRow) -> "QueueAnswer":
-        return cls(
-            name=row.name, is_paused=row.paused_at is not None, paused_at=row.paused_at, paused_by=row.paused_by,
-            max_queued=row.max_queued, queued=row.queued, running=row.running,
-        )  # fmt: skip
-
 
 class QueueList(BaseModel):
-    """Every queue."""
+    """All queues."""
 
     queues: list[QueueAnswer]
     total: int

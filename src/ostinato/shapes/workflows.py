@@ -1,4 +1,4 @@
-"""Workflows, in and out."""
+"""Shapes of workflows and their runs."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final, Self
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
-from ostinato.core.checks import LONGEST_BY_FIELD, LONGEST_WAIT
+from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT
 from ostinato.core.duration import MICROSECOND
 from ostinato.core.workflow.condition import LONGEST_CONDITION
 from ostinato.core.workflow.graph import LONGEST_EVENT, MOST_NODES, MOST_RETRIES, TRIGGER_FIELDS, TriggerKind
@@ -65,10 +65,8 @@ NODES: Final[Shape] = {
     "maxItems": MOST_NODES,
 }
 
-# A name of digits alone would be an id.
-NAMED: Final = Field(
-    min_length=1, max_length=200, json_schema_extra={"format": "printable", "pattern": "[^0-9]"}
-)
+# A name must not be digits only, because that would be an id.
+NAMED: Final = Field(min_length=1, max_length=200, json_schema_extra={"format": "printable", "pattern": "[^0-9]"})
 Nodes = list[dict[str, Any]]
 NewNodes = Annotated[Nodes, WithJsonSchema(NODES)]
 STEP_STATES: Final[list[JsonValue]] = [
@@ -83,21 +81,21 @@ STEP_STATES: Final[list[JsonValue]] = [
 
 
 class WorkflowBody(RequestBody):
-    """A workflow to be made. Its nodes are checked as a whole, each place by its name."""
+    """A new workflow. Its nodes are checked together, and errors name the place."""
 
     name: Annotated[Text, NAMED] = Field(description="Unique among all workflows.")
     nodes: NewNodes = Field(description="Triggers and tasks: docs/guides/workflows.md.")
     description: Text = Field("", max_length=10_000)
-    active: Switch = Field(True, description="Whether anything may start it.")
+    active: Switch = Field(True, description="Whether the workflow may start.")
 
 
 class WorkflowEdit(RequestBody):
-    """Changes to a workflow; the rest stays."""
+    """Changes to a workflow; other fields do not change."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     name: Annotated[Text, NAMED] | None = None
-    nodes: NewNodes | None = Field(None, description="All of them: another version.")
+    nodes: NewNodes | None = Field(None, description="All nodes; they make a new version.")
     description: Text | None = Field(None, max_length=10_000)
     active: Switch | None = None
 
@@ -131,7 +129,7 @@ class WorkflowAnswer(BaseModel):
 
 
 class WorkflowList(BaseModel):
-    """Workflows, in the order in which they were made."""
+    """Workflows in the order of their creation."""
 
     workflows: list[WorkflowAnswer]
 
@@ -145,12 +143,12 @@ class WorkflowGone(BaseModel):
 class WorkflowRunBody(RequestBody):
     """Options for starting a workflow."""
 
-    payload: dict[str, Any] = Field({}, description="What the trigger brings; steps refer to it.")
-    trigger: Text | None = Field(None, description="The id of a trigger node, of several.", max_length=100)
+    payload: dict[str, Any] = Field({}, description="Payload of the trigger; steps refer to it.")
+    trigger: Text | None = Field(None, description="The id of the trigger node, if there are several.", max_length=100)
 
 
 class Started(BaseModel):
-    """The job that runs a workflow, once."""
+    """The job that runs a workflow once."""
 
     job_id: UUID
     workflow_id: int
@@ -159,26 +157,24 @@ class Started(BaseModel):
 
     @classmethod
     def of(cls, view: JobView) -> Self:
-        return cls(
-            job_id=view.id, workflow_id=view.args["workflow"], name=view.definition.name, status=view.status
-        )
+        return cls(job_id=view.id, workflow_id=view.args["workflow"], name=view.definition.name, status=view.status)
 
 
 class TriggeredAnswer(BaseModel):
-    """The workflows that an event has started."""
+    """The workflows that an event started."""
 
     kind: str
     started: list[Started]
 
 
 class StepAnswer(BaseModel):
-    """A node of a run, and its attempts so far."""
+    """A step of a run, and its attempts so far."""
 
     id: str
     task: str
     after: list[str]
     state: str = Field(json_schema_extra={"enum": STEP_STATES})
-    because: str | None = Field(description="Why it was skipped.")
+    because: str | None = Field(description="Why the step was skipped.")
     attempts: list[ExecutionAnswer]
 
     @classmethod
@@ -190,7 +186,7 @@ class StepAnswer(BaseModel):
 
 
 class RunAnswer(BaseModel):
-    """A run of a workflow with its steps, by the version that it began with."""
+    """A run of a workflow with its steps, in the version of its start."""
 
     run: ExecutionAnswer
     workflow_id: int | None

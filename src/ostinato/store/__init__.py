@@ -1,4 +1,5 @@
-"""The memory: the only room that knows SQL.
+"""The store: the only room that knows SQL.
 
-Synchronous; SQLite and PostgreSQL behind one `Database`. It wraps transactions around rules; it decides nothing.
+It is synchronous, with SQLite and PostgreSQL behind one `Database`. It wraps transactions around rules and decides
+nothing itself.
 """

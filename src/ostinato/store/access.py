@@ -1,4 +1,4 @@
-"""Ended access: tokens that are barred, and keys and sessions that end with them."""
+"""Ended access: barred tokens, and the keys and sessions that end with them."""
 
 import json
 from dataclasses import asdict
@@ -15,19 +15,19 @@ ALL = "all"
 
 
 class Access:
-    """The table of barred tokens. An ending is one transaction."""
+    """Table of barred tokens. Each ending is one transaction."""
 
     def __init__(self, database: Database, keys: Keys, chance: Chance) -> None:
         self._database, self._keys, self._chance = database, keys, chance
 
     def bars(self, admission: Admission) -> bool:
-        """Tell whether a token was ended."""
+        """Return True if a token was ended."""
         token, name, issued_at = admission.credential, f"name:{admission.caller.name}", admission.issued_at
         with self._database.read() as tx:
             return tx.row("bars", token=token, name=name, issued_at=issued_at) is not None
 
     def end(self, what: str, since: datetime, until: datetime | None, now: datetime, by: str) -> AccessEnding:
-        """End a key, a token, the tokens of a name, or everything; sessions end too. Safe to repeat."""
+        """End a key, a token, the tokens of a name, or all of them; their sessions end too. Safe to repeat."""
         with self._database.write() as tx:
             if not what.startswith(OF_A_KEY):
                 tx.run("bar", what=what, since=since, until=until, by=by)

@@ -1,7 +1,7 @@
 """Lists as binary arrays of PostgreSQL.
 
-psycopg's own list dumper looks at every element to find a type: 9.6 µs for a row of eight columns, and a list of
-small numbers gets another type, and so another plan, than one of large numbers. Here the statement says the type.
+psycopg's own list dumper looks at every element to find a type: 9.6 µs for a row of eight columns. It also gives a list
+of small numbers another type, and so another plan, than one of large numbers. Here the statement names the type.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ HEAD: Final = Struct("!iiIii").pack
 
 
 class ArrayDumper(Dumper):
-    """A list as an array of one type, whatever is in it."""
+    """Dumper of a list as an array of one type, whatever its elements."""
 
     format = Format.BINARY
     element: int  # the type's number in PostgreSQL
@@ -45,7 +45,7 @@ def _instant(value: datetime | int) -> bytes:
 
 
 def _array(oid: int, element: int, item: Callable[[Any], bytes]) -> tuple[type[list[Any]], type[Dumper]]:
-    """A kind of list, and what dumps it."""
+    """Make a list class and its dumper."""
     dumper = {"oid": oid, "element": element, "item": staticmethod(item)}
     return type("Array", (list,), {}), type("Dumper", (ArrayDumper,), dumper)
 

@@ -1,4 +1,4 @@
-"""Reading for the auditor: whole jobs with their rows, a few in one snapshot, and the rule of core/audit over each."""
+"""Reads for the auditor: whole jobs with their rows, a few per snapshot, checked by the rules of core/audit."""
 
 import json
 from collections import defaultdict
@@ -8,21 +8,23 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.core import value
 from ostinato.core.audit import AuditFlaw, FlawKind, Past, Pruned, audit, set_back_of, unreadable
 from ostinato.core.errors import NOT_READABLE
-from ostinato.core.lifecycle.next_time import FIRST_INSTANT, LAST_INSTANT
-from ostinato.core.model import AskedBy, Event, Job, Live, Result, Skip
+from ostinato.core.hot import hot_dataclass
+from ostinato.core.lifecycle.due_times import FIRST_INSTANT, LAST_INSTANT
+from ostinato.core.model import AskedBy, Event, Job, Live, Skip
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.zones import zone_data_version
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_bytes, to_micros, to_uuid
 from ostinato.store.clock_record import noted_instant
+from ostinato.store.columns import columns_of
 from ostinato.store.database import Database, Tx
 from ostinato.store.firing import FIRST_ID
 
-JOBS: Final = 100  # in one snapshot, at the most
-ROWS: Final = 20_000  # executions in one snapshot, unless a single job has more
-MOST_ORPHANS: Final = 1000  # rows of one kind that belong to no job
+JOBS: Final = 100  # maximum in one snapshot
+ROWS: Final = 20_000  # executions in one snapshot; a single job may have more
+MOST_ORPHANS: Final = 1000  # rows of one kind without a job
 SHOWN_EVENTS: Final = 100  # events of flaws that doctor and dashboard read
 EVENTS_SINCE: Final = "events_since"  # retention has removed older ones
 ZONE_DATA: Final = "zone_data"
@@ -30,7 +32,7 @@ ZONES_SINCE: Final = "zone_data_since"
 TEXTS: Final = ("schedule", "policies", "args", "tags", "metadata")
 
 
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class EndedRow:
     """The part of an execution that an audit needs."""
 
@@ -44,7 +46,7 @@ class EndedRow:
     queued_at: datetime
     started_at: datetime | None
     finished_at: datetime
-    result: Result
+    outcome: OutcomeKind
     version: int | None
     failures: int
     losses: int
@@ -55,7 +57,7 @@ ENDED: Final = rows.Shape(EndedRow)
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The flaws that an audit of some jobs found, the number of jobs, and the last job (None: at the end)."""
+    """The flaws found by an audit of some jobs, the number of jobs, and the last job (None: at the end)."""
 
     flaws: list[AuditFlaw]
     jobs: int
@@ -63,7 +65,8 @@ class Audited:
 
 
 class Audit:
-    """Reads, and locks nothing. Each call is one snapshot, so that a job that changes meanwhile shows no flaw."""
+    """Reads of an audit, without locks. Each call is one snapshot, so that a job that changes meanwhile shows no
+    flaw."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -74,7 +77,7 @@ class Audit:
 
     def everything(self, now: datetime) -> Iterator[AuditFlaw]:
         """Audit all jobs, page by page, and look for rows without a job."""
-        yield from self._strays()
+        yield from self._rows_without_job()
         after: UUID | None = FIRST_ID
         while after is not None:
             page = self.page(after, now)
@@ -82,7 +85,7 @@ class Audit:
             after = page.last
 
     def page(self, after: UUID, now: datetime, jobs: int = JOBS, most: int = ROWS) -> Audited:
-        """Audit the next jobs after an id: as many as have at most so many executions together, at least one."""
+        """Audit the next jobs after an id, at least one, until they have `most` executions together."""
         with self._database.read() as tx:
             there = tx.rows("jobs_to_audit", after=after, limit=jobs)
             found = _up_to(most, there)
@@ -91,34 +94,29 @@ class Audit:
         return Audited(flaws, len(found), None if at_the_end else to_uuid(found[-1][0]))
 
     def of(self, ids: Sequence[UUID], now: datetime) -> list[AuditFlaw]:
-        """Audit some jobs."""
+        """Audit these jobs."""
         with self._database.read() as tx:
             return _audited(tx, tx.rows("pruned_of", ids=list(ids)), now) if ids else []
 
-    def told_since(self, since: datetime, ids: Sequence[UUID]) -> set[tuple[UUID | None, FlawKind]]:
+    def reported_since(self, since: datetime, ids: Sequence[UUID]) -> set[tuple[UUID | None, FlawKind]]:
         """List the flaws of these jobs that events have reported since an instant."""
         with self._database.read() as tx:
             found = tx.rows("flaws_told", ids=list(ids), since=since)
-        told = [_told(to_uuid(job_id), data) for job_id, data in found]
-        return {(flaw.job_id, flaw.kind) for flaw in told if flaw is not None}
+        reported = [_reported(to_uuid(job_id), data) for job_id, data in found]
+        return {(flaw.job_id, flaw.kind) for flaw in reported if flaw is not None}
 
-    def _strays(self) -> Iterator[AuditFlaw]:
+    def _rows_without_job(self) -> Iterator[AuditFlaw]:
         with self._database.read() as tx:
             for table, row_id in tx.rows("orphans", limit=MOST_ORPHANS):
-                yield AuditFlaw(
-                    FlawKind.ORPHAN, None, f"A row of {table} belongs to no job: {to_uuid(row_id)}"
-                )
+                yield AuditFlaw(FlawKind.ORPHAN, None, f"A row of {table} belongs to no job: {to_uuid(row_id)}")
             for (execution_id,) in tx.rows("lines_without_size", limit=MOST_ORPHANS):
-                yield AuditFlaw(
-                    FlawKind.ORPHAN, None, f"The log of {to_uuid(execution_id)} is of unknown size"
-                )
+                yield AuditFlaw(FlawKind.ORPHAN, None, f"The log of {to_uuid(execution_id)} is of unknown size")
 
 
 def told_lately(tx: Tx, since: datetime) -> list[AuditFlaw]:
-    """List the flaws that events have told since an instant, the newest first."""
+    """List the flaws reported by events since an instant, the newest first."""
     found = [
-        _told(to_uuid(job_id), data)
-        for job_id, data in tx.rows("told_lately", since=since, limit=SHOWN_EVENTS)
+        _reported(to_uuid(job_id), data) for job_id, data in tx.rows("told_lately", since=since, limit=SHOWN_EVENTS)
     ]
     newest: dict[tuple[UUID | None, FlawKind], AuditFlaw] = {}
     for flaw in found:
@@ -128,12 +126,12 @@ def told_lately(tx: Tx, since: datetime) -> list[AuditFlaw]:
 
 
 def sentence(flaw: AuditFlaw) -> str:
-    """A flaw in words, with its job."""
+    """Return a flaw as a sentence, with its job."""
     return f"{flaw.told}." if flaw.job_id is None else f"Job {flaw.job_id}: {flaw.told}."
 
 
 def _up_to(most: int, jobs: Sequence[rows.Row]) -> Sequence[rows.Row]:
-    """As many jobs as have so many executions, at least one: memory is bounded by rows, not by jobs."""
+    """Return the first jobs, at least one, with at most `most` executions together: rows bound the memory, not jobs."""
     total = 0
     for count, (_, ended, _) in enumerate(jobs):
         total += ended
@@ -150,7 +148,7 @@ def _audited(tx: Tx, found: Sequence[rows.Row], now: datetime) -> list[AuditFlaw
 
 
 class _Reading:
-    """All rows of some jobs, as one snapshot has them, by the id of their job."""
+    """All rows of some jobs from one snapshot, by job id."""
 
     def __init__(self, tx: Tx, ids: Sequence[UUID]) -> None:
         self._facts = _by_job(tx.rows("facts", ids=ids))
@@ -163,7 +161,7 @@ class _Reading:
         self._past = _past(tx)
 
     def audit(self, job_id: bytes, pruned: str, now: datetime) -> list[AuditFlaw]:
-        """Audit one job; where its rows cannot be read, that is its flaw."""
+        """Audit one job; rows that cannot be read are a flaw."""
         known, texts = to_uuid(job_id), _texts(self._definitions[job_id][0])
         flaws = unreadable(known, {**texts, "pruned": pruned})
         if flaws:
@@ -180,9 +178,7 @@ class _Reading:
         skips: list[Skip] = [rows.SKIP.of(row) for row in self._skips[job_id]]
         events: list[Event] = [rows.EVENT.of(row) for row in self._events[job_id]]
         ended = [ENDED.of(row[1:]) for row in self._executions[job_id]]
-        past = Past(
-            events, pruned, self._past.known_since, self._past.set_back, self._past.zones_since, self._workers
-        )
+        past = Past(events, pruned, self._past.known_since, self._past.set_back, self._past.zones_since, self._workers)
         return audit(Job(found_id, definition, facts), lives, ended, skips, past, now)
 
 
@@ -194,24 +190,20 @@ def _by_job(found: Sequence[rows.Row], at: int = 0) -> Mapping[bytes, list[rows.
 
 
 def _texts(definition: rows.Row) -> dict[str, str]:
-    """The columns of a definition that are JSON, by name."""
-    _, _, _, _, _, _, _, args, _, _, schedule, policies, tags, metadata, _, _ = definition
-    return dict(zip(TEXTS, (schedule, policies, args, tags, metadata), strict=True))
+    """Return the columns of a definition that are JSON, by name."""
+    cells = zip(rows.DEFINITION.columns, definition[2:], strict=True)
+    return {name: text for name, text in cells if columns_of("definition")[name] == "json"}
 
 
 def _known_workers(tx: Tx, lives: Mapping[bytes, Sequence[rows.Row]]) -> frozenset[UUID]:
     held = {to_uuid(row[HOLDER]) for own in lives.values() for row in own if row[HOLDER] is not None}
-    return (
-        frozenset(to_uuid(row[0]) for row in tx.rows("known_workers", ids=sorted(held)))
-        if held
-        else frozenset()
-    )
+    return frozenset(to_uuid(row[0]) for row in tx.rows("known_workers", ids=sorted(held))) if held else frozenset()
 
 
 HOLDER: Final = rows.LIVE.columns.index("worker_id")
 
 
-def _told(job_id: UUID, data: str) -> AuditFlaw | None:
+def _reported(job_id: UUID, data: str) -> AuditFlaw | None:
     """Read an event `audit.flaw`; None if it cannot be read, or if only a newer version knows its kind."""
     try:
         event = json.loads(data)
@@ -221,7 +213,7 @@ def _told(job_id: UUID, data: str) -> AuditFlaw | None:
 
 
 def _past(tx: Tx) -> Past:
-    """Read the part of the past that all jobs share."""
+    """Read the part of history that all jobs share."""
     known_since = noted_instant(tx, EVENTS_SINCE) or FIRST_INSTANT
     jumps = tx.rows("clocks_set_back")
     set_back = [back for at, data in jumps if (back := set_back_of(from_micros(at), data))]
@@ -240,7 +232,7 @@ def _zones_since(tx: Tx) -> datetime | None:
 
 
 def _pruned(noted: Mapping[str, Any]) -> Pruned:
-    """Read a note of retention. Notes of older versions have no due time: nothing up to now can be recomputed."""
+    """Read a note of retention. Notes of older versions have no due time: no due time up to now can be recomputed."""
     counts = {name: count for name, count in noted.items() if name not in ("until", "number")}
     until = from_micros(noted["until"]) if "until" in noted else LAST_INSTANT if counts else FIRST_INSTANT
     return Pruned(counts, until, noted.get("number", 2**62 if counts else 0))

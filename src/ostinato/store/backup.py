@@ -1,10 +1,10 @@
-"""A copy of everything while everything runs, and the way back.
+"""Backup of the whole database while it is in use, and restore.
 
-A backup is a SQLite file, whichever database it was taken from: it can be looked into, worked on
-(`--database sqlite:///backup.db`), and restored into either database. It shows one moment: SQLite copies the pages of
-one snapshot, PostgreSQL the rows of one (REPEATABLE READ). Nobody waits for it.
+A backup is a SQLite file, whichever database it was taken from. It can be read, used (`--database
+sqlite:///backup.db`), and restored into either database. It shows one moment: SQLite copies the pages of one snapshot,
+PostgreSQL the rows of one (REPEATABLE READ). It blocks no other transaction.
 
-The rows need no translation: both databases hold the same columns, ids as 16 bytes, instants as microseconds, JSON as
+The rows need no conversion: both databases have the same columns, ids as 16 bytes, instants as microseconds, JSON as
 text.
 """
 
@@ -24,39 +24,39 @@ from ostinato.store.database import Database, Row, Tx
 from ostinato.store.dialect import DatabaseKind, Dialect, Statement
 from ostinato.store.sqlite import SqliteDatabase, translated
 
-Told = Callable[[int, int], None]  # how much is done, of how much
+Progress = Callable[[int, int], None]  # units done, units in total
 
-PAGES: Final = 2000  # of SQLite, at a time
+PAGES: Final = 2000  # of SQLite, per step
 ROWS: Final = 5000
 LIFETIME: Final = 7 * 86400.0  # seconds; a copy may take long, and its snapshot must live as long
 PRIVATE: Final = 0o600
-USED: Final = ("jobs", "executions", "events")  # a database with rows in one of these is somebody's
+USED: Final = ("jobs", "executions", "events")  # a database with rows in one of these is in use
 TYPES: Final = {
     "BLOB": "uuid",
     "INTEGER": "bigint",
     "REAL": "double",
     "TEXT": "text",
-}  # of SQLite, in our words
+}  # types of SQLite, by our type names
 
-OUR_TABLES: Final = (  # the index of words is made anew by the rows it is of
+OUR_TABLES: Final = (  # without the index of words: it is rebuilt when its rows are inserted
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'ostinato\\_%' ESCAPE '\\' "
     "AND name NOT LIKE 'ostinato\\_page\\_words%' ESCAPE '\\'"
 )
 COLUMNS: Final = "SELECT name, type, pk FROM pragma_table_info(:table) ORDER BY cid"
 
 
-def backup(source: Database, file: Path, told: Told) -> None:
-    """Copy everything into a new SQLite file, which is there only once it is whole."""
+def backup(source: Database, file: Path, progress: Progress) -> None:
+    """Copy the database into a new SQLite file; the file appears only when it is complete."""
     if file.exists():
-        raise Conflict(f"{file} is there already: choose another name, or move it away.")
+        raise Conflict(f"{file} exists already: choose another name, or move it away.")
     version = _version(source)
     part = file.with_name(file.name + ".part")
     try:
         _make(part)
         if isinstance(source, SqliteDatabase):
-            _copy_pages(source, part, told)
+            _copy_pages(source, part, progress)
         else:
-            _copy_rows_to_file(source, version, part, told)
+            _copy_rows_to_file(source, version, part, progress)
         _stand_alone(part)
         _flush(part)
         part.rename(file)
@@ -66,8 +66,8 @@ def backup(source: Database, file: Path, told: Told) -> None:
         _remove(part)
 
 
-def restore(file: Path, target: Database, told: Told) -> None:
-    """Bring a backup into a database that has nothing in it yet: all of it, or nothing."""
+def restore(file: Path, target: Database, progress: Progress) -> None:
+    """Restore a backup into an empty database, in one transaction."""
     if not file.is_file():
         raise NotFound(f"There is no file {file}.")
     with _opened(file) as source:
@@ -76,16 +76,16 @@ def restore(file: Path, target: Database, told: Told) -> None:
         with source.read() as before, target.write(LIFETIME) as after:
             tables, into = _tables(before), _Side(target, after)
             _refuse_if_used(into, tables)
-            _copy_rows(_Side(source, before), into, tables, told)
+            _copy_rows(_Side(source, before), into, tables, progress)
             migrate.write_identity(target, after, replace(origin, generation=migrate.new_name()))
-            after.ring()
+            after.notify()
 
 
 def _version(source: Database) -> int:
-    """The version of what is there: a backup comes before an upgrade, and makes none."""
+    """Return the version of the schema. A backup is taken before an upgrade, so it does not upgrade."""
     version = migrate.schema_version(source)
     if version == 0:
-        raise NotFound(f"{source.name} has nothing of ours to back up.")
+        raise NotFound(f"{source.name} has no tables of Ostinato to back up.")
     if version > migrate.latest_version():
         raise ForeignDatabase(f"{source.name} is at version {version}: use a newer Ostinato.")
     return version
@@ -96,46 +96,44 @@ def _make(part: Path) -> None:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
     except FileExistsError:
         raise Conflict(
-            f"{part} is there already: another backup is under way, or was broken off; remove it then."
+            f"{part} exists already: another backup is under way, or was interrupted; in that case remove the file."
         ) from None
     except FileNotFoundError:
         raise Invalid(f"The folder {part.parent} does not exist: make it first.") from None
 
 
-def _copy_pages(source: SqliteDatabase, part: Path, told: Told) -> None:
-    """Page by page from one snapshot: while it is held, what others write does not make SQLite begin anew."""
+def _copy_pages(source: SqliteDatabase, part: Path, progress: Progress) -> None:
+    """Copy pages from one snapshot. While it is held, writes of others do not make SQLite start again."""
     cursor = source.reader()
     try:
         source.execute(cursor, "BEGIN")
         source.execute(cursor, "SELECT count(*) FROM sqlite_master")
         with closing(sqlite3.connect(part)) as copy:
-            cursor.connection.backup(
-                copy, pages=PAGES, progress=lambda _, left, total: told(total - left, total)
-            )
+            cursor.connection.backup(copy, pages=PAGES, progress=lambda _, left, total: progress(total - left, total))
     except sqlite3.Error as error:
         raise translated(error, str(part)) from error
     finally:
         source.same_file.part_with(cursor)
 
 
-def _copy_rows_to_file(source: Database, version: int, part: Path, told: Told) -> None:
+def _copy_rows_to_file(source: Database, version: int, part: Path, progress: Progress) -> None:
     with closing(SqliteDatabase(part, durable=False)) as copy:
         migrate.upgrade(copy, until=version)
         origin = migrate.identity_of(source)
         with source.read() as before, copy.write(LIFETIME) as after:
-            _copy_rows(_Side(source, before), _Side(copy, after), _tables(after), told)
-            if origin.database_id:  # else it is of an older version
+            _copy_rows(_Side(source, before), _Side(copy, after), _tables(after), progress)
+            if origin.database_id:  # otherwise it is of an older version
                 migrate.write_identity(copy, after, origin)
 
 
 def _stand_alone(part: Path) -> None:
-    """One file that can be read from anywhere, with no log beside it."""
+    """Make it one file that can be read from anywhere, without a log beside it."""
     with closing(sqlite3.connect(part)) as copy:
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def _flush(part: Path) -> None:
-    """To the disk, before it gets its name."""
+    """Write the file to disk before it gets its name."""
     descriptor = os.open(part, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -154,7 +152,7 @@ def _remove(part: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of ours: its name without prefix, and its columns in our words."""
+    """One of our tables: its name without prefix, and its columns by our type names."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -166,7 +164,7 @@ class _Table:
 
 
 def _tables(tx: Tx) -> list[_Table]:
-    """Our tables, as a SQLite database knows them."""
+    """List our tables as a SQLite database knows them."""
     statement = Dialect(DatabaseKind.SQLITE).statement
     names = sorted(name for (name,) in tx.rows(statement(OUR_TABLES)))
     return [_table(name, tx.rows(statement(COLUMNS), table=name)) for name in names]
@@ -183,7 +181,7 @@ def _table(name: str, columns: list[Row]) -> _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A database and the transaction on it."""
+    """One side of a copy: a database and its transaction."""
 
     database: Database
     tx: Tx
@@ -195,14 +193,14 @@ class _Side:
         return self.database.dialect.statement(text)
 
 
-def _copy_rows(source: _Side, target: _Side, tables: list[_Table], told: Told) -> None:
+def _copy_rows(source: _Side, target: _Side, tables: list[_Table], progress: Progress) -> None:
     total, done = sum(_count(source, table) for table in tables), 0
     for table in tables:
         insert = target.statement(_insert(target, table))
         for rows in _pages(source, table):
             target.tx.run(insert, [_portable(table, row) for row in rows])
             done += len(rows)
-            told(done, total)
+            progress(done, total)
 
 
 def _count(side: _Side, table: _Table) -> int:
@@ -220,7 +218,7 @@ def _insert(target: _Side, table: _Table) -> str:
 
 
 def _pages(source: _Side, table: _Table) -> Iterator[list[Row]]:
-    """All rows, in the order of their key."""
+    """Yield all rows in the order of their key."""
     kinds, key = dict(table.columns), ", ".join(table.key)
     last = ", ".join(f"CAST(:{name} AS {{{_castable(kinds[name])}}})" for name in table.key)
     begin, end = f"SELECT {table.names} FROM {source.table(table)}", f"ORDER BY {key} LIMIT {ROWS}"
@@ -251,7 +249,7 @@ def _refuse_if_used(target: _Side, tables: list[_Table]) -> None:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[SqliteDatabase]:
-    """A copy of the backup, brought up to date where it is older than this program; the file stays as it is."""
+    """Open a copy of the backup, upgraded if it is older than this program; the file itself stays unchanged."""
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "backup.db"
         try:

@@ -1,4 +1,4 @@
-"""Values in PostgreSQL's binary form, each behind its length: what stands in its arrays, and in what is copied in."""
+"""Values in PostgreSQL's binary form, each behind its length: for arrays and for COPY."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
@@ -12,12 +12,12 @@ from ostinato.store.adapt import to_micros
 
 NULL: Final = Struct("!i").pack(-1)
 LENGTH: Final = Struct("!i").pack
-FIELDS: Final = Struct("!h").pack  # how many a row has
-COPY_BEGINS: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, and nothing more in the head
+FIELDS: Final = Struct("!h").pack  # the number of fields of a row
+COPY_BEGINS: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no extension of the header
 COPY_ENDS: Final = FIELDS(-1)
-BEGAN: Final = to_micros(datetime.fromisoformat("2000-01-01T00:00:00Z"))  # PostgreSQL counts from here
+EPOCH_2000: Final = to_micros(datetime.fromisoformat("2000-01-01T00:00:00Z"))  # PostgreSQL's epoch
 FIRST_DAY: Final = date(2000, 1, 1).toordinal()
-JSONB: Final = b"\1"  # the version of its form
+JSONB: Final = b"\1"  # the version of the format
 TRUTH: Final = {True: LENGTH(1) + b"\1", False: LENGTH(1) + b"\0"}
 
 Item = Callable[[Any], bytes]
@@ -37,7 +37,7 @@ def raw(value: bytes) -> bytes:
 
 
 def instant(value: str) -> bytes:
-    return bigint(to_micros(datetime.fromisoformat(value)) - BEGAN)
+    return bigint(to_micros(datetime.fromisoformat(value)) - EPOCH_2000)
 
 
 def _date(value: str) -> bytes:
@@ -57,11 +57,11 @@ ITEMS: Final[dict[ColumnType, Item]] = {
     ColumnType.DATE: _date,
     ColumnType.JSON: _json,
 }
-OFTEN_THE_SAME: Final = frozenset({ColumnType.TIMESTAMP, ColumnType.DATE})  # and not cheap
+OFTEN_THE_SAME: Final = frozenset({ColumnType.TIMESTAMP, ColumnType.DATE})  # and costly to convert
 
 
 class Packed(list[Row]):
-    """Rows, and beside them what is to be sent, by its hash, the last one first; of equal hashes the first."""
+    """Rows with their binary form by hash, the last row first; of equal hashes the first row counts."""
 
     def __init__(self, rows: Sequence[Row], kinds: Sequence[ColumnType]) -> None:
         super().__init__(rows)
@@ -71,13 +71,13 @@ class Packed(list[Row]):
         self.by_hash: dict[bytes, bytes] = dict(zip(hashes, laid_out, strict=True))
 
     def leave_out(self, hashes: Iterable[bytes]) -> None:
-        """Rows of these hashes are there already."""
+        """Remove the rows with these hashes: the table has them already."""
         for of in hashes:
             self.by_hash.pop(of, None)
 
 
 def copied(given: Sequence[bytes], fields: int, rows: Iterable[bytes]) -> bytes:
-    """Rows as `COPY … (FORMAT binary)` takes them, each behind what all have in common."""
+    """Return rows for `COPY … (FORMAT binary)`, each after the cells that all rows share."""
     head = FIELDS(len(given) + fields) + b"".join(given)
     return b"".join((COPY_BEGINS, *chain.from_iterable((head, row) for row in rows), COPY_ENDS))
 

@@ -1,8 +1,8 @@
-"""Answers that took long are kept for a while.
+"""Cached answers of slow queries.
 
 Counters of ten thousand jobs are added up in milliseconds, those of a million finished run-once jobs in a second or
-more. Whoever watches such a database asks every few seconds: he is told the same for ten times as long as it took to
-find out, so that watching costs a tenth of one connection at the most. Answers about fewer jobs are always new.
+more. A dashboard on such a database asks every few seconds. So an answer is cached for ten times as long as it took,
+and watching costs at most a tenth of one connection. Answers about fewer jobs are always new.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 MANY: Final = 20_000  # jobs
-KEPT_TIMES_AS_LONG: Final = 10
+CACHED_TIMES_AS_LONG: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class _Answer:
 
 
 class AnswerCache:
-    """The answers of one process."""
+    """The cached answers of one process."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -35,12 +35,12 @@ class AnswerCache:
 
     def get(self, question: Hashable, ask: Callable[[], tuple[T, int]]) -> T:
         """Return the cached answer, or call `ask`, which returns the answer and the number of jobs it read."""
-        kept = self._answers.get(question)
+        cached = self._answers.get(question)
         begun = self._monotonic()
-        if kept is not None and begun < kept.until:
-            return kept.value  # type: ignore[no-any-return]
+        if cached is not None and begun < cached.until:
+            return cached.value  # type: ignore[no-any-return]
         value, jobs = ask()
         now = self._monotonic()
         if jobs > MANY:
-            self._answers[question] = _Answer(value, now + KEPT_TIMES_AS_LONG * (now - begun))
+            self._answers[question] = _Answer(value, now + CACHED_TIMES_AS_LONG * (now - begun))
         return value

@@ -1,7 +1,7 @@
-"""Claiming: a worker takes and starts what may start now.
+"""Claiming: a worker takes and starts executions that may start now.
 
-A claim waits for nobody but an operator who is just pausing a queue, or a sweeper who is just closing this worker;
-rows that another claim has locked are passed over. What nobody here knows is set apart, never failed (G12).
+A claim waits only for an operator who is pausing a queue, or a sweeper that is closing this worker; it skips rows that
+another claim has locked. Executions of tasks unknown here are set apart, never failed (G12).
 """
 
 import sys
@@ -21,23 +21,21 @@ from ostinato.store.database import Tx
 from ostinato.store.dialect import DatabaseKind
 from ostinato.store.locking import Duty
 
-ROUNDS: Final = 20  # how often a claim looks again
-STRANGERS: Final = 50  # rows of unknown tasks that one claim sets apart: a few milliseconds' worth
-# An execution whose definition cannot be read here is deferred by this.
+ROUNDS: Final = 20  # attempts per claim
+MOST_UNKNOWN: Final = 50  # rows of unknown tasks that one claim sets apart: a few milliseconds of work
+# Delay of an execution whose definition cannot be read here.
 UNREADABLE: Final = timedelta(minutes=1)
-# A worker that is never idle looks this often for rows that others have parked.
+# Interval at which a worker that is never idle looks for parked rows.
 UNPARKING: Final = timedelta(seconds=1)
 
 
-COLUMNS: Final = [
-    name for name in rows.STARTED.columns if name not in rows.GIVEN
-]  # of a row that was claimed
+COLUMNS: Final = [name for name in rows.STARTED.columns if name not in rows.GIVEN]  # of a claimed row
 WIDTH, JOB_ID, VERSION, QUEUE, QUEUED_AT = (
     len(COLUMNS),
     *map(COLUMNS.index, ("job_id", "version", "queue", "queued_at")),
 )
-LAST_TIME: Final = sys.maxsize  # later than any, in microseconds
-# Columns with a definition, as `rows.definition_of` reads it; then PostgreSQL says whether the queue is bounded.
+LAST_TIME: Final = sys.maxsize  # later than any instant, in microseconds
+# Columns with a definition, as `rows.definition_of` reads it; on PostgreSQL also whether the queue is bounded.
 DEFINED: Final = WIDTH + 16
 IN_ORDER: Final = itemgetter(*(COLUMNS.index(name) for name in ("priority", "run_at", "id")))
 
@@ -47,13 +45,13 @@ class Claim:
     """The executions that a worker claimed, and the time of the next claim."""
 
     claimed: tuple[Claimed, ...] = ()
-    parked: Mapping[str, int] | None = None  # tasks that nobody here knows → rows set apart
-    next_at: datetime | None = None  # asked for only when less was there than wanted; past: look again soon
+    parked: Mapping[str, int] | None = None  # tasks unknown here → rows set apart
+    next_at: datetime | None = None  # only set if fewer came than wanted; a past time means: look again soon
 
 
 @dataclass(slots=True)
 class ClaimedRows:
-    """Rows that a claim has started, and the definitions that were known before, which their rows may leave out."""
+    """Rows that a claim has started, and cached definitions, which the rows may omit."""
 
     found: list[rows.Row] = field(default_factory=list)
     known: dict[bytes, Definition] = field(default_factory=dict)
@@ -68,16 +66,14 @@ class ClaimSearch:
     queues: Sequence[str]
     now: datetime
     limit: int
-    at_least: datetime  # the last renewal of the worker that the database must have
+    at_least: datetime  # the renewal of the worker that the database must have
 
 
 class Claiming(Duty):
-    """Claims: executions that are due are started under a worker."""
+    """Claims: due executions start under a worker."""
 
     _unparked: tuple[UUID, datetime] | None = None
-    _knows_all = (
-        False  # the definitions of what was claimed last were all known: those of the next may be, too
-    )
+    _knows_all = False  # True if the last claim needed only cached definitions: the next may, too
 
     def claim(
         self,
@@ -88,38 +84,38 @@ class Claiming(Duty):
         limit: int,
         at_least: datetime = EPOCH,
     ) -> Claim:
-        """Take and start up to `limit` executions. A worker that was closed takes nothing, nor does one whose last
-        renewal (`at_least`) the database has lost.
+        """Claim and start up to `limit` executions. A closed worker gets none, and neither does one whose last renewal
+        (`at_least`) the database has lost.
 
-        The clock is read once the database is ours: a start must not be earlier than the end that it waited for.
+        The clock is read under the write lock: a start must not be earlier than the end that it waited for.
         """
         search = ClaimSearch(worker, tasks, queues, clock(), limit, at_least)
         if self._database.elsewhere and not self._is_time_to_unpark(search):
             claimed = self._claim_at_once(search, clock)
-            if claimed:  # whether there is more, and when, is for the next claim to find out: these start now
+            if claimed:  # start these now; the next claim finds out whether there are more, and when
                 return Claim(claimed, None, None if len(claimed) == limit else search.now)
             with self._database.alone() as tx:
                 next_at, set_apart = self._outlook(tx, search)
             if not set_apart and (next_at is None or next_at > search.now):
                 return Claim(next_at=next_at)
-            return self._claim_step_by_step(search, clock, strangers_first=not set_apart)
+            return self._claim_step_by_step(search, clock, unknown_first=not set_apart)
         return self._claim_step_by_step(search, clock)
 
     def _claim_at_once(self, wanted: ClaimSearch, clock: Callable[[], datetime]) -> tuple[Claimed, ...]:
-        """By one statement, which is its own transaction: a round trip instead of four."""
+        """Claim with one statement, which is its own transaction: one round trip instead of four."""
         with self._database.alone() as tx:
             search = replace(wanted, now=clock())
             taken = self._start(tx, search, ClaimedRows())
         if any(bounded for *_, bounded in taken.found):
-            self._database.ring()
+            self._database.notify()
         return self._ready(taken, search)
 
     def _claim_step_by_step(
-        self, wanted: ClaimSearch, clock: Callable[[], datetime], *, strangers_first: bool = False
+        self, wanted: ClaimSearch, clock: Callable[[], datetime], *, unknown_first: bool = False
     ) -> Claim:
-        """With all there is to do beside: what others set apart, what nobody here knows, when there will be more.
+        """Claim, park and unpark rows, and find the next time to claim.
 
-        `strangers_first`: something is due, and nothing that is known here, as was seen just now.
+        `unknown_first`: the last look found due rows, but none of a task known here.
         """
         with self._database.write() as tx:
             served = self._open_queues(tx, wanted)
@@ -127,22 +123,22 @@ class Claiming(Duty):
                 return Claim()
             search = replace(wanted, queues=list(served), now=clock())
             parked = Counter[str]()
-            if strangers_first:
-                self._park_strangers(tx, search, parked)
+            if unknown_first:
+                self._park_unknown(tx, search, parked)
             taken, next_at = self._take(tx, search, parked)
             if any(served[row[QUEUE]] is not None for row in taken.found):
-                tx.ring()  # the schedule may fire into a bounded queue again
+                tx.notify()  # the schedule may now fire into a bounded queue
         return Claim(self._ready(taken, search), parked or None, next_at)
 
     def parked(self) -> list[tuple[str, int, datetime]]:
-        """Tasks that nobody could run: name, how many wait, since when."""
+        """List tasks that no worker could run: name, number of waiting rows, since when."""
         with self._database.read() as tx:
             return [(task, count, from_micros(since)) for task, count, since in tx.rows("parked_tasks")]
 
     # -- within
 
     def _open_queues(self, tx: Tx, search: ClaimSearch) -> dict[str, int | None]:
-        """The queues to serve, with their bounds; none for a worker that was closed."""
+        """Return the queues to serve with their bounds; none for a closed worker."""
         found = tx.rows("open_queues", worker=search.worker, at_least=search.at_least)
         return {name: most for name, most in found if not search.queues or name in search.queues}
 
@@ -150,22 +146,22 @@ class Claiming(Duty):
         """Start executions; return them and the time of the next claim. Count rows of unknown tasks in `parked`."""
         taken = ClaimedRows()
         next_at: datetime | None = search.now
-        self._unpark_now_and_then(tx, search)
+        self._unpark_at_intervals(tx, search)
         for _ in range(ROUNDS):
-            if parked.total() >= STRANGERS:
-                break  # the next claim goes on from here
+            if parked.total() >= MOST_UNKNOWN:
+                break  # the next claim continues here
             self._start(tx, search, taken)
             if len(taken.found) == search.limit:
                 return taken, None
             next_at, set_apart = self._outlook(tx, search)
             if set_apart and self._unpark(tx, search):
                 continue
-            if next_at is None or next_at > search.now or not self._park_strangers(tx, search, parked):
-                break  # nothing is due, or others have it in their hands
+            if next_at is None or next_at > search.now or not self._park_unknown(tx, search, parked):
+                break  # nothing is due, or other claims have locked it
         return taken, next_at
 
     def _start(self, tx: Tx, search: ClaimSearch, taken: ClaimedRows) -> ClaimedRows:
-        """Take what is first in line and known here."""
+        """Claim the first rows of known tasks."""
         now, queues, tasks = search.now, list(search.queues), list(search.tasks)
         room = search.limit - len(taken.found)
         if self._database.dialect.kind is DatabaseKind.POSTGRES:
@@ -174,7 +170,7 @@ class Claiming(Duty):
                 queues=queues, at_least=search.at_least,
             )  # fmt: skip
             return taken
-        all_known = self._knows_all  # asked once: what is left out now has to be found below
+        all_known = self._knows_all  # read once: definitions omitted now must be found below
         found = tx.rows(
             "claim_of_known" if all_known else "claim",
             [(name,) for name in queues],
@@ -193,15 +189,15 @@ class Claiming(Duty):
         taken.found += found
         return taken
 
-    def _park_strangers(self, tx: Tx, search: ClaimSearch, parked: Counter[str]) -> int:
-        """Set apart what is first in line and known to nobody here; how many that were."""
-        queues, look = [(name,) for name in search.queues], STRANGERS - parked.total()
+    def _park_unknown(self, tx: Tx, search: ClaimSearch, parked: Counter[str]) -> int:
+        """Set apart the first rows of unknown tasks; return their number."""
+        queues, look = [(name,) for name in search.queues], MOST_UNKNOWN - parked.total()
         found = tx.rows("park_strangers", queues, now=search.now, tasks=list(search.tasks), limit=look)
         parked.update(task for (task,) in found)
         return len(found)
 
-    def _unpark_now_and_then(self, tx: Tx, search: ClaimSearch) -> None:
-        """Also when there is always enough to do: what others set apart may be more urgent."""
+    def _unpark_at_intervals(self, tx: Tx, search: ClaimSearch) -> None:
+        """Unpark rows at intervals even on a busy worker: parked rows may be more urgent."""
         if self._is_time_to_unpark(search):
             self._unparked = search.worker, search.now
             self._unpark(tx, search)
@@ -224,7 +220,7 @@ class Claiming(Duty):
     def _ready(self, taken: ClaimedRows, search: ClaimSearch) -> tuple[Claimed, ...]:
         """Return the executions to start, with their definitions; defer those whose definition cannot be read.
 
-        After the transaction, so that others need not wait for it: in SQLite only one can write.
+        This runs after the transaction, so that no writer waits for it: SQLite has only one.
         """
         claimed, unreadable = self._read(taken, search)
         if not unreadable and not any(each.live.step for each in claimed):
@@ -239,7 +235,7 @@ class Claiming(Duty):
         """Return the claimed executions in their order, and the ids of those whose definition cannot be read."""
         found = self._defined(taken)
         unreadable = [row[0] for row in taken.found if row[JOB_ID] not in found]
-        # PostgreSQL starts nothing before it was queued (see `claim`): clocks of two hosts differ a little.
+        # On PostgreSQL no execution starts before it was queued (see `claim`): clocks of two hosts differ a little.
         latest = to_micros(search.now) if self._database.elsewhere else LAST_TIME
         claimed = [
             Claimed(
@@ -269,10 +265,8 @@ class Claiming(Duty):
             known |= self._definitions.read([at_hand[job_id] for job_id in missing])
         return taken.known | known
 
-    def _as_steps(
-        self, tx: Tx, claimed: Sequence[Claimed], steps: Sequence[Live], now: datetime
-    ) -> list[Claimed]:
-        """Steps of workflows run by what their nodes say."""
+    def _as_steps(self, tx: Tx, claimed: Sequence[Claimed], steps: Sequence[Live], now: datetime) -> list[Claimed]:
+        """Return steps of workflows with the policies of their nodes."""
         found = {each.live.job_id: each.definition for each in claimed}
         own = self._graphs.definitions_of(tx, steps, found, now)
         return [Claimed(each.live, own.get(each.live.id, each.definition)) for each in claimed]

@@ -1,7 +1,7 @@
-"""Taking: what is due of one job is fired, and one of its executions claimed, in one transaction.
+"""Taking one job: it is fired if due, and one of its executions is claimed, in one transaction.
 
-For workers that are called for a job rather than look for work themselves (RQ's). Whoever comes for a job that is
-paused, cancelled, deleted, not due, or held by another takes nothing, and nothing has changed.
+This is for workers that are called for a job and do not look for work themselves (RQ). If the job is paused, cancelled,
+deleted, not due, or claimed by another worker, nothing is taken and nothing changes.
 """
 
 import json
@@ -25,8 +25,8 @@ class TakenJob:
 
     claimed: Claimed | None = None
     changes: tuple[Change, ...] = ()
-    unknown: str | None = None  # the task that nobody here knows
-    limited: bool = False  # something waits for a place of its limit
+    unknown: str | None = None  # the task, if it is unknown here
+    limited: bool = False  # an execution waits for a place of its limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Present:
 
 
 class Taking(Firing):
-    """Taking: a worker that was called for one job claims it."""
+    """Claims by a worker that was called for one job."""
 
     def take(
         self,
@@ -48,9 +48,9 @@ class Taking(Firing):
         lease: timedelta,
         message: str = "",
     ) -> TakenJob:
-        """Fire what is due, and start one execution that may start, under a lease that begins with it.
+        """Fire the job if it is due, and start one execution under a lease that begins with it.
 
-        The execution of the message goes first. The clock is read under the lock of the job.
+        The execution named by the message goes first. The clock is read under the lock of the job.
         """
         with self._database.write() as tx:
             served = {name for (name,) in tx.rows("share_open_queues")}
@@ -73,7 +73,7 @@ class Taking(Firing):
         return TakenJob(claimed, fired, None, limited)
 
     def present(self, ids: Sequence[UUID]) -> dict[UUID, Present]:
-        """Read these jobs and their live rows from one snapshot; also live rows of deleted jobs."""
+        """Read these jobs and their live rows from one snapshot; live rows of deleted jobs are included."""
         with self._database.read() as tx:
             facts = dict(map(rows.facts_of, tx.rows("facts", ids=list(ids))))
             jobs = locking.with_definitions(tx, self._definitions, facts)
@@ -81,12 +81,12 @@ class Taking(Firing):
         return {job_id: Present(jobs.get(job_id), tuple(lives[job_id])) for job_id in ids}
 
     def jobs_awaited(self, after: UUID, limit: int) -> list[UUID]:
-        """The next jobs, in the order of their ids, that have a due time to come or something that waits."""
+        """List the next jobs, in the order of their ids, with a due time to come or a waiting execution."""
         with self._database.read() as tx:
             return [to_uuid(job_id) for (job_id,) in tx.rows("jobs_awaited", after=after, limit=limit)]
 
     def closed_queues(self) -> frozenset[str]:
-        """The queues that are paused."""
+        """Return the paused queues."""
         with self._database.read() as tx:
             return frozenset(name for (name,) in tx.rows("closed_queues"))
 
@@ -109,9 +109,7 @@ class Taking(Firing):
         self._notices.write(tx, [change])
         return (change,)
 
-    def _start(
-        self, tx: Tx, job: Job, live: Live, worker: NewWorker, now: datetime, lease: timedelta
-    ) -> Claimed:
+    def _start(self, tx: Tx, job: Job, live: Live, worker: NewWorker, now: datetime, lease: timedelta) -> Claimed:
         tx.run("forget_predecessors", host=worker.host, pid=worker.pid)
         tx.run(
             "insert_worker", id=worker.id, app=worker.app, host=worker.host, pid=worker.pid, version=worker.version,
@@ -137,7 +135,7 @@ class Taking(Firing):
 
 
 def _may_start(live: Live, now: datetime) -> bool:
-    """Its time has come, and it waits for nobody; one that has a limit passes the gate first."""
+    """Return True if its time has come and it waits for nothing; with a limit it passes the gate first."""
     if live.worker_id is not None or live.run_at > now or live.waits_for not in MAY_START:
         return False
     return live.limit_key is None or live.waits_for is None

@@ -1,7 +1,7 @@
 """The clock's record in the database: its last jump, and the time line of the workers on a SQLite file.
 
-Nothing is deleted by its age for a day after a jump. A process that starts while a worker is at work takes over that
-worker's line: the host's clock may be wrong just then.
+For a day after a jump no row is deleted because of its age. A process that starts beside a running worker takes over
+that worker's line: the host's clock may be wrong just then.
 """
 
 import json
@@ -31,13 +31,13 @@ class LastSeen:
 
 
 class ClockRecord:
-    """The notes about the clock."""
+    """Notes about the clock."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def jumped(self, now: datetime) -> None:
-        """Remember that the clock has jumped, to now."""
+        """Note that the clock has jumped to now."""
         with self._database.write() as tx:
             tx.run("remember", key=JUMPED, value=str(to_micros(now)))
 
@@ -52,13 +52,13 @@ class ClockRecord:
             return is_settled(tx, now)
 
     def last_seen(self, since: datetime, now: datetime) -> LastSeen | None:
-        """The worker that renewed last; those that started `since` then, by the clock of now, are left out."""
+        """Return the worker that renewed last; those that started after `since`, by the current clock, are left out."""
         with self._database.read() as tx:
             row = tx.row("last_worker_seen", since=since, now=now + CLOCKS_AGREE)
         return None if row is None else LastSeen(from_micros(row[0]), row[1] == "stopped")
 
     def zero(self, uptime: float) -> datetime | None:
-        """The line of the workers at work, if this host has not restarted since and a lease is good on it."""
+        """Return the line of the running workers, if this host has not restarted since and a lease is valid on it."""
         with self._database.read() as tx:
             note, leases = tx.row("remembered", key=LINE), tx.rows("open_leases")
         zero = None if note is None else _zero_of(note[0])
@@ -69,7 +69,7 @@ class ClockRecord:
         return zero if any(renewed <= now + CLOCKS_AGREE and now < until for renewed, until in held) else None
 
     def keep_zero(self, zero: datetime) -> None:
-        """Remember the line that this worker goes by."""
+        """Note the line that this worker uses."""
         text = json.dumps({"boot": boot_id(), "zero": to_micros(zero)})
         with self._database.write() as tx:
             tx.run("remember", key=LINE, value=text)
@@ -82,12 +82,12 @@ def is_settled(tx: Tx, now: datetime) -> bool:
 
 
 def forgettable(tx: Tx, now: datetime) -> datetime:
-    """The instant to count ages from: now, or the beginning of time while the clock has not settled."""
+    """Return the instant to count ages from: now, or the earliest instant while the clock has not settled."""
     return now if is_settled(tx, now) else EPOCH
 
 
 def boot_id() -> str:
-    """The id of this start of the host; empty where the system has none: then no line is taken over."""
+    """Return the id of this boot of the host; "" if the system has none: then no line is taken over."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -104,9 +104,9 @@ def noted_instant(tx: Tx, key: str) -> datetime | None:
 
 
 def _zero_of(note: str) -> datetime | None:
-    """Read the line of the workers; None if it is of another start of the host, or cannot be read."""
+    """Read the line of the workers; None if it is from another boot of the host, or cannot be read."""
     try:
-        kept = json.loads(note)
-        return from_micros(kept["zero"]) if kept["boot"] and kept["boot"] == boot_id() else None
+        saved = json.loads(note)
+        return from_micros(saved["zero"]) if saved["boot"] and saved["boot"] == boot_id() else None
     except NOT_READABLE:
         return None

@@ -1,8 +1,8 @@
 """State of crawls: the URLs that an occurrence has found and visited, and its pages, under its fence.
 
-One turn of a crawl is one transaction: the pages that it brings, the URLs that are done with them, those that it found,
-and its counters (the checkpoint). So a run that continues after a crash visits only URLs that were not saved. A
-repeated turn changes nothing.
+One turn of a crawl is one transaction: its pages, the URLs that are done, the URLs that it found, and its counters (the
+checkpoint). So a run that continues after a crash visits only URLs that were not saved. A repeated turn changes
+nothing.
 """
 
 import json
@@ -18,7 +18,7 @@ from ostinato.core.model import Json, Live
 from ostinato.store.adapt import from_micros
 from ostinato.store.database import Database, Tx
 
-TIDIED: Final = 5_000  # URLs by one transaction
+MOST_DELETED: Final = 5_000  # URLs per transaction
 HOSTS_KEPT: Final = timedelta(hours=1)
 
 
@@ -33,7 +33,7 @@ class FoundUrl(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """A page that answered, as far as it is kept."""
+    """A page that answered, as far as it is stored."""
 
     url: str
     status: int
@@ -54,7 +54,7 @@ class Fetched(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """A page of which what is kept stays: it has not changed, or did not answer (then `error` says why)."""
+    """A page whose stored content stays: it has not changed, or it did not answer (`error` says why)."""
 
     url: str
     status: int
@@ -62,7 +62,7 @@ class Touched(NamedTuple):
 
 
 class WaitingUrl(NamedTuple):
-    """A URL to be visited next, with what an earlier crawl knows of it; None: nothing."""
+    """A URL to visit next, with the knowledge of earlier crawls; None: nothing is known."""
 
     url: str
     kind: str
@@ -93,17 +93,17 @@ class CrawlStart:
 
     seen: int
     done: int
-    last: tuple[datetime, Any] | None  # when the last crawl that completed was due, and what it returned
+    last: tuple[datetime, Any] | None  # due time and return value of the last completed crawl
 
 
 class Crawls:
-    """The URLs of crawls under way."""
+    """Table of the URLs of crawls under way."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def begin(self, live: Live) -> CrawlStart | None:
-        """None when the fence is stale."""
+        """Return the state of a crawl; None if the fence is stale."""
         with self._database.read() as tx:
             if tx.row("holds", id=live.id, fence=live.fence) is None:
                 return None
@@ -112,15 +112,15 @@ class Crawls:
             left = [number for (number,) in tx.rows("left_crawls", job=live.job_id, number=live.number)]
         for number in left:
             self._forget(live.job_id, number)
-        told = None if last is None or last[1] is None else (from_micros(last[0]), json.loads(last[1]))
-        return CrawlStart(seen, done, told)
+        last_result = None if last is None or last[1] is None else (from_micros(last[0]), json.loads(last[1]))
+        return CrawlStart(seen, done, last_result)
 
     def turn(self, live: Live, turn: CrawlTurn, now: datetime) -> tuple[int, list[WaitingUrl]] | None:
-        """Keep what was done; how many URLs are new, and what to visit next. None when the fence is stale."""
+        """Save a turn; return the number of new URLs, and the URLs to visit next. Return None if the fence is stale."""
         with self._database.write() as tx:
             if tx.run("save_checkpoint", id=live.id, fence=live.fence, checkpoint=turn.checkpoint) != 1:
                 return None
-            self._keep(tx, live.job_id, turn, now)
+            self._save(tx, live.job_id, turn, now)
             new = self._note(tx, live, turn, now)
             if not turn.want:
                 return new, []
@@ -142,18 +142,16 @@ class Crawls:
             tx.run("forget_crawl_hosts", before=now - HOSTS_KEPT)
 
     def end(self, live: Live) -> bool:
-        """Forget what the occurrence has seen: it is over. False when the fence is stale."""
+        """Delete the URLs of an occurrence that is over. Return False if the fence is stale."""
         with self._database.read() as tx:
             holds = tx.row("holds", id=live.id, fence=live.fence) is not None
         if holds:
             self._forget(live.job_id, live.number)
         return holds
 
-    def _keep(self, tx: Tx, job_id: UUID, turn: CrawlTurn, now: datetime) -> None:
+    def _save(self, tx: Tx, job_id: UUID, turn: CrawlTurn, now: datetime) -> None:
         if turn.fetched:
-            rows = [
-                (page_id(job_id, p.url), job_id, p.url, host_of(p.url), *p[1:], now) for p in turn.fetched
-            ]
+            rows = [(page_id(job_id, p.url), job_id, p.url, host_of(p.url), *p[1:], now) for p in turn.fetched]
             tx.run("save_pages", rows)
         if turn.touched:
             touched = [(page_id(job_id, p.url), p.status, p.error, now) for p in turn.touched]
@@ -171,11 +169,11 @@ class Crawls:
     def _forget(self, job_id: UUID, number: int) -> None:
         while True:
             with self._database.write() as tx:
-                if tx.run("delete_crawl_urls", job=job_id, number=number, limit=TIDIED) < TIDIED:
+                if tx.run("delete_crawl_urls", job=job_id, number=number, limit=MOST_DELETED) < MOST_DELETED:
                     return
 
 
 def delete_pages_of(tx: Tx, ids: Sequence[UUID], limit: int) -> bool:
-    """Some of what jobs that are going away have crawled; whether there may be more."""
-    gone = tx.run("delete_pages_of", ids=list(ids), limit=limit)
-    return gone + tx.run("delete_crawl_urls_of", ids=list(ids), limit=limit) > 0
+    """Delete some of the pages and URLs of deleted jobs; return True if there may be more."""
+    deleted = tx.run("delete_pages_of", ids=list(ids), limit=limit)
+    return deleted + tx.run("delete_crawl_urls_of", ids=list(ids), limit=limit) > 0

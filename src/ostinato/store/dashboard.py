@@ -9,7 +9,8 @@ from uuid import UUID
 
 from ostinato.core.encoding import policies_of, schedule_of
 from ostinato.core.ids import first_of
-from ostinato.core.model import Execution, Live, Result
+from ostinato.core.model import Execution, Live
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Schedule
 from ostinato.store import rows
@@ -19,13 +20,13 @@ from ostinato.store.database import Database, Tx
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """An execution that has ended, in short."""
+    """An execution that has ended, in short form."""
 
     job_id: UUID
     id: UUID
     number: int
     attempt: int
-    result: Result
+    outcome: OutcomeKind
     due_at: datetime
     started_at: datetime | None
     finished_at: datetime
@@ -38,13 +39,13 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A schedule, the policies that bound it, its next time, and how many jobs share all that."""
+    """A schedule, its policies, its next time, and the number of jobs that share them."""
 
     schedule: Schedule
     policies: Policies
     next_due_at: datetime
     jobs: int
-    text: str  # the schedule, as it is stored
+    text: str  # the schedule as stored
 
 
 RAN: Final = rows.Shape(Ran)
@@ -57,7 +58,7 @@ class Board:
         self._database = database
 
     def newest_runs(self, ids: Sequence[UUID], limit: int) -> dict[UUID, list[Ran]]:
-        """The newest ended executions of each of these jobs, the newest last."""
+        """Return the newest ended executions of each of these jobs, the newest last."""
         found: dict[UUID, list[Ran]] = defaultdict(list)
         if ids:
             with self._database.read() as tx:
@@ -67,7 +68,7 @@ class Board:
         return found
 
     def soonest(self, limit: int) -> list[UUID]:
-        """The jobs that are due next."""
+        """List the jobs that are due next."""
         with self._database.read() as tx:
             return [to_uuid(job_id) for (job_id,) in tx.rows("soonest", limit=limit)]
 
@@ -81,17 +82,15 @@ class Board:
         ]
 
     def jobs_on(self, courses: Collection[Course], until: datetime) -> Iterator[tuple[UUID, Course]]:
-        """The jobs with these schedules that are due before an instant, the one that is due first first."""
+        """Yield the jobs with these schedules that are due before an instant, the earliest first."""
         with self._database.read() as tx:
-            found = tx.rows(
-                "jobs_to_come", until=until, schedules=sorted({course.text for course in courses})
-            )
+            found = tx.rows("jobs_to_come", until=until, schedules=sorted({course.text for course in courses}))
         for job_id, schedule, policies, due in found:
             one = Course(schedule_of(schedule), policies_of(policies), from_micros(due), 1, schedule)
             yield to_uuid(job_id), one
 
     def running(self, limit: int) -> tuple[list[Live], int]:
-        """Some of what runs, and how much that is."""
+        """Return some running executions, and the number of all."""
         with self._database.read() as tx:
             ((_, count),) = tx.rows("count_live", task=None)
             return [rows.LIVE.of(row) for row in tx.rows("running_some", limit=limit)], int(count)

@@ -1,16 +1,16 @@
-"""The meeting point of the two databases: `open_database`, `Database`, `Tx`.
+"""The common interface of the two databases: `open_database`, `Database`, `Tx`.
 
-A transaction is `with db.write() as tx` (committed at the end, rolled back when an exception leaves it) or
-`with db.read() as tx` (one snapshot). Nothing is opened before the first transaction.
+A transaction is `with db.write() as tx` (committed at the end, rolled back when an exception leaves it) or `with
+db.read() as tx` (one snapshot). No connection is opened before the first transaction.
 
-What goes in: a datetime becomes microseconds, a UUID an id of this database, a list a list; the rest as it is.
-What comes out: plain tuples; ids as UUID (PostgreSQL) or bytes (SQLite), for `cells.to_uuid`; instants as
+Parameters: a datetime becomes microseconds, a UUID an id of this database, a list a list; other values stay as they
+are. Results are plain tuples: ids as UUID (PostgreSQL) or bytes (SQLite), for `adapt.to_uuid`; instants as
 microseconds.
 
-What a driver raises is translated here and nowhere else: the database is away, locked, too slow or asks to
-repeat (deadlock) → `StoreUnavailable`; it refuses the values of a row → `RowRefused`, a unique index → `Duplicate`;
-anything else → `StoreError`. Only a `RowRefused` is the row's fault: all else may pass.
-A transaction in which a statement has failed can only be rolled back, on both databases.
+Errors of the drivers are translated only here. The database is unavailable, locked, too slow or asks to repeat
+(deadlock) → `StoreUnavailable`; it refuses the values of a row → `RowRefused`, by a unique index → `Duplicate`;
+anything else → `StoreError`. Only a `RowRefused` is caused by the row: all others may pass. A transaction in which a
+statement has failed can only be rolled back, on both databases.
 """
 
 import os
@@ -34,19 +34,19 @@ Batch = Sequence[Row]
 
 
 class Shared(list[Row]):
-    """A batch for several statements with the same columns: it is made fit for the database once."""
+    """A batch for several statements with the same columns: it is converted for the database once."""
 
     fit: Mapping[str, Any] | None = None
 
 
 @cache
 def _rendered(dialect: Dialect, text: str) -> Mapping[str, Statement]:
-    """Every store of a process has the same statements: they are rendered once."""
+    """Render each statement once: all stores of a process share them."""
     return dialect.statements(text)
 
 
 class Duplicate(RowRefused):
-    """A unique index refused a row. `what` is the constraint (PostgreSQL) or its columns (SQLite)."""
+    """Refusal of a row by a unique index. `what` is the constraint (PostgreSQL) or its columns (SQLite)."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"There is one already: {what}.")
@@ -54,22 +54,22 @@ class Duplicate(RowRefused):
 
 
 class Tx(ABC):
-    """One open transaction. `statement` is the name of a loaded statement, or a `Statement`."""
+    """An open transaction. `statement` is the name of a loaded statement, or a `Statement`."""
 
     def __init__(self, statements: Mapping[str, Statement]) -> None:
         self._statements = statements
         self._calls: list[Callable[[], None]] = []
         self._failed = False
-        self.rings = False
-        self.touched: set[UUID] | None = None  # the jobs whose rows it changed, where somebody asks for them
+        self.notifies = False
+        self.touched: set[UUID] | None = None  # the jobs whose rows it changed, if a listener wants them
 
     def rows(self, statement: str | Statement, /, batch: Batch | None = None, **params: Any) -> list[Row]:
-        """All rows of a statement."""
+        """Return all rows of a statement."""
         found = self._find(statement, batch, params)
         return self._fetch(found, batch, params)
 
     def row(self, statement: str | Statement, /, batch: Batch | None = None, **params: Any) -> Row | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         found = self.rows(statement, batch, **params)
         return found[0] if found else None
 
@@ -79,16 +79,17 @@ class Tx(ABC):
         return self._count(found, batch, params)
 
     def copy(self, into: Statement, rows: bytes) -> None:
-        """Send rows in one piece, in PostgreSQL's binary form. Duplicate if a unique index refuses one of them."""
+        """Send rows as one piece, in PostgreSQL's binary form. Raise Duplicate if a unique index refuses one of
+        them."""
         raise StoreError(f"{into.name} is for PostgreSQL.")
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Call this once the transaction is committed. Never called for a borrowed one: its end is not ours."""
+        """Call this after the commit; never for a borrowed transaction, whose end is not seen here."""
         self._calls.append(call)
 
-    def ring(self) -> None:
-        """Ring the doorbell with the commit of this transaction."""
-        self.rings = True
+    def notify(self) -> None:
+        """Notify the listeners with the commit of this transaction."""
+        self.notifies = True
 
     def touch(self, job_ids: Iterable[UUID]) -> None:
         """Note jobs whose rows have changed."""
@@ -96,12 +97,12 @@ class Tx(ABC):
             self.touched.update(job_ids)
 
     def committed(self) -> None:
-        """For the database: what waited for the commit."""
+        """Run the calls that waited for the commit; for the database only."""
         for call in self._calls:
             call()
 
     def refuse_if_failed(self) -> None:
-        """For the database: nothing is committed after an error that somebody swallowed."""
+        """Raise StoreError if a statement has failed, even if the error was caught; for the database only."""
         if self._failed:
             raise StoreError("A statement of this transaction has failed: it cannot be committed.")
 
@@ -128,24 +129,24 @@ class NotifyListener(Protocol):
 
 
 class Database(ABC):
-    """A place to keep rows. Threads may share it; after a fork the child has connections of its own."""
+    """A database. Threads may share it; after a fork the child has connections of its own."""
 
-    elsewhere: bool  # it works in another process, and this one can do something else meanwhile
+    elsewhere: bool  # it is another process, so this one can work meanwhile
     name: str  # for people: the absolute path, or the URL without its password
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.statements: dict[str, Statement] = {}
-        self.on_change: Callable[[Collection[UUID]], None] | None = None  # told of jobs after each commit
+        self.on_change: Callable[[Collection[UUID]], None] | None = None  # gets the changed jobs after each commit
         _all.add(self)
 
     def load(self, statements: Path | str) -> None:
-        """Make the statements of a file (or text) known by name."""
+        """Load the named statements of a file (or text)."""
         text = statements.read_text("utf-8") if isinstance(statements, Path) else statements
         self.statements.update(_rendered(self.dialect, text))
 
     def observed(self, tx: Tx) -> None:
-        """For the database: what a transaction changes is told afterwards, if somebody listens."""
+        """Report the changes of a transaction after its commit, if a listener wants them; for the database only."""
         listener = self.on_change
         if listener is not None:
             touched = tx.touched = set[UUID]()
@@ -153,54 +154,56 @@ class Database(ABC):
 
     @abstractmethod
     def write(self, deadline: float | None = None) -> AbstractContextManager[Tx]:
-        """One writing transaction. `deadline` in seconds, if not the usual one; `math.inf` for migrations."""
+        """Open a writing transaction. `deadline` in seconds, if not the default; `math.inf` for migrations."""
 
-    def make_fit(self, statement: str, batch: Shared) -> None:  # noqa: B027  most have nothing to do
-        """Do now what a transaction would do with the batch of a statement, where others wait for its end."""
+    def make_fit(self, statement: str, batch: Shared) -> None:  # noqa: B027  not abstract: most databases need nothing
+        """Convert the batch of a statement now, before the transaction, while no other writer waits."""
 
     def alone(self) -> AbstractContextManager[Tx]:
-        """For one writing statement that needs no transaction around it, where that saves something."""
+        """Open a transaction for one writing statement, which commits by itself if that is cheaper."""
         return self.write()
 
     def fill(self) -> AbstractContextManager[Tx]:
-        """For many rows that nobody reads again soon: they need not stay in memory."""
+        """Open a transaction for many rows that are not read soon: they need no place in memory."""
         return self.write()
 
     @abstractmethod
     def read(self) -> AbstractContextManager[Tx]:
-        """One consistent snapshot; writes are refused."""
+        """Open one consistent snapshot; writes are refused."""
 
     @abstractmethod
     def borrow(self, connection: object) -> AbstractContextManager[Tx]:
         """Write inside the open transaction of a sqlite3, psycopg or SQLAlchemy connection or session.
 
-        Nothing is committed. When an exception leaves the block, what was written in it is undone and the rest
-        of the caller's transaction is as it was.
+        Nothing is committed. When an exception leaves the block, its writes are undone and the rest of the caller's
+        transaction stays as it was.
         """
 
     @abstractmethod
     def now(self) -> datetime:
-        """The one clock: the server's for PostgreSQL (asked each time), the host's for SQLite."""
+        """Return the time: the server's for PostgreSQL (asked each time), the host's for SQLite."""
 
     @abstractmethod
-    def ring(self) -> None:
-        """Ring the doorbell now."""
+    def notify(self) -> None:
+        """Notify the listeners now."""
 
     @abstractmethod
-    def listen(self, on_ring: Callable[[], None]) -> NotifyListener:
-        """Call `on_ring` from a thread whenever somebody rang, or may have; it must be quick and not raise."""
+    def listen(self, on_notify: Callable[[], None]) -> NotifyListener:
+        """Call `on_notify` from a thread after each notification, and when one may have been missed. It must be quick
+        and not raise."""
 
     @abstractmethod
     def upkeep(self) -> int:
-        """Do beside the writers what would hold them up; for the pace, how many pages they have written since."""
+        """Do maintenance beside the writers that would otherwise delay them; return the pages written since, to set the
+        pace."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close what is idle; a transaction under way ends first. The next one would open it again."""
+        """Close idle connections; a transaction under way ends first. The next transaction opens the database again."""
 
     @abstractmethod
     def start_over(self) -> None:
-        """After a fork, in the child: leave the parent's connections alone and forget its locks."""
+        """Give up the parent's connections and locks, in the child of a fork."""
 
 
 _all: weakref.WeakSet[Database] = weakref.WeakSet()
@@ -216,11 +219,11 @@ os.register_at_fork(after_in_child=_forked)
 
 class Shuttable(Protocol):
     def shut(self) -> None:
-        """Let whoever waits on this find it broken, at once."""
+        """Close the connection at once, so that a thread that waits for it gets an error."""
 
 
 class Watchdog:
-    """Shuts what has been busy past its deadline. Its thread sleeps until the earliest of them."""
+    """Thread that closes connections busy beyond their deadline. It sleeps until the earliest deadline."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -251,7 +254,7 @@ class Watchdog:
             self._thread = threading.Thread(target=self._run, name="ostinato-watchdog", daemon=True)
             try:
                 self._thread.start()
-            except RuntimeError:  # no thread now: the next session tries again
+            except RuntimeError:  # no thread is free now: the next session tries again
                 self.close()
         self._changed.notify()
 
@@ -275,10 +278,10 @@ def open_database(
     max_connections: int = 10,
     resolve: Callable[[], Mapping[str, str]] = dict,
 ) -> Database:
-    """A database by its URL: `sqlite:///relative.db`, `sqlite:////abs/path.db`, `postgresql://user@host/name`.
+    """Open a database by its URL: `sqlite:///relative.db`, `sqlite:////abs/path.db`, `postgresql://user@host/name`.
 
-    `deadline`: the longest a transaction waits for the database, in seconds. `durable=False` skips the fsyncs
-    of SQLite (for tests). The others are for PostgreSQL: `resolve` gives the host of each new connection.
+    `deadline`: the longest wait of a transaction for the database, in seconds. `durable=False` skips the fsyncs of
+    SQLite (for tests). The others are for PostgreSQL: `resolve` gives the host of each new connection.
     """
     scheme, separator, rest = url.partition("://")
     if scheme == "sqlite" and separator:
@@ -286,12 +289,10 @@ def open_database(
 
         return SqliteDatabase(_sqlite_path(rest), deadline=deadline, durable=durable)
     if scheme in ("postgresql", "postgres") and separator:
-        from ostinato.store.postgres import PostgresDatabase  # psycopg takes a while to import
+        from ostinato.store.postgres import PostgresDatabase  # only here: psycopg takes a while to import
 
         dialect = Dialect(DatabaseKind.POSTGRES, schema)
-        return PostgresDatabase(
-            url, dialect, deadline=deadline, max_connections=max_connections, resolve=resolve
-        )
+        return PostgresDatabase(url, dialect, deadline=deadline, max_connections=max_connections, resolve=resolve)
     raise InvalidSetting(
         "The database URL cannot be used: write sqlite:///file.db, sqlite:////absolute/path/file.db or "
         "postgresql://user:password@host/database."
@@ -301,27 +302,23 @@ def open_database(
 def _sqlite_path(rest: str) -> Path:
     path = rest.removeprefix("/")
     if not path or ":memory:" in path or "mode=memory" in path:
-        raise InvalidSetting(
-            "A SQLite database in memory would remember nothing: give it a file, sqlite:///file.db."
-        )
+        raise InvalidSetting("A SQLite database in memory would remember nothing: give it a file, sqlite:///file.db.")
     if not rest.startswith("/") or "?" in path:
-        raise InvalidSetting(
-            "A SQLite URL is sqlite:///file.db or sqlite:////absolute/path/file.db, and no more."
-        )
+        raise InvalidSetting("A SQLite URL is sqlite:///file.db or sqlite:////absolute/path/file.db, and no more.")
     return Path(path).absolute()
 
 
 def driver_connection(connection: Any) -> Any:
-    """The driver's connection under a SQLAlchemy connection or session; anything else is returned as it is."""
+    """Return the driver's connection of a SQLAlchemy connection or session; return anything else unchanged."""
     modules = {cls.__module__ for cls in type(connection).__mro__}
     if any(module.startswith("sqlalchemy.ext.asyncio") for module in modules):
         raise Invalid("Hand over the synchronous side: `await session.run_sync(lambda s: …)`.")
     if not any(module.startswith("sqlalchemy.") for module in modules):
         return connection
-    if callable(getattr(connection, "connection", None)):  # a session
+    if callable(getattr(connection, "connection", None)):  # it is a session
         connection = connection.connection()
     if not hasattr(connection, "exec_driver_sql"):
         raise Invalid("Hand over a connection or a session of SQLAlchemy, not an engine.")
     if not connection.in_transaction():
-        connection.exec_driver_sql("SELECT 1")  # what goes past SQLAlchemy would not make it begin
+        connection.exec_driver_sql("SELECT 1")  # SQLAlchemy must see a statement to begin its transaction
     return connection.connection.driver_connection

@@ -1,4 +1,4 @@
-"""Declared jobs that were deleted, as the database keeps them."""
+"""Declared jobs that were deleted, as rows."""
 
 import json
 from datetime import datetime
@@ -12,7 +12,7 @@ DECLINED: Final = rows.Shape(DeclinedJob)
 
 
 class Declined:
-    """The table of declared jobs that stay deleted."""
+    """Table of declared jobs that stay deleted."""
 
     def __init__(self, database: Database, chance: Chance) -> None:
         self._database, self._chance = database, chance
@@ -23,7 +23,7 @@ class Declined:
             return [DECLINED.of(row) for row in tx.rows("list_declined")]
 
     def remove(self, row: DeclinedJob, now: datetime, by: str) -> bool:
-        """Let the declaration make its job again. False: another call has done so."""
+        """Allow the declaration to make its job again. Return False if another call has done so."""
         with self._database.write() as tx:
             removed = bool(tx.run("remove_declined", app=row.app, key=row.key, declared=row.declared))
             if removed:

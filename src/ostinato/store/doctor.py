@@ -16,12 +16,12 @@ from ostinato.store.database import Database
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.workers import WENT_BACK
 
-FLAWS_TOLD_FOR: Final = 2 * DAY  # a flaw that the auditor has told: one that stays is told every day
+FLAWS_TOLD_FOR: Final = 2 * DAY  # flaws reported by the auditor; one that persists is reported daily
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Jobs that have not ended: how many of one task in one queue."""
+    """The number of jobs that have not ended, for one task in one queue."""
 
     task: str
     queue: str
@@ -39,34 +39,31 @@ class QueueWaiting:
 
 @dataclass(frozen=True, slots=True)
 class DoctorSnapshot:
-    """The whole, as one snapshot has it."""
+    """The condition of the system in one snapshot."""
 
-    version: str  # of the database
+    version: str  # of the database server
     wanted: tuple[Wanted, ...]
     waiting: tuple[QueueWaiting, ...]
     unfired: int
     unfired_since: datetime | None
     set_aside: int
-    unsaved: int  # results that cannot be saved, and that their workers hold
+    unsaved: int  # results that cannot be saved and that their workers hold
     workers: tuple[WorkerRow, ...]
     queues: tuple[QueueRow, ...]
-    went_back_at: datetime | None = None  # when a worker found that the database had lost commits, if lately
-    flaws: tuple[AuditFlaw, ...] = ()  # that the auditor has told
+    went_back_at: datetime | None = None  # when the database was last found to have lost commits, if lately
+    flaws: tuple[AuditFlaw, ...] = ()  # reported by the auditor
 
 
 class Checkup:
-    """Looks, and changes nothing."""
+    """The checks, without any change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def naming_secrets(self, limit: int) -> list[tuple[str, Json]]:
-        """Name the jobs of built-in tasks that can name a secret, with their args."""
+        """List the jobs of built-in tasks that can name a secret, with their args."""
         with self._database.read() as tx:
-            return [
-                (key or name or task, args)
-                for key, name, task, args in tx.rows("naming_secrets", limit=limit)
-            ]
+            return [(key or name or task, args) for key, name, task, args in tx.rows("naming_secrets", limit=limit)]
 
     def condition(self, now: datetime, patience: timedelta, lately: timedelta) -> DoctorSnapshot:
         """Read the condition. Due times older than `patience` are late; workers seen within `lately` are alive."""
@@ -77,9 +74,7 @@ class Checkup:
             return DoctorSnapshot(
                 version=str(version),
                 wanted=tuple(Wanted(*row) for row in tx.rows("wanted")),
-                waiting=tuple(
-                    QueueWaiting(q, n, from_micros(at)) for q, n, at in tx.rows("backlog", now=now)
-                ),
+                waiting=tuple(QueueWaiting(q, n, from_micros(at)) for q, n, at in tx.rows("backlog", now=now)),
                 unfired=unfired,
                 unfired_since=None if oldest is None else from_micros(oldest),
                 set_aside=tx.rows("jobs_aside")[0][0],

@@ -1,7 +1,7 @@
-"""Jobs with failures in the last day, and how they usually do: from the newest failures and the counters.
+"""Jobs with failures in the last day and their usual results, from the newest failures and the counters.
 
-The cost goes by the failures, not by the runs: with none of them one range of an index is read. Each run-once job has a
-single run, so these are taken together by their task.
+The cost depends on the failures, not on the runs: without failures, one range of an index is read. Run-once jobs have a
+single run each, so they are grouped by task.
 """
 
 from collections import Counter
@@ -13,16 +13,16 @@ from uuid import UUID
 
 from ostinato.core.failing import Ended, Failing
 from ostinato.core.ids import first_of
-from ostinato.core.model import Result
+from ostinato.core.outcome import FAILURES, OutcomeKind
 from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
 
 MOST_FAILURES: Final = 1_000
-MOST_RUNS: Final = 100  # of a job, that are its last ones
+MOST_RUNS: Final = 100  # of one job: its last runs
 MOST_RUN_ONCE: Final = 2_000
 GROUPS: Final = 10  # with the most failures
 
-Counts = Mapping[Result, int]
+Counts = Mapping[OutcomeKind, int]
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class _Group:
 
 
 def find_failing(tx: Tx, since: datetime, totals: Mapping[str, Counts]) -> list[Failing]:
-    """List those with the most failures since an instant; `totals` has the counters of each task."""
+    """List the groups with the most failures since an instant; `totals` has the counters of each task."""
     found = tx.rows("failures_lately", from_id=first_of(since), most=MOST_FAILURES)
     groups = _groups(found)
     chosen = sorted(groups, key=lambda key: groups[key].errors.total(), reverse=True)[:GROUPS]
@@ -52,26 +52,22 @@ def find_failing(tx: Tx, since: datetime, totals: Mapping[str, Counts]) -> list[
 def _groups(found: Sequence[Sequence[Any]]) -> dict[UUID | str, _Group]:
     groups: dict[UUID | str, _Group] = {}
     for job_id, kind, task, name, completed, failed, error in found:
-        key, title = (
-            (task, f"run-once jobs of the task {task}") if kind == "once" else (to_uuid(job_id), name or task)
-        )
+        key, title = (task, f"run-once jobs of the task {task}") if kind == "once" else (to_uuid(job_id), name or task)
         groups.setdefault(key, _Group(title, task, Ended(completed, failed))).errors[error] += 1
     return groups
 
 
-def _runs_of_jobs(tx: Tx, ids: list[UUID], since: datetime) -> dict[UUID | str, Counter[Result]]:
-    counted: dict[UUID | str, Counter[Result]] = {}
-    for job_id, result, count in (
-        tx.rows("ends_of_each", ids=ids, since=since, limit=MOST_RUNS) if ids else ()
-    ):
-        counted.setdefault(to_uuid(job_id), Counter())[Result(result)] = count
+def _runs_of_jobs(tx: Tx, ids: list[UUID], since: datetime) -> dict[UUID | str, Counter[OutcomeKind]]:
+    counted: dict[UUID | str, Counter[OutcomeKind]] = {}
+    for job_id, result, count in tx.rows("ends_of_each", ids=ids, since=since, limit=MOST_RUNS) if ids else ():
+        counted.setdefault(to_uuid(job_id), Counter())[OutcomeKind(result)] = count
     return counted
 
 
-def _runs_by_task(tx: Tx, since: datetime) -> dict[UUID | str, Counter[Result]]:
-    counted: dict[UUID | str, Counter[Result]] = {}
+def _runs_by_task(tx: Tx, since: datetime) -> dict[UUID | str, Counter[OutcomeKind]]:
+    counted: dict[UUID | str, Counter[OutcomeKind]] = {}
     for task, result, count in tx.rows("run_once_lately", from_id=first_of(since), most=MOST_RUN_ONCE):
-        counted.setdefault(task, Counter())[Result(result)] = count
+        counted.setdefault(task, Counter())[OutcomeKind(result)] = count
     return counted
 
 
@@ -83,5 +79,4 @@ def _failing(group: _Group, runs: Counts) -> Failing:
 
 
 def _ended(counts: Counts) -> Ended:
-    failed = (Result.FAILED, Result.TIMED_OUT, Result.LOST)
-    return Ended(counts.get(Result.COMPLETED, 0), sum(counts.get(each, 0) for each in failed))
+    return Ended(counts.get(OutcomeKind.COMPLETED, 0), sum(counts.get(each, 0) for each in FAILURES))

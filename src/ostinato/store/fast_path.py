@@ -1,7 +1,7 @@
-"""Settling plain successes: nothing read, little written, no values made.
+"""Fast settling of plain successes: no rows are read, few written, no values made.
 
-What is special about a job, or about one of its runs, is seen by the database, under the same locks that a full settle
-takes; such a run is left to it.
+The database itself detects special jobs and runs, under the same locks that a full settle takes; those runs get a full
+settle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,30 +15,28 @@ from ostinato.store.adapt import to_bytes
 from ostinato.store.database import Row, Shared, Tx
 from ostinato.store.dialect import DatabaseKind
 
-SCHEDULE: Final = AskedBy.SCHEDULE  # looking up a member of an Enum is a call
+SCHEDULE: Final = AskedBy.SCHEDULE  # a lookup in an Enum is a call
 EXPECTING: Final = "lock_expecting"
-LAST_TIME: Final = 4  # its place in a row of the batch
+LAST_TIME: Final = 4  # its position in a row of the batch
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Runs that may be plain successes, by job, and the batch that says what they expect."""
+    """Runs that may be plain successes, by job, and the batch with their expected state."""
 
     candidates: Mapping[bytes, Finished]
     batch: Shared
-    worker: UUID | None  # that holds them all
+    worker: UUID | None  # the worker that holds them all
 
 
 EXPECTS_NOTHING: Final = Expected({}, Shared(), None)
 
 
 def expected_of(finished: Sequence[Finished]) -> Expected:
-    """To be made before the transaction: in SQLite others wait for its end."""
+    """Return the expectations. Call this before the transaction: on SQLite other writers wait for its end."""
     worker = finished[0].live.worker_id if finished else None
-    candidates = {  # of one worker, which is the same object; another's are settled in full
-        to_bytes(each.live.job_id): each
-        for each in finished
-        if each.live.worker_id is worker and may_be_plain(each)
+    candidates = {  # of one worker, which is the same object; others are settled in full
+        to_bytes(each.live.job_id): each for each in finished if each.live.worker_id is worker and may_be_plain(each)
     }
     if not candidates:
         return EXPECTS_NOTHING
@@ -49,7 +47,7 @@ def expected_of(finished: Sequence[Finished]) -> Expected:
 
 
 def settle_plainly(tx: Tx, kind: DatabaseKind, expected: Expected) -> list[Finished]:
-    """Settle what is a plain success, and say which those were; all jobs are locked then."""
+    """Settle the plain successes and return them; afterwards all jobs are locked."""
     candidates, batch = expected.candidates, expected.batch
     if not candidates:
         return []
@@ -70,7 +68,7 @@ def _expecting(job_id: bytes, each: Finished) -> Row:
 
 
 def _others(finished: Sequence[Finished], candidates: Mapping[bytes, Finished]) -> list[Row]:
-    """Jobs of which nothing is expected, to be locked in one go with the others."""
+    """List jobs without expectations, to be locked in one statement with the others."""
     jobs = {to_bytes(each.live.job_id): each.live.id for each in finished}
     return [(live_id, job_id, *[None] * 7) for job_id, live_id in jobs.items() if job_id not in candidates]
 
@@ -83,5 +81,5 @@ def _write(tx: Tx, kind: DatabaseKind, batch: Sequence[Row]) -> None:
         tx.run("count_success", batch)
     if batch:
         tx.run("move_completed", batch)
-        if kind is DatabaseKind.SQLITE:  # PostgreSQL takes them out of `live` with the same statement
+        if kind is DatabaseKind.SQLITE:  # on PostgreSQL the same statement deletes them from `live`
             tx.run("delete_live", ids=[row[0] for row in batch])

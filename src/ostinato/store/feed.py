@@ -1,18 +1,17 @@
 """The live feed: events, starts and finishes since a cursor. Without listeners it costs nothing.
 
 Rows appear in the order of their commits, and no column has that order. So each reading begins a while before the last
-one (`OVERLAP`), and what it finds twice it may tell twice, under the same id: a repeat is allowed, a gap is not.
+one (`OVERLAP`) and may send an item twice, under the same id: a repeat is allowed, a gap is not.
 
-    events      have ids in the order of time: read from the id of that instant on
-    starts      are told from what runs now, or from the finished row when it ran too briefly to be seen
-    finishes    whatever finishes later is live now, or not queued yet. So the finishes since a reading are among the
-                executions from the oldest id that was live then. A few very old live rows (a job that is paused, a
-                task nobody knows) would make that a long way: their ids stand in the cursor one by one.
+    events      have ids in the order of time: they are read from the id of that instant on
+    starts      come from running rows, or from the finished row if the run was too short to be seen
+    finishes    an execution that finishes later is live now, or not queued yet. So the finishes since a reading are
+                among the executions from the oldest live id on. Very old live rows (a paused job, an unknown task)
+                would make that range long, so the cursor lists their ids one by one.
 
-All that a reader must know is in the cursor, so that any process can go on where another was. A `Feed` that is asked
-again with the cursor it gave last does better: it remembers what was live, what had ended and what it told. What is new
-in `executions`, or has vanished from `live`, is then known by its id, however late it was settled, and nothing is told
-twice.
+The cursor contains all that a reader must know, so that any process can continue where another stopped. A `Feed` that
+gets its own last cursor remembers more: the live ids, the ended ids and the items sent. It then knows new rows of
+`executions`, and rows that left `live`, by their ids, however late they were settled, and sends nothing twice.
 """
 
 import base64
@@ -35,13 +34,13 @@ from ostinato.store.database import Database, Tx
 STARTED: Final = "execution.started"
 FINISHED: Final = "execution.finished"
 OVERLAP: Final = timedelta(seconds=40)  # a commit follows the times in its rows within 30 s, or fails
-MOST_ROWS: Final = 5_000  # events, and executions, of one reading; the rest comes with the next
-LISTED: Final = 16  # old live rows that a cursor names one by one
+MOST_ROWS: Final = 5_000  # events, and executions, per reading; the rest comes with the next
+LISTED: Final = 16  # old live rows that a cursor lists one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that happened. Its id is the same whenever and by whomever it is told."""
+    """An item of the feed. Its id is the same in every reading and every process."""
 
     id: str
     kind: str
@@ -64,7 +63,7 @@ class FeedPosition:
     then: "FeedPosition | None" = None
 
     def text(self) -> str:
-        """A cursor. The last part is chance: no two readings give the same one, though no time had passed."""
+        """Return the cursor. Its last part is random: no two readings return the same one, even at the same instant."""
         packed = json.dumps([*self._values(), uuid4().hex[:8]], separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
@@ -74,14 +73,14 @@ class FeedPosition:
 
     @classmethod
     def of(cls, text: str) -> "FeedPosition":
-        """Read a cursor; anything else is NotFound."""
+        """Parse a cursor; raise NotFound if it is none."""
         try:
             values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
             return cls._of(values[:3])
         except (
             ValueError,
             TypeError,
-            LookupError,  # from Python 3.12 on, a slice of a dictionary is a KeyError
+            LookupError,  # since Python 3.12, a slice of a dictionary raises KeyError
             OverflowError,
             RecursionError,
             AttributeError,
@@ -103,10 +102,10 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The state of a Feed that is not in its last cursor."""
+    """The part of a Feed's state that its last cursor does not contain."""
 
     cursor: str | None = None
-    told: Mapping[str, datetime] = field(default_factory=dict)  # which item, and when
+    sent: Mapping[str, datetime] = field(default_factory=dict)  # item ids and when they were sent
     known: "_Known | None" = None
 
 
@@ -120,7 +119,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One reading of the database, from one snapshot. `more`: the last id, if there are further executions to read."""
+    """One reading of the database, from one snapshot. `more`: the last id, if there are more executions to read."""
 
     events: Sequence[Event]
     live: Sequence[UUID]
@@ -131,7 +130,7 @@ class _Seen:
 
 
 class Feed:
-    """Reads what has happened, of one job or of all. For one listener, or for many who are told the same."""
+    """Reader of events, of one job or of all. It serves one listener, or many that receive the same items."""
 
     def __init__(self, database: Database, clock: Clock, job_id: UUID | None = None) -> None:
         self._database, self._clock, self._job_id = database, clock, job_id
@@ -143,15 +142,15 @@ class Feed:
         `kinds` filters items; `job.*` matches every kind with that prefix.
         """
         now = self._clock.now()
-        place = _beginning(now) if cursor is None else _sane(FeedPosition.of(cursor), now)
+        place = _beginning(now) if cursor is None else _not_in_the_future(FeedPosition.of(cursor), now)
         memory = self._memory if cursor is not None and cursor == self._memory.cursor else _Memory()
         with self._database.read() as tx:
             seen = self._look(tx, place, memory, now)
-        found = [item for item in _items(seen, place.at - OVERLAP) if item.id not in memory.told]
+        found = [item for item in _items(seen, place.at - OVERLAP) if item.id not in memory.sent]
         following = _next(place, seen, now).text()
         self._memory = self._remembered(following, place, seen, memory, found, now)
-        told = [] if cursor is None else [item for item in found if is_wanted(item.kind, kinds)]
-        return told, following
+        wanted = [] if cursor is None else [item for item in found if is_wanted(item.kind, kinds)]
+        return wanted, following
 
     def _remembered(
         self,
@@ -162,12 +161,12 @@ class Feed:
         found: Sequence[Item],
         now: datetime,
     ) -> _Memory:
-        kept = min(place.at, now) - 2 * OVERLAP
-        told = {item_id: at for item_id, at in memory.told.items() if at > kept}
-        told |= {item.id: now for item in found}
+        since = min(place.at, now) - 2 * OVERLAP
+        sent = {item_id: at for item_id, at in memory.sent.items() if at > since}
+        sent |= {item.id: now for item in found}
         if place.then is not None or seen.more is not None:
-            return _Memory(following, told)  # what ended while it read in parts is found by the cursor alone
-        return _Memory(following, told, _Known(frozenset(seen.live), seen.recent))
+            return _Memory(following, sent)  # the cursor alone finds runs that ended while it read in parts
+        return _Memory(following, sent, _Known(frozenset(seen.live), seen.recent))
 
     def _look(self, tx: Tx, place: FeedPosition, memory: _Memory, now: datetime) -> _Seen:
         live = [to_uuid(row[0]) for row in tx.rows("live_ids", job=self._job_id)]
@@ -177,11 +176,11 @@ class Feed:
         found = tx.rows("ended_ids", after=first_id(lately - OVERLAP), job=self._job_id)
         recent = frozenset(to_uuid(row[0]) for row in found)
         page = self._page(tx, place) if memory.known is None else []
-        others = place.old if memory.known is None else _gone(memory.known, live, recent)
+        others = place.old if memory.known is None else _left_live(memory.known, live, recent)
         ended = page + self._by_id(tx, others)
         more = page[-1].id if len(page) == MOST_ROWS else None
-        told = list({row.id: row for row in ended}.values())
-        return _Seen([rows.EVENT.of(row) for row in events], live, running, recent, told, more)
+        finished = list({row.id: row for row in ended}.values())
+        return _Seen([rows.EVENT.of(row) for row in events], live, running, recent, finished, more)
 
     def _page(self, tx: Tx, place: FeedPosition) -> list[Execution]:
         given = {"after": place.ended_from, "since": place.at - OVERLAP, "limit": MOST_ROWS}
@@ -197,13 +196,13 @@ class Feed:
         return [row for row in found if self._job_id is None or row.job_id == self._job_id]
 
 
-def _gone(known: _Known, live: Collection[UUID], recent: frozenset[UUID]) -> list[UUID]:
+def _left_live(known: _Known, live: Collection[UUID], recent: frozenset[UUID]) -> list[UUID]:
     """Return ids that left `live`, and ids that are new in history."""
     return [*known.live.difference(live), *recent.difference(known.ended)]
 
 
 def first_id(instant: datetime) -> UUID:
-    """The smallest id that anything made at an instant can have."""
+    """Return the smallest id that can be made at an instant."""
     milliseconds = max((instant - EPOCH) // timedelta(milliseconds=1), 0)
     return UUID(int=milliseconds << 80)
 
@@ -218,8 +217,8 @@ def _beginning(now: datetime) -> FeedPosition:
     return FeedPosition(now, begin, begin)
 
 
-def _sane(place: FeedPosition, now: datetime) -> FeedPosition:
-    """A place in the future was made by a clock that has been set back: ids and times begin anew."""
+def _not_in_the_future(place: FeedPosition, now: datetime) -> FeedPosition:
+    """Reset a position in the future: it was made by a clock that has been set back since."""
     if place.at <= now + OVERLAP:
         return place
     begin = _beginning(now)
@@ -227,23 +226,23 @@ def _sane(place: FeedPosition, now: datetime) -> FeedPosition:
 
 
 def _next(place: FeedPosition, seen: _Seen, now: datetime) -> FeedPosition:
-    """Return the next position: the next part of the finishes, or from here."""
+    """Return the next position: the next part of the finishes, or the current state."""
     events_from = seen.events[-1].id if len(seen.events) == MOST_ROWS else first_id(now - OVERLAP)
-    after = place.then or _resting(seen, events_from, now)
+    after = place.then or _complete(seen, events_from, now)
     if seen.more is None:
         return replace(after, events_from=events_from)
     return replace(place, events_from=events_from, ended_from=seen.more, old=(), then=after)
 
 
-def _resting(seen: _Seen, events_from: UUID, now: datetime) -> FeedPosition:
-    """Return the position after a reading that has seen everything."""
+def _complete(seen: _Seen, events_from: UUID, now: datetime) -> FeedPosition:
+    """Return the position after a complete reading."""
     recent = first_id(now - OVERLAP)
     old = [each for each in seen.live if each < recent]
     return FeedPosition(now, events_from, old[LISTED] if len(old) > LISTED else recent, tuple(old[:LISTED]))
 
 
 def _items(seen: _Seen, since: datetime) -> list[Item]:
-    """In the order of their times."""
+    """Return the items in the order of their times."""
     items = [_event(event) for event in seen.events]
     items += [_start(row) for row in seen.running if row.started_at and row.started_at >= since]
     items += [_start(row) for row in seen.ended if row.started_at and row.started_at >= since]
@@ -267,19 +266,15 @@ def _event(event: Event) -> Item:
 
 def _start(row: Execution | Live) -> Item:
     at = row.started_at or row.run_at
-    return Item(
-        f"start-{row.id}-{row.fence}", STARTED, at, row.job_id, row.id, row.worker_id, "", _about(row)
-    )
+    return Item(f"start-{row.id}-{row.fence}", STARTED, at, row.job_id, row.id, row.worker_id, "", _about(row))
 
 
 def _finish(row: Execution) -> Item:
     took = None if row.started_at is None else (row.finished_at - row.started_at) // timedelta(milliseconds=1)
     data = _about(row) | {
-        "outcome": row.result.value, "duration_ms": took, "error_kind": row.error_kind, "error": row.error,
+        "outcome": row.outcome.value, "duration_ms": took, "error_kind": row.error_kind, "error": row.error,
     }  # fmt: skip
-    return Item(
-        f"finish-{row.id}", FINISHED, row.finished_at, row.job_id, row.id, row.worker_id, row.by, data
-    )
+    return Item(f"finish-{row.id}", FINISHED, row.finished_at, row.job_id, row.id, row.worker_id, row.by, data)
 
 
 def _about(row: Execution | Live) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The order of writers of a SQLite file.
+"""The write lock of a SQLite file.
 
-With SQLite's own busy handler alone one process starves the others, so writers queue on a lock file beside the
-database. It only orders them; what is right never depends on it. `flock` is polled because a blocking one has no
-deadline; it works on local file systems only, like WAL.
+With SQLite's own busy handler one process starves the others, so writers queue on a lock file beside the database. The
+lock only orders them; correctness never depends on it. `flock` is polled because a blocking call has no deadline; it
+works on local file systems only, like WAL.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ LONGEST_POLL: Final = 0.0002  # a process that polls more slowly gets less than 
 
 
 class FileLock:
-    """The right to write: one thread of this process, one process of this host; whoever waits has a deadline."""
+    """The write lock: one thread of this process, one process of this host. Waiting for it has a deadline."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.with_name(file.name + ".lock")
@@ -69,12 +69,10 @@ class FileLock:
         return self._descriptor
 
     def close(self) -> None:
-        """Let go of the lock file; in the child of a fork the parent keeps its turn."""
+        """Close the lock file; in the child of a fork the parent keeps the lock."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def _too_late(self, seconds: float) -> StoreUnavailable:
-        return StoreUnavailable(
-            f"Others have been writing to {self._file.with_suffix('')} for {seconds:g} s."
-        )
+        return StoreUnavailable(f"Other writers have held the lock of {self._file.with_suffix('')} for {seconds:g} s.")

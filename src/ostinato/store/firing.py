@@ -1,7 +1,7 @@
-"""Firing: what is due becomes a queued execution and its next time.
+"""Firing: a due job becomes a queued execution and gets its next time.
 
-One job that cannot be dealt with never stops the others: it is set aside for a minute, with its due time kept, and
-looked at again.
+A job that cannot be fired never stops the others: it is set aside for a minute, with its due time unchanged, and then
+tried again.
 """
 
 import logging
@@ -22,7 +22,7 @@ from ostinato.store.locking import Duty, Lives
 log = logging.getLogger("ostinato.store")
 
 SET_ASIDE: Final = timedelta(minutes=1)
-REWOUND: Final = 200  # jobs whose next time one transaction computes anew
+REWOUND: Final = 200  # jobs whose next time is computed again in one transaction
 FIRST_ID: Final = UUID(int=0)
 
 Found = list[tuple[UUID, Facts]]
@@ -32,18 +32,18 @@ class Firing(Duty):
     """Firing: the dispatcher turns due times into executions."""
 
     def fire_due(self, clock: Callable[[], datetime], ahead: timedelta, limit: int) -> list[Change]:
-        """Lock the jobs that are due, fire each, and save what came of it. The clock is read under the lock."""
+        """Lock the due jobs, fire each, and save the results. The clock is read under the lock."""
         try:
             return self._fire_found(lambda tx, now: self._lock_due(tx, now, ahead, limit), clock, ahead)
         except RowRefused:
-            return self._fire_one_by_one(clock, ahead, limit)  # one bad row never fails a batch
+            return self._fire_one_by_one(clock, ahead, limit)  # a bad row must not fail the batch
 
     def time_has_come(self, now: datetime, limit: int) -> int:
-        """Let in what waited for a time."""
+        """Admit executions that waited for a time."""
         with self._database.write() as tx:
             count = tx.run("time_has_come", now=now, limit=limit)
             if count:
-                tx.ring()
+                tx.notify()
         return count
 
     def bounded(self) -> frozenset[str]:
@@ -59,14 +59,14 @@ class Firing(Duty):
         return min((from_micros(row[0]) for row in times if row and row[0] is not None), default=None)
 
     def rewind(self, now: datetime) -> int:
-        """Compute anew the next times that were named by a clock ahead of this one."""
+        """Compute again the next times computed by a clock that was ahead of this one."""
         ahead = now + CLOCKS_AGREE
         return self._rewind_all(
             now, lambda tx, after: tx.rows("lock_wrong_clock", now=ahead, after=after, limit=REWOUND)
         )
 
     def rezone(self, now: datetime) -> int:
-        """Compute anew the next times of all cron jobs: the zone data has changed."""
+        """Compute again the next times of all cron jobs: the zone data has changed."""
         return self._rewind_all(now, lambda tx, after: tx.rows("lock_zoned", after=after, limit=REWOUND))
 
     # -- fire
@@ -106,15 +106,13 @@ class Firing(Duty):
                 return self._fire(tx, job, own, now)
 
             decided, failed = _each(ready, lives, decide)
-            changes = [
-                each for each in decided if each.job.id in plain or each.job.facts != before[each.job.id]
-            ]
+            changes = [each for each in decided if each.job.id in plain or each.job.facts != before[each.job.id]]
             _save_plain(tx, list(plain.values()), now)
             locking.save(tx, [each for each in changes if each.job.id not in plain], before)
             self._notices.write(tx, changes)
             self._set_aside(tx, [*failed, *(job_id for job_id, _ in found if job_id not in jobs)], now)
             if any(change.add for change in changes):
-                tx.ring()
+                tx.notify()
         return changes
 
     def _fire_one_by_one(self, clock: Callable[[], datetime], ahead: timedelta, limit: int) -> list[Change]:
@@ -125,9 +123,7 @@ class Firing(Duty):
             try:
                 changes += self._fire_found(lambda tx, _, one=job_id: lock_one(tx, one), clock, ahead)  # type: ignore[misc]
             except RowRefused as error:
-                log.error(
-                    "What a job fires cannot be saved; it is set aside: job_id=%s error=%s", job_id, error
-                )
+                log.error("Job set aside, since its execution cannot be saved: job_id=%s error=%s", job_id, error)
                 with self._database.write() as tx:
                     self._set_aside(tx, [job_id], clock())
         return changes
@@ -165,7 +161,7 @@ class Firing(Duty):
                 changes, _ = _each(jobs.values(), lives, lambda job, own: self._rewind(tx, job, own, now))
                 locking.save(tx, changes)
                 if changes:
-                    tx.ring()
+                    tx.notify()
             if not found:
                 return count
             after, count = found[-1][0], count + len(changes)
@@ -177,7 +173,7 @@ class Firing(Duty):
 def _each(
     jobs: Iterable[Job], lives: Lives, rule: Callable[[Job, Sequence[Live]], Change]
 ) -> tuple[list[Change], list[UUID]]:
-    """Apply a rule to each job: what it decided, and the jobs that it cannot deal with."""
+    """Apply a rule to each job; return the changes, and the jobs for which the rule failed."""
     changes: list[Change] = []
     failed: list[UUID] = []
     for job in jobs:
@@ -186,13 +182,13 @@ def _each(
         except StoreError:
             raise
         except Exception:
-            log.exception("No rule can deal with a job; it is set aside: job_id=%s", job.id)
+            log.exception("Job set aside, since its rule failed: job_id=%s", job.id)
             failed.append(job.id)
     return changes, failed
 
 
 def _save_plain(tx: Tx, changes: Sequence[Change], now: datetime) -> None:
-    """A third of what `locking.save` writes, and half of its cost."""
+    """Save plain firings: a third of the rows of `locking.save`, at half its cost."""
     if not changes:
         return
     facts = [(each.job.id, each.job.facts) for each in changes]
@@ -208,5 +204,5 @@ def _ready(job: Job, lives: Sequence[Live], now: datetime, ahead: timedelta) -> 
 
 
 def lock_one(tx: Tx, job_id: UUID) -> Found:
-    """The facts of one job, locked."""
+    """Lock one job and return its facts."""
     return [rows.facts_of(row) for row in tx.rows("lock_facts", ids=[job_id])]

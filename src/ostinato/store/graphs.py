@@ -1,6 +1,6 @@
-"""The graphs of workflows as runs need them: found by whoever begins one, kept for all the steps after it.
+"""The graphs of workflows for runs: read when a run begins, cached for all its later steps.
 
-A version never changes, so what was parsed once is good for ever.
+A version never changes, so a parsed graph stays valid.
 """
 
 import json
@@ -22,13 +22,13 @@ from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Tx
 
 KNOWN: Final = 1000  # parsed graphs
-# The shortest timeout: of a step that begins when its run is out of time.
+# The shortest timeout: for a step that begins when its run is out of time.
 MOMENT: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRow:
-    """A workflow, at its newest version."""
+    """A workflow at its newest version."""
 
     id: int
     name: str
@@ -49,7 +49,7 @@ WORKFLOW: Final = rows.Shape(WorkflowRow)
 
 
 def find(tx: Tx, ref: int | str) -> WorkflowRow | None:
-    """A workflow by its id or its name."""
+    """Find a workflow by its id or its name."""
     if isinstance(ref, int):
         row = tx.row("workflow_by_id", number=ref)
     else:
@@ -65,7 +65,7 @@ class Graphs:
         self._lock = threading.Lock()
 
     def of(self, tx: Tx, workflow: int, version: int) -> Graph:
-        """The graph that a run began with."""
+        """Return the graph that a run began with."""
         with self._lock:
             known = self._known.get((workflow, version))
         if known is not None:
@@ -84,16 +84,12 @@ class Graphs:
         return graph
 
     def flow_of(self, tx: Tx, job: Job, lives: Sequence[Live], live: Live) -> WorkflowOfRun:
-        """The workflow that an execution is part of: a step, or a run that begins."""
+        """Return the workflow of an execution: a step, or a run that begins."""
         if not live.step:
             return self._of_beginning(tx, job, live)
         run = next((each for each in lives if each.number == live.number and not each.step), None)
         state = None if run is None else RunState.read(run.checkpoint)
-        return (
-            WorkflowOfRun()
-            if state is None
-            else WorkflowOfRun(self.of(tx, state.workflow, state.version), state)
-        )
+        return WorkflowOfRun() if state is None else WorkflowOfRun(self.of(tx, state.workflow, state.version), state)
 
     def _of_beginning(self, tx: Tx, job: Job, live: Live) -> WorkflowOfRun:
         try:
@@ -101,16 +97,14 @@ class Graphs:
         except Invalid as error:
             return WorkflowOfRun(flaw=str(error))
         state = RunState.read(live.checkpoint)
-        if state is not None:  # an earlier attempt has begun: by the same graph
+        if state is not None:  # an earlier attempt has begun: with the same graph
             return WorkflowOfRun(self.of(tx, state.workflow, state.version), state, origin)
         row = find(tx, origin.workflow)
         if row is None:
             return WorkflowOfRun(flaw=f"No matching trigger: there is no workflow {origin.workflow!r}.")
         if not row.active:
             return WorkflowOfRun(flaw=f"No matching trigger: the workflow {row.name!r} is not active.")
-        return WorkflowOfRun(
-            self.of(tx, row.id, row.version), RunState(row.id, row.version, row.name), origin
-        )
+        return WorkflowOfRun(self.of(tx, row.id, row.version), RunState(row.id, row.version, row.name), origin)
 
     def definitions_of(
         self, tx: Tx, steps: Sequence[Live], found: dict[UUID, Definition], now: datetime
@@ -131,9 +125,7 @@ class Graphs:
             timeouts = [] if node is None or node.timeout is None else [node.timeout]
             if definition.policies.timeout is not None:
                 timeouts.append(max(run[0] + definition.policies.timeout - now, MOMENT))
-            policies = Policies(
-                timeout=min(timeouts, default=None), max_retries=0 if node is None else node.retries
-            )
+            policies = Policies(timeout=min(timeouts, default=None), max_retries=0 if node is None else node.retries)
             made[step.id] = replace(definition, task=step.task, args=step.args or "{}", policies=policies)
         return made
 

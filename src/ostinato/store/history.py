@@ -19,9 +19,9 @@ from ostinato.store.logs import delete_logs_of
 from ostinato.store.notices import Notices
 from ostinato.store.rows import LastRun
 
-MOST_KEPT: Final = 10_000  # of one job, however young
-BATCH: Final = 500  # rows that one transaction of retention takes away at the most
-BATCHES: Final = 100  # and so many such transactions of one kind in one go
+MOST_KEPT: Final = 10_000  # of one job, whatever their age
+BATCH: Final = 500  # maximum rows deleted by one transaction of retention
+BATCHES: Final = 100  # maximum transactions of one kind per call
 END: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -45,24 +45,24 @@ class Position:
 
 
 class History:
-    """The table of what has been, and what tells about it."""
+    """Tables of history: executions, skips and events."""
 
     def __init__(self, database: Database, chance: Chance, notices: Notices) -> None:
         self._database = database
         self._chance = chance
         self._notices = notices
 
-    # -- looking
+    # -- queries
 
     def of_job(self, job_id: UUID, limit: int, before: Position | None = None) -> list[Execution]:
-        """The history of a job, the newest occurrence first."""
+        """Return the history of a job, the newest occurrence first."""
         number, attempt = (before.number, before.attempt) if before else (None, None)
         with self._database.read() as tx:
             found = tx.rows("executions_of", job=job_id, number=number, attempt=attempt, limit=limit)
         return [rows.EXECUTION.of(row) for row in found]
 
     def page(self, limit: int, before: UUID | None = None) -> list[Execution]:
-        """All history, the newest first."""
+        """Return a page of all history, the newest first."""
         with self._database.read() as tx:
             return [rows.EXECUTION.of(row) for row in tx.rows("list_executions", before=before, limit=limit)]
 
@@ -72,7 +72,7 @@ class History:
             return [rows.LIVE.of(row) for row in tx.rows("list_live", job=job_id, before=before, limit=limit)]
 
     def find(self, execution_id: UUID) -> Execution | Live | None:
-        """An execution by its id, wherever it stands."""
+        """Find an execution by its id, live or ended."""
         with self._database.read() as tx:
             live = tx.row("live_by_id", ids=[execution_id])
             if live is not None:
@@ -81,7 +81,7 @@ class History:
         return None if ended is None else rows.EXECUTION.of(ended)
 
     def last_of(self, job_id: UUID) -> Execution | None:
-        """The newest execution of a job."""
+        """Return the newest execution of a job."""
         with self._database.read() as tx:
             row = tx.row("last_execution", job=job_id)
         return None if row is None else rows.EXECUTION.of(row)
@@ -94,15 +94,11 @@ class History:
 
     def skips(self, job_id: UUID, limit: int, before: datetime | None = None) -> list[Skip]:
         with self._database.read() as tx:
-            return [
-                rows.SKIP.of(row) for row in tx.rows("list_skips", job=job_id, before=before, limit=limit)
-            ]
+            return [rows.SKIP.of(row) for row in tx.rows("list_skips", job=job_id, before=before, limit=limit)]
 
     def events(self, limit: int, job_id: UUID | None = None, before: UUID | None = None) -> list[Event]:
         with self._database.read() as tx:
-            return [
-                rows.EVENT.of(row) for row in tx.rows("list_events", job=job_id, before=before, limit=limit)
-            ]
+            return [rows.EVENT.of(row) for row in tx.rows("list_events", job=job_id, before=before, limit=limit)]
 
     def durations(self, job_id: UUID, limit: int = 1000) -> list[timedelta]:
         """List the durations of the newest completed runs."""
@@ -110,38 +106,38 @@ class History:
             return [timedelta(microseconds=us) for (us,) in tx.rows("durations_of", job=job_id, limit=limit)]
 
     def tell(self, events: Sequence[Event]) -> None:
-        """Keep events that no other change carries."""
+        """Save events that no change carries."""
         with self._database.write() as tx:
             tx.run("insert_events", [rows.EVENT.row(event) for event in events])
             self._notices.write_events(tx, events)
 
-    # -- keeping
+    # -- retention
 
     def prune(self, after: UUID, now: datetime, keep: Keep, jobs: int = 200) -> UUID | None:
-        """Look at the next jobs after an id and take away what they need not keep; where to go on, None at the end."""
+        """Apply retention to the next jobs after an id; return where to continue, None at the end."""
         with self._database.read() as tx:
             found = [_Looked.at(row, now, keep) for row in tx.rows("jobs_after", after=after, limit=jobs)]
         self._remove_jobs(self._expire([job for job in found if job.over], now))
-        for job in self._with_much_to_keep(found):
+        for job in self._with_many_executions(found):
             self._prune_executions(job)
         for job in self._with_old_skips(found):
             self._prune_skips(job)
         return found[-1].id if len(found) == jobs else None
 
     def remove_deleted(self, limit: int = 50) -> int:
-        """Take away deleted jobs that nothing runs for any more, with all that belongs to them."""
+        """Remove some deleted jobs without running executions, with all their rows."""
         with self._database.read() as tx:
             ids = [to_uuid(job_id) for (job_id,) in tx.rows("deleted_jobs", limit=limit)]
         return self._remove_jobs(ids)
 
     def prune_events(self, now: datetime, keep: Keep, oldest_id: UUID) -> None:
-        """Old events and workers; `oldest_id` is the id that an event of the oldest kept instant would have."""
+        """Remove old events and workers; `oldest_id` is the smallest id of an event at the oldest retained instant."""
         for _ in range(BATCHES):
             with self._database.write() as tx:
-                gone = tx.run("delete_old_events", before=oldest_id, limit=BATCH)
-                if gone:
+                deleted = tx.run("delete_old_events", before=oldest_id, limit=BATCH)
+                if deleted:
                     note_events_gone(tx, now - timedelta(days=keep.days))
-            if gone < BATCH:
+            if deleted < BATCH:
                 break
         with self._database.write() as tx:
             tx.run("delete_old_workers", before=now - timedelta(days=max(keep.days, 30)))
@@ -153,7 +149,7 @@ class History:
             expired = tx.rows("expire_jobs", [(job.id, job.oldest) for job in jobs], now=now)
         return [to_uuid(job_id) for (job_id,) in expired]
 
-    def _with_much_to_keep(self, jobs: Sequence["_Looked"]) -> list["_Looked"]:
+    def _with_many_executions(self, jobs: Sequence["_Looked"]) -> list["_Looked"]:
         return [job for job in jobs if job.executions > job.keep.executions]
 
     def _with_old_skips(self, jobs: Sequence["_Looked"]) -> list["_Looked"]:
@@ -165,20 +161,18 @@ class History:
     def _prune_executions(self, job: "_Looked") -> None:
         for _ in range(BATCHES):
             with self._database.read() as tx:
-                gone = self._prunable(tx, job)
-            if not gone:
+                deleted = self._prunable(tx, job)
+            if not deleted:
                 return
             with self._database.write() as tx:
                 pruned = self._pruned(tx, job.id)
                 if pruned is None:
                     return
-                delete_logs_of(tx, gone)
-                taken = tx.rows("delete_executions", ids=gone)
-                until = max((from_micros(due) for _, _, _, due in taken), default=job.oldest)
-                pruned = noted(
-                    pruned, job.looked_at, until, max((number for _, _, number, _ in taken), default=0)
-                )
-                for result, step, _, _ in taken:
+                delete_logs_of(tx, deleted)
+                removed = tx.rows("delete_executions", ids=deleted)
+                until = max((from_micros(due) for _, _, _, due in removed), default=job.oldest)
+                pruned = noted(pruned, job.looked_at, until, max((number for _, _, number, _ in removed), default=0))
+                for result, step, _, _ in removed:
                     pruned[result] = pruned.get(result, 0) + (step == "")
                 tx.run("note_pruned", id=job.id, pruned=json.dumps(pruned))
 
@@ -188,12 +182,12 @@ class History:
             if before is None:
                 return
             pruned = noted(before, job.looked_at, job.oldest)
-            gone = sum(count for (count,) in tx.rows("delete_old_skips", job=job.id, before=job.oldest))
-            pruned["skipped"] = pruned.get("skipped", 0) + gone
+            deleted = sum(count for (count,) in tx.rows("delete_old_skips", job=job.id, before=job.oldest))
+            pruned["skipped"] = pruned.get("skipped", 0) + deleted
             tx.run("note_pruned", id=job.id, pruned=json.dumps(pruned))
 
     def _pruned(self, tx: Tx, job_id: UUID) -> dict[str, int] | None:
-        """Lock the job, which another process may prune too, and read its note; None if it cannot be read."""
+        """Lock the job, which another process may prune too, and read its note; None if the note cannot be read."""
         row = tx.row("lock_pruned", id=job_id)
         try:
             return {} if row is None else dict(json.loads(row[0]))
@@ -201,14 +195,13 @@ class History:
             return None
 
     def _prunable(self, tx: Tx, job: "_Looked") -> list[UUID]:
-        """Beyond the newest few: what is old, or beyond the most that is kept of any job."""
+        """Return the executions to delete: beyond the newest few, those that are old or above the maximum of any
+        job."""
         for kept, before in ((max(MOST_KEPT, job.keep.executions), END), (job.keep.executions, job.oldest)):
             place = tx.row("nth_newest", job=job.id, kept=kept)
             if place is not None:
                 number, attempt = place
-                found = tx.rows(
-                    "prunable", job=job.id, number=number, attempt=attempt, before=before, limit=BATCH
-                )
+                found = tx.rows("prunable", job=job.id, number=number, attempt=attempt, before=before, limit=BATCH)
                 if found:
                     return [to_uuid(execution_id) for (execution_id,) in found]
         return []
@@ -237,9 +230,9 @@ class _Looked:
 
     id: UUID
     keep: Keep
-    oldest: datetime  # what is younger is kept
+    oldest: datetime  # younger executions are retained
     over: bool  # a run-once job that finished before that
-    executions: int  # so many at the most
+    executions: int  # the maximum number
     looked_at: datetime
 
     @classmethod
@@ -256,7 +249,7 @@ def _keep_of(text: str, keep: Keep) -> Keep:
     try:
         policies = policies_of(text)
     except NOT_READABLE:
-        return KEEP_ALL  # written by hand or by a newer version, which will know
+        return KEEP_ALL  # written by hand or by a newer version: leave it to that version
     if policies.keep_executions is not None:
         keep = replace(keep, executions=policies.keep_executions)
     if policies.keep_days is not None:

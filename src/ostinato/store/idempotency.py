@@ -1,7 +1,7 @@
-"""Answers that are kept for a day, so that a request which comes again (Idempotency-Key) gets the same one.
+"""Answers stored for a day, so that a repeated request (Idempotency-Key) gets the same one.
 
-A key is taken before the request is carried out and gets its answer after; both are known to every process. Should a
-process die in between, nobody knows whether it was carried out: after a minute a repeat carries it out (again).
+A key is taken before the request is carried out and gets its answer after; both are visible to every process. If a
+process dies in between, the outcome is unknown: after a minute a repeat carries the request out (again).
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from ostinato.store.database import Database, Row, Tx
 
 KEPT: Final = timedelta(days=1)
 STALE: Final = timedelta(minutes=1)
-SWEPT: Final = 20  # old answers that go with each new key
+SWEPT: Final = 20  # old answers deleted with each new key
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatableRequest:
-    """A request that may come again: whose, under which key, and a hash of what it says."""
+    """A request that may be repeated: its client, its key, and a hash of its content."""
 
     caller: str
     key: str
@@ -36,15 +36,15 @@ class Answered:
 
 
 class Answers:
-    """The table of kept answers."""
+    """Table of stored answers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def begin(self, asked: RepeatableRequest, now: datetime) -> Answered | None:
-        """The answer to a repeat; None: carry it out, the key is ours now.
+        """Return the stored answer; None means: the key is taken, carry the request out.
 
-        The same key with another request is a Conflict, and so is one that is being carried out right now.
+        Raise Conflict if the key was used for another request, or if the request is being carried out right now.
         """
         with self._database.write() as tx:
             forgotten = forgettable(tx, now) - KEPT
@@ -65,16 +65,14 @@ class Answers:
             return True
         oldest = {"forgotten": forgotten, "stale": now - STALE}
         return bool(
-            tx.run(
-                "take_over_answer", None, caller=caller, key=key, fingerprint=fingerprint, now=now, **oldest
-            )
+            tx.run("take_over_answer", None, caller=caller, key=key, fingerprint=fingerprint, now=now, **oldest)
         )
 
     def _found(self, tx: Tx, asked: RepeatableRequest) -> Row | None:
         return tx.row("find_answer", caller=asked.caller, key=asked.key)
 
     def finish(self, asked: RepeatableRequest, answered: Answered) -> None:
-        """Keep the answer."""
+        """Store the answer."""
         with self._database.write() as tx:
             tx.run(
                 "finish_answer",
@@ -87,6 +85,6 @@ class Answers:
             )
 
     def drop(self, asked: RepeatableRequest) -> None:
-        """Nothing came of it: the key is free again."""
+        """Free the key: the request had no effect."""
         with self._database.write() as tx:
             tx.run("drop_answer", caller=asked.caller, key=asked.key, fingerprint=asked.fingerprint)

@@ -1,4 +1,4 @@
-"""Jobs: made, changed by rules, looked up."""
+"""Jobs: creation, changes by rules, queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,12 +19,12 @@ from ostinato.store.schedules import note_restart
 
 Rule = Callable[[Job, Sequence[Live], Execution | None], Change]
 Place = tuple[str, str]  # app, key
-TRIES = 5  # two processes that race for one key: one of them looks again
+TRIES = 5  # two processes may race for one key: one of them tries again
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job with what is live of it."""
+    """A job with its live rows."""
 
     job: Job
     lives: tuple[Live, ...]
@@ -39,7 +39,7 @@ class Copies(NamedTuple):
 
 
 class Jobs:
-    """The table of what is to come."""
+    """Table of jobs."""
 
     def __init__(self, database: Database, definitions: Definitions, notices: Notices) -> None:
         self._database = database
@@ -55,19 +55,18 @@ class Jobs:
         connection: object | None = None,
         after: Mapping[UUID, UUID] = NOBODY,
     ) -> list[UUID]:
-        """Save new jobs. Where a job that has not ended holds the key already, its id is returned instead.
+        """Save new jobs. If a job that has not ended holds the key, return that job's id instead.
 
-        With a connection of the caller's they are part of its transaction, and undone with it. Safe to repeat:
-        a job that an earlier call has saved, though its answer was lost, is not saved twice. `after`: which of them
-        follow which jobs.
+        With a connection of the caller they are part of its transaction, and undone with it. Safe to repeat: a job
+        saved by an earlier call, whose answer was lost, is not saved twice. `after`: which of the jobs follow which.
         """
         for attempt in range(TRIES):
             with suppress(Duplicate):
                 return self._add(changes, connection, after, repeated=attempt > 0)
-        raise StoreUnavailable("Others keep taking the keys of these jobs; try again.")
+        raise StoreUnavailable("Other processes keep taking the keys of these jobs; try again.")
 
     def add_copies(self, original: Change, copies: Copies, connection: object | None = None) -> None:
-        """Save a new job without a key, and copies of it that differ only in their ids and args, all or none."""
+        """Save a new job without a key, and copies of it that differ only in their ids and args: all or none."""
         try:
             with self._writing(connection, {original.job.definition.queue}) as tx:
                 self._insert(tx, [original], {original.job.definition.queue}, repeated=False)
@@ -75,7 +74,7 @@ class Jobs:
                     self._insert_copies(tx, original, copies)
         except Duplicate:
             if original.job.id not in self.get([original.job.id]):
-                raise  # else an earlier call has saved them, though its answer was lost
+                raise  # otherwise an earlier call has saved them and its answer was lost
 
     def _insert_copies(self, tx: Tx, original: Change, copies: Copies) -> None:
         tx.touch(copies.job_ids)
@@ -86,8 +85,8 @@ class Jobs:
             tx.run("insert_alike_live", own_lives, **rows.shared_by_lives(live))
 
     def change(self, job_id: UUID, rule: Rule, wants_last: bool = False, after: UUID | None = None) -> Change:
-        """Lock a job, let a rule decide, save what it decided. `wants_last`: its newest failed occurrence; `after`:
-        the job that it follows, should the rule say that it follows another one than before."""
+        """Lock a job, apply a rule, and save its decision. `wants_last` passes the newest failed occurrence; `after` is
+        the job that it follows from now on, if the rule changes that."""
         try:
             with self._database.write() as tx:
                 return self._change(tx, job_id, rule, wants_last, after)
@@ -97,14 +96,12 @@ class Jobs:
             raise Conflict("Another job that has not ended holds this key.") from duplicate
 
     def delete(self, job_id: UUID, rule: Rule, *, declined_by: str | None) -> str | None:
-        """Delete a job by a rule. The key of a declared job is noted as declined, and returned, if a caller says so."""
+        """Delete a job by a rule. With `declined_by`, the key of a declared job is noted as declined, and returned."""
         with self._database.write() as tx:
             job = self._change(tx, job_id, rule).job
             return None if declined_by is None else decline(tx, job, declined_by)
 
-    def _change(
-        self, tx: Tx, job_id: UUID, rule: Rule, wants_last: bool = False, after: UUID | None = None
-    ) -> Change:
+    def _change(self, tx: Tx, job_id: UUID, rule: Rule, wants_last: bool = False, after: UUID | None = None) -> Change:
         job = self._locked(tx, job_id)
         lives = locking.lives_of(tx, [job_id])[job_id]
         change = rule(job, lives, locking.last_failure(tx, job) if wants_last else None)
@@ -143,7 +140,7 @@ class Jobs:
 
     @contextmanager
     def _writing(self, connection: object | None, queues: set[str]) -> Iterator[Tx]:
-        """A transaction of our own, or the caller's: of that nobody knows whether it is ever committed."""
+        """Open a transaction, or borrow the caller's, whose commit is not seen here."""
         if connection is not None:
             with self._database.borrow(connection) as tx:
                 yield tx
@@ -165,8 +162,8 @@ class Jobs:
                 new[holder] = change
         self._add_queues(tx, queues)
         locking.insert(tx, list(new.values()))
-        if locking.wakes_somebody(new.values()):
-            tx.ring()
+        if locking.leaves_work(new.values()):
+            tx.notify()
         return ids
 
     def _holders(self, tx: Tx, changes: Sequence[Change]) -> dict[Place, UUID]:
@@ -188,42 +185,42 @@ class Jobs:
             tx.run("update_definition", id=change.job.id, **rows.written(change.job.definition))
             self._add_queues(tx, {change.job.definition.queue})
         locking.save(tx, [change])
-        if locking.wakes_somebody([change]):
-            tx.ring()
+        if locking.leaves_work([change]):
+            tx.notify()
 
-    # -- looking
+    # -- queries
 
     def get(self, ids: Sequence[UUID]) -> dict[UUID, JobRow]:
-        """Jobs that are not deleted, with their live rows, from one snapshot."""
+        """Return jobs that are not deleted, with their live rows, from one snapshot."""
         with self._database.read() as tx:
             return self.rows_in(tx, ids)
 
     def ids_by_key(self, app: str, key: str) -> list[UUID]:
-        """All jobs that have or had a key, the newest first."""
+        """List all jobs that have or had a key, the newest first."""
         with self._database.read() as tx:
             return [to_uuid(job_id) for (job_id,) in tx.rows("jobs_by_key", app=app, key=key)]
 
     def by_key_anywhere(self, key: str) -> dict[str, UUID]:
-        """The job of each app that holds a key now, or else had it last."""
+        """Return, for each app, the job that holds a key, or else held it last."""
         with self._database.read() as tx:
             found = tx.rows("jobs_by_key_anywhere", key=key)
         holding = {app: to_uuid(job_id) for app, job_id, held in found if held is not None}
         return {app: to_uuid(job_id) for app, job_id, _ in reversed(found)} | holding
 
     def holder(self, app: str, key: str) -> UUID | None:
-        """The job that holds a key now."""
+        """Return the job that holds a key now."""
         with self._database.read() as tx:
             row = tx.row("job_by_held_key", app=app, key=key)
         return None if row is None else to_uuid(row[0])
 
     def declared(self, app: str) -> dict[str, UUID]:
-        """The jobs that declarations of an app have made, by key; of several the newest."""
+        """Return the jobs declared by an app, by key; of several the newest."""
         with self._database.read() as tx:
             found = tx.rows("declared_keys", app=app)
         return {key: to_uuid(job_id) for job_id, key in sorted(found, key=lambda row: to_uuid(row[0]))}
 
     def chain(self, job_id: UUID) -> list[UUID]:
-        """A job, the one that it comes after, the one that that comes after …"""
+        """List a job, the job that it runs after, and so on."""
         with self._database.read() as tx:
             return chain(tx, job_id)
 
@@ -234,15 +231,13 @@ class Jobs:
         return None if row is None else Status(row[0])
 
     def rows_in(self, tx: Tx, ids: Sequence[UUID]) -> dict[UUID, JobRow]:
-        """The same, inside a transaction."""
-        jobs = locking.with_definitions(
-            tx, self._definitions, dict(map(rows.facts_of, tx.rows("facts", ids=ids)))
-        )
+        """Do the same as `get`, in an open transaction."""
+        jobs = locking.with_definitions(tx, self._definitions, dict(map(rows.facts_of, tx.rows("facts", ids=ids))))
         lives = locking.lives_of(tx, ids, "live_of")
         return {job_id: JobRow(jobs[job_id], tuple(lives[job_id])) for job_id in ids if job_id in jobs}
 
 
 def _place(change: Change) -> Place | None:
-    """The key that a new job wants to hold, if any."""
+    """Return the key that a new job must hold, if any."""
     key = rows.held_key(change.job)
     return None if key is None else (change.job.definition.app, key)

@@ -1,4 +1,4 @@
-"""API keys, as the database keeps them: the prefix to find one by, and a hash to know it by."""
+"""API keys as rows: a prefix to find each by, and a hash to verify it."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from ostinato.core.model import Chance, Event
 from ostinato.store import rows
 from ostinato.store.database import Database, Tx
 
-NOTE_WITHIN: Final = 1.0  # seconds: that a key was used is not worth waiting for
+NOTE_WITHIN: Final = 1.0  # seconds: the note of a use may be skipped
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key, without its secret: nobody but its holder has that."""
+    """A key without its secret, which only its holder has."""
 
     id: UUID
     prefix: str
@@ -36,7 +36,7 @@ KEY: Final = rows.Shape(KeyRow)
 
 
 class Keys:
-    """The table of API keys."""
+    """Table of API keys."""
 
     def __init__(self, database: Database, chance: Chance) -> None:
         self._database, self._chance = database, chance
@@ -56,17 +56,17 @@ class Keys:
         return None if row is None else KEY.of(row)
 
     def page(self, limit: int, before: UUID | None = None) -> list[KeyRow]:
-        """The newest first."""
+        """Return a page of keys, the newest first."""
         with self._database.read() as tx:
             return [KEY.of(row) for row in tx.rows("list_keys", limit=limit, before=before)]
 
     def revoke(self, key_id: UUID, now: datetime, by: str) -> KeyRow:
-        """From this commit on the key is not good any more. Safe to repeat."""
+        """Revoke a key; it stops working with this commit. Safe to repeat."""
         with self._database.write() as tx:
             return self.revoke_in(tx, key_id, now, by)[0]
 
     def revoke_in(self, tx: Tx, key_id: UUID, now: datetime, by: str) -> tuple[KeyRow, int]:
-        """Revoke a key in an open transaction; return it, and 1 if it was good before."""
+        """Revoke a key in an open transaction; return it, and 1 if it was valid before."""
         revoked = tx.run("revoke_key", id=key_id, now=now, by=by)
         row = tx.row("key_by_id", id=key_id)
         if row is None:

@@ -1,4 +1,4 @@
-"""The gate of limits: who waits for a place of its key is let through when there is one."""
+"""The gate of limits: an execution that waits for a place of its key is admitted when one is free."""
 
 import json
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Tx
 from ostinato.store.locking import Duty
 
-KEYS: Final = 100  # that one transaction looks at
-ROWS: Final = 100  # of one key
+KEYS: Final = 100  # per transaction
+ROWS: Final = 100  # per key
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +28,23 @@ class Limiting(Duty):
     """Limiting: the dispatcher admits executions that wait for a limit."""
 
     def let_through(self, now: datetime) -> LimitRound:
-        """Admit executions of every key with waiting ones. Without any it costs one query."""
+        """Admit executions of every key with waiting ones. Without waiting executions it costs one query."""
         passed, after, times = 0, "", list[datetime]()
         while keys := self._keys(after):
             with self._database.write() as tx:
                 for key in keys:
-                    gone = self._through(tx, key, now)
-                    passed += gone.count
-                    times += [] if gone.next_at is None else [gone.next_at]
+                    admitted = self._admit(tx, key, now)
+                    passed += admitted.count
+                    times += [] if admitted.next_at is None else [admitted.next_at]
                 if passed:
-                    tx.ring()
+                    tx.notify()
             after = keys[-1]
         if after:
             times += self._next_limited(now)
         return LimitRound(passed, min(times, default=None))
 
     def forget_limits(self, now: datetime) -> int:
-        """Forget keys that nobody needs any more."""
+        """Delete keys that are no longer used."""
         with self._database.write() as tx:
             return tx.run("forget_limits", now=now)
 
@@ -52,21 +52,21 @@ class Limiting(Duty):
         with self._database.read() as tx:
             return [key for (key,) in tx.rows("limited_keys", after_key=after, limit=KEYS)]
 
-    def _through(self, tx: Tx, key: str, now: datetime) -> Admitted:
+    def _admit(self, tx: Tx, key: str, now: datetime) -> Admitted:
         ((text,),) = tx.rows("lock_limit", key=key, now=now)
         waiting = tx.rows("waiting_for_limit", key=key, now=now, limit=ROWS)
         policies = self._policies(tx, waiting[0][1]) if waiting else None
         if policies is None:
             return Admitted(0, ())
         ((active,),) = tx.rows("active_of_limit", key=key)
-        gone = passage(policies, len(waiting), active, [from_micros(at) for at in json.loads(text)], now)
-        if gone.count:
-            tx.run("let_through", ids=[live_id for live_id, _ in waiting[: gone.count]])
-            tx.touch(to_uuid(job_id) for _, job_id in waiting[: gone.count])
-        recent = _text(gone.recent)
+        admitted = passage(policies, len(waiting), active, [from_micros(at) for at in json.loads(text)], now)
+        if admitted.count:
+            tx.run("let_through", ids=[live_id for live_id, _ in waiting[: admitted.count]])
+            tx.touch(to_uuid(job_id) for _, job_id in waiting[: admitted.count])
+        recent = _text(admitted.recent)
         if recent != text:
             tx.run("save_limit", key=key, recent=recent, until=now + LONGEST_WHILE)
-        return gone
+        return admitted
 
     def _policies(self, tx: Tx, job_id: bytes) -> Policies | None:
         """Return the policies of the first waiting job; all jobs of a key share them unless one was edited."""

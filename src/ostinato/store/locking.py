@@ -1,7 +1,7 @@
-"""The begin and end of every writing transaction: lock jobs and read the values of the rules; save changes.
+"""The begin and end of every writing transaction: lock jobs and read their values; save changes.
 
-Locks are taken in one order everywhere: a worker, queues, jobs by id, then their live rows. A live row is locked
-only under the lock of its job, or by a statement that skips locked rows.
+Locks are taken in one order everywhere: a worker, queues, jobs by id, then their live rows. A live row is locked only
+under the lock of its job, or by a statement that skips locked rows.
 """
 
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger("ostinato.store")
 
 
 class Definitions:
-    """Parsed definitions by job and version: that of a job that recurs is read once, however often it runs."""
+    """Parsed definitions by job and version: the definition of a recurring job is read once, however often it runs."""
 
     def __init__(self, most: int = 20_000) -> None:
         self._most = most
@@ -33,7 +33,7 @@ class Definitions:
         self._lock = threading.Lock()
 
     def of(self, tx: Tx, versions: Mapping[bytes, int]) -> dict[bytes, Definition]:
-        """The definitions of jobs at these versions, by id. One that cannot be read is left out."""
+        """Return the definitions of jobs at these versions, by id; leave out those that cannot be read."""
         found, missing = self.looked_up(versions)
         return found | self.read(tx.rows("definitions", ids=missing)) if missing else found
 
@@ -57,10 +57,8 @@ class Definitions:
             try:
                 job_id, version, definition = rows.definition_of(row)
             except NOT_READABLE as error:
-                # written by hand or by a newer version: this job is set aside, the others go on
-                log.error(
-                    "The definition of a job cannot be read: job_id=%s error=%s", to_uuid(row[0]), error
-                )
+                # written by hand or by a newer version: this job is set aside, the others continue
+                log.error("The definition of a job cannot be read: job_id=%s error=%s", to_uuid(row[0]), error)
                 continue
             read[job_id] = definition
             if is_recurring(definition.schedule):
@@ -75,11 +73,9 @@ class Definitions:
 
 
 class Duty:
-    """One of the things that happen to the queue, in transactions of its own."""
+    """A duty of the queue, in transactions of its own."""
 
-    def __init__(
-        self, database: Database, definitions: Definitions, chance: Chance, notices: Notices
-    ) -> None:
+    def __init__(self, database: Database, definitions: Definitions, chance: Chance, notices: Notices) -> None:
         self._database = database
         self._definitions = definitions
         self._chance = chance
@@ -98,7 +94,7 @@ def locked_jobs(tx: Tx, definitions: Definitions, ids: Iterable[UUID]) -> dict[U
 
 
 def with_definitions(tx: Tx, definitions: Definitions, facts: Mapping[UUID, Facts]) -> dict[UUID, Job]:
-    """Jobs from their facts; those whose definition cannot be read are left out."""
+    """Return jobs from their facts; leave out those whose definition cannot be read."""
     found = definitions.of(tx, {to_bytes(job_id): each.version for job_id, each in facts.items()})
     return {
         job_id: Job(job_id, definition, each)
@@ -108,7 +104,7 @@ def with_definitions(tx: Tx, definitions: Definitions, facts: Mapping[UUID, Fact
 
 
 def lives_of(tx: Tx, ids: Sequence[UUID], statement: str = "lock_live") -> Lives:
-    """The live rows of jobs, by job."""
+    """Return the live rows of jobs, by job."""
     lives: Lives = {job_id: [] for job_id in ids}
     for row in tx.rows(statement, ids=ids):
         live = rows.LIVE.of(row)
@@ -117,7 +113,7 @@ def lives_of(tx: Tx, ids: Sequence[UUID], statement: str = "lock_live") -> Lives
 
 
 def lock_running(tx: Tx, claimed: Sequence[Live]) -> tuple[dict[UUID, Facts], Lives]:
-    """Lock the jobs of claimed executions with all their live rows: the facts and the rows, by job.
+    """Lock the jobs of claimed executions with all their live rows; return the facts and the rows, by job.
 
     Of a row that is still under its claim only the marks are read; the rest cannot have changed.
     """
@@ -143,9 +139,9 @@ def lock_running(tx: Tx, claimed: Sequence[Live]) -> tuple[dict[UUID, Facts], Li
 
 
 def _found_late(tx: Tx, facts: Mapping[UUID, Facts], lives: Lives) -> Lives:
-    """The live rows of jobs that count newer executions than were found.
+    """Return the live rows of jobs that count newer executions than were found.
 
-    PostgreSQL gives who waited for a lock the newest version of each row, but finds none that was added meanwhile.
+    After a wait for a lock, PostgreSQL returns the newest version of each row, but no rows added meanwhile.
     """
     late = [
         job_id
@@ -166,22 +162,22 @@ def _marked(live: Live, cancel_asked_at: int | None, cancel_by: str, checkpoint:
 
 
 def last_failure(tx: Tx, job: Job) -> Execution | None:
-    """The newest failed occurrence, as its last attempt left it; of the schedule's, if that recurs."""
+    """Return the newest failed occurrence after its last attempt; for a recurring job, the newest of its schedule."""
     row = tx.row("last_failure", job=job.id, asked=AskedBy.SCHEDULE if is_recurring(job.schedule) else None)
     return None if row is None else rows.EXECUTION.of(row)
 
 
 def insert(tx: Tx, changes: Sequence[Change]) -> None:
-    """Save jobs that are new."""
+    """Save new jobs."""
     if changes:
         tx.run("insert_jobs", [rows.new_job(change.job) for change in changes])
         _save_the_rest(tx, changes)
 
 
 def save(tx: Tx, changes: Sequence[Change], before: Mapping[UUID, Facts] = NOTHING_KNOWN) -> None:
-    """Save what the rules decided about locked jobs: a handful of statements, however many changes.
+    """Save the decisions of rules about locked jobs: a handful of statements for any number of changes.
 
-    `before` are the facts that the rules began with, where they are at hand: then only what is new is written.
+    `before` are the facts before the rules, if known: then only new rows are written.
     """
     if not changes:
         return
@@ -200,15 +196,15 @@ def _only_the_usual(change: Change, before: Facts | None) -> bool:
 
 
 def _save_the_rest(tx: Tx, changes: Sequence[Change]) -> None:
-    """First what makes room (ended rows hold their slot), then what takes it."""
+    """Save first the changes that free a slot (ended rows hold theirs), then those that take one."""
     tx.touch(change.job.id for change in changes)
-    gone = [live_id for change in changes for live_id in change.drop]
+    dropped = [live_id for change in changes for live_id in change.drop]
     ended = [rows.EXECUTION.row(execution) for change in changes for execution in change.ended]
     altered = [rows.UPDATED_LIVE(live) for change in changes for live in change.alter]
     added = [rows.LIVE.row(live) for change in changes for live in change.add]
     events = [rows.EVENT.row(event) for change in changes for event in change.events]
-    if gone:
-        tx.run("delete_live", ids=gone)
+    if dropped:
+        tx.run("delete_live", ids=dropped)
     if ended:
         tx.run("insert_executions", ended)
     if altered:
@@ -222,13 +218,11 @@ def _save_the_rest(tx: Tx, changes: Sequence[Change]) -> None:
 
 
 def _save_skips(tx: Tx, skips: Sequence[Skip]) -> None:
-    """A skip that continues the last one of its job extends that row."""
+    """Save skips; a skip that continues the last one of its job extends that row."""
     following = [skip for skip in skips if skip.follows is not None]
     extended: set[tuple[UUID, object]] = set()
     if following:
-        batch = [
-            (s.id, s.job_id, s.reason, s.follows, s.last_due_at, s.count, s.in_the_way) for s in following
-        ]
+        batch = [(s.id, s.job_id, s.reason, s.follows, s.last_due_at, s.count, s.in_the_way) for s in following]
         extended = {(to_uuid(job_id), from_micros(last)) for job_id, last in tx.rows("extend_skips", batch)}
     new = [rows.SKIP.row(skip) for skip in skips if not _was_extended(skip, extended)]
     if new:
@@ -241,15 +235,13 @@ def _was_extended(skip: Skip, extended: set[tuple[UUID, object]]) -> bool:
 
 def _rewrite_skips(tx: Tx, skips: Sequence[Skip]) -> None:
     shorter = [(skip.id, skip.last_due_at, skip.count) for skip in skips if skip.count]
-    gone = [skip.id for skip in skips if not skip.count]
+    emptied = [skip.id for skip in skips if not skip.count]
     if shorter:
         tx.run("rewrite_skips", shorter)
-    if gone:
-        tx.run("delete_skips", ids=gone)
+    if emptied:
+        tx.run("delete_skips", ids=emptied)
 
 
-def wakes_somebody(changes: Iterable[Change]) -> bool:
+def leaves_work(changes: Iterable[Change]) -> bool:
     """Return True if these changes leave work for a worker or a dispatcher."""
-    return any(
-        change.add or change.alter or change.drop or change.job.facts.next_due_at for change in changes
-    )
+    return any(change.add or change.alter or change.drop or change.job.facts.next_due_at for change in changes)

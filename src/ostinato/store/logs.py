@@ -1,7 +1,7 @@
-"""Logs of runs: lines in the order of arrival, up to a size for each execution.
+"""Logs of runs: lines in the order of arrival, up to a size per execution.
 
-A worker writes many at once, of several executions. Lines are numbered from 1 in each execution; who has read up to a
-number reads on after it. They go when their execution goes.
+A worker writes many lines at once, of several executions. Lines are numbered from 1 in each execution, so that a reader
+continues after the last number it has read. They are deleted with their execution.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ from uuid import UUID
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
 
-LEAST_COUNTED: Final = 16  # bytes: a row costs something, however short its line
-CHECKED: Final = 500  # executions, by one look for logs that belong to none
+LEAST_COUNTED: Final = 16  # bytes: even a short line costs a row
+CHECKED: Final = 500  # executions per check for logs without an execution
 
 
 class Stream(StrEnum):
-    """The stream of a log line."""
+    """The streams of log lines."""
 
     LOG = "log"
     STDOUT = "stdout"
@@ -27,18 +27,18 @@ class Stream(StrEnum):
 
 
 class LogLine(NamedTuple):
-    """One line, before it is kept."""
+    """A log line before it is stored."""
 
     execution_id: UUID
     at: datetime
     level: int
     stream: Stream
     text: str
-    size: int  # bytes, as they are counted
+    size: int  # bytes, as counted
 
 
 class KeptLine(NamedTuple):
-    """One line of an execution's log."""
+    """A stored log line of an execution."""
 
     number: int
     at: datetime
@@ -52,8 +52,8 @@ class LogPage:
     """Some lines of one execution."""
 
     lines: tuple[KeptLine, ...]
-    next: int  # the number to read on after
-    cut: int  # bytes that the execution wrote and that were not kept
+    next: int  # the number to continue after
+    cut: int  # bytes that the execution wrote and that were not stored
 
 
 def size_of(text: str) -> int:
@@ -63,7 +63,7 @@ def size_of(text: str) -> int:
 
 @dataclass(slots=True)
 class _Size:
-    """The size of one log."""
+    """The size of a log."""
 
     lines: int
     bytes: int
@@ -71,7 +71,7 @@ class _Size:
     new: list[tuple[Any, ...]] = field(default_factory=list)
 
     def take(self, line: LogLine, most: int) -> None:
-        """Number a line; once one did not fit, none does: a log with holes would mislead."""
+        """Number a line. After a line that does not fit, none is accepted: a log with holes would mislead."""
         if self.cut or self.bytes + line.size > most:
             self.cut += line.size
             return
@@ -81,13 +81,13 @@ class _Size:
 
 
 class Logs:
-    """The lines of all executions."""
+    """Table of the lines of all executions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def append(self, lines: Sequence[LogLine], cut: dict[UUID, int], most: int) -> None:
-        """Keep lines, as far as each log is shorter than `most` bytes, and count what was cut before."""
+        """Store lines while each log is shorter than `most` bytes, and count the bytes that were cut before."""
         ids = sorted({line.execution_id for line in lines} | cut.keys())
         with self._database.write() as tx:
             found = tx.rows("lock_log_sizes", [(each,) for each in ids])
@@ -108,7 +108,7 @@ class Logs:
             tx.run("save_log_sizes", rows)
 
     def read(self, execution_id: UUID, after: int = 0, level: int = 0, limit: int = 1000) -> LogPage:
-        """Lines after a number that are at least so grave; of an execution without a log, none."""
+        """Return lines after a number with at least this level; none for an execution without a log."""
         with self._database.read() as tx:
             size = tx.row("log_size", id=execution_id)
             found = tx.rows("log_lines", id=execution_id, after_number=after, least=level, limit=limit)
@@ -119,19 +119,17 @@ class Logs:
         return LogPage(lines, max(after, last), cut)
 
     def remove_orphans(self, after: UUID) -> UUID | None:
-        """Look at the next logs after an id; where to go on, None at the end."""
+        """Check the next logs after an id; return where to continue, None at the end."""
         with self._database.read() as tx:
-            found = [
-                (to_uuid(i), there) for i, there in tx.rows("log_sizes_after", after=after, limit=CHECKED)
-            ]
-        if gone := [execution_id for execution_id, there in found if not there]:
+            found = [(to_uuid(i), there) for i, there in tx.rows("log_sizes_after", after=after, limit=CHECKED)]
+        if orphans := [execution_id for execution_id, there in found if not there]:
             with self._database.write() as tx:
-                delete_logs_of(tx, gone)
+                delete_logs_of(tx, orphans)
         return found[-1][0] if len(found) == CHECKED else None
 
 
 def delete_logs_of(tx: Tx, ids: Iterable[UUID]) -> None:
-    """With the executions themselves, in their transaction."""
+    """Delete logs in the transaction that deletes their executions."""
     chosen = list(ids)
     tx.run("delete_logs", ids=chosen)
     tx.run("delete_log_sizes", ids=chosen)

@@ -1,7 +1,7 @@
 """The schema and its versions.
 
-A migration is `migrations/NNNN_name.sql`, in the words of `dialect`; the version reached stands in `{meta}`
-under `schema_version`. Migrations only add. Each is one transaction; callers at the same time queue.
+A migration is `migrations/NNNN_name.sql`, written in the words of `dialect`; the current version is in `{meta}` under
+`version:core`. Migrations only add. Each is one transaction; concurrent callers wait for each other.
 """
 
 import math
@@ -18,7 +18,7 @@ from ostinato.store.dialect import TABLES, DatabaseKind
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 TABLES_THERE: Final = {
-    # not to_regclass: it answers from a cache that does not know yet what others made while we waited for them
+    # not to_regclass: its cache may lack tables that others made while we waited for them
     DatabaseKind.POSTGRES: """
         SELECT name FROM {rows: name text} WHERE name IN (
             SELECT '"' || n.nspname || '".' || c.relname
@@ -26,9 +26,10 @@ TABLES_THERE: Final = {
     """,
     DatabaseKind.SQLITE: "SELECT name FROM {rows: name text} WHERE name IN (SELECT name FROM sqlite_master)",
 }
-READ_VERSION: Final = "SELECT value FROM {meta} WHERE key = 'schema_version'"
+# Before the first release versions were counted under `schema_version`; such a database is refused.
+READ_VERSION: Final = "SELECT key, value FROM {meta} WHERE key IN ('version:core', 'schema_version') ORDER BY key"
 WRITE_VERSION: Final = """
-    INSERT INTO {meta} (key, value) VALUES ('schema_version', :version)
+    INSERT INTO {meta} (key, value) VALUES ('version:core', :version)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 NEW_IDENTITY: Final = """
@@ -40,12 +41,16 @@ WRITE_IDENTITY: Final = """
     INSERT INTO {meta} (key, value) VALUES ('database_id', :database_id), ('generation', :generation)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
+UNRELEASED: Final = (
+    "{name} was made by an unreleased version: export its jobs there (`ostinato export`), "
+    "and import them into a new database."
+)
 CREATE_META: Final = "CREATE TABLE {meta} (key {text} PRIMARY KEY, value {text} NOT NULL) {keyed}"
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseIdentity:
-    """The identity of a database; each restore makes another generation."""
+    """The identity of a database; each restore makes a new generation."""
 
     database_id: str = ""
     generation: str = ""
@@ -55,28 +60,29 @@ class DatabaseIdentity:
 
 
 def schema_version(db: Database) -> int:
-    """The version of the schema, 0 when there is none. Tables of our names that are not ours: ForeignDatabase."""
+    """Return the version of the schema, 0 without one. Raise ForeignDatabase if tables with our names are not ours."""
     with db.read() as tx:
         return _version(db, tx)
 
 
-def latest_version(folder: Path = MIGRATIONS) -> int:
-    """The version that this program needs."""
+def latest_version(folder: Path | None = None) -> int:
+    """Return the version that this program needs."""
     return len(_migrations(folder))
 
 
-def upgrade(db: Database, folder: Path = MIGRATIONS, until: int | None = None) -> list[str]:
-    """Apply what is missing, up to a version if one is named; the names of what was applied."""
+def upgrade(db: Database, folder: Path | None = None, until: int | None = None) -> list[str]:
+    """Apply the missing migrations, up to a version if one is given; return their names."""
     version, migrations = schema_version(db), _migrations(folder)
     _refuse_newer(db, version, len(migrations))
     missing = list(enumerate(migrations[:until], 1))[version:]
     return [path.stem for number, path in missing if _apply(db, number, path)]
 
 
-def require_current(db: Database, folder: Path = MIGRATIONS) -> None:
-    """Make sure that the schema is the one this code was written for.
+def require_current(db: Database, folder: Path | None = None) -> None:
+    """Raise unless the schema is the one of this program.
 
-    SQLite brings itself up to date; PostgreSQL that is empty or behind is SchemaBehind; newer is ForeignDatabase.
+    SQLite is upgraded in place; PostgreSQL without a schema or with an older one raises SchemaBehind; a newer one
+    raises ForeignDatabase.
     """
     version, latest = schema_version(db), len(_migrations(folder))
     _refuse_newer(db, version, latest)
@@ -90,8 +96,9 @@ def require_current(db: Database, folder: Path = MIGRATIONS) -> None:
     upgrade(db, folder)
 
 
-def _migrations(folder: Path) -> list[Path]:
-    """In order; the first is 0001, and none is missing."""
+def _migrations(folder: Path | None) -> list[Path]:
+    """Return the migrations in order; they are numbered from 0001 without gaps."""
+    folder = folder or MIGRATIONS
     paths = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if [int(path.name[:4]) for path in paths] != list(range(1, len(paths) + 1)):
         raise StoreError(f"The migrations in {folder} are not numbered 0001, 0002, …")
@@ -114,13 +121,13 @@ def _apply(db: Database, number: int, path: Path) -> bool:
 
 
 def identity_of(db: Database) -> DatabaseIdentity:
-    """Read which database this is; the schema must be there."""
+    """Read the identity of a database; its schema must exist."""
     with db.read() as tx:
         return DatabaseIdentity(**dict(tx.rows(db.dialect.statement(READ_IDENTITY))))
 
 
 def write_identity(db: Database, tx: Tx, identity: DatabaseIdentity) -> None:
-    """Give a database that is filled from another one the identity that it should have."""
+    """Write the identity of a database that is filled from another one."""
     tx.run(db.dialect.statement(WRITE_IDENTITY), **asdict(identity))
 
 
@@ -138,7 +145,7 @@ def _wait_for_others(db: Database, tx: Tx) -> None:
 def _make_room(db: Database, tx: Tx) -> None:
     if db.dialect.kind is DatabaseKind.POSTGRES:
         there = db.dialect.statement("SELECT 1 FROM pg_namespace WHERE nspname = :schema")
-        if not tx.rows(there, schema=db.dialect.schema):  # IF NOT EXISTS would ask for the right to make it
+        if not tx.rows(there, schema=db.dialect.schema):  # IF NOT EXISTS would need the right to create it
             tx.run(db.dialect.statement("CREATE SCHEMA {schema}"))
     tx.run(db.dialect.statement(CREATE_META))
 
@@ -155,14 +162,15 @@ def _version(db: Database, tx: Tx) -> int:
 
 def _version_in_meta(db: Database, tx: Tx) -> int:
     try:
-        return int(tx.rows(db.dialect.statement(READ_VERSION))[0][0])
-    except (StoreUnavailable, RightsMissing):
+        found: dict[str, str] = dict(tx.rows(db.dialect.statement(READ_VERSION)))
+        if "schema_version" in found:
+            raise ForeignDatabase(UNRELEASED.format(name=db.name))
+        return int(found["version:core"])
+    except (StoreUnavailable, RightsMissing, ForeignDatabase):
         raise
-    except (StoreError, IndexError, ValueError) as error:
+    except (StoreError, KeyError, ValueError) as error:
         table = db.dialect.table("meta")
-        raise ForeignDatabase(
-            f"{db.name} has a table {table} that is not ours: it is left as it is."
-        ) from error
+        raise ForeignDatabase(f"{db.name} has a table {table} that is not ours: it is left as it is.") from error
 
 
 def _refuse_newer(db: Database, version: int, latest: int) -> None:

@@ -1,7 +1,7 @@
-"""Writing notices, in the transaction of what they are about.
+"""Notices, written in the transaction of the change they report.
 
-The hooks are kept in memory and looked up every few seconds (`Outbox.refresh`): where there are none, a settle pays
-one look at an empty tuple.
+The hooks are cached and read again every few seconds (`Outbox.refresh`): without hooks, a settle pays one look at an
+empty tuple.
 """
 
 import json
@@ -14,7 +14,8 @@ from uuid import UUID
 from ostinato.core import notices
 from ostinato.core.errors import NOT_READABLE, StoreError
 from ostinato.core.hooks import OF_SUCCESSES, Hook, Notice, NoticeKind
-from ostinato.core.model import Chance, Change, Definition, Event, Result
+from ostinato.core.model import Chance, Change, Definition, Event
+from ostinato.core.outcome import OutcomeKind
 from ostinato.store import rows
 from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
@@ -30,14 +31,14 @@ class Notices:
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
         self.hooks: tuple[Hook, ...] = ()
-        self.of_successes = False  # whether any hook is told of runs that went as they should
+        self.of_successes = False  # whether any hook wants notices about successful runs
 
     def use(self, hooks: Sequence[Hook]) -> None:
         self.hooks = tuple(hooks)
         self.of_successes = any(OF_SUCCESSES.intersection(hook.kinds) for hook in hooks)
 
     def write(self, tx: Tx, changes: Sequence[Change]) -> None:
-        """Tell of changes that are saved in this transaction. A bug here must not keep work from being settled."""
+        """Write notices about the changes of this transaction. A bug here must not prevent a settle."""
         if not self.hooks or not changes:
             return
         try:
@@ -45,21 +46,21 @@ class Notices:
         except StoreError:
             raise
         except Exception:
-            log.exception("No notice can be made of a change")
+            log.exception("No notice could be written for a change")
             return
         self.insert(tx, found)
 
     def write_events(self, tx: Tx, events: Sequence[Event]) -> None:
-        """Tell of events that no change carries."""
+        """Write notices about events that no change carries."""
         long_runs = [event for event in events if event.kind == OVERLONG]
         wanted = [hook for hook in self.hooks if NoticeKind.LONG_RUN in hook.kinds]
         if long_runs and wanted:
             self.insert(tx, list(_of_long_runs(tx, wanted, long_runs)))
 
     def insert(self, tx: Tx, found: Iterable[tuple[Hook, Notice]]) -> list[UUID]:
-        """Put them into the outbox, but for those whose topic was told already; their ids."""
+        """Insert notices into the outbox, except for topics already reported; return their ids."""
         batch = [self._row(hook, notice) for hook, notice in found]
-        if batch:  # in one order, since two may find the same
+        if batch:  # in one order, since two transactions may insert the same
             tx.run("insert_notices", sorted(batch, key=itemgetter(1, 2)))
         return [row[0] for row in batch]
 
@@ -76,21 +77,21 @@ class Notices:
                     yield from ((hook, notice) for notice in notices.told(hook, change, recovered))
 
     def _recovered(self, tx: Tx, changes: Sequence[Change]) -> set[UUID]:
-        """The executions that are the first success after a failure."""
+        """Return the executions that are the first success after a failure."""
         hooks = [hook for hook in self.hooks if NoticeKind.RECOVERY in hook.kinds]
         ended = [
             (each.id, each.job_id, each.number, each.attempt)
             for change in changes
             if _has_failed(change) and any(hook.looks_at(change.job.id) for hook in hooks)
             for each in change.ended
-            if each.result is Result.COMPLETED and not each.step
+            if each.outcome is OutcomeKind.COMPLETED and not each.step
         ]
         before = tx.rows("results_before", ended) if ended else []
-        return {to_uuid(row_id) for row_id, result in before if result in notices.FAILURES}
+        return {to_uuid(row_id) for row_id, result in before if OutcomeKind(result).is_failure}
 
 
 def definitions_of(tx: Tx, ids: Iterable[UUID]) -> dict[UUID, Definition]:
-    """Definitions, for their names; one that cannot be read is left out."""
+    """Return definitions, for their names; leave out those that cannot be read."""
     found: dict[UUID, Definition] = {}
     for row in tx.rows("definitions", ids=list(set(ids))):
         try:

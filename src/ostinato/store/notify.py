@@ -1,9 +1,10 @@
-"""Doorbells: a hint that there is something to do, so that nobody has to poll often. Polling is the truth.
+"""Notifications: a hint that there is work, so that processes poll rarely. Correctness depends on polling alone.
 
-SQLite: each listener binds a datagram socket in the folder `<file>-bells`; to ring is to send a byte to all of
-them. Where that cannot be (a path too long for a socket) the listener looks every 50 ms whether the file changed.
-It does so, for a while, also when told SOON: somebody wrote in a transaction of his own, whose end we do not see.
-PostgreSQL: LISTEN on a connection of its own, made again when it breaks.
+SQLite: each listener binds a datagram socket in the folder `<file>-notify`; a notification is one byte sent to all of
+them. If the path is too long for a socket, the listener checks every 50 ms whether the file has changed. It does so for
+a while also after COMMIT_FOLLOWS: a caller wrote in its own transaction, whose commit is not seen here.
+
+PostgreSQL: LISTEN on a connection of its own, which is opened again when it breaks.
 """
 
 import os
@@ -19,59 +20,59 @@ from typing import Final, Protocol
 
 from ostinato.core.errors import StoreError
 
-NOW: Final = b"!"
-SOON: Final = b"?"
+COMMITTED: Final = b"!"
+COMMIT_FOLLOWS: Final = b"?"
 STOP: Final = b"."
 LONGEST_PATH: Final = 103  # of a socket, in bytes: on macOS; Linux allows a little more
 LOOK_EVERY: Final = 0.05  # seconds
-LOOK_FOR: Final = 10.0  # seconds, after SOON
+LOOK_FOR: Final = 10.0  # seconds, after COMMIT_FOLLOWS
 FIRST_RETRY: Final = 0.05  # seconds
 SLOWEST_RETRY: Final = 5.0
-LONGEST_GOODBYE: Final = 2.0  # a thread that is just connecting to a server that is away is left to itself
+JOIN_TIMEOUT: Final = 2.0  # a thread that is still connecting to an unavailable server is not waited for
 
 
-def bells_beside(file: Path) -> Path:
-    """The folder of a database file's doorbells."""
-    return file.with_name(file.name + "-bells")
+def socket_folder(file: Path) -> Path:
+    """Return the folder of a database file's notification sockets."""
+    return file.with_name(file.name + "-notify")
 
 
-def ring_all(folder: Path, message: bytes = NOW) -> None:
-    """Ring every bell in a folder; those of the dead are taken down."""
+def notify_all(folder: Path, message: bytes = COMMITTED) -> None:
+    """Notify every socket in a folder; delete the sockets of dead processes."""
     try:
-        bells = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".sock")]
+        sockets = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".sock")]
     except OSError:
-        return  # nobody has ever listened
+        return  # there are no listeners
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
-        for bell in bells:
-            _ring(sender, bell, message)
+        for path in sockets:
+            _send(sender, path, message)
 
 
-def _ring(sender: socket.socket, bell: str, message: bytes) -> None:
+def _send(sender: socket.socket, path: str, message: bytes) -> None:
     try:
-        sender.sendto(message, bell)
+        sender.sendto(message, path)
     except ConnectionRefusedError:
         with suppress(OSError):
-            os.unlink(bell)
+            os.unlink(path)
     except OSError:
-        pass  # full: it rings already; gone: it needs no bell
+        pass  # full: it will wake anyway; missing: its listener has closed
 
 
 class NotifyWatcher(Protocol):
     def version(self) -> int:
-        """A number that changes with every commit of others."""
+        """Return a number that changes with every commit of another connection."""
 
     def close(self) -> None: ...
 
 
 class FileListener:
-    """Listens beside a database file."""
+    """Listener beside a database file."""
 
-    def __init__(self, file: Path, watcher: NotifyWatcher, on_ring: Callable[[], None]) -> None:
-        self._watcher, self._on_ring = watcher, on_ring
-        self._ear, self._mouth, self._path = _bell(bells_beside(file))
+    def __init__(self, file: Path, watcher: NotifyWatcher, on_notify: Callable[[], None]) -> None:
+        self._watcher, self._on_notify = watcher, on_notify
+        self._receiver, self._sender, self._path = _bind(socket_folder(file))
         self._look_until = 0.0 if self._path else float("inf")
-        self._thread = threading.Thread(target=self._listen, name="ostinato-bell", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="ostinato-notify", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -79,18 +80,18 @@ class FileListener:
             with suppress(OSError):
                 os.unlink(self._path)
         with suppress(OSError):
-            self._mouth.send(STOP)
+            self._sender.send(STOP)
         _join(self._thread)
 
     def _listen(self) -> None:
         seen: int | None = None
-        while STOP not in (heard := self._hear()):
-            if SOON in heard:
+        while STOP not in (received := self._receive()):
+            if COMMIT_FOLLOWS in received:
                 self._look_until = max(self._look_until, time.monotonic() + LOOK_FOR)
             before, seen = seen, self._look() if self._looking else None
-            if NOW in heard or seen not in (before, None):  # the first look rings: it may have come too late
-                self._on_ring()
-        for used in (self._ear, self._mouth, self._watcher):
+            if COMMITTED in received or seen not in (before, None):  # the first check always notifies
+                self._on_notify()
+        for used in (self._receiver, self._sender, self._watcher):
             used.close()
 
     @property
@@ -101,54 +102,55 @@ class FileListener:
         try:
             return self._watcher.version()
         except StoreError:
-            return 0  # away; when it is back the number differs, which rings
+            return 0  # unavailable; later the number differs, which notifies
 
-    def _hear(self) -> set[bytes]:
+    def _receive(self) -> set[bytes]:
         """Return the bytes received since the last call; wait for one unless the file must be checked."""
-        self._ear.settimeout(LOOK_EVERY if self._looking else None)
-        heard = set()
+        self._receiver.settimeout(LOOK_EVERY if self._looking else None)
+        received = set()
         with suppress(TimeoutError, BlockingIOError):
             while True:
-                heard.add(self._ear.recv(1))
-                self._ear.setblocking(False)
-        return heard
+                received.add(self._receiver.recv(1))
+                self._receiver.setblocking(False)
+        return received
 
 
-def _bell(folder: Path) -> tuple[socket.socket, socket.socket, str | None]:
-    """An ear, a mouth to talk to it, and the path where others can."""
+def _bind(folder: Path) -> tuple[socket.socket, socket.socket, str | None]:
+    """Bind a socket; return it, a socket to send to it, and its path (None: a socket pair without a path)."""
     path = str(folder / f"{os.getpid()}-{secrets.token_hex(4)}.sock")
-    ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise OSError("too long")
         folder.mkdir(mode=0o700, exist_ok=True)
-        ear.bind(path)
+        connection.bind(path)
     except OSError:
-        ear.close()
+        connection.close()
         return (*socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM), None)
-    mouth = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    mouth.connect(path)
-    return ear, mouth, path
+    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    sender.connect(path)
+    return connection, sender, path
 
 
-class Ear(Protocol):
-    """A connection that listens."""
+class ListeningConnection(Protocol):
+    """A connection that can wait for notifications."""
 
     def fileno(self) -> int: ...
     def drain(self) -> bool:
-        """Take what has arrived; was there a ring? StoreUnavailable when the connection is gone."""
+        """Read all that has arrived; return True if a notification was among it. Raise StoreUnavailable if the
+        connection is closed."""
 
     def close(self) -> None: ...
 
 
 class ServerListener:
-    """Listens to a server, through connections that `connect` makes."""
+    """Listener to a server, through connections that `connect` makes."""
 
-    def __init__(self, connect: Callable[[], Ear], on_ring: Callable[[], None]) -> None:
-        self._connect, self._on_ring = connect, on_ring
+    def __init__(self, connect: Callable[[], ListeningConnection], on_notify: Callable[[], None]) -> None:
+        self._connect, self._on_notify = connect, on_notify
         self._stopped = threading.Event()
         self._wakes, self._wake = socket.socketpair()
-        self._thread = threading.Thread(target=self._listen, name="ostinato-bell", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="ostinato-notify", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -161,30 +163,30 @@ class ServerListener:
         pause = FIRST_RETRY
         while not self._stopped.is_set():
             with suppress(StoreError):
-                ear = self._connect()
+                connection = self._connect()
                 pause = FIRST_RETRY
-                self._hear(ear)
+                self._receive(connection)
             self._stopped.wait(pause)
             pause = min(2 * pause, SLOWEST_RETRY)
         self._wakes.close()
         self._wake.close()
 
-    def _hear(self, ear: Ear) -> None:
-        """Ring until the connection breaks; once at the start, for what was said while nobody listened."""
+    def _receive(self, connection: ListeningConnection) -> None:
+        """Notify until the connection breaks; once at the start, for notifications sent before it listened."""
         poll = select.poll()
-        poll.register(ear.fileno(), select.POLLIN)
+        poll.register(connection.fileno(), select.POLLIN)
         poll.register(self._wakes, select.POLLIN)
         try:
-            rang = True
+            notified = True
             while not self._stopped.is_set():
-                if rang:
-                    self._on_ring()
+                if notified:
+                    self._on_notify()
                 poll.poll()
-                rang = ear.drain() and not self._stopped.is_set()
+                notified = connection.drain() and not self._stopped.is_set()
         finally:
-            ear.close()
+            connection.close()
 
 
 def _join(thread: threading.Thread) -> None:
     if thread is not threading.current_thread():
-        thread.join(LONGEST_GOODBYE)
+        thread.join(JOIN_TIMEOUT)

@@ -1,7 +1,7 @@
-"""Hooks, and the outbox: what they are to be told, who is sending it, and what came of it.
+"""Hooks and the outbox: notices to be sent, the process that sends each, and the results.
 
-A notice is claimed for a while: `due_at` moves ahead, and the number of the attempt rises. Whoever comes back with
-an older number was too slow, and changes nothing. So each is delivered at least once, and by one process at a time.
+A notice is claimed for a while: `due_at` moves ahead, and the attempt number rises. A sender that returns with an older
+number was too slow and changes nothing. So each notice is delivered at least once, and by one process at a time.
 """
 
 import json
@@ -32,7 +32,7 @@ MOST_JOBS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A notice, and what came of it so far."""
+    """A notice and its result so far."""
 
     id: UUID
     kind: str
@@ -46,10 +46,17 @@ class Delivery:
     answer: int | None
     error: str
 
+    @property
+    def state(self) -> str:
+        """Tell whether it is pending, delivered or given up."""
+        if self.due_at is not None:
+            return "pending"
+        return "given_up" if self.delivered_at is None else "delivered"
+
 
 @dataclass(frozen=True, slots=True)
 class ToSend:
-    """A notice that is ours to send for a while."""
+    """A notice that this process may send for a while."""
 
     id: UUID
     hook: Hook
@@ -60,7 +67,7 @@ class ToSend:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The result of a delivery attempt; it is repeated at `due_at`, if set."""
+    """The result of a delivery attempt; if `due_at` is set, it is repeated then."""
 
     id: UUID
     attempt: int
@@ -79,7 +86,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """It was not sent, since a budget was spent: no attempt."""
+    """A notice that was not sent, since a budget was spent; it counts as no attempt."""
 
     id: UUID
     attempt: int
@@ -104,16 +111,16 @@ POSTPONED: Final = rows.Shape(Postponed)
 
 
 class Outbox:
-    """The tables of hooks and of what they are told."""
+    """Tables of hooks and of their notices."""
 
     def __init__(self, database: Database, notices: Notices, chance: Chance) -> None:
         self._database, self._notices, self._chance = database, notices, chance
-        self._unreadable: set[UUID] = set()  # told of once
+        self._unreadable: set[UUID] = set()  # already logged
 
     # -- hooks
 
     def add_hook(self, hook: Hook) -> None:
-        """It counts here from now on, and elsewhere within seconds."""
+        """Add a hook. It takes effect here at once, in other processes within seconds."""
         with self._database.write() as tx:
             tx.run(
                 "insert_hook", id=hook.id, url=hook.url, kinds=json.dumps(hook.kinds), job=hook.job_id,
@@ -125,7 +132,7 @@ class Outbox:
         self.refresh()
 
     def delete_hook(self, hook_id: UUID, now: datetime, by: str) -> None:
-        """It is told nothing more, not even what waited."""
+        """Delete a hook and its waiting notices."""
         with self._database.write() as tx:
             if not tx.run("delete_hook", id=hook_id):
                 raise NotFound(f"There is no hook {hook_id}.")
@@ -134,7 +141,7 @@ class Outbox:
         self.refresh()
 
     def hooks(self) -> list[Hook]:
-        """The oldest first. One that a newer version has written is left to it."""
+        """List the hooks, the oldest first; leave out those written by a newer version."""
         with self._database.read() as tx:
             found = [self._read(row) for row in tx.rows("list_hooks")]
         return [hook for hook in found if hook is not None]
@@ -154,15 +161,15 @@ class Outbox:
             return {to_uuid(row[0]): Tally(*map(int, row[1:])) for row in tx.rows("count_deliveries")}
 
     def refresh(self) -> list[Hook]:
-        """Look up who wants to be told: changes that are saved here from now on are held against these."""
+        """Read the hooks again: later changes in this process are matched against them."""
         hooks = self.hooks()
         self._notices.use(hooks)
         return hooks
 
-    # -- finding what no change tells
+    # -- events that no change reports
 
     def add_test(self, hook: Hook, text: str, now: datetime) -> UUID:
-        """A notice to try a hook with."""
+        """Add a test notice for a hook."""
         notice = Notice(TEST, f"{TEST}:{self._chance.id(now)}", now, None, text, {})
         with self._database.write() as tx:
             (notice_id,) = self._notices.insert(tx, [(hook, notice)])
@@ -177,20 +184,20 @@ class Outbox:
             )  # fmt: skip
             lives: list[Live] = [rows.LIVE.of(row) for row in found]
             known = definitions_of(tx, [live.job_id for live in lives]) if lives else {}
-        told = [late(hook, live, known[live.job_id], now) for live in lives if live.job_id in known]
-        self._insert([(hook, notice) for notice in told if notice is not None])
+        too_late = [late(hook, live, known[live.job_id], now) for live in lives if live.job_id in known]
+        self._insert([(hook, notice) for notice in too_late if notice is not None])
 
     def find_beyond(self, hook: Hook, threshold: Threshold, now: datetime) -> None:
         """Add notices about jobs that exceed a threshold."""
         from_id = self._chance.id(now - threshold.window)
         lost = threshold.measure is Measure.LOSSES
         found = self._losses(hook, from_id) if lost else self._by_job(hook, threshold, from_id)
-        told = [beyond(threshold, job, figures, now) for job, figures in found]
-        new = [notice for notice in told if notice is not None]
-        known = self._told_since(hook, [before(notice.topic) for notice in new], now - threshold.window)
+        exceeded = [beyond(threshold, job, figures, now) for job, figures in found]
+        new = [notice for notice in exceeded if notice is not None]
+        known = self._reported_since(hook, [before(notice.topic) for notice in new], now - threshold.window)
         self._insert([(hook, notice) for notice in new if before(notice.topic) not in known])
 
-    def _told_since(self, hook: Hook, topics: list[str], since: datetime) -> set[str]:
+    def _reported_since(self, hook: Hook, topics: list[str], since: datetime) -> set[str]:
         if not topics:
             return set()
         with self._database.read() as tx:
@@ -201,13 +208,9 @@ class Outbox:
             (row,) = tx.rows("window_losses", from_id=from_id, job=hook.job_id)
         return [(None, WindowFigures(hook.id, 0, row[0], row[0], None, None))]
 
-    def _by_job(
-        self, hook: Hook, threshold: Threshold, from_id: UUID
-    ) -> list[tuple[Named | None, WindowFigures]]:
+    def _by_job(self, hook: Hook, threshold: Threshold, from_id: UUID) -> list[tuple[Named | None, WindowFigures]]:
         with self._database.read() as tx:
-            found = tx.rows(
-                "window_figures", from_id=from_id, job=hook.job_id, least=threshold.least, limit=MOST_JOBS
-            )
+            found = tx.rows("window_figures", from_id=from_id, job=hook.job_id, least=threshold.least, limit=MOST_JOBS)
             ids = [to_uuid(row[0]) for row in found]
             known = definitions_of(tx, ids) if ids else {}
             usual = self._usual(tx, ids, from_id) if threshold.measure is Measure.DURATION and ids else {}
@@ -218,9 +221,7 @@ class Outbox:
         return [(Named(each.job_id, known[each.job_id]), each) for each in figures if each.job_id in known]
 
     def _usual(self, tx: Tx, ids: Sequence[UUID], from_id: UUID) -> dict[UUID, timedelta | None]:
-        return {
-            to_uuid(row[0]): _span(row[1]) for row in tx.rows("usual_durations", ids=ids, from_id=from_id)
-        }
+        return {to_uuid(row[0]): _span(row[1]) for row in tx.rows("usual_durations", ids=ids, from_id=from_id)}
 
     def _insert(self, found: Sequence[tuple[Hook, Notice]]) -> None:
         if found:
@@ -236,7 +237,7 @@ class Outbox:
         return None if row is None or row[0] is None else from_micros(row[0])
 
     def claim(self, hook: Hook, now: datetime, lease: timedelta, limit: int) -> list[ToSend]:
-        """Take some of what a hook is to be told; nobody else does until the lease is over."""
+        """Claim some notices of a hook; no other process claims them until the lease is over."""
         with self._database.write() as tx:
             found = tx.rows("claim_notices", id=hook.id, now=now, until=now + lease, limit=limit)
         return [ToSend(to_uuid(row_id), hook, kind, body, attempt) for row_id, kind, body, attempt in found]
@@ -252,20 +253,18 @@ class Outbox:
                 tx.run("postpone_notices", later)
 
     def given_up(self, notice_id: UUID, hook_id: UUID, error: str, now: datetime) -> None:
-        """Tell that a hook could not be told."""
+        """Write an event that a notice was given up."""
         with self._database.write() as tx:
             self._tell(tx, "hook.given_up", hook_id, now, "", notice=str(notice_id), error=error)
 
-    def deliveries(
-        self, hook_id: UUID, limit: int, before: UUID | None = None, state: str = ""
-    ) -> list[Delivery]:
-        """The newest first."""
+    def deliveries(self, hook_id: UUID, limit: int, before: UUID | None = None, state: str = "") -> list[Delivery]:
+        """List deliveries, the newest first."""
         with self._database.read() as tx:
             found = tx.rows("list_deliveries", id=hook_id, before=before, state=state, limit=limit)
         return [DELIVERY.of(row) for row in found]
 
     def prune(self, before: datetime) -> int:
-        """Take away some of what is long over, or was for a hook that has gone."""
+        """Delete some old notices that are done, or whose hook was deleted."""
         with self._database.write() as tx:
             return tx.run("delete_old_notices", before=before, limit=BATCH)
 

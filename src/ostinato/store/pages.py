@@ -1,4 +1,4 @@
-"""Pages that crawls found, and their search."""
+"""Pages found by crawls, and their search."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Row
 from ostinato.store.dialect import DatabaseKind
 
-COUNTED: Final = 10_000  # there may be more: a count ends here
-FOUND, FOUND_ENDS = "\x02", "\x03"  # around a word in a snippet; no text of a page has these
-# One minus before a word leaves it out; more belong to the word, which is then an option of a program.
+COUNTED: Final = 10_000  # the limit of the count
+FOUND, FOUND_ENDS = "\x02", "\x03"  # around a word in a snippet; no text of a page contains these
+# One minus before a word excludes it; more belong to the word, which is then an option of a program.
 ASKED: Final = re.compile(r'(?:(-)(?!-))?-*(?:"([^"]*)"|([^\s-]\S*))')
 
 
@@ -43,7 +43,7 @@ class CrawledPage:
 
 @dataclass(frozen=True, slots=True)
 class WholePage:
-    """A page with all that is kept of it."""
+    """A page with all its stored fields."""
 
     page: CrawledPage
     text: str
@@ -62,13 +62,13 @@ class PageFilter:
 
 
 class CrawledPages:
-    """The table of pages and the index of their words."""
+    """Table of pages and the index of their words."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def search(self, chosen: PageFilter, limit: int, offset: int) -> tuple[list[CrawledPage], int]:
-        """A page of pages, the best first (without words: the last fetched), and how many there are."""
+        """Return a page of results, the best first (without words: the last fetched), and their total."""
         given: dict[str, Any] = {"job": chosen.job_id, "host": chosen.host}
         look, count = "newest_pages", "count_pages"
         if chosen.words is not None:
@@ -95,9 +95,7 @@ class CrawledPages:
 
 def as_web_search(words: str) -> str:
     """Write words, "phrases" and -without for PostgreSQL's `websearch_to_tsquery`."""
-    return " ".join(
-        minus + (word or f'"{phrase}"') for minus, phrase, word in ASKED.findall(words) if word or phrase
-    )
+    return " ".join(minus + (word or f'"{phrase}"') for minus, phrase, word in ASKED.findall(words) if word or phrase)
 
 
 def as_match(words: str) -> str:

@@ -1,16 +1,15 @@
-"""PostgreSQL, through psycopg 3. Nothing else imports psycopg, and this file only when such a database is opened.
+"""PostgreSQL, through psycopg 3. Only this file imports psycopg, and it is imported only when such a database is
+opened.
 
-A transaction takes an idle connection, or makes one; when that cannot be had it says so at once (a pool that
-retries in the background would keep its callers waiting). A connection that was idle while the server restarted
-is replaced without a word, as nothing has happened on it yet.
+A transaction takes an idle connection or makes one, and fails at once if it gets none. (A pool that retries in the
+background would keep its callers waiting.) A connection that was idle while the server restarted is replaced silently:
+nothing has happened on it yet.
 
-Three deadlines stand behind each other: the server's own timeouts, TCP's, and a watchdog that shuts the socket of
-a connection that has been busy for too long: only this one works when the server is frozen and its host is not.
+There are three deadlines, one behind the other: the server's own timeouts, TCP's, and a watchdog that closes the socket
+of a connection that was busy too long. Only the watchdog works when the server is frozen and its host is not.
 
-Reads are REPEATABLE READ: what is listed and what is counted in one transaction must agree, and that is worth
-two short messages. Writes are READ COMMITTED; rows are locked by hand, in id order.
-
-A connection to PostgreSQL, and what can be known of it without asking.
+Reads are REPEATABLE READ: lists and counts of one transaction must agree, which is worth two short messages. Writes are
+READ COMMITTED; rows are locked explicitly, in id order.
 """
 
 import os
@@ -57,7 +56,7 @@ from ostinato.store.notify import ServerListener
 from ostinato.store.upkeep import Vacuum
 
 OLDEST: Final = 140000
-CONNECTING: Final[Mapping[str, str]] = {  # what the URL says goes before these
+CONNECTING: Final[Mapping[str, str]] = {  # defaults; the URL overrides them
     "application_name": "ostinato",
     "client_encoding": "UTF8",
     "keepalives_idle": "10",
@@ -65,22 +64,22 @@ CONNECTING: Final[Mapping[str, str]] = {  # what the URL says goes before these
     "keepalives_count": "3",
 }
 LONGEST_CONNECT: Final = 10  # seconds
-# What writes is written so that it finds its rows by index, whatever the statistics say, and its batches come as
-# arrays: PostgreSQL would plan each of them anew, and rather hash whole tables (a tenth of the server's time).
+# Writing statements are written to find their rows by index, whatever the statistics say. Their batches are arrays:
+# PostgreSQL would plan each anew and rather hash whole tables (a tenth of the server's time).
 BY_INDEX: Final = {
     "plan_cache_mode": "force_generic_plan",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_seqscan": "off",
 }
-# What only reads has filters that may be absent: a plan for the values at hand.
+# Reading statements have optional filters, so they get a plan for the actual values.
 READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + "; ".join(
     f"SET LOCAL {name} TO DEFAULT" for name in BY_INDEX
 )
-# SQLSTATE classes that blame the values of a row: data exception, integrity violation, program limit exceeded.
+# SQLSTATE classes caused by the values of a row: data exception, integrity violation, program limit exceeded.
 OF_A_ROW: Final = frozenset({"22", "23", "54"})
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-WHO: Final = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text"
+IDENTITY: Final = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database()::text"
 
 
 Connection = psycopg.Connection[Any]
@@ -88,7 +87,7 @@ Cursor = RawCursor[Any]
 
 
 class Session:
-    """A connection and its one cursor; also an ear, for the doorbell."""
+    """A connection and its one cursor; it can also listen for notifications."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -97,10 +96,10 @@ class Session:
 
     @property
     def is_connected(self) -> bool:
-        """As far as can be known without asking: a server that goes says so."""
+        """Return True if the connection seems open, without a query: a server that stops says so."""
         line = self.connection.pgconn
         while line.status == ConnStatus.OK and self._has_heard_something():
-            with suppress(psycopg.Error):  # a farewell, or a notice
+            with suppress(psycopg.Error):  # a message of a server that stops, or a notice
                 line.consume_input()
         return line.status == ConnStatus.OK
 
@@ -109,7 +108,7 @@ class Session:
         return self.connection.info.transaction_status == TransactionStatus.IDLE
 
     def shut(self) -> None:
-        """Let whoever waits on this connection find it broken, at once."""
+        """Close the connection at once, so that a thread that waits for it gets an error."""
         self.overdue = True
         with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)
@@ -126,7 +125,7 @@ class Session:
         try:
             self.connection.pgconn.consume_input()
         except psycopg.Error as error:
-            raise StoreUnavailable("The doorbell's connection is gone.") from error
+            raise StoreUnavailable("The connection that listens for notifications is closed.") from error
         return any([*iter(self.connection.pgconn.notifies, None)])
 
     def close(self) -> None:
@@ -143,7 +142,7 @@ def _cursor(connection: Connection) -> Cursor:
     for values, dumper in DUMPERS.values():
         cursor.adapters.register_dumper(values, dumper)
     cursor.adapters.register_dumper(int, Int8BinaryDumper)  # one size, for the same reason
-    # SQLite returns bytes, too, and they are cheaper to compare.
+    # SQLite returns bytes too, and they are cheaper to compare.
     cursor.adapters.register_loader("uuid", ByteaBinaryLoader)
     return cursor
 
@@ -183,15 +182,13 @@ class PostgresTx(Tx):
 
 
 class AloneTx(PostgresTx):
-    """One statement, which is committed by itself."""
+    """A transaction of one statement, which commits by itself."""
 
     _done = False
 
     def _execute(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> Cursor:
         if self._done:
-            raise StoreError(
-                f"{statement.name} would not be in one transaction with what was done before it."
-            )
+            raise StoreError(f"{statement.name} would not be in one transaction with what was done before it.")
         self._done = True
         return super()._execute(statement, batch, params)
 
@@ -201,7 +198,7 @@ def _value(value: Any, list_of: str | None) -> Any:
         return ARRAYS[list_of](value)
     if isinstance(value, datetime):
         return to_micros(value)
-    if isinstance(value, bytes):  # an id, as it came out
+    if isinstance(value, bytes):  # an id, as it was returned
         return to_uuid(value)
     if isinstance(value, Enum):  # psycopg would send its name
         return value.value
@@ -229,7 +226,7 @@ class PostgresDatabase(Database):
         }
         self._conninfo = make_conninfo("", **{**CONNECTING, **limits, **asked})
         self._deadline, self._max_connections, self._resolve = deadline, max_connections, resolve
-        self._channel = f"{dialect.schema}_bell"
+        self._channel = f"{dialect.schema}_notify"
         self._inherited: list[object] = []
         self._vacuum = Vacuum(self)
         self._begin_with_nothing()
@@ -270,14 +267,14 @@ class PostgresDatabase(Database):
             try:
                 yield tx
                 tx.refuse_if_failed()
-                self._execute(session, f"NOTIFY {self._channel}; COMMIT" if tx.rings else "COMMIT")
+                self._execute(session, f"NOTIFY {self._channel}; COMMIT" if tx.notifies else "COMMIT")
             except BaseException:
                 session.roll_back()
                 raise
 
     @contextmanager
     def _session(self, first: str, limit: float) -> Iterator[Session]:
-        """A connection on which `first` has been said, if anything; it must be harmless to say it twice."""
+        """Return a connection on which `first` was executed, if given; it must be safe to repeat."""
         if not self._places.acquire(timeout=min(limit, threading.TIMEOUT_MAX)):
             raise StoreUnavailable(f"All {self._max_connections} connections to {self.name} are in use.")
         session = None
@@ -361,13 +358,9 @@ class PostgresDatabase(Database):
     def borrow(self, connection: object) -> Iterator[Tx]:
         theirs = driver_connection(connection)
         if not isinstance(theirs, psycopg.Connection):
-            raise Invalid(
-                f"A connection of {type(theirs).__module__} cannot write to {self.name}: use psycopg 3."
-            )
+            raise Invalid(f"A connection of {type(theirs).__module__} cannot write to {self.name}: use psycopg 3.")
         if theirs.autocommit and theirs.info.transaction_status == TransactionStatus.IDLE:
-            raise Invalid(
-                "That connection has no open transaction: open one with `connection.transaction()`."
-            )
+            raise Invalid("That connection has no open transaction: open one with `connection.transaction()`.")
         session = Session(theirs)
         self._refuse_another_database(session)
         tx = PostgresTx(self, session.cursor)
@@ -375,7 +368,7 @@ class PostgresDatabase(Database):
         try:
             yield tx
             tx.refuse_if_failed()
-            self._execute(session, (f"NOTIFY {self._channel}; " if tx.rings else "") + "RELEASE ostinato")
+            self._execute(session, (f"NOTIFY {self._channel}; " if tx.notifies else "") + "RELEASE ostinato")
         except BaseException:
             with suppress(psycopg.Error):
                 session.cursor.execute("ROLLBACK TO ostinato; RELEASE ostinato")
@@ -384,10 +377,10 @@ class PostgresDatabase(Database):
     def _refuse_another_database(self, session: Session) -> None:
         if session.connection in self._known_same:
             return
-        self._execute(session, WHO)
+        self._execute(session, IDENTITY)
         theirs = session.cursor.fetchone()
         if theirs != self._who:
-            (self._who,) = self.ask(WHO)
+            (self._who,) = self.ask(IDENTITY)
         if theirs != self._who:
             raise Invalid(f"That connection is on another database than {self.name}.")
         self._known_same.add(session.connection)
@@ -401,8 +394,9 @@ class PostgresDatabase(Database):
         with self._session(question, self._deadline) as session:
             return session.cursor.fetchall()
 
-    def say_at_length(self, sql: str, limit: float) -> None:
-        """Something that may take up to `limit` seconds, outside of any transaction, on a connection of its own."""
+    def execute_long(self, sql: str, limit: float) -> None:
+        """Execute a statement that may take up to `limit` seconds, outside of any transaction, on its own
+        connection."""
         session = self._connect()
         try:
             self._watchdog.watch(session, limit)
@@ -416,14 +410,14 @@ class PostgresDatabase(Database):
         self._vacuum.clear()
         return 0
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         with self._session(f"NOTIFY {self._channel}", self._deadline):
             pass
 
-    def listen(self, on_ring: Callable[[], None]) -> NotifyListener:
-        return ServerListener(self._ear, on_ring)
+    def listen(self, on_notify: Callable[[], None]) -> NotifyListener:
+        return ServerListener(self._listening_session, on_notify)
 
-    def _ear(self) -> Session:
+    def _listening_session(self) -> Session:
         session = self._said(self._connect(), f"LISTEN {self._channel}", self._deadline)
         self._watchdog.leave(session)
         return session
@@ -438,12 +432,13 @@ class PostgresDatabase(Database):
                 self._places.release()
 
     def start_over(self) -> None:
-        self._inherited += self._idle  # closing them here would end the parent's
+        self._inherited += self._idle  # closing them here would close the parent's
         self._begin_with_nothing()
 
 
 def _timeouts(limit: float, verb: str) -> str:
-    """The server's own: before the watchdog's, so that a slow statement does not cost the connection."""
+    """Return the server's own timeouts: before the watchdog's, so that a slow statement does not cost the
+    connection."""
     milliseconds = 0 if limit == float("inf") else int(limit * 1000)
     return (
         f"{verb} statement_timeout TO {milliseconds * 8 // 10}; {verb} lock_timeout TO {milliseconds // 2}; "
@@ -452,9 +447,9 @@ def _timeouts(limit: float, verb: str) -> str:
 
 
 def _read(url: str) -> dict[str, Any]:
-    with suppress(psycopg.Error):  # its message may hold a part of the password
+    with suppress(psycopg.Error):  # its message may contain a part of the password
         asked = conninfo_to_dict(url)
-        if str(asked.get("port") or "0").replace(",", "").isdigit():  # else a / in the password, most likely
+        if str(asked.get("port") or "0").replace(",", "").isdigit():  # else a / in the password, probably
             return asked
     raise InvalidSetting(
         "The database URL cannot be read: write postgresql://user:password@host:port/database, "
@@ -469,6 +464,6 @@ def _display_name(asked: Mapping[str, Any]) -> str:
 
 
 def _sentence(error: psycopg.Error) -> str:
-    """The first line of what was said, without the rows that were involved (they may be private)."""
+    """Return the first line of the message, without the rows involved (they may be private)."""
     text = error.diag.message_primary or str(error).partition("\n")[0]
     return f"{text.strip().rstrip('.')}."

@@ -1,4 +1,4 @@
-"""Budgets of hosts: who may be asked how often, what was taken, and who waits."""
+"""Budgets of hosts: their limits, the requests taken from them, and the executions that wait."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ from ostinato.store.database import Database, Tx
 
 MICROSECOND: Final = timedelta(microseconds=1)
 LONGEST_HOLD: Final = timedelta(minutes=15)
-LOOKED_AT: Final = 10_000  # passages, to say when a budget opens
+LOOKED_AT: Final = 10_000  # requests read to compute when a budget opens
 KINDS: Final[Mapping[str, type[Key]]] = {"bearer": Bearer, "header": InHeader, "query": InQuery}
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderRow:
-    """A provider, who said so, how much of its budget is used now, and who waits for it."""
+    """A provider, its author, the used part of its budget, and its waiting executions."""
 
     provider: Provider
     saved_at: datetime
@@ -38,7 +38,7 @@ class ProviderRow:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSpending:
-    """A batch of leaves that is over: so many were used, the last was answered then."""
+    """A finished batch of permits: how many were used, and when the last was answered."""
 
     id: UUID
     domain: str
@@ -48,7 +48,7 @@ class BudgetSpending:
 
 @dataclass(frozen=True, slots=True)
 class BudgetTaken:
-    """Leave for `count` requests under this id; with none, there may be some at `opens_at`."""
+    """Permits for `count` requests under this id; with none, the next may be free at `opens_at`."""
 
     id: UUID
     count: int
@@ -56,15 +56,16 @@ class BudgetTaken:
 
 
 class Providers:
-    """The tables of providers and of what was taken from their budgets."""
+    """Tables of providers and of the requests taken from their budgets."""
 
     def __init__(self, database: Database, chance: Chance) -> None:
         self._database, self._chance = database, chance
 
-    # -- what people say
+    # -- providers as people declare them
 
     def save(self, provider: Provider, now: datetime, by: str, *, new: bool = False) -> bool:
-        """From its return on every take holds to it. Whether it was not there before; Conflict if that was asked."""
+        """Save a provider; every later take obeys it. Return True if it is new; with `new`, raise Conflict if it
+        exists."""
         with self._database.write() as tx:
             before = tx.row("find_provider", domain=provider.domain)
             if before is not None and new:
@@ -90,11 +91,9 @@ class Providers:
             return [_provider(row) for row in tx.rows("list_providers")]
 
     def standing(self, now: datetime) -> list[ProviderRow]:
-        """All of them, with how much is used and who waits."""
+        """List all providers, with their use and the waiting executions."""
         with self._database.read() as tx:
-            found = [
-                ProviderRow(_provider(row), from_micros(row[4]), row[5]) for row in tx.rows("list_providers")
-            ]
+            found = [ProviderRow(_provider(row), from_micros(row[4]), row[5]) for row in tx.rows("list_providers")]
             used: dict[str, int] = dict(tx.rows("used_of_budgets", now=now) if found else ())
             waiting: dict[str, int] = dict(tx.rows("waiting_for_budgets") if found else ())
         return [
@@ -102,14 +101,15 @@ class Providers:
             for row in found
         ]
 
-    # -- taking
+    # -- permits
 
     def take(
         self, domain: str, want: int, now: datetime, hold: timedelta, over: Sequence[BudgetSpending] = ()
     ) -> BudgetTaken | None:
-        """Leave for at least one of `want` requests, if there is any; None where nobody counts any more.
+        """Take permits for at least one of `want` requests, if any are free; None if the host has no budget any more.
 
-        It is committed before it returns: who dies with it has spent it. `over` are batches that have been answered.
+        The take is committed before it returns: if the process dies, its permits are spent. `over` are answered
+        batches.
         """
         with self._database.write() as tx:
             row = tx.row("lock_provider", domain=domain)
@@ -129,7 +129,7 @@ class Providers:
             return BudgetTaken(taken, count)
 
     def answer(self, over: Sequence[BudgetSpending]) -> None:
-        """Batches that have been answered: from then on they only grow old."""
+        """Note answered batches: from then on they only age."""
         for domain in {each.domain for each in over}:
             with self._database.write() as tx:
                 row = tx.row("lock_provider", domain=domain)
@@ -142,10 +142,7 @@ class Providers:
         if used and period is not None:
             tx.run(
                 "answer_passages",
-                [
-                    (each.id, each.used, counts_until(each.answered_at, period), each.answered_at)
-                    for each in used
-                ],
+                [(each.id, each.used, counts_until(each.answered_at, period), each.answered_at) for each in used],
             )
         if unused:
             tx.run("return_passages", ids=[each.id for each in unused])
@@ -153,15 +150,13 @@ class Providers:
     def _passages(self, tx: Tx, domain: str) -> list[Passage]:
         return [
             Passage(count, from_micros(taken_at), from_micros(until), answered_at is not None)
-            for count, taken_at, until, answered_at in tx.rows(
-                "list_passages", domain=domain, limit=LOOKED_AT
-            )
+            for count, taken_at, until, answered_at in tx.rows("list_passages", domain=domain, limit=LOOKED_AT)
         ]
 
-    # -- who waits
+    # -- waiting executions
 
     def deferred_by(self, execution_id: UUID, until: datetime) -> str | None:
-        """For whose budget a live row waits until then."""
+        """Return the provider for whose budget a live row waits until then."""
         with self._database.read() as tx:
             row = tx.row("deferral_of", id=execution_id, until=until)
         return None if row is None else str(row[0])
@@ -173,9 +168,9 @@ class Providers:
             tx.run("forget_deferrals")
 
     def _try_deferred(self, tx: Tx, domain: str, now: datetime) -> None:
-        """Let runs that wait for a changed budget try again, once every process knows of the change."""
+        """Let runs that wait for a changed budget try again, once every process has read the change."""
         if tx.run("try_deferred", domain=domain, until=now + KNOWN_WITHIN):
-            tx.ring()
+            tx.notify()
 
     def _tell(self, tx: Tx, kind: str, domain: str, at: datetime, by: str, **data: Any) -> None:
         text = json.dumps({"domain": domain, **data})
@@ -183,7 +178,7 @@ class Providers:
 
 
 def key_written(key: Key) -> dict[str, str]:
-    """A key as people write it: with where its secret is."""
+    """Return a key as people write it: where its secret is stored."""
     (kind,) = (name for name, each in KINDS.items() if isinstance(key, each))
     return {"type": kind, **asdict(key)}
 
@@ -195,8 +190,8 @@ def _key_text(key: Key | None) -> str | None:
 def _key_of(text: str | None) -> Key | None:
     if text is None:
         return None
-    told = json.loads(text)
-    return KINDS[told.pop("type")](**told)
+    fields = json.loads(text)
+    return KINDS[fields.pop("type")](**fields)
 
 
 def _provider(row: rows.Row) -> Provider:

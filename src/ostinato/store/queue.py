@@ -1,4 +1,4 @@
-"""The run queue: what is due is fired into it, workers claim from it, and what they did is settled out of it."""
+"""The run queue: due jobs are fired into it, workers claim from it, and results settle its executions."""
 
 from ostinato.store.claiming import Claiming
 from ostinato.store.firing import Firing
@@ -8,4 +8,4 @@ from ostinato.store.settling import Settling
 
 
 class Queue(Firing, Following, Limiting, Claiming, Settling):
-    """The table of what is now, and the five things that happen to it."""
+    """Table of live executions, and the five duties that change it."""

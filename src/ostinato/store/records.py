@@ -1,12 +1,11 @@
-"""The records of sources, in tables of the users: the one place that writes to them.
+"""The records of sources in users' tables; only this module writes to them.
 
-A page of records is one transaction, together with the check of the fence and the checkpoint of its run: a worker
-that lost its lease writes nothing, and a page is there whole or not at all. Rows that are there already are left as
-they are (`ON CONFLICT DO NOTHING`): in a table that we made by the hash of their unique tuple, in a table of the user
-by whatever unique constraints it has.
+A page of records is one transaction, together with the check of the fence and the checkpoint of its run. So a worker
+that lost its lease writes nothing, and a page is stored completely or not at all. Existing rows stay unchanged (`ON
+CONFLICT DO NOTHING`): in our tables by the hash of their unique tuple, in a user's table by its own unique constraints.
 
-Where a table is in another database one transaction is impossible: there the fence is checked before and after, and
-a page that is stored twice is the same rows.
+If the table is in another database, one transaction is impossible. Then the fence is checked before and after, and a
+page stored twice gives the same rows.
 """
 
 import json
@@ -54,8 +53,8 @@ from ostinato.store.table_statements import (
 )
 
 QUERIES: Final = Path(__file__).parent / "queries" / "records.sql"
-CACHED_STATEMENTS: Final = 500  # tables whose statement is kept
-OTHERS: Final = 20  # other databases that are kept open
+CACHED_STATEMENTS: Final = 500  # tables whose statement is cached
+OTHERS: Final = 20  # other databases that stay open
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,11 @@ class Hold:
 
     execution_id: UUID
     fence: int
-    checkpoint: Callable[[int], str]  # what is kept with the page, when so many of its rows were new
+    checkpoint: Callable[[int], str]  # the checkpoint of a page, given its number of new rows
 
 
 class SourceRecords:
-    """Makes, fills and looks at the tables that sources write to."""
+    """Creation, filling and reading of the tables that sources write to."""
 
     def __init__(self, database: Database, reach: Reach) -> None:
         self._database, self._reach = database, reach
@@ -76,7 +75,7 @@ class SourceRecords:
         self._inserts: OrderedDict[Target, Insertion] = OrderedDict()
         self._lock = threading.Lock()
 
-    # -- what is there
+    # -- queries
 
     def look(self, target: Target) -> TableState:
         """Return the state of a target's table; raise Invalid if it is not writable. Change nothing."""
@@ -86,7 +85,7 @@ class SourceRecords:
             return _state(target, place)
 
     def greatest(self, target: Target, column: MappedColumn) -> Cell:
-        """The greatest value of a column that a source has stored."""
+        """Return the greatest value of a column that a source has stored."""
         if self._is_missing(target):
             return None
         with self._reading(target) as (tx, place):
@@ -101,7 +100,7 @@ class SourceRecords:
         return greatest
 
     def newest(self, target: Target, limit: int) -> list[dict[str, Any]]:
-        """The rows of a source, the newest first, by column; none while there is no table."""
+        """Return the rows of a source, the newest first, by column; none without a table."""
         if self._is_missing(target):
             return []
         with self._reading(target) as (tx, place):
@@ -118,16 +117,14 @@ class SourceRecords:
                 return [_as_shown(target, json.loads(text), _of_postgres) for (text,) in found]
             names = [column.name for column in place.columns]
             shown = ", ".join(f"t.{quoted(name)}" for name in names)
-            rows = tx.rows(
-                self._statement(target, f"SELECT {shown} {where}"), source=target.source, limit=limit
-            )
+            rows = tx.rows(self._statement(target, f"SELECT {shown} {where}"), source=target.source, limit=limit)
         return [_as_shown(target, dict(zip(names, row, strict=True)), _of_sqlite) for row in rows]
 
-    # -- writing
+    # -- writes
 
     def prepare(self, target: Target) -> TableState:
-        """Make the table if it is missing, and add to a table of ours what it lacks."""
-        for last in (False, True):  # somebody else may be making the same
+        """Create the table if it is missing, and add missing columns to a table of ours."""
+        for last in (False, True):  # another process may be creating it
             try:
                 return self._prepare(target)
             except StoreUnavailable:
@@ -152,7 +149,7 @@ class SourceRecords:
         return state
 
     def pack(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
-        """Rows ready for their database, ahead of the transaction that stores them, which is shorter then."""
+        """Convert rows for their database before the transaction that stores them, to keep it short."""
         into = self._inserts.get(target)
         if into is None or into.copying is None or not rows:
             return rows
@@ -160,18 +157,16 @@ class SourceRecords:
             return _packed(tx, into.copying, rows)
 
     def insert(self, target: Target, chunks: Iterable[Sequence[Row]], hold: Hold, now: datetime) -> int:
-        """Store a page: how many of its rows were new. LeaseLost if its run may write no more.
+        """Store a page; return the number of new rows. Raise LeaseLost if its run may no longer write.
 
-        `chunks` may be gone through twice.
+        `chunks` may be iterated twice.
         """
         try:
             return self._insert(target, chunks, hold, now, quickly=True)
-        except Duplicate:  # somebody else has just stored one of them
+        except Duplicate:  # another process has just stored one of them
             return self._insert(target, chunks, hold, now, quickly=False)
 
-    def _insert(
-        self, target: Target, chunks: Iterable[Sequence[Row]], hold: Hold, now: datetime, quickly: bool
-    ) -> int:
+    def _insert(self, target: Target, chunks: Iterable[Sequence[Row]], hold: Hold, now: datetime, quickly: bool) -> int:
         if not target.database:
             with self._database.fill() as tx:
                 count = self._fill(tx, target, chunks, now, quickly)
@@ -187,7 +182,7 @@ class SourceRecords:
         return count
 
     def delete_rows(self, target: Target) -> int:
-        """Remove what a source has stored; how much that was."""
+        """Delete the rows that a source has stored; return their number."""
         if self._is_missing(target):
             return 0
         with self._writing(target) as (tx, place):
@@ -204,9 +199,7 @@ class SourceRecords:
 
     # -- within
 
-    def _fill(
-        self, tx: Tx, target: Target, chunks: Iterable[Sequence[Row]], now: datetime, quickly: bool
-    ) -> int:
+    def _fill(self, tx: Tx, target: Target, chunks: Iterable[Sequence[Row]], now: datetime, quickly: bool) -> int:
         into = self._inserts.get(target)
         if into is None:
             raise StoreError(f"The table {target.table} was not prepared.")
@@ -265,7 +258,7 @@ class SourceRecords:
             self._reach.url(target.database)
 
     def _of(self, target: Target) -> Database:
-        """The database of a target: ours, or another one, which is opened when it is first asked for."""
+        """Return the database of a target: ours, or another one, which is opened on first use."""
         if not target.database:
             return self._database
         url = self._reach.url(target.database)
@@ -289,7 +282,7 @@ def _state(target: Target, place: TargetTable) -> TableState:
 
 
 def _copied(tx: Tx, copying: Copying, target: Target, chunk: Sequence[Row], now: datetime) -> int:
-    """Copy what is not there yet; of rows that are the same the first. How many that were."""
+    """Copy the rows that are missing; of equal rows the first. Return their number."""
     packed = chunk if isinstance(chunk, Packed) else _packed(tx, copying, chunk)
     left = packed.by_hash.values()
     if left:
@@ -308,10 +301,8 @@ def _instant(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _as_shown(
-    target: Target, row: dict[str, Any], read: Callable[[Any, ColumnType | None], Any]
-) -> dict[str, Any]:
-    """A row, the same from either database, and without the hash, which nobody can read."""
+def _as_shown(target: Target, row: dict[str, Any], read: Callable[[Any, ColumnType | None], Any]) -> dict[str, Any]:
+    """Return a row without its hash, the same from either database."""
     kinds = {column.name.lower(): column.type for column in target.columns}
     return {name: read(cell, kinds.get(name.lower())) for name, cell in row.items() if name != HASH}
 
@@ -322,7 +313,7 @@ def _of_postgres(cell: Any, kind: ColumnType | None) -> Any:
 
 
 def _of_sqlite(cell: Any, kind: ColumnType | None) -> Any:
-    """It has neither booleans nor JSON."""
+    """Convert a cell of SQLite, which has neither booleans nor JSON."""
     if isinstance(cell, bytes):
         return cell.hex()
     if kind is ColumnType.BOOLEAN and type(cell) is int:

@@ -1,7 +1,7 @@
-"""Values and rows: how each value of core/model.py stands in its table.
+"""Rows of values: how each value of core/model.py is stored in its table.
 
-A `Shape` maps a dataclass to a row with one column per field, in the order of the fields. Drivers return ids as
-bytes or UUID and instants as microseconds (see database.py); what goes in is adapted by the transaction.
+A `Shape` maps a dataclass to a row with one column per field, in the order of the fields. Drivers return ids as bytes
+or UUID and instants as microseconds (see database.py); parameters are converted by the transaction.
 """
 
 import json
@@ -14,9 +14,12 @@ from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
-from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Json, Live, Result, Skip
+from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Json, Live, Skip
+from ostinato.core.outcome import OutcomeKind
+from ostinato.core.policy import Policies
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 from ostinato.store.adapt import from_micros, to_uuid
+from ostinato.store.columns import columns_of
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -26,12 +29,12 @@ Reader = Callable[[Any], Any]
 class Shape(Generic[T]):
     """Reader and writer of one kind of value as a row.
 
-    `of` is compiled from the fields, as dataclasses do with their own methods: written out like this it costs a third
-    of a loop over the columns, and it runs several times for every execution.
+    `of` is compiled from the fields, as dataclasses do with their own methods. That costs a third of a loop over the
+    columns, and it runs several times for every execution.
     """
 
     def __init__(self, kind: type[T], only: Sequence[str] | None = None, given: Sequence[str] = ()) -> None:
-        """`given` are not read from the row, but are the next arguments of `of`."""
+        """`given` fields are not read from the row; they are the next arguments of `of`."""
         self.columns = tuple(only or [field.name for field in fields(kind)])  # type: ignore[arg-type]
         hints = get_type_hints(kind)
         self.row: Callable[[T], tuple[Any, ...]] = attrgetter(*self.columns)
@@ -39,16 +42,14 @@ class Shape(Generic[T]):
         self.of: Callable[..., T] = _compiled(kind, self.columns, readers)
 
 
-def _compiled(
-    kind: type[T], columns: Sequence[str], readers: Mapping[str, Reader | None]
-) -> Callable[..., T]:
+def _compiled(kind: type[T], columns: Sequence[str], readers: Mapping[str, Reader | None]) -> Callable[..., T]:
     known: dict[str, Any] = {f"read_{name}": read for name, read in readers.items()} | {"_make": kind}
     lines, earlier = [f"({', '.join(readers)},) = row"], None
     for name, read in readers.items():
         if read is None:
             continue
         cell = f"None if {name} is None else read_{name}({name})"
-        if read is from_micros:  # often the same instant as the one before
+        if read is from_micros:  # often the same instant as the last one
             lines.append(f"cell_{name} = {name}")
             cell = f"{earlier} if {name} == cell_{earlier} else {cell}" if earlier else cell
             earlier = name
@@ -59,12 +60,22 @@ def _compiled(
     return known["of"]  # type: ignore[no-any-return]
 
 
+def _tags(text: str) -> tuple[str, ...]:
+    return () if text == NO_TAGS else tuple(json.loads(text))
+
+
+NO_TAGS: Final = "[]"
+ENCODED: Final[Mapping[Any, Reader]] = {Schedule: schedule_of, Policies: policies_of, tuple[str, ...]: _tags}
+
+
 def _reader(hint: Any) -> Reader | None:
     kinds = [kind for kind in (*get_args(hint), hint) if isinstance(kind, type) and kind is not type(None)]
     if UUID in kinds:
         return to_uuid
     if datetime in kinds:
         return from_micros
+    if hint in ENCODED:
+        return ENCODED[hint]
     for kind in kinds:
         if issubclass(kind, StrEnum):
             return kind._value2member_map_.__getitem__
@@ -72,8 +83,9 @@ def _reader(hint: Any) -> Reader | None:
 
 
 FACTS: Final = Shape(Facts)
+DEFINITION: Final = Shape(Definition)
 LIVE: Final = Shape(Live)
-GIVEN: Final = ("waits_for", "worker_id", "started_at", "progress")  # known to whom claims
+GIVEN: Final = ("waits_for", "worker_id", "started_at", "progress")  # the claim itself knows these
 STARTED: Final = Shape(Live, given=GIVEN)
 EXECUTION: Final = Shape(Execution)
 EVENT: Final = Shape(Event)
@@ -86,7 +98,6 @@ USUAL: Final = (
 )  # fmt: skip
 USUAL_FACTS: Final = attrgetter(*USUAL)
 OTHER_FACTS: Final = attrgetter(*[name for name in FACTS.columns if name not in USUAL])
-NO_TAGS: Final = "[]"
 # Columns that never change while a row is live.
 IDENTITY: Final = ("job_id", "number", "step", "attempt", "execution_number")
 UPDATED_LIVE: Final = attrgetter(*[name for name in LIVE.columns if name not in IDENTITY])
@@ -96,7 +107,7 @@ KINDS: Final[dict[type[Schedule], str]] = {Every: "every", Cron: "cron", Once: "
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker, as others see it."""
+    """A worker as other processes see it."""
 
     id: UUID
     app: str
@@ -121,7 +132,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue, with what waits and what runs in it."""
+    """A queue with its waiting and running executions."""
 
     name: str
     paused_at: datetime | None
@@ -133,12 +144,12 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """The newest ended execution of a job, in short."""
+    """The newest ended execution of a job, in short form."""
 
     job_id: UUID
     started_at: datetime | None
     finished_at: datetime
-    result: Result
+    outcome: OutcomeKind
     error: str | None
     failures: int
     account: Json | None
@@ -150,46 +161,31 @@ QUEUE: Final = Shape(QueueRow)
 
 
 def facts_of(row: Row) -> tuple[UUID, Facts]:
-    """An id and the facts behind it."""
+    """Return an id and the facts after it."""
     return to_uuid(row[0]), FACTS.of(row[1:])
 
 
 def definition_of(row: Row) -> tuple[bytes, int, Definition]:
-    """An id as it stands there, a version and what people wrote."""
-    job_id, version, app, key, name, description, task, args, queue, priority, *rest = row
-    schedule, policies, tags, metadata, owner, declared = rest
-    definition = Definition(
-        task, schedule_of(schedule), args, policies_of(policies), app, key, name, description, queue, priority,
-        () if tags == NO_TAGS else tuple(json.loads(tags)), metadata, owner, declared,
-    )  # fmt: skip
-    return job_id, version, definition
+    """Return an id as it is stored, a version and the definition."""
+    return row[0], row[1], DEFINITION.of(row[2:])
 
 
 def written(definition: Definition) -> dict[str, Any]:
-    """A definition, column by column."""
-    return {
-        "app": definition.app,
-        "key": definition.key,
-        "name": definition.name,
-        "description": definition.description,
-        "task": definition.task,
-        "args": definition.args,
-        "queue": definition.queue,
-        "priority": definition.priority,
+    """Return a definition column by column."""
+    cells = dict(zip(DEFINITION.columns, DEFINITION.row(definition), strict=True))
+    return cells | {
         "kind": KINDS[type(definition.schedule)],
         "schedule": schedule_text(definition.schedule),
         "policies": policies_text(definition.policies),
         "tags": json.dumps(definition.tags),
-        "metadata": definition.metadata,
-        "owner": definition.owner,
-        "declared": definition.declared,
     }
 
 
 def new_job(job: Job) -> tuple[Any, ...]:
-    """A whole job, for `insert_jobs`."""
-    app, key, *rest = written(job.definition).values()
-    return (job.id, app, key, held_key(job), *rest, *FACTS.row(job.facts))
+    """Return a whole job, for `insert_jobs`."""
+    cells = written(job.definition)
+    definition = (cells[name] for name in columns_of("definition"))
+    return (job.id, held_key(job), *definition, *FACTS.row(job.facts))
 
 
 def shared_by_jobs(job: Job) -> dict[str, Any]:
@@ -215,7 +211,7 @@ def usual_facts(change: Change) -> tuple[Any, ...]:
 
 
 def held_key(job: Job) -> str | None:
-    """A key is held until its job has ended."""
+    """Return the key of a job while it holds it: until it has ended."""
     facts = job.facts
     free = facts.ended_at or facts.cancelled_at or facts.deleted_at
     return None if free else job.definition.key

@@ -1,9 +1,9 @@
 """Following: a job runs because another has completed.
 
-The settle of that other has raised its counter, in its own transaction, and that is the note: once for each completion,
-there after any crash, and nothing that a settle of other jobs would have to write. Here it is compared with how far
-the follower has come, and the difference is run off, one completion after the other, each in one transaction with the
-counting: exactly once. Nobody holds two jobs at once, so the order of locks is kept.
+The settle of the other job raises its counter in its own transaction. That serves as the note: once per completion,
+safe across crashes, and free for jobs without followers. Here the counter is compared with the follower's position.
+Each missing completion starts a run, in one transaction with the position: exactly once. No transaction locks two jobs
+at once, so the order of locks is kept.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Following(Duty):
     """Following: the dispatcher starts jobs that run after others."""
 
     def follow(self, now: datetime) -> Followed:
-        """Start those whose other has completed, each once for each completion, as soon as they have room for it."""
+        """Start jobs whose other job has completed, once per completion, as soon as they have room."""
         with self._database.read() as tx:
             if not tx.rows("dependencies_there")[0][0]:
                 return Followed()
@@ -53,19 +53,19 @@ class Following(Duty):
                 return None
             locking.save(tx, [change])
             self._notices.write(tx, [change])
-            tx.ring()
+            tx.notify()
         return change
 
 
 def come_after(tx: Tx, after: Mapping[UUID, UUID]) -> None:
-    """Let jobs follow others from now on, and nobody else."""
+    """Set which jobs these jobs follow."""
     tx.run("delete_dependencies_of", ids=list(after))
     tx.run("insert_dependencies", [*after.items()])
-    tx.ring()
+    tx.notify()
 
 
 def chain(tx: Tx, job_id: UUID, most: int = 1000) -> list[UUID]:
-    """A job, the one that it comes after, the one that that comes after …"""
+    """List a job, the job that it runs after, and so on."""
     found = [job_id]
     while len(found) < most and (row := tx.row("dependencies_of", ids=[found[-1]])) is not None:
         found.append(to_uuid(row[1]))

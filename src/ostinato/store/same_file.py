@@ -1,13 +1,13 @@
 """The check that a SQLite file is still the one that this process has opened.
 
-A file can be moved, deleted or replaced while a process works on it. SQLite goes on with what it has opened, and a
-second process under the same name works on another file: both run everything. So each transaction compares the inodes
-of the file and of its log (`-wal`) with those that were opened. An inode number is not given to another file while this
-process has it open. SQLite keeps the log while any process has a connection: only without connections may it change.
-So only a transaction, which has a connection, notes the log. Connections are opened and closed under one lock.
+A file can be moved, deleted or replaced while a process works on it. SQLite continues with the file it has opened, and
+a second process under the same name works on another file: both run everything. So each transaction compares the inodes
+of the file and of its log (`-wal`) with those that were opened. An inode number is not reused while this process has
+the file open. SQLite keeps the log while any process has a connection: only without connections may it change. So only
+a transaction, which has a connection, notes the log. Connections are opened and closed under one lock.
 
-A connection to a file that is gone is never closed. SQLite would take it for the last one and delete the log by its
-name, which by then is the log of another process, with that process's commits in it.
+A connection to a replaced file is never closed. SQLite would take it for the last one and delete the log by its name,
+which by then is the log of another process, with that process's commits in it.
 """
 
 import os
@@ -23,7 +23,7 @@ Inodes = tuple[int, int, int]  # device, file, log
 
 
 class SameFile:
-    """The inodes of a file and of its log, as they were opened, and the connections to it."""
+    """The inodes of a file and of its log when they were opened, and the connections to it."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._log = str(file), f"{file}-wal"
@@ -32,7 +32,7 @@ class SameFile:
         self.connected: set[sqlite3.Cursor] = set()
 
     def note(self) -> None:
-        """Remember the file that is there now; its log is remembered with the first transaction."""
+        """Note the inode of the current file; its log is noted by the first transaction."""
         self._opened = (*self._seen()[:2], NO_LOG)
 
     @property
@@ -46,7 +46,7 @@ class SameFile:
             self._opened = seen
 
     def require_for_new(self) -> None:
-        """Do the same for a caller without a connection: a log that is there may still change, so it is not noted."""
+        """Do the same for a caller without a connection: its log may still change, so it is not noted."""
         with self.lock:
             self._compared()
 
@@ -92,13 +92,11 @@ class SameFile:
         except (FileNotFoundError, NotADirectoryError):
             return NO_LOG, NO_LOG, NO_LOG
         except OSError as error:
-            raise StoreUnavailable(
-                f"The database {self._file} cannot be looked at: {error.strerror}."
-            ) from error
+            raise StoreUnavailable(f"The database {self._file} cannot be read: {error.strerror}.") from error
 
 
 def leave_open(connection: sqlite3.Connection) -> None:
-    """Keep a connection for the rest of this process: nothing closes it, not even the end of Python."""
-    import ctypes  # here only: 10 ms that hardly any process needs
+    """Keep a connection open for the rest of this process, even at the end of Python."""
+    import ctypes  # only here: 10 ms that hardly any process needs
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))

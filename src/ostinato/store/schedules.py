@@ -1,4 +1,4 @@
-"""Repeating jobs as the schedules API asks for them: by its words, with its counters."""
+"""Repeating jobs for the schedules API: by its status words, with its counters."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,13 @@ class Counted:
 
 
 class Schedules:
-    """Questions about repeating jobs."""
+    """Queries about repeating jobs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def page(self, word: str | None, tag: str | None, limit: int, offset: int) -> tuple[list[UUID], int]:
-        """A page of them, the newest first, and how many there are."""
+        """Return a page of repeating jobs, the newest first, and their total."""
         chosen: dict[str, Any] = {"word": word, "tag": None if tag is None else json.dumps(tag)}
         with self._database.read() as tx:
             found = tx.rows("newest_schedules", **chosen, limit=limit, offset=offset)
@@ -49,7 +49,7 @@ class Schedules:
 
 
 def note_restart(tx: Tx, change: Change) -> None:
-    """Remember what a job has counted if this is its restart: its door counts from there."""
+    """Note the counters of a job if this is its restart: the schedules API counts from there."""
     if any(event.kind == RESTARTED for event in change.events):
         facts = change.job.facts
         counted = {
@@ -64,5 +64,5 @@ def errors_of(facts: Facts) -> int:
     return facts.failed + facts.timed_out + facts.lost
 
 
-def _counted(kept: Mapping[str, int]) -> Counted:
-    return Counted(kept["completed"], kept["errors"])
+def _counted(saved: Mapping[str, int]) -> Counted:
+    return Counted(saved["completed"], saved["errors"])

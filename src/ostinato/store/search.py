@@ -1,8 +1,8 @@
-"""Looking for jobs and executions: filters, sorts, pages and totals.
+"""Search for jobs and executions: filters, sorts, pages and totals.
 
-A page goes on where the last one ended, by the key of its last row (not by counting rows, which would repeat or pass
-over some while others are added). Totals are exact up to `MOST_COUNTED` jobs; those of executions come from the
-counters of the jobs, which equal history plus what retention took away (G9), so that nobody counts a million rows.
+A page starts after the key of the last row of the page before. (Counting rows would repeat or skip some while others
+are added.) Totals are exact up to `MOST_COUNTED` jobs. Totals of executions come from the counters of the jobs, which
+equal history plus the rows that retention removed (G9), so that no request counts a million rows.
 """
 
 import json
@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.core.model import Execution, Live, Result, Status
+from ostinato.core.model import Execution, Live, Status
+from ostinato.core.outcome import FAILURES, OutcomeKind
 from ostinato.store import rows
 from ostinato.store.adapt import to_uuid
 from ostinato.store.cache import AnswerCache
@@ -20,13 +21,13 @@ from ostinato.store.database import Database, Tx
 from ostinato.store.jobs import JobRow, Jobs
 
 MOST_COUNTED: Final = 50_000
-FEW: Final = 5_000  # executions that are read and sorted rather than looked for among all
-NEVER: Final = 2**63 - 1  # as the next time of a job that has none, in a page that begins with the earliest
+FEW: Final = 5_000  # up to this many executions are read and sorted instead of searched among all
+NEVER: Final = 2**63 - 1  # sort value of jobs without a next time, the earliest first
 QUEUED, RUNNING = "queued", "running"
-ENDED: Final[Mapping[str, tuple[Result, ...]]] = {
-    "completed": (Result.COMPLETED,),
-    "failed": (Result.FAILED, Result.TIMED_OUT, Result.LOST),
-    "cancelled": (Result.CANCELLED,),
+ENDED: Final[Mapping[str, tuple[OutcomeKind, ...]]] = {
+    "completed": (OutcomeKind.COMPLETED,),
+    "failed": FAILURES,
+    "cancelled": (OutcomeKind.CANCELLED,),
 }
 TROUBLED: Final = frozenset({"failed", "cancelled"})
 STATES: Final = (QUEUED, RUNNING, *ENDED)
@@ -41,9 +42,7 @@ class JobFilter:
     task: str | None = None
     queue: str | None = None
     tag: str | None = None
-    text: str | None = (
-        None  # in the name, task, key or description; capital letters A to Z count as small ones
-    )
+    text: str | None = None  # in the name, task, key or description; capital letters A to Z match small ones
     due_before: datetime | None = None
     due_after: datetime | None = None
     app: str | None = None  # None: of all apps
@@ -51,7 +50,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """The end of a page of jobs: the values of its sort key."""
+    """The last row of a page of jobs: the values of its sort key."""
 
     id: UUID
     number: int = 0
@@ -60,7 +59,7 @@ class JobKey:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionKey:
-    """The end of a page of executions."""
+    """The last row of a page of executions."""
 
     id: UUID
     number: int
@@ -69,7 +68,7 @@ class ExecutionKey:
 
 @dataclass(frozen=True, slots=True)
 class FoundJobs:
-    """A page of jobs; `last`: where the next one begins, None at the end."""
+    """A page of jobs; `last`: where the next page starts, None at the end."""
 
     rows: tuple[JobRow, ...]
     total: int
@@ -78,7 +77,7 @@ class FoundJobs:
 
 @dataclass(frozen=True, slots=True)
 class FoundExecutions:
-    """A page of executions; `last`: where the next one begins, None at the end."""
+    """A page of executions; `last`: where the next page starts, None at the end."""
 
     rows: tuple[Execution | Live, ...]
     total: int
@@ -86,17 +85,17 @@ class FoundExecutions:
 
 
 class Search:
-    """Questions that people ask of jobs and of history."""
+    """Queries about jobs and history."""
 
     def __init__(self, database: Database, jobs: Jobs) -> None:
-        self._database, self._jobs, self._kept = database, jobs, AnswerCache()
+        self._database, self._jobs, self._cache = database, jobs, AnswerCache()
 
     # -- jobs
 
     def jobs(
         self, chosen: JobFilter, sort: str, down: bool, limit: int, offset: int, after: JobKey | None
     ) -> FoundJobs:
-        """A page of jobs by one of `SORTS`, rising or falling, from one snapshot."""
+        """Return a page of jobs by one of `SORTS`, ascending or descending, from one snapshot."""
         with self._database.read() as tx:
             keys = self._keys(tx, _parameters(chosen), sort, down, limit + 1, offset, after)
             page, more = keys[:limit], len(keys) > limit
@@ -134,7 +133,7 @@ class Search:
 
     def count_by_status(self, app: str | None = None) -> dict[Status, int]:
         """Count jobs by status."""
-        return self._kept.get(("by status", app), lambda: self._counted_by_status(app))
+        return self._cache.get(("by status", app), lambda: self._counted_by_status(app))
 
     def _counted_by_status(self, app: str | None) -> tuple[dict[Status, int], int]:
         with self._database.read() as tx:
@@ -152,12 +151,12 @@ class Search:
         offset: int,
         before: ExecutionKey | None,
     ) -> FoundExecutions:
-        """The newest first, live and ended together, from one snapshot."""
+        """Return executions, the newest first, live and ended together, from one snapshot."""
         wanted = frozenset(states or STATES)
         with self._database.read() as tx:
             total = self._count_executions(tx, job_id, wanted, task)
-            if total == 0 and task is None and not (job_id is None and self._kept.holds(("ended", task))):
-                return FoundExecutions((), 0, None)  # nothing to look for, and the count is not from before
+            if total == 0 and task is None and not (job_id is None and self._cache.holds(("ended", task))):
+                return FoundExecutions((), 0, None)  # no status can match, and a cached count would be wrong
             walk = _walk(job_id, wanted, task, total)
             ids = self._execution_ids(tx, walk, job_id, wanted, task, limit + 1, offset, before)
             page, more = ids[:limit], len(ids) > limit
@@ -193,12 +192,10 @@ class Search:
         found += [rows.EXECUTION.of(row) for row in tx.rows("executions_by_id", ids=ids)]
         return {row.id: row for row in found}
 
-    def _count_executions(
-        self, tx: Tx, job_id: UUID | None, wanted: Collection[str], task: str | None
-    ) -> int:
+    def _count_executions(self, tx: Tx, job_id: UUID | None, wanted: Collection[str], task: str | None) -> int:
         if job_id is None:
             queued, running = tx.rows("count_live", task=task)[0]
-            ended = self._kept.get(("ended", task), lambda: _ended_counts(tx, task))
+            ended = self._cache.get(("ended", task), lambda: _ended_counts(tx, task))
         else:
             queued, running = tx.rows("count_live_of", job=job_id)[0]
             ended = _ended_counts_of(tx, job_id)
@@ -207,7 +204,7 @@ class Search:
 
 
 def _walk(job_id: UUID | None, wanted: frozenset[str], task: str | None, total: int) -> str:
-    """The statement whose way through the tables is the shortest."""
+    """Return the name of the statement with the shortest way through the tables."""
     if job_id is not None:
         return "search_executions_of"
     if task is not None and total <= FEW:
@@ -215,26 +212,26 @@ def _walk(job_id: UUID | None, wanted: frozenset[str], task: str | None, total: 
     return "search_troubled" if wanted <= TROUBLED else "search_executions"
 
 
-def _ended_counts(tx: Tx, task: str | None) -> tuple[dict[Result, int], int]:
+def _ended_counts(tx: Tx, task: str | None) -> tuple[dict[OutcomeKind, int], int]:
     """Count executions in history by result, and their jobs; of one task or of all."""
     pruned = [json.loads(text) for (text,) in tx.rows("pruned", task=task)]
     *counted, jobs = tx.rows("count_ended", task=task)[0]
     return _less(counted, pruned), jobs
 
 
-def _ended_counts_of(tx: Tx, job_id: UUID) -> dict[Result, int]:
+def _ended_counts_of(tx: Tx, job_id: UUID) -> dict[OutcomeKind, int]:
     *counted, pruned = tx.row("count_ended_of", job=job_id) or (0, 0, 0, 0, 0, "{}")
     return _less(counted, [json.loads(pruned)])
 
 
-def _less(counted: Sequence[int], pruned: Sequence[Mapping[str, int]]) -> dict[Result, int]:
+def _less(counted: Sequence[int], pruned: Sequence[Mapping[str, int]]) -> dict[OutcomeKind, int]:
     return {
-        result: count - sum(gone.get(result, 0) for gone in pruned)
-        for result, count in zip(Result, counted, strict=True)
+        result: count - sum(removed.get(result, 0) for removed in pruned)
+        for result, count in zip(OutcomeKind, counted, strict=True)
     }
 
 
-def _results(wanted: Collection[str]) -> list[Result]:
+def _results(wanted: Collection[str]) -> list[OutcomeKind]:
     return [result for state in wanted if state in ENDED for result in ENDED[state]]
 
 
@@ -254,5 +251,5 @@ def _parameters(chosen: JobFilter) -> dict[str, Any]:
 
 
 def _lowered(text: str) -> str:
-    """As `lower` does on both databases: A to Z only."""
+    """Return the text as `lower` does on both databases: only A to Z change."""
     return "".join(character.lower() if character.isascii() else character for character in text)

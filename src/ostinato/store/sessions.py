@@ -1,4 +1,4 @@
-"""The sessions of the dashboard, known by a hash of their cookie."""
+"""Sessions of the dashboard, found by a hash of their cookie."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +10,7 @@ from ostinato.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """Session to be kept: the credential that began it, and its end."""
+    """A session to save: the credential that began it, and its end."""
 
     hash: str = field(repr=False)
     admission: Admission
@@ -19,13 +19,13 @@ class NewSession:
 
 
 class Sessions:
-    """The table of sessions."""
+    """Table of sessions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, session: NewSession) -> None:
-        """Begin one; those that are over go."""
+        """Save a session, and delete those that are over."""
         admission = session.admission
         with self._database.write() as tx:
             tx.run("delete_old_sessions", now=session.created_at)
@@ -36,7 +36,7 @@ class Sessions:
             )  # fmt: skip
 
     def find(self, hash: str, signer: str, now: datetime) -> Admission | None:
-        """Find a session that is good now; None when it, or its credential, is not."""
+        """Find a session that is valid now; None if it, or its credential, is not."""
         with self._database.read() as tx:
             row = tx.row("session_by_hash", hash=hash, signer=signer, now=now)
         if row is None:
@@ -46,6 +46,6 @@ class Sessions:
         return Admission(caller, credential, from_micros(until), from_micros(issued_at), signer)
 
     def remove(self, hash: str) -> None:
-        """End one. Safe to repeat."""
+        """Delete a session. Safe to repeat."""
         with self._database.write() as tx:
             tx.run("delete_session", hash=hash)

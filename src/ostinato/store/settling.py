@@ -13,7 +13,7 @@ from uuid import UUID
 
 from ostinato.core.errors import RowRefused, StoreError
 from ostinato.core.lifecycle import settle, time_out_run
-from ostinato.core.model import Change, Event, Facts, Finished, Job, Live, Result
+from ostinato.core.model import Change, Event, Facts, Finished, Job, Live
 from ostinato.core.outcome import (
     Begun,
     Cancelled,
@@ -21,7 +21,6 @@ from ostinato.core.outcome import (
     Deferred,
     Error,
     Failed,
-    Outcome,
     TimedOut,
     without_value,
 )
@@ -33,18 +32,12 @@ from ostinato.store.locking import Duty, Lives
 
 log = logging.getLogger("ostinato.store")
 
-MOST_RUNS: Final = 10_000  # of workflows, looked at in one go
+MOST_RUNS: Final = 10_000  # of workflows, checked in one call
 
-# What blames a row: the database, or a driver that cannot put a value into its form.
+# Errors caused by a row: from the database, or from a driver that cannot convert a value.
+# Outcomes that a task can have and that history stores.
+RECORDED: Final = (Completed, Failed, TimedOut, Cancelled)
 UNFIT: Final = (RowRefused, ValueError, OverflowError)
-
-# Of what a task came to; the other outcomes only hand it back, or give it up.
-RESULTS: Final[Mapping[type[Outcome], Result]] = {
-    Completed: Result.COMPLETED,
-    Failed: Result.FAILED,
-    TimedOut: Result.TIMED_OUT,
-    Cancelled: Result.CANCELLED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +45,9 @@ class Settled:
     """The result of settling a batch of finished executions."""
 
     changes: tuple[Change, ...] = ()
-    plain: tuple[Finished, ...] = ()  # settled too: successes that nothing more needs to be said of
-    refused: tuple[Finished, ...] = ()  # their fence was stale: somebody else has them, or had them ended
-    left: tuple[Finished, ...] = ()  # could not be settled here, and are still under their worker
+    plain: tuple[Finished, ...] = ()  # settled too: plain successes, which need no report
+    refused: tuple[Finished, ...] = ()  # their fence was stale: another worker has them, or they have ended
+    left: tuple[Finished, ...] = ()  # not settled here, and still under their worker
 
     def __add__(self, other: "Settled") -> "Settled":
         return Settled(
@@ -67,7 +60,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Decisions of others about a running execution: its fence, and a request to cancel it."""
+    """The state of a running execution as others changed it: its fence, and a cancel request."""
 
     fence: int
     cancel_asked_at: datetime | None
@@ -78,41 +71,38 @@ class Settling(Duty):
     """Settles: a worker ends executions, and saves their progress before."""
 
     def settle(self, finished: Sequence[Finished]) -> Settled:
-        """End executions with their outcomes, all in one transaction; a stale fence is refused.
+        """End executions with their outcomes, all in one transaction; refuse those with a stale fence.
 
-        Only a row that the database refuses is settled apart. Any other trouble is raised, and nothing is left out.
-        Safe to repeat: what an earlier call has settled, though its answer was lost, is not settled twice.
+        Only a row that the database refuses is settled on its own. Any other error is raised, and nothing is left out.
+        Safe to repeat: an execution settled by an earlier call, whose answer was lost, is not settled twice.
         """
         try:
-            return self._settle([_legible(each) for each in finished])
+            return self._settle([_storable(each) for each in finished])
         except UNFIT as error:
             if len(finished) > 1:
-                middle = len(finished) // 2  # one bad row never fails a batch
+                middle = len(finished) // 2  # a bad row must not fail the batch
                 return self.settle(finished[:middle]) + self.settle(finished[middle:])
             return self._settle_without_value(finished[0], error)
 
     def _settle_without_value(self, each: Finished, refusal: Exception) -> Settled:
-        """Settle an execution whose row was refused, with the refusal for its value; refused again, it is left."""
+        """Settle an execution whose row was refused, with the refusal as its value; if that is refused too, leave
+        it."""
         try:
             if isinstance(refusal, Duplicate):
                 raise refusal  # no unique index holds a value
-            settled = self._settle(
-                [replace(each, outcome=without_value(each.outcome, str(refusal)), account=None)]
-            )
+            settled = self._settle([replace(each, outcome=without_value(each.outcome, str(refusal)), account=None)])
         except UNFIT as error:
             log.error("An execution cannot be settled: execution=%s error=%s", each.live.id, error)
             return Settled(left=(each,))
         log.error("The value of a result cannot be saved: execution=%s error=%s", each.live.id, refusal)
         return settled
 
-    def settle_in(
-        self, tx: Tx, finished: Sequence[Finished], expected: Expected = EXPECTS_NOTHING
-    ) -> Settled:
+    def settle_in(self, tx: Tx, finished: Sequence[Finished], expected: Expected = EXPECTS_NOTHING) -> Settled:
         """Settle in an open transaction. Here `refused` are all results with a stale fence."""
         plain = tuple(settle_plainly(tx, self._database.dialect.kind, expected))
         if len(plain) == len(finished):
             return Settled(plain=plain)
-        # Not by execution: the late result of an older claim may be in the same batch.
+        # Not by execution: the batch may contain the late result of an older claim.
         done = set(map(id, plain))
         rest = [each for each in finished if id(each) not in done]
         return replace(self._settle_fully(tx, rest), plain=plain)
@@ -139,12 +129,12 @@ class Settling(Duty):
         if deferred:
             tx.run("save_deferrals", deferred)
         if any(each.live.limit_key is not None or each.live.step for each in finished):
-            tx.ring()  # somebody may wait for its place
+            tx.notify()  # a worker or dispatcher may wait for its place
         return Settled(tuple(changes), (), tuple(stale), tuple(left))
 
     def time_out_runs(self, now: datetime) -> list[Change]:
-        """Stop the runs of workflows that have taken longer than their jobs allow. (A step that runs is timed by its
-        worker; this is for those that wait.)"""
+        """Stop the runs of workflows that exceed the timeout of their job. (A worker times the step that runs; this is
+        for runs that wait.)"""
         with self._database.read() as tx:
             found = [
                 (to_uuid(run_id), to_uuid(job_id), from_micros(began))
@@ -155,13 +145,9 @@ class Settling(Duty):
             facts = dict(map(rows.facts_of, tx.rows("facts", ids=list({job_id for _, job_id, _ in found}))))
             jobs = locking.with_definitions(tx, self._definitions, facts)
         late = [
-            (run_id, job_id)
-            for run_id, job_id, began in found
-            if job_id in jobs and _is_over(jobs[job_id], began, now)
+            (run_id, job_id) for run_id, job_id, began in found if job_id in jobs and _is_over(jobs[job_id], began, now)
         ]
-        return [
-            change for run_id, job_id in late if (change := self._time_out(run_id, job_id, now)) is not None
-        ]
+        return [change for run_id, job_id in late if (change := self._time_out(run_id, job_id, now)) is not None]
 
     def _time_out(self, run_id: UUID, job_id: UUID, now: datetime) -> Change | None:
         with self._database.write() as tx:
@@ -172,14 +158,14 @@ class Settling(Duty):
                 return None
             change = time_out_run(job, lives, run, now, self._chance)
             if not change.alter and not change.ended:
-                return None  # its steps were asked to stop before
+                return None  # its steps were already asked to stop
             self._save(tx, [change], {job_id: job.facts})
         return change
 
     # -- while it runs
 
     def marks(self, ids: Sequence[UUID]) -> dict[UUID, Mark]:
-        """Read decisions of others about running executions. A missing one is no longer ours."""
+        """Read the marks of running executions. A missing execution is no longer held by this worker."""
         with self._database.read() as tx:
             found = tx.rows("marks", ids=list(ids))
         return {
@@ -205,13 +191,13 @@ class Settling(Duty):
             self._database.make_fit(EXPECTING, expected.batch)
         with self._database.write() as tx:
             settled = self.settle_in(tx, finished, expected)
-            refused = self._truly_refused(tx, settled.refused)
+            refused = self._without_settled(tx, settled.refused)
             if refused:
                 tx.run("insert_events", [rows.EVENT.row(self._refusal(each)) for each in refused])
         return replace(settled, refused=tuple(refused))
 
     def _end(self, tx: Tx, job: Job, lives: Sequence[Live], live: Live, each: Finished) -> Change | None:
-        """Apply the rule to one execution; return None if it raises, so that the others go on."""
+        """Apply the rule to one execution; return None if it raises, so that the others are settled."""
         try:
             if live.step or type(each.outcome) is Begun:
                 flow = self._graphs.flow_of(tx, job, lives, live)
@@ -222,18 +208,18 @@ class Settling(Duty):
         except StoreError:
             raise
         except Exception:
-            log.exception("No rule can settle an execution; it is left: execution=%s", live.id)
+            log.exception("Result not settled, since its rule failed: execution=%s", live.id)
             return None
 
     def _save(self, tx: Tx, changes: Sequence[Change], before: Mapping[UUID, Facts]) -> None:
         locking.save(tx, changes, before)
         self._notices.write(tx, changes)
-        if any(_calls_for_somebody(change, before[change.job.id].next_due_at) for change in changes):
-            tx.ring()
+        if any(_leaves_work(change, before[change.job.id].next_due_at) for change in changes):
+            tx.notify()
 
-    def _truly_refused(self, tx: Tx, stale: Sequence[Finished]) -> list[Finished]:
+    def _without_settled(self, tx: Tx, stale: Sequence[Finished]) -> list[Finished]:
         """Leave out results that an earlier call has settled."""
-        asked = [each for each in stale if type(each.outcome) in RESULTS]
+        asked = [each for each in stale if isinstance(each.outcome, RECORDED)]
         if not asked:
             return []
         found = tx.rows("already_settled", ids=[each.live.id for each in asked])
@@ -248,9 +234,7 @@ class Settling(Duty):
         )  # fmt: skip
 
 
-def _deferrals(
-    finished: Sequence[Finished], changes: Sequence[Change]
-) -> Iterator[tuple[UUID, str, datetime]]:
+def _deferrals(finished: Sequence[Finished], changes: Sequence[Change]) -> Iterator[tuple[UUID, str, datetime]]:
     """Return the executions that wait for a provider's budget, and until when."""
     budgets = {
         each.live.id: each.outcome.budget
@@ -273,7 +257,7 @@ def _with_account(change: Change, each: Finished) -> Change:
 
 
 def _still_held(lives: Lives, each: Finished) -> Live | None:
-    """The live row, if the worker that finished it still holds it: the fence.
+    """Return the live row if the worker that finished it still holds it: the fence check.
 
     By number and worker: after a failover that lost a claim, two workers may hold the same number.
     """
@@ -284,22 +268,22 @@ def _still_held(lives: Lives, each: Finished) -> Live | None:
     return None
 
 
-def _record(each: Finished) -> tuple[UUID, int, datetime, str]:
+def _record(each: Finished) -> tuple[UUID, int, datetime, str | None]:
     """Return the key fields of an execution's record in history."""
-    return each.live.id, each.live.fence, each.at, RESULTS[type(each.outcome)]
+    return each.live.id, each.live.fence, each.at, each.outcome.kind
 
 
-def _calls_for_somebody(change: Change, due_before: datetime | None) -> bool:
+def _leaves_work(change: Change, due_before: datetime | None) -> bool:
     """Return True if a settle leaves work for a worker or a dispatcher."""
     due = change.job.facts.next_due_at
     queued = any(live.worker_id is None for live in change.alter)
     return bool(change.add) or queued or (due is not None and due != due_before)
 
 
-def _legible(each: Finished) -> Finished:
-    """Without what no database takes (NUL, halves of characters)."""
+def _storable(each: Finished) -> Finished:
+    """Return the result without text that no database accepts (NUL, unpaired surrogates)."""
     if type(each.outcome) is Completed and each.outcome.result is None:
-        return each  # as most
+        return each  # the usual case
     match each.outcome:
         case Failed(Error(kind, message, traceback), retry_in, final):
             trace = None if traceback is None else _text(traceback)
@@ -315,13 +299,13 @@ def _text(text: str) -> str:
 
 
 def _after(lives: Sequence[Live], change: Change) -> list[Live]:
-    """The live rows of a job after a change, for the next one of the same batch."""
-    gone = {*change.drop, *(live.id for live in change.alter)}
-    return [live for live in lives if live.id not in gone] + [*change.alter, *change.add]
+    """Return the live rows of a job after a change, for the next change of the same batch."""
+    replaced = {*change.drop, *(live.id for live in change.alter)}
+    return [live for live in lives if live.id not in replaced] + [*change.alter, *change.add]
 
 
 def _one_per_job(changes: Sequence[Change]) -> list[Change]:
-    """Several changes of one job in one batch, as one."""
+    """Merge the changes of each job in a batch into one."""
     merged: dict[UUID, Change] = {}
     for change in changes:
         before = merged.get(change.job.id)
@@ -332,14 +316,14 @@ def _one_per_job(changes: Sequence[Change]) -> list[Change]:
 def _merge(first: Change, second: Change) -> Change:
     """Merge two changes of a job; a row that the first added and the second altered is added as altered."""
     altered = {live.id: live for live in second.alter}
-    gone = set(second.drop)
-    added = [altered.pop(live.id, live) for live in first.add if live.id not in gone]
-    kept = [live for live in first.alter if live.id not in altered and live.id not in gone]
+    replaced = set(second.drop)
+    added = [altered.pop(live.id, live) for live in first.add if live.id not in replaced]
+    unchanged = [live for live in first.alter if live.id not in altered and live.id not in replaced]
     never = {live.id for live in first.add}
     return replace(
         second,
         add=(*added, *second.add),
-        alter=(*kept, *altered.values()),
+        alter=(*unchanged, *altered.values()),
         drop=(*first.drop, *(live_id for live_id in second.drop if live_id not in never)),
         ended=first.ended + second.ended,
         skips=first.skips + second.skips,

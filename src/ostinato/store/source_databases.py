@@ -1,7 +1,7 @@
 """Databases that a source names itself: opened only where the settings allow it.
 
-A server is called at addresses that are resolved and checked for each connection, and handed on as `hostaddr`: libpq
-resolves nothing itself. A file lies in one folder, and is not the scheduler's own.
+The addresses of a server are resolved and checked for each connection, and passed on as `hostaddr`, so that libpq
+resolves nothing itself. A file must be in one folder, and must not be the scheduler's own.
 """
 
 import os
@@ -22,8 +22,8 @@ from ostinato.store.dialect import DatabaseKind
 
 CONNECTIONS: Final = 5
 MOST_ADDRESSES: Final = 8  # of all hosts together
-# The scheduler's own file, and the files with it.
-BESIDE: Final = ("", "-wal", "-shm", "-journal", "-bells", ".lock")
+# Suffixes of the scheduler's own file and of the files beside it.
+BESIDE: Final = ("", "-wal", "-shm", "-journal", "-notify", ".lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Reach:
         return self.grants.reveal(database) if REFERENCE.fullmatch(database) else database
 
     def open(self, url: str, own: Database) -> Database:
-        """Open a database of a source; Invalid where it is not allowed."""
+        """Open a database of a source; raise Invalid where it is not allowed."""
         match read_database(url):
             case FileDatabase(path):
                 return open_database(f"sqlite:///{self._file(path, own)}")
@@ -47,7 +47,7 @@ class Reach:
                 server.check(self.egress)
                 return open_database(
                     server.url,
-                    schema=own.dialect.schema,  # so that our own tables are known there too
+                    schema=own.dialect.schema,  # so that our own tables are recognised there too
                     max_connections=CONNECTIONS,
                     resolve=partial(resolved, server, self.egress),
                 )
@@ -69,11 +69,11 @@ class Reach:
 
 
 def resolved(server: ServerDatabase, egress: Egress) -> Mapping[str, str]:
-    """Resolve and check the hosts of a server: what libpq is told instead of their names."""
+    """Resolve and check the hosts of a server; return the parameters that replace their names in libpq."""
     found = [each for host, port in server.hosts for each in _addresses(host, port, egress)][:MOST_ADDRESSES]
     hosts, addresses, ports = zip(*found, strict=True)
-    told = {"host": ",".join(hosts), "port": ",".join(ports)}
-    return {**told, "hostaddr": ",".join(addresses)} if any(addresses) else told
+    parameters = {"host": ",".join(hosts), "port": ",".join(ports)}
+    return {**parameters, "hostaddr": ",".join(addresses)} if any(addresses) else parameters
 
 
 def _addresses(host: str, port: str, egress: Egress) -> Iterator[tuple[str, str, str]]:

@@ -1,15 +1,11 @@
 """SQLite: a file, many readers, one writer at a time.
 
-Readers have connections of their own and never wait (WAL). Writers of one process share one connection, in turn;
-writers of several processes take turns (turn.py).
+Readers have connections of their own and never wait (WAL). Writers of one process share one connection; writers of
+several processes take the write lock (file_lock.py).
 
-Rows that SQLite takes together: a statement that inserts one, written out for many.
-
-That is a fifth less work for each row. And Python's lock is free while a statement works; each time one has ended,
-another thread may keep the lock for 5 ms. With few rows at a time whoever maps the next page of a source and who stores
-the last one only wait for each other.
-
-Translation of SQLite's errors.
+`together` writes a statement that inserts one row out for many rows, which saves a fifth of the work for each. It also
+frees Python's lock for longer: each time a statement ends, another thread may keep the lock for 5 ms. With few rows per
+statement, the thread that maps the next page of a source and the one that stores the last only wait for each other.
 """
 
 import errno
@@ -48,7 +44,7 @@ from ostinato.store.database import (
 )
 from ostinato.store.dialect import DatabaseKind, Dialect, Statement, leading_ids
 from ostinato.store.file_lock import FILE_MODE, FileLock
-from ostinato.store.notify import NOW, SOON, FileListener, bells_beside, ring_all
+from ostinato.store.notify import COMMIT_FOLLOWS, COMMITTED, FileListener, notify_all, socket_folder
 from ostinato.store.same_file import SameFile
 from ostinato.store.upkeep import LONGEST_LOG, CommitWatcher, Folding
 
@@ -56,13 +52,13 @@ AWAY: Final = frozenset(
     {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR}
     | {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT}
 )
-# Errors that blame the values of a row.
+# Errors caused by the values of a row.
 OF_A_ROW: Final = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH})
 UNIQUE: Final = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
 def translated(error: sqlite3.Error, name: str) -> StoreError:
-    """Return the error of ours for one of the driver."""
+    """Return our error for an error of the driver."""
     code = getattr(error, "sqlite_errorcode", None)
     kind = None if code is None else code & 0xFF
     if code in UNIQUE:
@@ -70,7 +66,7 @@ def translated(error: sqlite3.Error, name: str) -> StoreError:
     if kind in OF_A_ROW or isinstance(error, sqlite3.DataError):
         return RowRefused(f"The database {name} refused a row: {error}.")
     if kind == sqlite3.SQLITE_FULL:
-        return StoreUnavailable(f"The disk of {name} is full: make room and it goes on.")
+        return StoreUnavailable(f"The disk of {name} is full: free some space, and work continues.")
     if kind in AWAY:
         return StoreUnavailable(f"The database {name} does not answer: {error}.")
     if kind == sqlite3.SQLITE_NOTADB:
@@ -82,15 +78,15 @@ def translated(error: sqlite3.Error, name: str) -> StoreError:
 
 OLDEST: Final = (3, 38, 0)
 
-WIDE: Final = 5  # from so many columns on it is quicker to bind the rows of a batch one by one
+WIDE: Final = 5  # from this width on, binding the rows of a batch one by one is quicker
 OF_WRITERS: Final = (
     "journal_mode = WAL",
     "foreign_keys = ON",
     "journal_size_limit = 67108864",
     f"wal_autocheckpoint = {LONGEST_LOG}",
 )
-OF_READERS: Final = ("query_only = ON",)  # they may still bring the log back into the file
-CACHE, SMALL_CACHE = -2000, -250  # kilobytes of pages in memory; the first is SQLite's own choice
+OF_READERS: Final = ("query_only = ON",)  # they may still checkpoint the log
+CACHE, SMALL_CACHE = -2000, -250  # kilobytes of pages in memory; the first is SQLite's default
 
 
 class SqliteTx(Tx):
@@ -112,9 +108,7 @@ class SqliteTx(Tx):
             self._execute_each(statement, batch, params)
         return self._cursor.connection.total_changes - before  # rowcount does not know `WITH … UPDATE`
 
-    def _execute(
-        self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]
-    ) -> sqlite3.Cursor:
+    def _execute(self, statement: Statement, batch: Batch | None, params: Mapping[str, Any]) -> sqlite3.Cursor:
         values = {name: _value(value) for name, value in params.items()}
         for name, kind in statement.lists.items():
             if kind == "uuid":
@@ -164,14 +158,14 @@ def _fit(columns: Sequence[tuple[str, str]], batch: Batch) -> Mapping[str, Any]:
 
 
 def _as_json(columns: Sequence[tuple[str, str]], batch: Batch) -> dict[str, Any]:
-    """A batch in one piece; ids that come first stand beside it, as one blob."""
+    """Return a batch as one JSON value; leading ids go beside it, as one blob."""
     leading = leading_ids(columns)
     if not batch or not leading:
         return {"rows": to_json(batch), "rows_ids": b""}
     all_cells = list(zip(*batch, strict=True))
     ids, cells = all_cells[:leading], all_cells[leading:]
     for place, (_, kind) in enumerate(columns[leading:]):
-        if kind == "instant":  # left to the encoder, each would be a call back into Python of its own
+        if kind == "instant":  # in the encoder, each would be a call back into Python
             cells[place] = tuple(cell and to_micros(cell) for cell in cells[place])
     rows = list(zip(*(repeat(0, len(batch)) for _ in ids), *cells, strict=True))
     return {
@@ -181,7 +175,7 @@ def _as_json(columns: Sequence[tuple[str, str]], batch: Batch) -> dict[str, Any]
 
 
 def _column(column: tuple[str, str], cells: tuple[Any, ...]) -> Sequence[Any]:
-    """The cells of one column of a batch, as SQLite takes them."""
+    """Return the cells of one column of a batch as SQLite takes them."""
     match column[1]:
         case "uuid":
             return [None if cell is None else to_bytes(cell) for cell in cells]
@@ -242,8 +236,8 @@ class SqliteDatabase(Database):
                 self.same_file.require()
                 yield tx
                 tx.refuse_if_failed()
-        if tx.rings:
-            self.ring()
+        if tx.notifies:
+            self.notify()
         tx.committed()
 
     def make_fit(self, statement: str, batch: Shared) -> None:
@@ -300,11 +294,11 @@ class SqliteDatabase(Database):
         return cursor
 
     def _refuse_a_stranger(self) -> None:
-        """Make the file if there is none; else let SQLite look at it before anything is put beside it.
+        """Create the file if there is none; otherwise let SQLite check it before other files are put beside it.
 
-        Nobody but SQLite may open it: closing any descriptor of a file drops all locks that this process holds on it,
-        those of the caller's own connections too. The next process to leave would then take itself for the last one,
-        and delete the log with our commits in it.
+        Only SQLite may open it. Closing any descriptor of a file drops all locks that this process holds on it, those
+        of the caller's own connections too. The next process to close would then take itself for the last one, and
+        delete the log with our commits in it.
         """
         if self.same_file.noted:
             return
@@ -366,9 +360,7 @@ class SqliteDatabase(Database):
     def borrow(self, connection: object) -> Iterator[Tx]:
         theirs = driver_connection(connection)
         if not isinstance(theirs, sqlite3.Connection):
-            raise Invalid(
-                f"A connection of {type(theirs).__module__} cannot write to the SQLite file {self.name}."
-            )
+            raise Invalid(f"A connection of {type(theirs).__module__} cannot write to the SQLite file {self.name}.")
         theirs.create_function("ostinato_uuid", 1, _uuid, deterministic=True)
         cursor = theirs.cursor()
         cursor.row_factory = None
@@ -381,13 +373,13 @@ class SqliteDatabase(Database):
             yield tx
             tx.refuse_if_failed()
         except BaseException:
-            if theirs.in_transaction:  # a full disk ends it whatever we want
+            if theirs.in_transaction:  # a full disk always ends the transaction
                 self.execute(cursor, "ROLLBACK TO ostinato")
                 self.execute(cursor, "RELEASE ostinato")
             raise
         self.execute(cursor, "RELEASE ostinato")
-        if tx.rings:
-            ring_all(bells_beside(self.file), SOON)
+        if tx.notifies:
+            notify_all(socket_folder(self.file), COMMIT_FOLLOWS)
 
     def _refuse_another_file(self, cursor: sqlite3.Cursor) -> None:
         main = next(file for _, name, file in self.execute(cursor, "PRAGMA database_list") if name == "main")
@@ -395,7 +387,7 @@ class SqliteDatabase(Database):
             raise Invalid(f"That connection is on {main or 'a database in memory'}, not on {self.name}.")
 
     def _begin_for(self, theirs: sqlite3.Connection, cursor: sqlite3.Cursor) -> None:
-        """sqlite3 begins at the first INSERT; ours may come before it."""
+        """Begin the caller's transaction: sqlite3 begins only at the first INSERT, and our write may come before it."""
         if theirs.in_transaction:
             return
         if theirs.isolation_level is None or getattr(theirs, "autocommit", False) is True:
@@ -406,11 +398,11 @@ class SqliteDatabase(Database):
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    def ring(self) -> None:
-        ring_all(bells_beside(self.file), NOW)
+    def notify(self) -> None:
+        notify_all(socket_folder(self.file), COMMITTED)
 
-    def listen(self, on_ring: Callable[[], None]) -> NotifyListener:
-        return FileListener(self.file, CommitWatcher(self), on_ring)
+    def listen(self, on_notify: Callable[[], None]) -> NotifyListener:
+        return FileListener(self.file, CommitWatcher(self), on_notify)
 
     def upkeep(self) -> int:
         return self._folding.fold()
@@ -433,7 +425,7 @@ class SqliteDatabase(Database):
 
 
 SIZES: Final = (250, 25)
-MOST_CELLS: Final = 30_000  # of a statement; SQLite takes 32,766 parameters
+MOST_CELLS: Final = 30_000  # per statement; SQLite accepts 32,766 parameters
 VALUES: Final = re.compile(r"VALUES (\([^()]*\))")
 PLACE: Final = re.compile(r"\?(\d+)")
 
@@ -441,7 +433,7 @@ Cells = tuple[Any, ...]
 
 
 def together(each: str, rows: Sequence[Cells], scalars: Cells) -> Iterator[tuple[str, Iterator[Cells]]]:
-    """Statements, and what each is to be run with, for as many rows at once as can be; the last ones one by one."""
+    """Yield statements with their parameters, for as many rows at once as possible; the last rows one by one."""
     done, width = 0, len(rows[0]) if rows else 0
     for size in SIZES:
         several = _several(each, width, size) if len(rows) - done >= size else ""
@@ -459,7 +451,7 @@ def _groups(rows: Sequence[Cells], size: int, scalars: Cells) -> Iterator[Cells]
 
 @lru_cache(1000)
 def _several(each: str, width: int, size: int) -> str:
-    """A statement that inserts one row, for several at once. Empty where it cannot be."""
+    """Return the statement for several rows at once; "" if it is not possible."""
     found = VALUES.search(each)
     if found is None or size * width > MOST_CELLS:
         return ""

@@ -1,4 +1,4 @@
-"""Figures about runs, from counters and from the newest few rows: never by walking through history."""
+"""Figures about runs, from counters and from the newest few rows: history is never scanned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from uuid import UUID
 
 from ostinato.core.account import Account
 from ostinato.core.failing import Failing
-from ostinato.core.model import Result
+from ostinato.core.outcome import OutcomeKind
 from ostinato.store.adapt import from_micros
 from ostinato.store.cache import AnswerCache
 from ostinato.store.database import Database
 from ostinato.store.failing import find_failing
 
-NEWEST: Final = 2_000  # runs that speak for all of them
+NEWEST: Final = 2_000  # the sample of newest runs
 NEWEST_OF_A_JOB: Final = 1_000
 ZERO: Final = timedelta(0)
 
@@ -23,17 +23,17 @@ ZERO: Final = timedelta(0)
 class TaskCounters:
     """Counters of a task's jobs since their creation."""
 
-    ended: dict[Result, int]
+    ended: dict[OutcomeKind, int]
     skipped: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One run: how it ended, how long it took, how late it started, and what it cost. A clock that was set back made
-    none shorter than nothing."""
+    """The figures of one run: its result, duration, delay and cost. After a clock was set back they are at least
+    zero."""
 
     task: str
-    result: Result
+    outcome: OutcomeKind
     duration: timedelta
     lateness: timedelta
     account: Account
@@ -49,38 +49,38 @@ class AtWork:
 
 
 class Statistics:
-    """Questions whose answers are figures."""
+    """Queries for figures."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._kept = database, AnswerCache()
 
     def counters(self) -> dict[str, TaskCounters]:
-        """By task."""
+        """Return the counters by task."""
         return self._kept.get("counters", self._counted)
 
     def _counted(self) -> tuple[dict[str, TaskCounters], int]:
         with self._database.read() as tx:
             found = tx.rows("counters_by_task")
         counters = {
-            task: TaskCounters(dict(zip(Result, ended, strict=True)), skipped)
+            task: TaskCounters(dict(zip(OutcomeKind, ended, strict=True)), skipped)
             for task, *ended, skipped, _ in found
         }
         return counters, sum(row[-1] for row in found)
 
     def newest_runs(self, job_id: UUID | None = None, limit: int | None = None) -> list[RunFigures]:
-        """The newest that were started, of one job or of all."""
+        """Return the newest started runs, of one job or of all."""
         with self._database.read() as tx:
             if job_id is None:
                 found = tx.rows("newest_runs", limit=limit or NEWEST)
             else:
                 found = tx.rows("newest_runs_of", job=job_id, limit=NEWEST_OF_A_JOB)
         return [
-            RunFigures(task, Result(result), _time(took), _time(late), Account.from_json(account))
+            RunFigures(task, OutcomeKind(result), _time(took), _time(late), Account.from_json(account))
             for task, result, took, late, account in found
         ]
 
     def failing(self, since: datetime, counters: Mapping[str, TaskCounters]) -> list[Failing]:
-        """List jobs with failures since an instant, and how they did before; the counters are by task."""
+        """List jobs with failures since an instant, and their usual results; `counters` are by task."""
         with self._database.read() as tx:
             return find_failing(tx, since, {task: each.ended for task, each in counters.items()})
 

@@ -1,4 +1,4 @@
-"""The memory: every row that Ostinato keeps, in rooms around one database."""
+"""The store: all rows of Ostinato, as tables of one database."""
 
 from pathlib import Path
 from typing import Final
@@ -36,8 +36,8 @@ from ostinato.store.why_rows import Traces
 from ostinato.store.workers import Workers
 from ostinato.store.workflows import Workflows
 
-# Every statement, one file per subject. The columns of a table are always named in the order of the fields of their
-# value (core/model.py); tests/store/test_queries.py holds both sides to it and runs each statement on both databases.
+# All statements, one file per subject. Columns are always listed in the order of the fields of their value
+# (core/model.py); tests/store/test_queries.py checks both and runs each statement on both databases.
 QUERIES: Final = sorted((Path(__file__).parent / "queries").glob("*.sql"))
 
 
@@ -78,7 +78,7 @@ class Store:
         self.declined = Declined(database, chance)
 
     def require_current(self) -> None:
-        """Make sure that the schema is the one this code was written for."""
+        """Raise unless the schema is the one of this program."""
         migrate.require_current(self.database)
 
     def is_current(self) -> bool:
@@ -86,7 +86,7 @@ class Store:
         return migrate.schema_version(self.database) == migrate.latest_version()
 
     def remembered(self, key: str) -> str | None:
-        """A note that the database keeps for us."""
+        """Return a note that the database stores for us."""
         with self.database.read() as tx:
             row = tx.row("remembered", key=key)
         return None if row is None else str(row[0])

@@ -1,4 +1,4 @@
-"""Job templates of users, as the database keeps them."""
+"""Job templates of users, as rows."""
 
 import json
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ TEMPLATE: Final = rows.Shape(TemplateRow)
 
 
 class Templates:
-    """The table of templates."""
+    """Table of templates."""
 
     def __init__(self, database: Database, chance: Chance) -> None:
         self._database, self._chance = database, chance
 
     def save(self, template: TemplateRow, *, new: bool = False) -> TemplateRow:
-        """Make it, or let it take the place of the one of that name; `new`: Conflict if there is one."""
+        """Save a template, replacing one of the same name; with `new`, raise Conflict if it exists."""
         with self._database.write() as tx:
             if tx.row("get_template", name=template.name) is None:
                 self._refuse_too_many(tx)
@@ -46,9 +46,7 @@ class Templates:
                 body=template.body, now=template.updated_at, by=template.updated_by,
             )  # fmt: skip
             if not done:
-                raise Conflict(
-                    f"There is a template {template.name} already: change it, or choose another name."
-                )
+                raise Conflict(f"There is a template {template.name} already: change it, or choose another name.")
             self._tell(tx, "template.saved", template.name, template.updated_at, template.updated_by)
             row = tx.row("get_template", name=template.name)
         assert row is not None
@@ -60,7 +58,7 @@ class Templates:
         return None if row is None else TEMPLATE.of(row)
 
     def list(self) -> list[TemplateRow]:
-        """All of them, by name."""
+        """List all templates by name."""
         with self._database.read() as tx:
             return [TEMPLATE.of(row) for row in tx.rows("list_templates")]
 

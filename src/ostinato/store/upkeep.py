@@ -1,14 +1,12 @@
-"""SQLite's write-ahead log: seeing that somebody committed, and bringing it back into the file beside the work.
+"""Maintenance beside the work: SQLite's write-ahead log, and dead rows of PostgreSQL's busy tables.
 
-Left to SQLite, whoever commits the thousandth page of the log brings all of it back while everybody waits: every
-fiftieth job was picked up 10 ms late. Workers do it on a connection of its own, passively (writers go on, and no reader
-is waited for); a writer has to only where nobody works, or where more is written than workers keep up with.
+With SQLite's default, the thousandth page makes its commit copy the whole log into the file while all writers wait:
+every fiftieth job was picked up 10 ms late. Here workers do it on a connection of their own, passively (no writer and
+no reader waits). A writer does it only if there are no workers, or if they cannot keep up.
 
-Clearing PostgreSQL's busy tables of dead rows, before every claim has to pass them by.
-
-Each run leaves dead rows in `live` and `jobs`, and their places stand first in the index of the queue. Autovacuum
-comes once a minute at most: at 3,000 jobs a second a claim of 100 then took 9 instead of 3 ms. Workers look every few
-seconds, and clear up where it is worth it: 15,000 dead rows are gone in 7 ms, and nobody waits for a VACUUM.
+On PostgreSQL each run leaves dead rows in `live` and `jobs`, first in the order of the queue's index, and every claim
+passes them. Autovacuum comes once a minute at most: at 3,000 jobs a second a claim of 100 then took 9 instead of 3 ms.
+Workers check every few seconds and VACUUM beyond a limit: 15,000 dead rows take 7 ms, and no transaction waits.
 """
 
 import logging
@@ -29,14 +27,14 @@ LONGEST_LOG: Final = 10_000  # pages
 
 
 class CommitWatcher:
-    """Sees whether somebody has committed; a number means something on one connection only."""
+    """Detector of commits by other connections; its numbers can only be compared on one connection."""
 
     def __init__(self, database: "SqliteDatabase") -> None:
         self._database = database
         self._cursor: sqlite3.Cursor | None = None
 
     def version(self) -> int:
-        """A number that changes with every commit of others."""
+        """Return a number that changes with every commit of another connection."""
         return self._first("data_version")
 
     def close(self) -> None:
@@ -51,41 +49,39 @@ class CommitWatcher:
 
 
 class Folding(CommitWatcher):
-    """Brings the log back into the file when there is something new in it."""
+    """Checkpoints that copy the log into the file when it has new pages."""
 
-    _folded: int | None = None  # the version up to which that was done
+    _folded: int | None = None  # the version of the last checkpoint
 
     def fold(self) -> int:
         """Checkpoint the log; return its number of pages."""
         version = self.version()
         if version == self._folded:
             return 0
-        self._database.same_file.require()  # the log of a file that is gone is not brought back
+        self._database.same_file.require()  # the log of a replaced file is not checkpointed
         pages = self._first("wal_checkpoint(PASSIVE)", 1)
         self._folded = version
-        return max(pages, 0)  # -1: somebody else is at it
+        return max(pages, 0)  # -1: another process is doing it
 
 
 log = logging.getLogger("ostinato.store")
 
 BUSY: Final = ("jobs", "live")
-WORTH_IT: Final = 10_000  # dead rows,
-SHARE: Final = 0.05  # and so many for each row that lives: large tables take longer
-IN_VAIN: Final = (
-    60.0  # seconds to leave it alone when the dead stay: somebody's long transaction still sees them
-)
+MOST_DEAD: Final = 10_000  # dead rows,
+DEAD_SHARE: Final = 0.05  # plus this share of the live rows: large tables take longer
+RETRY_AFTER: Final = 60.0  # seconds to wait if dead rows remain: a long transaction still sees them
 LONGEST_PAUSE: Final = 600.0  # seconds
 
 
 class Vacuum:
-    """Clears the tables of one database. Where the role does not own them the server only warns."""
+    """VACUUM of one database's busy tables. If the role does not own them, the server only warns."""
 
     def __init__(self, database: "PostgresDatabase", clock: Callable[[], float] = time.monotonic) -> None:
         self._database, self._clock = database, clock
         self._not_before = float("-inf")
 
     def clear(self) -> None:
-        """Clear what is worth it. No table is made shorter: for that alone others would have to wait."""
+        """Clear the tables above the limit. No table is truncated: for that, others would have to wait."""
         if self._clock() < self._not_before:
             return
         worth_it = self._worth_it()
@@ -94,22 +90,20 @@ class Vacuum:
         try:
             for table in worth_it:
                 name = self._database.dialect.table(table)
-                self._database.say_at_length(f"VACUUM (TRUNCATE false, SKIP_LOCKED) {name}", LONGEST_PAUSE)
-        except StoreError as error:  # nobody needs it at once, and autovacuum is there too
+                self._database.execute_long(f"VACUUM (TRUNCATE false, SKIP_LOCKED) {name}", LONGEST_PAUSE)
+        except StoreError as error:  # not urgent, and autovacuum also exists
             log.warning("A table could not be cleared of dead rows: %s", error)
         if worth_it & self._worth_it():
-            self._not_before = self._clock() + IN_VAIN
+            self._not_before = self._clock() + RETRY_AFTER
 
     def _worth_it(self) -> set[str]:
-        tables = (
-            f"({_text(name)}, to_regclass({_text(self._database.dialect.table(name))}))" for name in BUSY
-        )
+        tables = (f"({_text(name)}, to_regclass({_text(self._database.dialect.table(name))}))" for name in BUSY)
         found = self._database.ask(
             "SELECT name, pg_stat_get_dead_tuples(id), pg_stat_get_live_tuples(id) "
             f"FROM (VALUES {', '.join(tables)}) AS busy (name, id) WHERE id IS NOT NULL"
         )
-        return {name for name, dead, living in found if dead >= WORTH_IT + SHARE * living}
+        return {name for name, dead, living in found if dead >= MOST_DEAD + DEAD_SHARE * living}
 
 
 def _text(word: str) -> str:
-    return f"'{word}'"  # names of ours, and of a schema that was checked
+    return f"'{word}'"  # our own names, and a checked schema name

@@ -1,4 +1,4 @@
-"""Workers and their leases: who is alive, and what becomes of the work of those who are not."""
+"""Workers and their leases, and what happens to the executions of dead workers."""
 
 import json
 import logging
@@ -20,10 +20,10 @@ from ostinato.store.rows import QueueRow, WorkerRow
 
 log = logging.getLogger("ostinato.store")
 
-TASKS_KNOWN_FOR = timedelta(days=30)  # a task that a worker of this long ago knew is not unknown
-LATELY = timedelta(minutes=10)  # what a closed worker left behind is looked for at each sweep for this long,
-LEFT_BEHIND = 500  # and else once in as long a time: so many rows at once
-WENT_BACK = "went_back"  # the note of when a worker last found that the database had lost commits
+TASKS_KNOWN_FOR = timedelta(days=30)  # a task known to a worker this long ago is not unknown
+LATELY = timedelta(minutes=10)  # for this long each sweep looks for rows left by a closed worker,
+LEFT_BEHIND = 500  # and later once per such period: this many rows at once
+WENT_BACK = "went_back"  # the note of the last time the database had lost commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSeen:
-    """A lease as a sweeper saw it."""
+    """A lease as a sweeper read it."""
 
     worker_id: UUID
     renewed_at: datetime
@@ -58,19 +58,19 @@ class LeaseSeen:
 
 
 class Workers:
-    """The table of those who work, and that of the queues they serve."""
+    """Table of workers, and of the queues they serve."""
 
     def __init__(self, database: Database, queue: Queue, chance: Chance) -> None:
         self._database = database
         self._queue = queue
         self._chance = chance
         self._looked_at: datetime | None = None
-        self._identity: Row | None = None  # of the database, as it was seen first
+        self._identity: Row | None = None  # of the database, when it was first seen
 
-    # -- a worker's own life
+    # -- called by a worker
 
     def join(self, worker: NewWorker, now: datetime, lease: timedelta) -> None:
-        """Come to work. Safe to repeat."""
+        """Register a worker. Safe to repeat."""
         with self._database.write() as tx:
             self._require_same(tx.rows("identity")[0])
             if tx.row("lock_worker", id=worker.id) is not None:
@@ -88,11 +88,9 @@ class Workers:
     def renew(
         self, worker_id: UUID, now: datetime, lease: timedelta, running: int, at_least: datetime = EPOCH
     ) -> Renewal | None:
-        """Keep the lease; None when the row is closed. `at_least`: the renewal that the database must have."""
+        """Renew the lease; return None if the row is closed. `at_least`: the renewal that the database must have."""
         with self._database.write() as tx:
-            row = tx.row(
-                "renew", id=worker_id, now=now, lease_until=now + lease, running=running, at_least=at_least
-            )
+            row = tx.row("renew", id=worker_id, now=now, lease_until=now + lease, running=running, at_least=at_least)
             if row is None:
                 self._not_renewed(tx, worker_id, now, at_least)
                 return None
@@ -106,10 +104,10 @@ class Workers:
         begun: Collection[FencedId] = (),
         unsaved: Collection[FencedId] = (),
     ) -> list[Change]:
-        """Stop working: hand back what still runs under this worker. What it never began (a claim whose answer was
-        lost) is released.
+        """Close the worker's row and end its executions as interrupted: a begun one by its job's policy, one that never
+        began (the answer to its claim was lost) by a release.
 
-        With results that cannot be saved its row stays open: the lease lapses, and the sweeper settles them as lost.
+        If some results cannot be saved, its row stays open: the lease expires, and the sweeper settles them as lost.
         """
 
         def end(hold: FencedId) -> Interrupted | None:
@@ -122,7 +120,7 @@ class Workers:
             return list(self._queue.settle_in(tx, self._held(tx, worker_id, now, end)).changes)
 
     def leave_quietly(self, worker_id: UUID, now: datetime) -> None:
-        """The same for a worker that came for one run, which has ended: its coming and going is no event."""
+        """Close the row of a worker that served one ended run, without an event."""
         with self._database.write() as tx:
             tx.run("close_worker", id=worker_id, now=now, closed_as="stopped")
 
@@ -131,11 +129,11 @@ class Workers:
         with self._database.write() as tx:
             tx.row("lock_worker", id=worker_id)  # that claim may still be under way
             unknown = self._held(tx, worker_id, now, lambda hold: None if hold in known else Interrupted())
-        # Not in the same transaction: there, one row that is refused would keep all the others.
+        # Not in the same transaction: there, one refused row would stop all others.
         return list(self._queue.settle(unknown).changes) if unknown else []
 
     def _not_renewed(self, tx: Tx, worker_id: UUID, now: datetime, at_least: datetime) -> None:
-        """Find out why; a database that went back says so with an event."""
+        """Find out why a renewal failed; write an event if the database went back."""
         self._require_same(tx.rows("identity")[0])
         row = tx.row("lock_worker", id=worker_id)
         if at_least == EPOCH or (row is not None and row[3] is not None):
@@ -154,22 +152,20 @@ class Workers:
                 "restored: this process stops and writes nothing more. Check which one is right, then start it again."
             )
 
-    # -- the sweeper's view
+    # -- called by a sweeper
 
     def leases(self) -> list[LeaseSeen]:
-        """The leases of all who say to be alive."""
+        """List the leases of all open workers."""
         with self._database.read() as tx:
             found = tx.rows("open_leases")
-        return [
-            LeaseSeen(to_uuid(i), from_micros(renewed), from_micros(until)) for i, renewed, until in found
-        ]
+        return [LeaseSeen(to_uuid(i), from_micros(renewed), from_micros(until)) for i, renewed, until in found]
 
     def close_lost(self, seen: LeaseSeen, now: datetime) -> list[Change]:
-        """Close the row of a worker that has gone, and settle as lost all that runs under it, together."""
+        """Close the row of a dead worker, and settle its executions as lost, in one transaction."""
         return self._close(seen.worker_id, now, "lost", lambda _: Lost(), seen.renewed_at)
 
     def settle_leftovers(self, now: datetime) -> list[Change]:
-        """Settle as lost what stands under a worker that is closed: what its closing could not settle."""
+        """Settle as lost the executions that a worker's closing could not settle."""
         with self._database.read() as tx:
             if not self._time_to_look(now) and not tx.rows("lately_closed", since=now - LATELY):
                 return []
@@ -191,7 +187,8 @@ class Workers:
         end: Callable[[FencedId], Lost | Interrupted | None],
         if_seen: datetime | None,
     ) -> list[Change]:
-        """One transaction; should a row of its work refuse, the worker is closed all the same and the row left."""
+        """Close the worker in one transaction; if a row of its work is refused, close it all the same and leave the
+        row."""
         try:
             with self._database.write() as tx:
                 if not self._close_row(tx, worker_id, now, closed_as, if_seen):
@@ -203,9 +200,7 @@ class Workers:
                 self._close_row(tx, worker_id, now, closed_as, if_seen)
             return []
 
-    def _close_row(
-        self, tx: Tx, worker_id: UUID, now: datetime, closed_as: str, if_seen: datetime | None
-    ) -> bool:
+    def _close_row(self, tx: Tx, worker_id: UUID, now: datetime, closed_as: str, if_seen: datetime | None) -> bool:
         row = tx.row("lock_worker", id=worker_id)
         if row is None or row[3] is not None:
             return False
@@ -219,18 +214,14 @@ class Workers:
     def _held(
         self, tx: Tx, worker_id: UUID, now: datetime, end: Callable[[FencedId], Lost | Interrupted | None]
     ) -> list[Finished]:
-        """End all executions under a worker, but for those without an outcome."""
+        """End all executions under a worker, except those without an outcome."""
         held = [rows.LIVE.of(row) for row in tx.rows("held_by", worker=worker_id)]
-        return [
-            Finished(live, outcome, now)
-            for live in held
-            if (outcome := end((live.id, live.fence))) is not None
-        ]
+        return [Finished(live, outcome, now) for live in held if (outcome := end((live.id, live.fence))) is not None]
 
-    # -- for people
+    # -- queries and commands for people
 
     def seen(self, now: datetime, since: timedelta = timedelta(days=1), limit: int = 1000) -> list[WorkerRow]:
-        """The workers seen lately, the newest first."""
+        """List the workers seen lately, the newest first."""
         with self._database.read() as tx:
             return [rows.WORKER.of(row) for row in tx.rows("list_workers", since=now - since, limit=limit)]
 
@@ -242,13 +233,13 @@ class Workers:
             self._tell(tx, now, "worker.drain_asked", worker_id, by=by)
 
     def known_tasks(self, now: datetime) -> frozenset[str]:
-        """Every task that a worker of the last 30 days knew."""
+        """Return every task known to a worker of the last 30 days."""
         with self._database.read() as tx:
             lists = [json.loads(tasks) for (tasks,) in tx.rows("known_tasks", since=now - TASKS_KNOWN_FOR)]
         return frozenset(name for names in lists for name in names)
 
     def task_schemas(self, names: Collection[str]) -> dict[str, TaskSchema]:
-        """Find what the workers wrote about these tasks."""
+        """Return the descriptions of these tasks by their workers."""
         with self._database.read() as tx:
             found = tx.rows("task_schemas", names=list(names))
         return {name: TaskSchema(name, **json.loads(described)) for name, described in found}
@@ -257,28 +248,28 @@ class Workers:
         """Delete the schemas of tasks that no worker of the last 30 days knew."""
         with self._database.read() as tx:
             described = {name for (name,) in tx.rows("described_tasks")}
-        if gone := sorted(described - self.known_tasks(now)):
+        if unknown := sorted(described - self.known_tasks(now)):
             with self._database.write() as tx:
-                tx.run("forget_tasks", names=gone)
+                tx.run("forget_tasks", names=unknown)
 
     def queues(self) -> list[QueueRow]:
         with self._database.read() as tx:
             return [rows.QUEUE.of(row) for row in tx.rows("list_queues")]
 
     def pause_queue(self, name: str, now: datetime, by: str) -> None:
-        """From this commit on nothing of the queue starts."""
+        """Pause a queue: from this commit on none of its executions starts."""
         self._set_pause(name, now, now, by, "queue.paused")
 
     def resume_queue(self, name: str, now: datetime, by: str) -> None:
         self._set_pause(name, None, now, by, "queue.resumed")
 
     def bound_queue(self, name: str, max_queued: int | None, now: datetime, by: str) -> None:
-        """Let the schedule fire into a queue only while fewer than this may start."""
+        """Bound a queue: the schedule fires into it only while fewer than this may start."""
         with self._database.write() as tx:
             tx.run("add_queues", [(name,)])
             tx.run("set_queue_bound", name=name, max_queued=max_queued)
             self._tell(tx, now, "queue.bounded", None, by=by, queue=name, max_queued=max_queued)
-            tx.ring()
+            tx.notify()
 
     def _set_pause(self, name: str, paused_at: datetime | None, now: datetime, by: str, kind: str) -> None:
         with self._database.write() as tx:
@@ -286,11 +277,9 @@ class Workers:
             tx.row("lock_queue", name=name)
             tx.run("set_queue_pause", name=name, paused_at=paused_at, by=by if paused_at else "")
             self._tell(tx, now, kind, None, by=by, queue=name)
-            tx.ring()
+            tx.notify()
 
-    def _tell(
-        self, tx: Tx, now: datetime, kind: str, worker_id: UUID | None, by: str = "", **data: object
-    ) -> None:
+    def _tell(self, tx: Tx, now: datetime, kind: str, worker_id: UUID | None, by: str = "", **data: object) -> None:
         event = Event(self._chance.id(now), now, kind, worker_id=worker_id, by=by, data=json.dumps(data))
         tx.run("insert_events", [rows.EVENT.row(event)])
 

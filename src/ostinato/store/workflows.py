@@ -1,7 +1,7 @@
-"""Workflows, as the database keeps them: each version of a graph once, never changed.
+"""Workflows as rows: each version of a graph is stored once and never changed.
 
-A run refers to the version that it began with, so an edit, or the end of a workflow, never touches it. What was parsed
-is kept: a version is read once, however many steps run by it.
+A run refers to the version that it began with, so neither an edit nor a delete of the workflow affects it. Parsed
+versions are cached: each is read once, however many steps use it.
 """
 
 import json
@@ -17,7 +17,7 @@ from ostinato.store import rows
 from ostinato.store.database import Database, Duplicate, Tx
 from ostinato.store.graphs import WORKFLOW, Graphs, WorkflowRow, find
 
-TRIES: Final = 5  # two processes that race for one id: one of them looks again
+TRIES: Final = 5  # two processes may race for one id: one of them tries again
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class NewWorkflow:
 
 
 class Workflows:
-    """The table of workflows."""
+    """Table of workflows."""
 
     def __init__(self, database: Database, chance: Chance) -> None:
         self._database, self._chance = database, chance
@@ -43,7 +43,7 @@ class Workflows:
             return find(tx, ref)
 
     def page(self, limit: int, after: int = 0) -> list[WorkflowRow]:
-        """In the order in which they were made."""
+        """Return a page of workflows, in the order of creation."""
         with self._database.read() as tx:
             return [WORKFLOW.of(row) for row in tx.rows("list_workflows", after_number=after, limit=limit)]
 
@@ -52,19 +52,19 @@ class Workflows:
             return self.graphs.of(tx, workflow, version)
 
     def steps_of(self, job_id: UUID, number: int) -> list[Execution]:
-        """The attempts at the steps of a run that have ended, the first first."""
+        """Return the ended attempts of the steps of a run, the first first."""
         with self._database.read() as tx:
             return [rows.EXECUTION.of(row) for row in tx.rows("steps_of", job=job_id, number=number)]
 
     def add(self, wanted: NewWorkflow, now: datetime, by: str) -> WorkflowRow:
-        """Make one. The name must be free: Conflict."""
+        """Create a workflow. Raise Conflict if its name is taken."""
         for _ in range(TRIES):
             try:
                 return self._add(wanted, now, by)
             except Duplicate:
                 if self.get(wanted.name) is not None:
                     raise Conflict(f"There is already a workflow {wanted.name!r}; put it instead.") from None
-        raise StoreUnavailable("Others keep making workflows; try again.")
+        raise StoreUnavailable("Other processes keep making workflows; try again.")
 
     def _add(self, wanted: NewWorkflow, now: datetime, by: str) -> WorkflowRow:
         with self._database.write() as tx:
@@ -80,7 +80,7 @@ class Workflows:
         return made
 
     def put(self, number: int, wanted: NewWorkflow, now: datetime, by: str) -> WorkflowRow:
-        """Change one; other nodes are another version. Runs in progress keep theirs."""
+        """Change a workflow; other nodes make a new version. Runs in progress keep theirs."""
         try:
             return self._put(number, wanted, now, by)
         except Duplicate:
@@ -106,7 +106,7 @@ class Workflows:
         return changed
 
     def delete(self, number: int, now: datetime, by: str) -> bool:
-        """Gone from every answer; runs in progress go on."""
+        """Delete a workflow; runs in progress continue."""
         with self._database.write() as tx:
             row = find(tx, number)
             if row is None or not tx.run("delete_workflow", number=number, now=now):
@@ -114,9 +114,7 @@ class Workflows:
             self._tell(tx, "workflow.deleted", now, by, id=number, name=row.name)
         return True
 
-    def _write_version(
-        self, tx: Tx, number: int, version: int, wanted: NewWorkflow, now: datetime, by: str
-    ) -> None:
+    def _write_version(self, tx: Tx, number: int, version: int, wanted: NewWorkflow, now: datetime, by: str) -> None:
         tx.run(
             "insert_workflow_version",
             number=number,

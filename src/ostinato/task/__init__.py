@@ -1,6 +1,6 @@
-"""Tasks and the objects they use while they run: Task, Context, Registry and the signals.
+"""Tasks and the objects that they use while they run: Task, Context, Registry and the signals.
 
-It knows neither the database nor the loop: the worker hands a Context its Desk, and the runner calls a Task.
+This package uses neither the database nor the loop: the worker gives a Context its host, and the runner calls a Task.
 """
 
 from ostinato.task.context import Context, Progress, RunHost

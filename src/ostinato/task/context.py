@@ -1,10 +1,10 @@
 """The Context: a task's view of its own run.
 
-A worker hands every run a Context; a plain call outside a worker gets a quiet one, whose log goes to `logging`
-and whose progress and checkpoint stay in memory. Code deep inside a task finds it by `Context.current()`.
+A worker gives every run a Context. A plain call outside a worker gets a quiet one: its log goes to `logging`, and
+its progress and checkpoint stay in memory. Code deep inside a task finds the Context by `Context.current()`.
 
-Progress and checkpoints go through the worker's Desk with the fence of the run: a run whose lease is lost can no
-longer write. Its log lines are kept all the same.
+The worker's host writes progress and checkpoints with the fence of the run: a run whose lease is lost cannot write
+them. Its log lines are stored all the same.
 """
 
 import json
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 PROGRESS_EVERY = 0.25  # seconds
 MESSAGE_LIMIT = 1000
-ITEMS: Final = ("items_crawled", "items_indexed")  # counters that executions show under these names
-KEPT: Final = "ostinato_kept"  # a log record has this when it is in the log of its execution already
+ITEMS: Final = ("items_crawled", "items_indexed")  # counters that executions have as fields of these names
+KEPT: Final = "ostinato_kept"  # marks a log record that is already in the log of its execution
 
 _LOGGER = logging.getLogger("ostinato.task")
 
@@ -43,38 +43,38 @@ class RunHost(Protocol):
 
     @property
     def outgoing(self) -> "Outgoing":
-        """The one safe way out, on the worker's loop."""
+        """The HTTP client, on the worker's loop."""
 
     @property
     def permits(self) -> Permits:
         """Permissions of built-in tasks, set by the worker's administrator."""
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
-        """Keep the latest progress. Called on the loop and on threads: it must not block, and never fails."""
+        """Store the latest progress. Called on the loop and on threads: it must neither block nor fail."""
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
-        """Return when it is kept; LeaseLost when this run may write no more."""
+        """Store a checkpoint, then return; raise LeaseLost if the run has lost its lease."""
 
     @property
     def tables(self) -> Tables:
         """Tables of users, for tasks that store records."""
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
-        """Keep what a crawl did, under its fence, and say what comes next; LeaseLost when it may write no more."""
+        """Store a turn of a crawl under its fence, and return the next; raise LeaseLost if the lease is lost."""
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
-        """Keep a line of the execution's log; whether anybody does. Called anywhere: it must not block, nor fail."""
+        """Store a line of the execution's log; return True if it is stored. It must neither block nor fail."""
 
     def keep_printed(self, execution_id: UUID, stream: str, text: str) -> None:
-        """The same for a part of what it prints."""
+        """Store a part of the execution's printed output. It must neither block nor fail."""
 
 
 class QuietHost:
-    """The desk of a Context outside a worker: it has no receiver."""
+    """Host of a Context outside a worker: it stores nothing."""
 
     @property
     def outgoing(self) -> "Outgoing":
-        raise Invalid("Only a task that runs in a worker, on its loop, can call others from here.")
+        raise Invalid("Only an `async def` task that runs in a worker can use ctx.outgoing.")
 
     @property
     def permits(self) -> Permits:
@@ -88,10 +88,10 @@ class QuietHost:
 
     @property
     def tables(self) -> Tables:
-        raise Invalid("Only a task that runs in a worker can write to tables from here.")
+        raise Invalid("Only a task that runs in a worker can write to tables.")
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
-        raise Invalid("Only a crawl that runs in a worker has anybody to keep its pages.")
+        raise Invalid("Only a crawl that runs in a worker can store pages.")
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         return False
@@ -109,7 +109,7 @@ class Progress(NamedTuple):
 
 
 class Log:
-    """Log lines that say whose they are: `ctx.log.info("sending", to=to)`."""
+    """Log with the names of its run: `ctx.log.info("sending", to=to)`."""
 
     __slots__ = ("_context", "_fields")
 
@@ -117,19 +117,19 @@ class Log:
         self._context, self._fields = context, fields
 
     def debug(self, event: str, /, **fields: object) -> None:
-        self._tell(logging.DEBUG, event, fields)
+        self._write(logging.DEBUG, event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
-        self._tell(logging.INFO, event, fields)
+        self._write(logging.INFO, event, fields)
 
     def warning(self, event: str, /, **fields: object) -> None:
-        self._tell(logging.WARNING, event, fields)
+        self._write(logging.WARNING, event, fields)
 
     def error(self, event: str, /, **fields: object) -> None:
-        self._tell(logging.ERROR, event, fields)
+        self._write(logging.ERROR, event, fields)
 
-    def _tell(self, level: int, event: str, fields: dict[str, object]) -> None:
-        """Into the log of the execution, where its names would only be noise, and to `logging`."""
+    def _write(self, level: int, event: str, fields: dict[str, object]) -> None:
+        """Write to the log of the execution, without the run's names, and to `logging`, with them."""
         shown = _LOGGER.isEnabledFor(level)
         if not shown and level < logging.INFO:
             return
@@ -164,15 +164,15 @@ class Context:
         definition: Definition,
         args: dict[str, Any],
         worker: str = "",
-        host: RunHost = QuietHost(),  # noqa: B008  it holds nothing
+        host: RunHost = QuietHost(),  # noqa: B008  it has no state
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.live = live
         self.definition = definition
         self.args = args
         self.worker = worker
-        self.cancelled = False  # True: stop soon (cancelled, timed out, lease lost, worker stopping)
-        self.items: tuple[int | None, int | None] = (None, None)  # seen, and new; see `count_items`
+        self.cancelled = False  # True: the task should stop (cancelled, timed out, lease lost, worker stopping)
+        self.items: tuple[int | None, int | None] = (None, None)  # crawled and indexed; see `count_items`
         self.counters: Counters | None = None  # see `count`
         self._host = host
         self._monotonic = monotonic
@@ -183,7 +183,7 @@ class Context:
 
     @classmethod
     def quiet(cls, task: str, args: dict[str, Any]) -> Self:
-        """A Context for a plain call: an occurrence of its own that no database knows."""
+        """Return a Context for a plain call: a new occurrence that is in no database."""
         now = SystemClock().now()
         live = Live(
             id=uuid4(), job_id=uuid4(), number=1, attempt=0, execution_number=1, asked=AskedBy.HAND,
@@ -193,11 +193,11 @@ class Context:
 
     @classmethod
     def current(cls) -> "Context | None":
-        """The Context of the run that this code is part of, if there is one."""
+        """Return the Context of the present run; None outside a run."""
         return _CURRENT.get()
 
     def become_current(self) -> None:
-        """For the runner: from here on, in this asyncio task or copied context, `current` is this one."""
+        """Make this the `current` Context of the asyncio task or thread. Only the runner calls it."""
         _CURRENT.set(self)
 
     @property
@@ -233,33 +233,33 @@ class Context:
 
     @property
     def step(self) -> str:
-        """The node of the workflow that it is a step of; empty outside workflows."""
+        """The workflow's node that this run is a step of; empty outside workflows."""
         return self.live.step
 
     @property
     def execution_number(self) -> int:
-        """The number of executions of the job, this one included."""
+        """The number of executions of the job, including this one."""
         return self.live.execution_number
 
     @property
     def due_at(self) -> datetime:
-        """The time that the schedule named; a retry keeps it."""
+        """The time that the schedule named; retries have the same."""
         return self.live.due_at
 
     @property
     def occurrence_key(self) -> str:
-        """The same for every attempt: send it along to make an effect idempotent."""
+        """The key that all attempts share: send it with requests to make them idempotent."""
         key = f"sched-{self.live.job_id}-n{self.live.number}"
         return f"{key}-{self.live.step}" if self.live.step else key
 
     @property
     def execution_key(self) -> str:
-        """This attempt's own."""
+        """The key of this attempt only."""
         return f"{self.occurrence_key}-rc{self.live.attempt}"
 
     @property
     def log(self) -> Log:
-        """Log lines that carry this run's names."""
+        """The log, whose lines have this run's names."""
         return Log(self, {"job_id": self.live.job_id, "execution_key": self.execution_key})
 
     @property
@@ -273,30 +273,30 @@ class Context:
         return self._host.permits
 
     def keep_record(self, level: int, said: object) -> bool:
-        """For whoever captures: keep a line of this run's log; whether anybody does."""
+        """Store a line of this run's log; return True if it is stored. Only captures call it."""
         return self._host.keep_record(self.live.id, level, said)
 
     def keep_printed(self, stream: str, text: str) -> None:
         self._host.keep_printed(self.live.id, stream, text)
 
     def progress(self, done: float, of: float | None = None, message: str | None = None) -> None:
-        """Say how far it has come. As often as you like: a few a second are told, and always the last."""
+        """Report the progress. Call it as often as you like: a few a second are sent, and always the last."""
         if not math.isfinite(done) or (of is not None and not math.isfinite(of)):
-            raise Invalid(f"Progress is counted in numbers, and {done} of {of} is not one.")
+            raise Invalid(f"Progress must be finite numbers, not {done} of {of}.")
         self._progress = Progress(done, of, None if message is None else cut(message, MESSAGE_LIMIT))
-        self._tell_soon()
+        self._report_soon()
 
     def count_items(self, crawled: int, indexed: int) -> None:
-        """Say how many records it has seen so far, and how many were new: shown with the execution, however it ends."""
+        """Set the numbers of records seen and of new ones so far. The execution shows them, however it ends."""
         self.items = crawled, indexed
 
     def count(self, **counters: float) -> None:
-        """Say what else it has counted so far (`ctx.count(mails=120)`); kept with the execution, however it ends."""
+        """Set other counters (`ctx.count(mails=120)`). The execution shows them, however it ends."""
         told = dict(counted(self.counters, counters))
         items = zip(ITEMS, self.items, strict=True)
         crawled, indexed = (int(told.pop(name)) if name in told else before for name, before in items)
         self.items, self.counters = (crawled, indexed), tuple(told.items()) or None
-        self._tell_soon()
+        self._report_soon()
 
     @property
     def last_progress(self) -> Progress | None:
@@ -304,7 +304,7 @@ class Context:
         return self._progress
 
     def flush_progress(self) -> None:
-        """For the runner: tell what was held back."""
+        """Send the progress not sent yet. Only the runner calls it."""
         if self._undelivered:
             self._undelivered = False
             self._delivered_at = self._monotonic()
@@ -315,7 +315,7 @@ class Context:
             self._host.report_progress(self.live.id, self.live.fence, encode(told, "progress"))
 
     def take_over(self, told: dict[str, Any]) -> None:
-        """For the runner: what the same run tells in another process."""
+        """Take the progress of the same run in another process. Only the runner calls it."""
         if "done" in told:
             self._progress = Progress(told["done"], told.get("of"), told.get("message"))
         self.items = told.get("items_crawled", self.items[0]), told.get("items_indexed", self.items[1])
@@ -323,7 +323,7 @@ class Context:
         self._undelivered = True
         self.flush_progress()
 
-    def _tell_soon(self) -> None:
+    def _report_soon(self) -> None:
         self._undelivered = True
         if self._monotonic() - self._delivered_at >= PROGRESS_EVERY:
             self.flush_progress()
@@ -335,7 +335,7 @@ class Context:
         return self._host.crawl_turn(self.live, turn)
 
     def crawl_turn(self, turn: dict[str, Any]) -> dict[str, Any]:
-        """For the task `crawl`: hand in pages and take URLs. It waits for the database."""
+        """Store pages of a crawl and return its next URLs. It waits for the database."""
         answer: dict[str, Any] = json.loads(self._host.crawl_turn(self.live, json.dumps(turn)))
         return answer
 
@@ -345,37 +345,38 @@ class Context:
         return None if self._checkpoint is None else decode(self._checkpoint, "checkpoint")
 
     def save_checkpoint(self, value: object) -> None:
-        """Keep a JSON value for the next attempt, should there be one; raises LeaseLost if this run is over.
+        """Store a JSON value for the next attempt; raise LeaseLost if this run has lost its lease.
 
-        It returns when the value is kept, so it waits for the database: in an `async def` task write
+        It waits until the value is stored. In an `async def` task write
         `await asyncio.to_thread(ctx.save_checkpoint, value)`.
         """
         text = encode(value, "checkpoint")
         self._host.save_checkpoint(self.live.id, self.live.fence, text)
         self._checkpoint = text
 
-    # -- tables (for built-in tasks; all of these wait for the database)
+    # -- tables (for built-in tasks; all these methods wait for the database)
 
     def open_table(self, target: Target) -> TableState:
-        """Make sure that a table can be written to: made if it is missing, refused if it does not fit."""
+        """Create a table if it is missing; raise Invalid if an existing one does not fit."""
         return self._host.tables.open(target)
 
     def greatest(self, target: Target, column: MappedColumn) -> Cell:
-        """The greatest value of a column that a source has stored."""
+        """Return the greatest value that a source has stored in a column."""
         return self._host.tables.greatest(target, column)
 
     def has_stored(self, target: Target) -> bool:
-        """Say whether a source has a row in its table."""
+        """Return True if a source has a row in its table."""
         return self._host.tables.has_stored(target)
 
     def pack_rows(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
-        """Make rows ready to be stored, ahead of that."""
+        """Prepare rows for `store_page`."""
         return self._host.tables.pack(target, rows)
 
-    def store_page(
-        self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Callable[[int], object]
-    ) -> int:
-        """Store rows and a checkpoint (by how many rows were new), both or none. LeaseLost if this run is over."""
+    def store_page(self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Callable[[int], object]) -> int:
+        """Store rows and a checkpoint in one transaction; raise LeaseLost if this run has lost its lease.
+
+        `checkpoint` makes the checkpoint from the number of new rows.
+        """
 
         def text(new: int) -> str:
             return encode(checkpoint(new), "checkpoint")

@@ -32,7 +32,7 @@ NO_ANNOTATION: Final = inspect.Parameter.empty
 
 
 def schema_of(task: Task[..., Any]) -> dict[str, Any]:
-    """The parameters of a task; one without a type we know may be anything."""
+    """Return the schema of a task's parameters. A parameter of an unknown type accepts any value."""
     hints = _hints(task)
     shown = list(task.__signature__.parameters.values())
     named = [each for each in shown if each.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -51,15 +51,15 @@ def describe(registry: Registry) -> tuple[TaskSchema, ...]:
 
 
 def help_of(task: Task[..., Any]) -> str:
-    """The first paragraph of its docstring."""
+    """Return the first paragraph of the task's docstring."""
     return " ".join((inspect.getdoc(task.function) or "").partition("\n\n")[0].split())
 
 
 def _hints(task: Task[..., Any]) -> dict[str, Any]:
-    """Its annotations as types; none where a name is known to type checkers only."""
+    """Return the annotations as types; empty if a name exists only for type checkers."""
     try:
         return typing.get_type_hints(inspect.unwrap(task.function))
-    except Exception:  # noqa: BLE001  annotations are code of strangers
+    except Exception:  # noqa: BLE001  annotations are code of users
         return {}
 
 
@@ -69,7 +69,7 @@ def _property(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> dict[st
         return described
     try:
         encode({"default": parameter.default})
-    except Invalid:  # no JSON: it cannot be told, and nobody can give it from outside either
+    except Invalid:  # a default that is not JSON cannot be shown
         return described
     return {**described, "default": parameter.default}
 
@@ -89,7 +89,7 @@ def _type(hint: Any) -> dict[str, Any]:
 
 
 def _collection(kind: type, inner: tuple[Any, ...]) -> dict[str, Any]:
-    """Describe lists and objects; a text, and a class that makes a tuple of its fields, may be anything."""
+    """Describe lists and objects. A text or a named tuple accepts any value."""
     if issubclass(kind, Mapping):
         return {"type": "object"} | ({"additionalProperties": _type(inner[1])} if len(inner) == 2 else {})
     if issubclass(kind, str | bytes | bytearray) or hasattr(kind, "_fields"):

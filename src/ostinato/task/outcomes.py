@@ -16,20 +16,20 @@ MESSAGE_LIMIT = 8 * 1024  # characters
 TRACEBACK_LIMIT = 64 * 1024
 
 COMPLETED = Completed()
-NOT_AWAITED = "The task returned a coroutine that nobody awaits; make it an `async def` that awaits it."
+NOT_AWAITED = "The task returned a coroutine without awaiting it; make it an `async def` that awaits it."
 
 Now = Callable[[], datetime]
 
-_ours = {Task.call.__code__.co_filename}  # their frames tell nobody anything
+_hidden_files = {Task.call.__code__.co_filename}  # frames of these files do not help users
 
 
 def hide_frames_of(file: str) -> None:
-    """Leave a file that calls tasks out of the beginning of tracebacks."""
-    _ours.add(file)
+    """Leave a file that calls tasks out of tracebacks."""
+    _hidden_files.add(file)
 
 
 def of_value(value: object, context: Context, now: Now) -> Outcome:
-    """The task returned this."""
+    """Return the outcome of a task that returned a value."""
     if value is None:
         return COMPLETED
     if isinstance(value, Signal):
@@ -44,7 +44,7 @@ def of_value(value: object, context: Context, now: Now) -> Outcome:
 
 
 def of_error(error: BaseException, now: Now) -> Outcome:
-    """The task raised this."""
+    """Return the outcome of a task that raised an error."""
     match error:
         case Defer():
             return Deferred(error.until_from(now()))
@@ -61,26 +61,26 @@ def of_error(error: BaseException, now: Now) -> Outcome:
 
 
 def described(error: BaseException) -> Error:
-    """An exception, as people read it."""
+    """Return an exception as an Error for people."""
     return Error(type(error).__name__, cut(_message(error), MESSAGE_LIMIT), _traceback(error))
 
 
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as second:  # noqa: BLE001  whatever a stranger's __str__ raises
+    except Exception as second:  # noqa: BLE001  any error of a user's __str__
         return f"(its message cannot be shown: {type(second).__name__})"
 
 
 def _traceback(error: BaseException) -> str | None:
-    """The stack as text, from the task's first line on; None where only we would be in it."""
+    """Return the stack as text, from the task's first line on; None without a frame of the task."""
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename in _ours:
+    while frames is not None and frames.tb_frame.f_code.co_filename in _hidden_files:
         frames = frames.tb_next
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if frames is None and before is None:
         return None
     try:
         return cut("".join(traceback.format_exception(type(error), error, frames)), TRACEBACK_LIMIT)
-    except Exception:  # noqa: BLE001  it formats what strangers wrote
+    except Exception:  # noqa: BLE001  it formats errors of users' classes
         return None

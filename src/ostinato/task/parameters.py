@@ -1,4 +1,4 @@
-"""Parameters of a task's function, without the one for the Context."""
+"""Parameters of a task's function, without the Context."""
 
 import inspect
 import re
@@ -50,10 +50,10 @@ class Parameters:
         return self.context_first or self.context_as is not None
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a call as one object; TypeError as the call itself would raise it."""
+        """Return the arguments of a call by name; raise TypeError as the call itself would."""
         if not kwargs and self._all_in_order == len(args):
             return dict(zip(self._order, args, strict=True))
-        named = dict(zip(self._order, args, strict=False))  # `bind` takes ten times as long
+        named = dict(zip(self._order, args, strict=False))  # `bind` takes ten times as long, so it comes last
         if len(args) <= len(self._order) and not named.keys() & kwargs.keys():
             named |= kwargs
             if self._fits(named):
@@ -67,7 +67,7 @@ class Parameters:
         return named
 
     def from_stored(self, args: dict[str, Any]) -> dict[str, Any]:
-        """Keyword arguments from stored args; Invalid when they do not fit."""
+        """Return keyword arguments from stored args; raise Invalid if they do not fit."""
         if self._whole and "payload" not in args:
             return {"payload": args}
         if self._fits(args):
@@ -75,7 +75,7 @@ class Parameters:
         raise Invalid("; ".join(self._complaints(args)))
 
     def takes(self, name: str) -> bool:
-        """Return whether args may have this name."""
+        """Return True if args may have this name."""
         return name in self._known or self._whole or (self._open and name not in self._hidden)
 
     def _fits(self, args: Mapping[str, Any]) -> bool:
@@ -93,22 +93,22 @@ class Parameters:
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     try:
-        if sys.version_info >= (3, 14):  # a name that only type checkers import must not be an error
+        if sys.version_info >= (3, 14):  # a name imported only for type checkers must not be an error
             from annotationlib import Format
 
             return inspect.signature(function, annotation_format=Format.STRING)
         return inspect.signature(function)
     except (TypeError, ValueError):
-        raise Invalid(f"{function!r} does not say what its parameters are; wrap it in a function.") from None
+        raise Invalid(f"The parameters of {function!r} cannot be read; wrap it in a function.") from None
 
 
 def _check(shown: Iterable[Parameter], function: Callable[..., Any]) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise Invalid(f"{function!r} is a generator, which runs only as far as it is read; use a function.")
+        raise Invalid(f"{function!r} is a generator, which a task cannot be; use a function.")
     for each in shown:
         if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL):
             raise Invalid(
-                f"The parameter {each.name} of {function!r} has no name to be given by, and args are stored by "
+                f"The parameter {each.name} of {function!r} cannot be passed by name, and args are stored by "
                 "name; make it an ordinary parameter (for many values, a list)."
             )
 
@@ -122,19 +122,19 @@ def _wants_context(first: Parameter, function: Callable[..., Any]) -> bool:
 
 
 def _names_context(annotation: object, function: Callable[..., Any]) -> bool:
-    """Also as text: under `from __future__ import annotations`, or quoted."""
+    """Return True if an annotation is Context, also as text."""
     if not isinstance(annotation, str):
         return annotation is Context or Context in get_args(annotation)
     try:
-        meant = eval(annotation, _globals(function))
-    except Exception:  # noqa: BLE001  a name that only type checkers import: the text must do
+        resolved = eval(annotation, _globals(function))
+    except Exception:  # noqa: BLE001  a name imported only for type checkers: search the text
         return re.search(r"\bContext\b", annotation) is not None
-    return _names_context(meant, function)
+    return _names_context(resolved, function)
 
 
 def _globals(function: Callable[..., Any]) -> dict[str, Any]:
     plain: Any = inspect.unwrap(function)
-    plain = getattr(plain, "func", plain)  # of a partial
+    plain = getattr(plain, "func", plain)  # the function of a partial
     return getattr(plain, "__globals__", None) or getattr(plain.__call__, "__globals__", {})
 
 

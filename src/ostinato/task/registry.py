@@ -1,4 +1,4 @@
-"""The tasks that a process knows, by name."""
+"""The registered tasks of a process, by name."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,12 +11,12 @@ class Registry:
     """Tasks by name; a name means one task."""
 
     def __init__(self, built_in: Mapping[str, Callable[[], Task[..., Any]]] = {}) -> None:
-        """`built_in`: what is there unless somebody adds a task of that name; loaded when it is asked for."""
+        """`built_in` tasks are loaded when needed; a user's task of the same name replaces one."""
         self._tasks: dict[str, Task[..., Any]] = {}
         self._built_in = dict(built_in)
 
     def add(self, task: Task[..., Any]) -> None:
-        """Make a task known. The same function may be added twice, another under its name may not."""
+        """Register a task. The same function may be added twice; another function needs another name."""
         known = self._tasks.get(task.name)
         if known is not None and known.function != task.function:
             raise Invalid(
@@ -26,22 +26,22 @@ class Registry:
         self._built_in.pop(task.name, None)
 
     def get(self, name: str) -> Task[..., Any]:
-        """The task of that name."""
+        """Return the task of that name; raise UnknownTask without one."""
         task = self._tasks.get(name) or self._loaded(name)
         if task is None:
             raise UnknownTask(f"There is no task named {name!r}{self._did_you_mean(name)}")
         return task
 
     def own(self, name: str) -> Task[..., Any] | None:
-        """The user's task of that name, if there is one."""
+        """Return the user's task of that name, or None."""
         return self._tasks.get(name)
 
     def names(self) -> tuple[str, ...]:
-        """The sorted names of all known tasks."""
+        """Return the sorted names of all tasks."""
         return tuple(sorted({*self._tasks, *self._built_in}))
 
     def is_built_in(self, name: str) -> bool:
-        """Return True if this name is a built-in task, not one of the user's."""
+        """Return True if this name is a built-in task, not a user's."""
         return name in self._built_in
 
     def _loaded(self, name: str) -> Task[..., Any] | None:
@@ -53,7 +53,7 @@ class Registry:
         return task
 
     def _did_you_mean(self, name: str) -> str:
-        from difflib import get_close_matches  # only mistakes pay for it
+        from difflib import get_close_matches  # imported only for errors
 
         close = get_close_matches(name, self.names(), n=1)
         return f"; did you mean {close[0]!r}?" if close else "; register it, or correct the name."

@@ -1,8 +1,8 @@
 """Signals that a task raises or returns instead of a result.
 
-raise GiveUp("the customer is gone")         failed, and not tried again
-raise RetryLater("5m", "the API is busy")    failed, and tried again after 5 minutes; spends a retry
-raise Defer("1h")                            not now: put back in the queue until then; spends nothing
+raise GiveUp("the customer has left")        failed, without a retry
+raise RetryLater("5m", "the API is busy")    failed, with a retry after 5 minutes
+raise Defer("1h")                            back in the queue for an hour; uses no retry
 """
 
 from datetime import UTC, datetime, timedelta
@@ -14,34 +14,34 @@ Delay = str | float | timedelta
 
 
 class Terminated(BaseException):
-    """Raised inside a task in a process of its own that is asked to stop. Clean up, and let it pass."""
+    """Raised inside a task in a process of its own to stop it. Clean up, and do not catch it."""
 
 
 class Signal(Exception):
-    """The root of what a task may say instead of a result."""
+    """Base class of the signals."""
 
 
 class Begin(Signal):
-    """For the task `workflow`: let go of the run, and queue its first steps."""
+    """Signal of the task `workflow`: release the run, and queue its first steps."""
 
 
 class GiveUp(Signal):
-    """This will not work, however often it is tried."""
+    """Signal that the run has failed and a retry cannot help."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason or "The task gave up.")
 
 
 class RetryLater(Signal):
-    """This did not work; try again after the delay, if retries are left."""
+    """Signal that the run has failed, with a retry after the delay if retries are left."""
 
     def __init__(self, delay: Delay, reason: str = "") -> None:
         self.delay = parse_duration(delay)
-        super().__init__(reason or f"The task asked to be tried again in {format_duration(self.delay)}.")
+        super().__init__(reason or f"The task asked for a retry in {format_duration(self.delay)}.")
 
 
 class Defer(Signal):
-    """Not now: run this attempt at that time, or after that delay, as if it had not started."""
+    """Signal to run this attempt at a later time, or after a delay, as if it had not started."""
 
     def __init__(self, until: datetime | Delay) -> None:
         if isinstance(until, datetime) and until.tzinfo is None:
@@ -50,7 +50,7 @@ class Defer(Signal):
         super().__init__(f"The task asked for a later time: {until}.")
 
     def until_from(self, now: datetime) -> datetime:
-        """The instant that is meant; a delay beyond the calendar is its last day."""
+        """Return the instant; a delay beyond the calendar ends on its last day."""
         if isinstance(self.until, datetime):
             return self.until
         return now + min(self.until, datetime.max.replace(tzinfo=UTC) - now)

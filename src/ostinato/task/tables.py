@@ -1,4 +1,4 @@
-"""Requests of a run that stores records to its worker."""
+"""The interface to tables of users, for runs that store records."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -9,19 +9,19 @@ from ostinato.core.tables import Cell, MappedColumn, Row, TableState, Target
 
 
 class Tables(Protocol):
-    """Tables of users, as a run writes to them. All of it waits for the database."""
+    """Tables of users, for a run. All methods wait for the database."""
 
     def open(self, target: Target) -> TableState:
-        """Make sure that a table can be written to: made if it is missing, Invalid if it does not fit."""
+        """Create a table if it is missing; raise Invalid if an existing one does not fit."""
 
     def greatest(self, target: Target, column: MappedColumn) -> Cell:
-        """The greatest value of a column that a source has stored."""
+        """Return the greatest value that a source has stored in a column."""
 
     def has_stored(self, target: Target) -> bool:
-        """Say whether a source has a row in its table."""
+        """Return True if a source has a row in its table."""
 
     def pack(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
-        """Rows ready for their database, ahead of being stored."""
+        """Prepare rows for `store`."""
 
     def store(
         self,
@@ -31,7 +31,7 @@ class Tables(Protocol):
         chunks: Iterable[Sequence[Row]],
         checkpoint: Callable[[int], Json],
     ) -> int:
-        """Store rows together with the checkpoint, which may tell how many of them were new; how many that is.
+        """Store rows and a checkpoint in one transaction; return the number of new rows.
 
-        LeaseLost when this run may write no more.
+        `checkpoint` gets that number. Raise LeaseLost if the run has lost its lease.
         """

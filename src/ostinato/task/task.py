@@ -1,11 +1,11 @@
-"""A task: a function that can be run by name, with its arguments as a JSON object by parameter name.
+"""A task: a function that can be run by name, with its arguments as a JSON object.
 
-A function asks for its Context with a first parameter annotated `Context` (or called `ctx`, without an
-annotation); nobody who calls, binds or enqueues it sees that parameter.
+A function gets its Context as the first parameter if that is annotated `Context`, or is called `ctx` without an
+annotation. The parameter is not part of the task's args.
 
-A function whose first parameter is called `payload` may also be called as other schedulers do it: with the whole
-args object as `payload` (unless args has a key of that name), and with the Context as `job` if that is its
-second parameter: `def send(payload, job): ...`.
+A function whose first parameter is called `payload` is called as other schedulers do it: with the whole args object
+as `payload` (unless args has a key of that name), and with the Context as `job` if that is its second parameter:
+`def send(payload, job): ...`.
 """
 
 import functools
@@ -33,14 +33,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A task and its arguments: what there is to run."""
+    """A task and its arguments, ready to run."""
 
     task: str
     args: Json
 
 
 class Task(Generic[P, R]):
-    """Code that can be run, by name. `P` are the parameters without the Context, `R` what a plain call returns."""
+    """Code that can be run, by name. `P` are the parameters without the Context, `R` is the result of a call."""
 
     @overload
     def __init__(
@@ -50,39 +50,30 @@ class Task(Generic[P, R]):
         isolation: Isolation | None = None,
     ) -> None: ...
     @overload
-    def __init__(
-        self, function: Callable[P, R], name: str = "", isolation: Isolation | None = None
-    ) -> None: ...
-    def __init__(
-        self, function: Callable[..., R], name: str = "", isolation: Isolation | None = None
-    ) -> None:
-        """`isolation` None: an `async def` on the loop, a `def` as its worker is set."""
+    def __init__(self, function: Callable[P, R], name: str = "", isolation: Isolation | None = None) -> None: ...
+    def __init__(self, function: Callable[..., R], name: str = "", isolation: Isolation | None = None) -> None:
+        """`isolation` None: an `async def` runs on the loop, a `def` by the worker's setting."""
         self.function = function
         self.name = _checked(name or getattr(function, "__name__", ""), function)
         self.is_async = _is_async(function)
         self.isolation = isolation
-        self.limits: Mapping[
-            str, Any
-        ] = {}  # policies that hold for every run of it, unless its job has its own
-        self.run_args: tuple[str, ...] = ()  # what its jobs open to operators, unless they say otherwise
-        # Whether a worker that stops does not wait for it: what it has done is kept, and it goes on from there.
-        self.hands_back = False
+        self.limits: Mapping[str, Any] = {}  # default policies of its jobs
+        self.run_args: tuple[str, ...] = ()  # default args of its jobs that operators may set
+        self.hands_back = False  # True: a stopping worker does not wait, since the next run goes on from there
         self._check_isolation()
         self._parameters = Parameters(function)
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self._parameters.signature
 
     def open_to_operators(self, names: Sequence[str]) -> None:
-        """Let operators set these args at a run, by default. Invalid for a name that the function does not take."""
+        """Let operators set these args at a run, by default; raise Invalid for an unknown parameter."""
         for name in names:
             if not self._parameters.takes(name.partition(".")[0]):
-                raise Invalid(
-                    f"run_args names {name}, and {self.name}{self.__signature__} has no such parameter."
-                )
+                raise Invalid(f"run_args names {name}, and {self.name}{self.__signature__} has no such parameter.")
         self.run_args = tuple(names)
 
     def limited(self, definition: Definition) -> Definition:
-        """A definition with the limits of the task where the job, made by whom and where ever, has none."""
+        """Return the definition with the task's limits where the job has none."""
         policies = definition.policies
         own = {name: value for name, value in self.limits.items() if getattr(policies, name) is None}
         return replace(definition, policies=replace(policies, **own)) if own else definition
@@ -91,21 +82,19 @@ class Task(Generic[P, R]):
         return f"<Task {self.name}{self.__signature__}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """A plain call, here and now: inside a run with that run's Context, elsewhere with a quiet one."""
+        """Call the function now, with the Context of the present run, or a quiet one outside a run."""
         if not self.wants_context:
             return self.function(*args, **kwargs)
         named = self._parameters.by_name(args, kwargs)
         return self.call(Context.current() or Context.quiet(self.name, named), named)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call:
-        """The task with these arguments, to be run later. Invalid if they do not fit, or are not JSON."""
+        """Return a Call with these arguments; raise Invalid if they do not fit, or are not JSON."""
         try:
             named = self._parameters.by_name(args, kwargs)
         except TypeError as error:
-            raise Invalid(
-                f"{self.name}{self.__signature__} does not take these arguments: {error}."
-            ) from None
-        text = encode(named)  # first: its advice for values that are no JSON is better
+            raise Invalid(f"{self.name}{self.__signature__} does not take these arguments: {error}.") from None
+        text = encode(named)  # first, since its errors about values that are not JSON say more
         self.check_types(named)
         return Call(self.name, text)
 
@@ -121,7 +110,7 @@ class Task(Generic[P, R]):
 
     @cached_property
     def _typed(self) -> tuple[tuple[str, type | None, Schema], ...]:
-        """The parameters with a type: name, the type that fits without a closer look, schema."""
+        """The parameters with a type: name, the type that needs no further check, schema."""
         properties = schema_of(self)["properties"]
         return tuple(
             (name, USUAL.get(said.get("type", "")), said)
@@ -141,26 +130,24 @@ class Task(Generic[P, R]):
                 raise Invalid(f"{self.where} cannot run on a thread: make it a `def`.")
             case Isolation.PROCESS if "<" in getattr(self.function, "__qualname__", "<"):
                 raise Invalid(
-                    f"{self.where} cannot run in a process of its own, which has to import it: make it a "
+                    f"{self.where} cannot run in a process of its own, which must import it: make it a "
                     "function of a module."
                 )
 
     @property
     def where(self) -> str:
         """The place of the function, for messages."""
-        return (
-            f"{getattr(self.function, '__module__', '?')}.{getattr(self.function, '__qualname__', self.name)}"
-        )
+        return f"{getattr(self.function, '__module__', '?')}.{getattr(self.function, '__qualname__', self.name)}"
 
     def arguments(self, args: dict[str, Any]) -> dict[str, Any]:
-        """Stored args as keyword arguments. Invalid if they do not fit: the function may have changed since."""
+        """Return stored args as keyword arguments; raise Invalid if they no longer fit the function."""
         try:
             return self._parameters.from_stored(args)
         except Invalid as error:
             raise Invalid(f"The args do not fit {self.name}{self.__signature__}: {error}.") from None
 
     def call(self, context: Context, arguments: dict[str, Any]) -> R:
-        """Call the function with what `arguments` gave, and with the Context if it wants one."""
+        """Call the function with the result of `arguments`, and with the Context if it wants one."""
         parameters = self._parameters
         if parameters.context_first:
             return self.function(context, **arguments)
@@ -179,5 +166,5 @@ def _checked(name: str, function: Callable[..., Any]) -> str:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    """Return True if a call must be awaited: also for a partial, or an object with an async `__call__`."""
+    """Return True if a call must be awaited: also of a partial, or an object with an async `__call__`."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

@@ -1,7 +1,7 @@
-"""The witness: a record of each body that begins and ends, for tests.
+"""The witness: a record of the begin and end of each call of a task, for tests.
 
-With `OSTINATO_WITNESS=DIR` each process appends to a file of its own in that folder, one line of JSON for an event. A
-test counts bodies by these lines: the database only knows what it was told. Without the variable it costs nothing.
+With `OSTINATO_WITNESS=DIR` each process appends one line of JSON for each event to its own file in that folder. Tests
+count calls by these lines, independently of the database. Without the variable it costs nothing.
 """
 
 import json
@@ -25,13 +25,13 @@ hide_frames_of(__file__)
 
 
 class Witness:
-    """A file of one process, to which the begin and the end of each body are appended."""
+    """The file of one process, with a line for the begin and the end of each call."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / f"bodies-{os.getpid()}.jsonl"
 
     def noting(self, task: Task[..., Any]) -> Task[..., Any]:
-        """Return the same task, whose bodies are noted."""
+        """Return a copy of the task that records its calls."""
         noted = copy(task)
         vars(noted)["call"] = partial(self._awaited if task.is_async else self._called, task)
         return noted
@@ -63,12 +63,12 @@ class Witness:
         }  # fmt: skip
         descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
         try:
-            os.write(descriptor, f"{json.dumps(line)}\n".encode())  # one write: lines of threads do not mix
+            os.write(descriptor, f"{json.dumps(line)}\n".encode())  # one write, so that lines of threads do not mix
         finally:
             os.close(descriptor)
 
 
 def witness_of_environment() -> Witness | None:
-    """Return the witness that the environment asks for, if it does."""
+    """Return the witness if the environment asks for one."""
     folder = os.environ.get(VARIABLE)
     return Witness(Path(folder)) if folder else None

@@ -1,8 +1,8 @@
-"""`command`: run a program, in a process of its own that dies with its worker and takes the program along.
+"""`command`: run a program in a process of its own, which ends with its worker and ends the program too.
 
-What it writes goes through the pipes of that process into the log of the execution, line by line, and never through
-this code; how much that is so far, and the last line, are its counters and its progress. The supervisor watches over
-limits, asks it to stop and kills what does not, whatever it has forked: see `ostinato.isolation`.
+The program's output goes through the pipes of that process to the log of the execution, line by line, not through this
+code. Its size and its last line become counters and progress. The supervisor checks limits, asks the program to stop,
+and kills it with all its processes: see `ostinato.isolation`.
 """
 
 import os
@@ -22,11 +22,11 @@ from ostinato.task.outcomes import hide_frames_of
 
 SHELL: Final = "/bin/sh"
 
-hide_frames_of(__file__)  # the failure of a program is no bug of ours
+hide_frames_of(__file__)  # a failed program is no bug of Ostinato
 
 
 class CommandFailed(Exception):
-    """The program could not be started, or did not end as expected."""
+    """The program could not be started, or ended with an unexpected exit code or signal."""
 
 
 class CpuLimit(Exception):
@@ -40,15 +40,15 @@ def command(ctx: Context, **given: Any) -> dict[str, Any]:
     code = _run(args, _environment(ctx, args))
     seconds = round(time.monotonic() - began, 3)
     if code >= 0:
-        ctx.count(exit_code=code)  # also of a failure
+        ctx.count(exit_code=code)  # for failures too
     if code not in args.exit_codes:
         raise _failure(code, args, ctx.definition.policies)
     return {"exit_code": code, "seconds": seconds}
 
 
 def _run(args: CommandArgs, environment: Mapping[str, str]) -> int:
-    """Its exit code; a signal is a negative one. It shares our group: who stops us stops it."""
-    shell = args.env.get("SHELL", SHELL)  # as cron has it
+    """Run the program and return its exit code, negative for a signal. It is in this process's group to be stopped."""
+    shell = args.env.get("SHELL", SHELL)  # as in cron
     argv = [shell, "-c", args.script] if args.script is not None else list(args.argv or ())
     given = subprocess.DEVNULL if args.stdin is None else subprocess.PIPE
     try:
@@ -56,7 +56,7 @@ def _run(args: CommandArgs, environment: Mapping[str, str]) -> int:
     except (OSError, ValueError) as error:
         raise CommandFailed(_why_not(error, argv[0], args)) from None
     if args.stdin is not None:
-        process.communicate(args.stdin.encode())  # one that does not read it all is no failure
+        process.communicate(args.stdin.encode())  # a program may leave its input unread
     return process.wait()
 
 

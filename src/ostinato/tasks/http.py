@@ -1,7 +1,7 @@
-"""`http`: call a URL, and judge the answer by its status.
+"""`http`: send a request, and check the status of the answer.
 
-Every attempt of an occurrence sends the same Idempotency-Key, so that the other side can tell a repetition from a new
-order. What waits for a provider's budget is put back until then.
+Every attempt of an occurrence sends the same Idempotency-Key, so that the server can recognise a retry. A run whose
+provider's budget is spent is deferred.
 """
 
 import asyncio
@@ -22,26 +22,26 @@ from ostinato.task import Context, GiveUp, RetryLater, Task
 from ostinato.task.outcomes import hide_frames_of
 
 SHOWN_BYTES: Final = 500  # bytes of an answer in an error
-EDGE: Final = 4096  # bytes that are read beyond what is shown: half of a secret would not be recognised
-LENGTH_DIGITS: Final = 16  # of a Content-Length that can be meant
-LARGEST_ANSWER: Final = 16 * 1024 * 1024  # bytes, unpacked or not, of an answer; what is kept of it is less
+EDGE: Final = 4096  # bytes read beyond SHOWN_BYTES: half of a secret would not be recognised
+LENGTH_DIGITS: Final = 16  # of a plausible Content-Length
+LARGEST_ANSWER: Final = 16 * 1024 * 1024  # bytes, compressed and decompressed; the run stores less
 
-hide_frames_of(__file__)  # errors of others' servers are no bugs of ours
+hide_frames_of(__file__)  # errors of other servers are no bugs of Ostinato
 
 
 class UnexpectedStatus(Exception):
-    """The answer has a status that was not expected, and another try may help."""
+    """The answer has an unexpected status, and a retry may help."""
 
 
 async def http(ctx: Context, **given: Any) -> dict[str, Any]:
-    """Call a URL once."""
+    """Send a request once."""
     args = read(HttpArgs, given)
     seconds = args.timeout.total_seconds()
     try:
         async with asyncio.timeout(seconds):
             return await _called(ctx, args, seconds)
     except TimeoutError:
-        raise Unreachable(f"There was no whole answer within {seconds:g} s.") from None
+        raise Unreachable(f"There was no complete answer within {seconds:g} s.") from None
     except (Unreachable, Invalid) as error:
         if isinstance(error, Unreachable) and error.transient:
             raise
@@ -58,20 +58,20 @@ async def _called(ctx: Context, args: HttpArgs, seconds: float) -> dict[str, Any
     async with ctx.outgoing.request(
         args.method, url, headers=headers, body=body, credentials=credentials, bounds=bounds
     ) as reply:
-        told = _Told(ctx, reply, host)
+        progress = _AnswerProgress(ctx, reply, host)
         ctx.count(
             status=reply.status,
             requests=reply.hops,
             answered_after_ms=round(1000 * (time.monotonic() - began)),
         )
         if not _is_one_of(reply.status, args.expect):
-            raise await _refused(reply, args, told)
-        kept = await _kept(reply, args.keep, told)
+            raise await _refused(reply, args, progress)
+        kept = await _stored_part(reply, args.keep, progress)
         ctx.log.info("answered", status=reply.status, bytes=reply.unpacked)
         return {"status": reply.status, **kept}
 
 
-class _Told:
+class _AnswerProgress:
     """Progress of an answer."""
 
     def __init__(self, ctx: Context, reply: Reply, host: str) -> None:
@@ -91,18 +91,14 @@ def _request(args: HttpArgs, ctx: Context) -> tuple[str, dict[str, str], bytes]:
     names = _names(ctx, args)
     try:
         url = templating.fill_text(args.url, names, lambda value: quote(value, safe=""))
-        headers = {
-            name: _one_line(templating.fill_text(value, names)) for name, value in args.headers.items()
-        }
+        headers = {name: _one_line(templating.fill_text(value, names)) for name, value in args.headers.items()}
         body, kind = _body(args, names)
     except Flaw as flaw:
         raise GiveUp(f"A template of the job {flaw.rest}") from None
     if _dot_segments(url) != _dot_segments(args.sample_url()):
-        raise GiveUp(
-            "A value in the url of the job is . or .., which would lead to another folder: use another."
-        )
+        raise GiveUp("A value in the url of the job is . or .., which would lead to another folder: use another.")
     usual = {} if kind is None or "content-type" in map(str.lower, headers) else {"content-type": kind}
-    return url, usual | headers | _ours(ctx, args), body
+    return url, usual | headers | _run_headers(ctx, args), body
 
 
 def _dot_segments(url: str) -> list[str]:
@@ -118,7 +114,7 @@ def _body(args: HttpArgs, names: Mapping[str, Any]) -> tuple[bytes, str | None]:
     return b"", None
 
 
-def _ours(ctx: Context, args: HttpArgs) -> dict[str, str]:
+def _run_headers(ctx: Context, args: HttpArgs) -> dict[str, str]:
     key = {"idempotency-key": ctx.occurrence_key} if args.idempotency_key else {}
     return key | {
         "x-job-id": str(ctx.job_id),
@@ -161,8 +157,8 @@ def _is_one_of(status: int, ranges: tuple[Any, ...]) -> bool:
     return any(status in each for each in ranges)
 
 
-async def _refused(reply: Reply, args: HttpArgs, told: _Told) -> Exception:
-    begins = (await _beginning(reply, SHOWN_BYTES + EDGE, told)).decode("utf-8", "replace")
+async def _refused(reply: Reply, args: HttpArgs, progress: _AnswerProgress) -> Exception:
+    begins = (await _beginning(reply, SHOWN_BYTES + EDGE, progress)).decode("utf-8", "replace")
     said = reply.hide(begins)[:SHOWN_BYTES].strip()
     sentence = f"The answer was {reply.status}" + (f": {said}" if said else ".")
     if not _is_one_of(reply.status, args.retry):
@@ -171,9 +167,9 @@ async def _refused(reply: Reply, args: HttpArgs, told: _Told) -> Exception:
     return UnexpectedStatus(sentence) if wait is None else RetryLater(wait, sentence)
 
 
-async def _kept(reply: Reply, most: int, told: _Told) -> dict[str, Any]:
-    """The answer, as JSON if it is that, else as text; nothing if nothing is to be kept."""
-    body = await _beginning(reply, most + EDGE, told) if most else b""
+async def _stored_part(reply: Reply, most: int, progress: _AnswerProgress) -> dict[str, Any]:
+    """Return the answer as JSON or text; empty if the job stores nothing of it."""
+    body = await _beginning(reply, most + EDGE, progress) if most else b""
     if not body:
         return {}
     text = reply.hide(body.decode("utf-8", "replace"))
@@ -185,11 +181,11 @@ async def _kept(reply: Reply, most: int, told: _Told) -> dict[str, Any]:
         return {"body": text}
 
 
-async def _beginning(reply: Reply, most: int, told: _Told) -> bytes:
+async def _beginning(reply: Reply, most: int, progress: _AnswerProgress) -> bytes:
     read = b""
     while len(read) < most and (part := await reply.read(most - len(read))):
         read += part
-        told.so_far()
+        progress.so_far()
     return read
 
 

@@ -1,7 +1,7 @@
-"""`python`: call `module:function`, in a process of its own.
+"""`python`: call `module:function` in a process of its own.
 
-Which modules may be named is checked before (`core.built_in.python`). Here the function itself must come from the
-module that was named, or from inside it: whatever else a module has imported (`os.system`) is on nobody's list.
+`core.builtin.python` has checked that the module is allowed. The function must be defined in that module or below it:
+other functions that the module imports (`os.system`) are not allowed.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from ostinato.task import Context, GiveUp, Task
 
 
 def python(ctx: Context, **given: Any) -> Any:
-    """Call a function with arguments; its result is ours."""
+    """Call a function with arguments and return its result."""
     args = read(PythonArgs, given)
     task = _found(args)
     try:
@@ -41,9 +41,7 @@ def _found(args: PythonArgs) -> Task[..., Any]:
         raise GiveUp(f"There is no function {args.name} in the module {args.module}.")
     home = getattr(function, "__module__", None) or ""
     if not is_below(home, (args.module,)):
-        raise GiveUp(
-            f"{args.function} is defined in {home or 'no module'}: name a function where it is defined."
-        )
+        raise GiveUp(f"{args.function} is defined in {home or 'no module'}: name a function where it is defined.")
     return Task(function, args.name)
 
 

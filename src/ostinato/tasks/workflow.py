@@ -1,4 +1,4 @@
-"""The task of a job that runs a workflow: it begins, and lets go. The rest is done by settling its steps."""
+"""The task of a job that runs a workflow: it queues the first steps; settling a step queues the next ones."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from ostinato.task.signals import Begin
 async def workflow(
     workflow: int | str, trigger: str | None = None, payload: Any = None, event: str = "schedule"
 ) -> None:
-    """Begin a workflow. The settle looks up its graph and trigger."""
+    """Begin a workflow. Settling this run looks up its graph and trigger."""
     raise Begin
 
 

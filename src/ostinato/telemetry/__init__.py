@@ -1,1 +1,1 @@
-"""Reports of what happens: log lines, events for hooks, counts and times for `/metrics`."""
+"""Telemetry: log lines, events for hooks, counts and times for `/metrics`."""

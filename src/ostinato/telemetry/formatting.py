@@ -1,4 +1,4 @@
-"""Format of log lines. Only commands and `app.run` configure logging; a library leaves that to its user."""
+"""Format of log lines. Only commands and `app.run` configure logging; with the library its user does."""
 
 import json
 import logging
@@ -16,7 +16,7 @@ COLOURS = {"WARN": "\033[33m", "ERROR": "\033[31m", "CRITICAL": "\033[31m"}
 
 
 def configure_logging(settings: Settings) -> None:
-    """Log to stderr as the settings say; an app that has configured logging itself keeps what it has."""
+    """Log to stderr by the settings; leave a root logger with handlers as it is."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     logging.getLogger("ostinato").setLevel(level)
     root = logging.getLogger()
@@ -30,15 +30,11 @@ def configure_logging(settings: Settings) -> None:
 def _lines(wanted: LogFormat, stream: TextIO | None) -> "TextLines":
     if wanted is LogFormat.JSON:
         return JsonLines()
-    return (
-        TerminalLines()
-        if stream is not None and stream.isatty() and "NO_COLOR" not in os.environ
-        else TextLines()
-    )
+    return TerminalLines() if stream is not None and stream.isatty() and "NO_COLOR" not in os.environ else TextLines()
 
 
 class Stderr(logging.StreamHandler[TextIO]):
-    """The handler of log lines. A full device or a closed pipe loses lines, and costs nothing else."""
+    """The handler of log lines. A full device or a closed pipe only loses lines."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         if not isinstance(sys.exc_info()[1], OSError):
@@ -58,7 +54,7 @@ class TextLines(logging.Formatter):
 
 
 class TerminalLines(TextLines):
-    """For somebody who watches: short times, colours, and the long names at the end, dimmed."""
+    """Lines for a terminal: short times, colours, and the long names dimmed at the end."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         level = "WARN" if record.levelno == logging.WARNING else record.levelname
@@ -72,7 +68,7 @@ class TerminalLines(TextLines):
 
 
 class JsonLines(TextLines):
-    """One JSON object a line."""
+    """Lines with one JSON object each."""
 
     def format(self, record: logging.LogRecord) -> str:
         said: object = record.msg

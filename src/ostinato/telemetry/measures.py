@@ -1,6 +1,6 @@
-"""Measuring: how long things took, counted into buckets; and totals that never fall.
+"""Measurements: histograms of durations, and totals that never fall.
 
-Nothing is measured before somebody can read it (`ostinato serve`): elsewhere a run pays one look at None.
+Only a process with `/metrics` (`ostinato serve`) measures; elsewhere a run only checks for None.
 """
 
 from bisect import bisect_left
@@ -28,11 +28,11 @@ DURATIONS: Final = (
 )
 LATENESS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0)
 STORE: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
-MOST_TASKS: Final = 500  # that are told apart; the others are one
+MOST_TASKS: Final = 500  # with own histograms; the others share one
 OTHERS: Final = "(others)"
 
 K = TypeVar("K", bound=Hashable)
-Run = tuple[str, datetime | None, datetime, datetime]  # task, started, might have started, ended
+Run = tuple[str, datetime | None, datetime, datetime]  # task, started, earliest start, ended
 
 
 class Histogram:
@@ -48,7 +48,7 @@ class Histogram:
         self.sum += value
 
     def cumulative(self) -> list[tuple[float, int]]:
-        """(bound, how many are not beyond it), the last with the bound infinity."""
+        """Return pairs of a bound and the count of values up to it; the last bound is infinity."""
         found, total = [], 0
         for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
             total += count
@@ -57,7 +57,7 @@ class Histogram:
 
 
 class Snapshot(NamedTuple):
-    """A histogram as it was."""
+    """A copy of a histogram's values."""
 
     buckets: Sequence[tuple[float, int]]
     sum: float
@@ -91,16 +91,16 @@ class RunTimes:
         self._by_task: dict[str, tuple[Histogram, Histogram]] = {}
 
     def add(self, runs: Iterable[Run]) -> None:
-        """A batch of runs that have ended. One that never started is left out; a clock set back made none negative."""
+        """Add ended runs that had started. After a clock was set back, negative values count as 0."""
         with self._lock:
-            for task, started, might, ended in runs:
+            for task, started, earliest, ended in runs:
                 if started is not None:
                     durations, lateness = self._by_task.get(task) or self._new(task)
                     durations.add(max((ended - started).total_seconds(), 0.0))
-                    lateness.add(max((started - might).total_seconds(), 0.0))
+                    lateness.add(max((started - earliest).total_seconds(), 0.0))
 
     def snapshot(self) -> dict[str, tuple[Snapshot, Snapshot]]:
-        """Durations and lateness by task."""
+        """Return durations and lateness by task."""
         with self._lock:
             return {task: (Snapshot.of(one), Snapshot.of(two)) for task, (one, two) in self._by_task.items()}
 
@@ -110,7 +110,7 @@ class RunTimes:
 
 
 class Totals(Generic[K]):
-    """Sums that never fall, of counters that may: a job that is removed takes its counters with it."""
+    """Sums that never fall, of counters that may fall: a removed job removes its counters."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -118,7 +118,7 @@ class Totals(Generic[K]):
         self._sums: dict[K, int] = {}
 
     def sample(self, counters: Mapping[K, int]) -> None:
-        """Take in what the counters have risen by since the last look."""
+        """Add the increase of each counter since the last sample."""
         with self._lock:
             for key, count in counters.items():
                 risen = max(count - self._seen.get(key, 0), 0)

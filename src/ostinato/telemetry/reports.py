@@ -1,4 +1,4 @@
-"""Reports of committed changes: as a log line, to the hooks of this process, and as a count.
+"""Reports of committed changes: log lines, calls of this process's hooks, and counts.
 
 Nothing here can fail a run: hooks have a thread of their own, and their errors are log lines.
 """
@@ -18,7 +18,8 @@ from uuid import UUID
 from ostinato.config import Settings
 from ostinato.core.account import Account
 from ostinato.core.errors import Invalid
-from ostinato.core.model import Change, Claimed, Execution, Finished, Json, Live, Result, Skip
+from ostinato.core.model import Change, Claimed, Execution, Finished, Json, Live, Skip
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.payload import LogMessage, decode, member
 from ostinato.telemetry.measures import RunTimes
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ostinato.core.audit import AuditFlaw
 
 KINDS = ("job:start", "job:complete", "job:failed", "job:retry", "job:cancelled", "job:skipped")
-MOST_WAITING = 10_000  # events that hooks have not been told yet
+MOST_WAITING = 10_000  # events that wait for hooks
 
 Hook = Callable[[dict[str, Any]], object]
 H = TypeVar("H", bound=Hook)
@@ -51,10 +52,10 @@ class Counts:
 
 
 class Hooks:
-    """Plain functions that want to be told, at most once, in the order of things.
+    """Plain functions that are called with events, each at most once and in order.
 
-    They are called on one thread of their own: a slow hook delays other hooks, never a run. One that must wait
-    for much, or must not be missed, should enqueue a task or be a notification.
+    They have one thread of their own: a slow hook delays other hooks, never a run. For slow work, or for events that
+    must not be lost, let the hook enqueue a task, or use a notification.
     """
 
     def __init__(self) -> None:
@@ -65,13 +66,13 @@ class Hooks:
         self._overflowing = False
 
     def on(self, kind: str) -> Callable[[H], H]:
-        """A decorator: call the function with each event of this kind, a JSON-ready dict."""
+        """Return a decorator that registers a function for events of this kind. An event is a JSON-ready dict."""
         if kind not in self._hooks:
             raise Invalid(f"There is no event {kind!r}; there are {', '.join(KINDS)}.")
 
         def add(hook: H) -> H:
             if inspect.iscoroutinefunction(hook):
-                raise Invalid(f"The hook {hook!r} must be a plain function; for more, let it enqueue a task.")
+                raise Invalid(f"The hook {hook!r} must be a plain function; for async work, let it enqueue a task.")
             self._hooks[kind].append(hook)
             return hook
 
@@ -82,7 +83,7 @@ class Hooks:
         return bool(self._hooks[kind])
 
     def emit(self, kind: str, payload: Mapping[str, Any]) -> None:
-        """Tell the hooks of this kind, soon; returns at once."""
+        """Queue an event for the hooks of this kind, and return at once."""
         if not self._hooks[kind] or self._is_overflowing(kind):
             return
         self._waiting.put((kind, {"event": kind, **payload}))
@@ -90,7 +91,7 @@ class Hooks:
             self._start()
 
     def drain(self, timeout: float) -> bool:
-        """Wait until all that was emitted has been told; False if that takes too long."""
+        """Wait until the hooks have handled all emitted events; return False on a timeout."""
         if self._thread is None:
             return True
         reached = Event()
@@ -100,14 +101,14 @@ class Hooks:
     def _is_overflowing(self, kind: str) -> bool:
         was, self._overflowing = self._overflowing, self._waiting.qsize() >= MOST_WAITING
         if self._overflowing and not was:
-            _tell(logging.WARNING, "Hooks are too slow: events are left out", kind=kind, waiting=MOST_WAITING)
+            _log(logging.WARNING, "Hooks are too slow; events dropped", kind=kind, waiting=MOST_WAITING)
         return self._overflowing
 
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
                 thread = Thread(target=self._work, name="ostinato-hooks", daemon=True)
-                with suppress(RuntimeError):  # no thread now: the next event tries again
+                with suppress(RuntimeError):  # without a free thread, the next event tries again
                     thread.start()
                     self._thread = thread
 
@@ -124,17 +125,15 @@ class Hooks:
 def _call(hook: Hook, kind: str, payload: dict[str, Any]) -> None:
     try:
         hook(payload)
-    except BaseException as error:  # noqa: BLE001  whatever a hook raises, the next one is still told
+    except BaseException as error:  # noqa: BLE001  after any error, the next hook is still called
         name = getattr(hook, "__qualname__", repr(hook))
-        _tell(logging.ERROR, "A hook failed", kind=kind, hook=name, error=f"{type(error).__name__}: {error}")
+        _log(logging.ERROR, "A hook failed", kind=kind, hook=name, error=f"{type(error).__name__}: {error}")
 
 
 class Telemetry:
-    """Told after the commit, tells the rest of the world."""
+    """Reporter of committed changes."""
 
-    def __init__(
-        self, settings: Settings, hooks: Hooks, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, settings: Settings, hooks: Hooks, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.counts = Counts()
         self.hooks = hooks
         self._run_log = settings.run_log
@@ -142,36 +141,36 @@ class Telemetry:
         self._lock = Lock()
         self._away_since: float | None = None
         self._unknown: set[str] = set()
-        self._heart_is_silent = False
-        self.run_times: RunTimes | None = None  # measured only where somebody can read it
+        self._heartbeat_failed = False
+        self.run_times: RunTimes | None = None  # only with `/metrics`
 
     def measure(self) -> None:
         """Measure runs from now on."""
         self.run_times = self.run_times or RunTimes()
 
     def starting(self, what: str, /, **fields: object) -> None:
-        _tell(logging.INFO, f"Starting {what}", **fields)
+        _log(logging.INFO, f"Starting {what}", **fields)
 
     def stopping(self, why: str, /, **fields: object) -> None:
-        _tell(logging.INFO, "Stopping", why=why, **fields)
+        _log(logging.INFO, "Stopping", why=why, **fields)
 
     # -- runs
 
     def started(self, claimed: Sequence[Claimed]) -> None:
-        """Executions were claimed, and start."""
+        """Report claimed executions, which start."""
         logged, listened = self._logs_runs(), self.hooks.wanted("job:start")
         self.counts.add("claimed", count=len(claimed))
         for each in claimed if logged or listened else ():
             live = each.live
             if logged:
                 names = {**_names(live), "source_name": member(each.args, "source_name")}
-                _tell(logging.INFO, "Executing job", **names, retry_attempt=live.attempt)
+                _log(logging.INFO, "Executing job", **names, retry_attempt=live.attempt)
             if listened:
                 self.hooks.emit("job:start", _payload(live))
 
     def completed(self, finished: Sequence[Finished]) -> None:
-        """Runs have simply completed."""
-        self.counts.add("settled", Result.COMPLETED, len(finished))
+        """Report runs that completed by the fast path."""
+        self.counts.add("settled", OutcomeKind.COMPLETED, len(finished))
         if self.run_times is not None:
             lives = ((each.live, each.at) for each in finished)
             self.run_times.add((live.task, live.started_at, live.run_at, at) for live, at in lives)
@@ -180,12 +179,10 @@ class Telemetry:
                 self._completed(each.live, each.at, each.outcome.result, each.account)  # type: ignore[union-attr]
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """A fire, settle, sweep or command was committed."""
+        """Report a committed fire, settle, sweep or command."""
         if self.run_times is not None:
             ended_runs = (ended for change in changes for ended in change.ended)
-            self.run_times.add(
-                (each.task, each.started_at, each.run_at, each.finished_at) for each in ended_runs
-            )
+            self.run_times.add((each.task, each.started_at, each.run_at, each.finished_at) for each in ended_runs)
         for change in changes:
             for ended in change.ended:
                 self._ended(change, ended)
@@ -196,62 +193,69 @@ class Telemetry:
                 self._skipped(change, skip)
 
     def released(self, live: Live, why: str) -> None:
-        """A run was handed back, as if it had never been claimed."""
+        """Report a run that returned to the queue, as if it had never been claimed."""
         self.counts.add("released", why)
         if self._logs_runs():
-            _tell(logging.INFO, "Job handed back", **_names(live), why=why)
+            _log(logging.INFO, "Run returned to the queue", **_names(live), why=why)
 
     def refused(self, live: Live) -> None:
-        """A result came too late: its execution is another's by now."""
+        """Report a late result: another worker has the execution now."""
         self.counts.add("refused")
-        _tell(logging.WARNING, "Result refused: it came too late", **_names(live), fence=live.fence)
+        _log(logging.WARNING, "Late result rejected", **_names(live), fence=live.fence)
 
     def held(self, lives: Sequence[Live]) -> None:
-        """Tell of results that cannot be saved; their worker keeps them, and offers them again."""
+        """Report results that cannot be saved; the worker keeps them and tries again."""
         self.counts.add("held", count=len(lives))
         for live in lives:
-            _tell(logging.ERROR, "Result cannot be saved: it is offered every minute", **_names(live))
+            _log(logging.ERROR, "Result cannot be saved; retrying every minute", **_names(live))
 
     def overfull(self, results: int) -> None:
-        """Tell that a worker claims no more, since too many of its results cannot be saved."""
-        _tell(logging.ERROR, "Too many results cannot be saved: this worker claims no more", results=results)
+        """Report that a worker claims no more runs, since too many of its results cannot be saved."""
+        _log(
+            logging.ERROR,
+            "Too many results cannot be saved; this worker claims no more runs",
+            results=results,
+        )
 
     def stuck(self, live: Live, since: timedelta) -> None:
-        """A run was asked to stop, and goes on."""
-        _tell(logging.WARNING, "Job does not stop", **_names(live), stopping_for=_seconds(since))
+        """Report a run that was asked to stop and goes on."""
+        _log(logging.WARNING, "Run does not stop", **_names(live), stopping_for=_seconds(since))
 
     def overlong(self, live: Live, ran: timedelta, usual: timedelta) -> None:
-        """A run takes far longer than the runs of its job do."""
-        _tell(
+        """Report a run that takes far longer than earlier runs of its job."""
+        _log(
             logging.WARNING,
-            "Job runs unusually long",
+            "Run takes unusually long",
             **_names(live),
             ran=_seconds(ran),
             usual=_seconds(usual),
         )
 
     def unknown_task(self, task: str, queued: int) -> None:
-        """Executions wait for a worker that knows their task. Told once for each task."""
+        """Report executions of a task that this worker does not have; once for each task."""
         if task not in self._unknown:
             self._unknown.add(task)
-            _tell(
-                logging.WARNING, "No worker here knows this task: left in the queue", task=task, queued=queued
+            _log(
+                logging.WARNING,
+                "Task not registered in this worker; its runs stay in the queue",
+                task=task,
+                queued=queued,
             )
 
     # -- workers, store, clock
 
     def lease_lost(self, worker_id: UUID) -> None:
-        """This worker was silent for too long, and its runs were given to others."""
+        """Report that this worker did not renew its lease in time; its runs go to other workers."""
         self.counts.add("lease_lost")
-        _tell(logging.WARNING, "Lease lost: what runs here is stopped", worker=worker_id)
+        _log(logging.WARNING, "Lease lost; stopping the runs of this worker", worker=worker_id)
 
     def worker_lost(self, worker_id: UUID) -> None:
-        """Another worker is gone."""
+        """Report that another worker's lease has expired."""
         self.counts.add("worker_lost")
-        _tell(logging.WARNING, "Worker lost", worker=worker_id)
+        _log(logging.WARNING, "Worker lost", worker=worker_id)
 
     def store_away(self, error: Exception) -> None:
-        """The database does not answer. Told once, until it is back."""
+        """Report that the database does not answer; one line until it does."""
         self.counts.add("store_error")
         with self._lock:
             first = self._away_since is None
@@ -259,74 +263,72 @@ class Telemetry:
                 self._away_since = self._monotonic()
         if first:
             first_line = str(error).partition("\n")[0]
-            _tell(logging.ERROR, "Store away: trying again until it is back", error=first_line)
+            _log(logging.ERROR, "Database unavailable; retrying", error=first_line)
 
     def store_back(self) -> None:
-        """The database answered. A line only if it was away."""
-        if self._away_since is None:  # looked at without the lock: this is asked after every call
+        """Report that the database answers; a line only if it was unavailable."""
+        if self._away_since is None:  # read without the lock, since every call of the store ends here
             return
         with self._lock:
             since, self._away_since = self._away_since, None
         if since is not None:
             away = timedelta(seconds=self._monotonic() - since)
-            _tell(logging.INFO, "Store back", away_for=_seconds(away))
+            _log(logging.INFO, "Database available again", away_for=_seconds(away))
 
     def noticed(self, hook_id: UUID, how: str, error: str) -> None:
-        """A hook was told (delivered), is to be told later (failed, postponed), or could not be told (given_up)."""
+        """Report a notice: delivered, to be sent later (failed, postponed), or given_up."""
         self.counts.add("notice", how)
         if how == "given_up":
-            _tell(logging.WARNING, "A notice could not be delivered", hook=hook_id, error=error)
+            _log(logging.WARNING, "A notice could not be delivered", hook=hook_id, error=error)
 
     def heartbeat(self, trouble: str | None) -> None:
-        """The outside monitor was called, or why not. Told when it changes."""
+        """Report the call of the outside monitor, or the reason without one; a line only for a change."""
         self.counts.add("heartbeat", "missed" if trouble else "heard")
-        if trouble is not None and not self._heart_is_silent:
-            _tell(logging.WARNING, "No heartbeat", why=trouble)
-        elif trouble is None and self._heart_is_silent:
-            _tell(logging.INFO, "Heartbeat again")
-        self._heart_is_silent = trouble is not None
+        if trouble is not None and not self._heartbeat_failed:
+            _log(logging.WARNING, "Heartbeat failed", why=trouble)
+        elif trouble is None and self._heartbeat_failed:
+            _log(logging.INFO, "Heartbeat works again")
+        self._heartbeat_failed = trouble is not None
 
     def flaw_found(self, flaw: "AuditFlaw") -> None:
-        """The auditor has found a flaw, and found it again."""
+        """Report a flaw that the auditor has found twice."""
         self.counts.add("flaw", flaw.kind)
-        _tell(logging.WARNING, "Audit found a flaw", job=flaw.job_id, flaw=flaw.kind, told=flaw.told)
+        _log(logging.WARNING, "Audit found a flaw", job=flaw.job_id, flaw=flaw.kind, told=flaw.told)
 
     def clock_jumped(self, by: timedelta) -> None:
         self.counts.add("clock_jump")
-        _tell(logging.WARNING, "The clock was set", by=_seconds(by))
+        _log(logging.WARNING, "The clock was set", by=_seconds(by))
 
-    # -- within
+    # -- private
 
     def _logs_runs(self) -> bool:
         return self._run_log and _LOGGER.isEnabledFor(logging.INFO)
 
     def _ended(self, change: Change, ended: Execution) -> None:
-        self.counts.add("settled", ended.result)
-        match ended.result:
-            case Result.COMPLETED:
-                self._completed(ended, ended.finished_at, ended.value, ended.account)
-            case Result.CANCELLED:
-                _tell(logging.INFO, "Job cancelled", **_names(ended), by=ended.by)
+        self.counts.add("settled", ended.outcome)
+        match ended.outcome:
+            case OutcomeKind.COMPLETED:
+                self._completed(ended, ended.finished_at, ended.result, ended.account)
+            case OutcomeKind.CANCELLED:
+                _log(logging.INFO, "Job cancelled", **_names(ended), by=ended.by)
                 self._emit("job:cancelled", ended, by=ended.by)
-            case Result.LOST:
-                _tell(
+            case OutcomeKind.LOST:
+                _log(
                     logging.WARNING,
                     "Cleared stale lock",
                     **_names(ended),
                     lock_age=_seconds(_duration(ended, ended.finished_at)),
                 )
                 self._failed(change, ended)
-            case Result.FAILED | Result.TIMED_OUT:
+            case OutcomeKind.FAILED | OutcomeKind.TIMED_OUT:
                 self._failed(change, ended)
 
-    def _completed(
-        self, about: Live | Execution, at: datetime, value: Json | None, account: Json | None
-    ) -> None:
+    def _completed(self, about: Live | Execution, at: datetime, value: Json | None, account: Json | None) -> None:
         duration = _duration(about, at)
         if self._logs_runs():
             names, items = _names(about), Account.from_json(account).items_crawled
             took = _seconds(duration)
-            _tell(logging.INFO, "Job completed successfully", **names, duration=took, items_crawled=items)
+            _log(logging.INFO, "Job completed successfully", **names, duration=took, items_crawled=items)
         if self.hooks.wanted("job:complete"):
             result = None if value is None else decode(value, "result")
             self._emit("job:complete", about, result=result, duration=duration.total_seconds())
@@ -335,11 +337,11 @@ class Telemetry:
         again = change.retry_of(ended)
         retry_in = None if again is None else _wait(again)
         error = ": ".join(part for part in (ended.error_kind, ended.error) if part)
-        if ended.result is not Result.LOST:  # that has its own line
+        if ended.outcome is not OutcomeKind.LOST:  # a lost run has its own line
             wait = None if retry_in is None else _seconds(retry_in)
-            _tell(logging.ERROR, "Job execution failed", **_names(ended), error=error, retry_in=wait)
+            _log(logging.ERROR, "Job execution failed", **_names(ended), error=error, retry_in=wait)
         seconds = None if retry_in is None else retry_in.total_seconds()
-        self._emit("job:failed", ended, error=error, result=str(ended.result), retry_in=seconds)
+        self._emit("job:failed", ended, error=error, result=str(ended.outcome), retry_in=seconds)
 
     def _retrying(self, live: Live) -> None:
         self.counts.add("retry")
@@ -348,7 +350,7 @@ class Telemetry:
     def _skipped(self, change: Change, skip: Skip) -> None:
         self.counts.add("skipped", skip.reason, skip.count)
         task, reason, count = change.job.definition.task, str(skip.reason), skip.count
-        _tell(logging.INFO, "Due times skipped", job_id=skip.job_id, task=task, reason=reason, count=count)
+        _log(logging.INFO, "Due times skipped", job_id=skip.job_id, task=task, reason=reason, count=count)
         self.hooks.emit(
             "job:skipped",
             {
@@ -366,11 +368,9 @@ class Telemetry:
             self.hooks.emit(kind, _payload(about) | more)
 
 
-def _tell(level: int, what: str, /, **fields: object) -> None:
+def _log(level: int, what: str, /, **fields: object) -> None:
     if _LOGGER.isEnabledFor(level):
-        _LOGGER.log(
-            level, LogMessage(what, {name: each for name, each in fields.items() if each is not None})
-        )
+        _LOGGER.log(level, LogMessage(what, {name: each for name, each in fields.items() if each is not None}))
 
 
 def _names(about: Live | Execution) -> dict[str, object]:
@@ -390,7 +390,7 @@ def _payload(about: Live | Execution) -> dict[str, Any]:
 
 
 def _duration(about: Live | Execution, until: datetime) -> timedelta:
-    """By the wall clock, which somebody may have set back meanwhile."""
+    """Return the duration by the wall clock; 0 if it was set back meanwhile."""
     return timedelta(0) if about.started_at is None else max(until - about.started_at, timedelta(0))
 
 

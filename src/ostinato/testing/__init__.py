@@ -1,11 +1,11 @@
-"""The test kit: an app on a manual clock and a throwaway database, cranked by hand.
+"""The test kit: an app on a manual clock and a temporary database.
 
     with simulate(app) as sim:
         sim.advance("36h")
-        assert [run.state for run in sim.executions("refresh_prices")] == ["completed"] * 72
+        assert [run.status for run in sim.executions("refresh_prices")] == ["completed"] * 72
 
-Time passes only when a test says so, and then as fast as the work allows. Whatever is due meanwhile is fired, claimed,
-run and settled by the real dispatcher, worker and sweeper, at its own time. Nothing of this is meant for production.
+Time passes only when a test advances it, and then as fast as the work allows. The real dispatcher, worker and sweeper
+fire, claim, run and settle each run at its own time. This package is not meant for production.
 """
 
 from ostinato.clock import ManualClock

@@ -1,7 +1,7 @@
-"""One process of a simulation: dispatcher, worker and sweeper, with an event loop of their own.
+"""One process of a simulation: dispatcher, worker and sweeper, with their own event loop.
 
-It does its duties only when it is told to. Not told any more, it is as good as stopped by SIGSTOP; forgotten, it has
-crashed: what it ran stands still in a loop that nobody runs.
+The simulation runs its duties step by step. A process whose duties no longer run behaves as after SIGSTOP, or as after
+a crash: its runs stand still in a loop that does not run.
 """
 
 from collections.abc import Callable, Coroutine
@@ -21,7 +21,7 @@ from ostinato.store.history import Keep
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry.reports import Telemetry
-from ostinato.testing.lapse import AtOnce, TimeLapse
+from ostinato.testing.lapse import InlineExecutor, TimeLapse
 
 T = TypeVar("T")
 
@@ -33,8 +33,8 @@ class ProcessState(StrEnum):
     STOPPED = "stopped"
 
 
-class Making(Protocol):
-    """The parts of a process."""
+class ProcessParts(Protocol):
+    """The parts from which a process is made."""
 
     @property
     def store(self) -> Store: ...
@@ -51,18 +51,18 @@ class Making(Protocol):
 class Process:
     """A worker with its dispatcher and its sweeper."""
 
-    def __init__(self, name: str, parts: Making, registry: Registry, app: str = "") -> None:
+    def __init__(self, name: str, parts: ProcessParts, registry: Registry, app: str = "") -> None:
         self.name = name
         self.state = ProcessState.WORKING
         self.loop = TimeLapse(parts.clock)
-        self.wake_at: list[datetime] = []  # as of the last turn: when there is something to do
+        self.wake_at: list[datetime] = []  # the times of the next work, as of the last turn
         settings, store, clock = parts.settings, parts.store, parts.clock
         identity = Identity(app, "simulated", settings.queues, settings.concurrency, settings.lease)
 
-        async def hire() -> Worker:  # a worker belongs to the loop it is made in
-            return Worker(store, registry, clock, parts.chance, parts.telemetry, identity, AtOnce())
+        async def make_worker() -> Worker:  # a worker belongs to the loop that made it
+            return Worker(store, registry, clock, parts.chance, parts.telemetry, identity, InlineExecutor())
 
-        self.worker = self.loop.run(hire())
+        self.worker = self.loop.run(make_worker())
         self.dispatcher = Dispatcher(store, clock, parts.chance, parts.telemetry)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, parts.chance, parts.telemetry, settings.lease, keep)
@@ -82,16 +82,16 @@ class Process:
 
     @property
     def running(self) -> int:
-        """The number of executions it runs now."""
+        """The number of executions that run now."""
         return self.worker.running
 
     @property
     def until_timer(self) -> timedelta | None:
-        """The time until the next timer of its runs."""
+        """The time until the next timer of a run."""
         return self.loop.until_timer
 
     def do(self, duty: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do a duty, and let what runs here go on until it waits."""
+        """Run a duty, and let the runs go on until they wait."""
         return self.loop.run(duty())
 
     def start(self) -> None:
@@ -99,14 +99,14 @@ class Process:
         self.do(self.worker.join)
 
     def renew(self) -> None:
-        """Keep the lease; when it is gone, stop what runs and come back under a new id."""
+        """Renew the lease; if it is lost, stop all runs and join again with a new id."""
         self.worker.lease.renew(self.running)
         if self.worker.lease.closed:
             self.worker.abandon()
             self.do(self.worker.join)
 
     def turn(self) -> int:
-        """Each duty once; how much was moved."""
+        """Run each duty once, and return how many executions moved."""
         fired = self.dispatcher.step()
         claimed = self.do(self.worker.step)
         self.do(self.worker.watch)
@@ -115,18 +115,18 @@ class Process:
         return fired.moved + claimed.moved + settled
 
     def wake(self) -> None:
-        """After a pause: what had its time meanwhile goes on first, before anybody tells it that it is late."""
+        """Work again after a pause. Runs whose timer has passed go on before the lease is checked."""
         self.state = ProcessState.WORKING
         self.do(_nothing)
 
     def stop(self) -> None:
-        """In order: what runs is handed back."""
+        """Stop in order: unfinished runs are released."""
         self.worker.interrupt()
         self.do(self.worker.leave)
         self.state = ProcessState.STOPPED
 
     def close(self) -> None:
-        """Throw away what still runs: its code is not told."""
+        """Discard all runs without telling their code."""
         self.worker.close()
         self.loop.set_exception_handler(lambda *_: None)
         self.loop.close()

@@ -1,7 +1,7 @@
-"""The driver: it lets time pass from one wake-up to the next, and has every process do its duties there.
+"""The simulation: time jumps from one wake-up to the next, and every process does its duties there.
 
-Between two wake-ups nothing can happen, so what a real process does every few seconds is done only where it matters:
-a lease is renewed at each wake-up, as if it had been all the time; sweeps are held while somebody is silent.
+Nothing can happen between two wake-ups, so periodic duties run only where they matter: each wake-up renews the leases,
+as if they had been renewed all the time, and sweeps run while a worker is silent.
 """
 
 import tempfile
@@ -30,8 +30,8 @@ from ostinato.testing.process import Process, ProcessState
 from ostinato.testing.tasks import Script, named, simulated
 from ostinato.wiring import Parts
 
-MONDAY: Final = datetime(2026, 1, 5, tzinfo=UTC)  # when a simulation begins unless it is told otherwise
-MOST_ROUNDS: Final = 10_000  # at one instant: more is work that makes new work without end
+MONDAY: Final = datetime(2026, 1, 5, tzinfo=UTC)  # the default start of a simulation
+MOST_ROUNDS: Final = 10_000  # at one instant: more means that work makes new work without end
 TIDY_EVERY: Final = HOUR
 ALL: Final = 1_000_000
 
@@ -50,12 +50,10 @@ class Stage:
 
 
 @contextmanager
-def simulate(
-    app: Ostinato, *, start: datetime = MONDAY, workers: int = 1, seed: int = 0
-) -> Iterator["Simulation"]:
-    """Put an app on a manual clock and a throwaway database; its own is not touched.
+def simulate(app: Ostinato, *, start: datetime = MONDAY, workers: int = 1, seed: int = 0) -> Iterator["Simulation"]:
+    """Put an app on a manual clock and a temporary database; its own database is not used.
 
-    Its declared jobs are made, as when it starts to work, and so many workers (`w1`, `w2` …) come to work.
+    The app's declared jobs are created, and `workers` workers (`w1`, `w2` …) start.
     """
     with tempfile.TemporaryDirectory(prefix="ostinato-") as folder:
         url = f"sqlite:///{Path(folder) / 'simulation.db'}"
@@ -64,7 +62,7 @@ def simulate(
         settings = replace(app.settings, database_url=url)
         telemetry = Telemetry(settings, app.hooks)
         stage = Stage(settings, store, ManualClock(start), chance, telemetry)
-        with _standing_on(app, Parts(settings, store, stage.clock, chance)):
+        with _replaced_parts(app, Parts(settings, store, stage.clock, chance)):
             simulation = Simulation(app, stage)
             try:
                 app.apply_declarations()
@@ -76,8 +74,8 @@ def simulate(
 
 
 @contextmanager
-def _standing_on(app: Ostinato, parts: Parts) -> Iterator[None]:
-    """For a while everything that is asked of the app goes to these."""
+def _replaced_parts(app: Ostinato, parts: Parts) -> Iterator[None]:
+    """Let an app use other parts for a while."""
     own = app._parts, app._scheduler
     app._parts, app._scheduler = parts, None
     try:
@@ -88,8 +86,8 @@ def _standing_on(app: Ostinato, parts: Parts) -> Iterator[None]:
 
 
 def fixture(app: Ostinato, **options: Any) -> Any:
-    """A pytest fixture in one line: `sim = ostinato.testing.fixture(app)`."""
-    import pytest  # only those who test with it have it
+    """Make a pytest fixture in one line: `sim = ostinato.testing.fixture(app)`."""
+    import pytest  # imported late: it is not a dependency of ours
 
     def sim() -> Iterator[Simulation]:
         with simulate(app, **options) as simulation:
@@ -99,7 +97,7 @@ def fixture(app: Ostinato, **options: Any) -> Any:
 
 
 class Simulation:
-    """An app whose time passes when you say so."""
+    """An app whose time passes only on command."""
 
     def __init__(self, app: Ostinato, stage: Stage) -> None:
         self.app = app
@@ -107,7 +105,7 @@ class Simulation:
         self._stage = stage
         self._script = Script()
         self._processes: dict[str, Process] = {}
-        self._gone: list[Process] = []
+        self._ended: list[Process] = []
         self._swept_at = self._tidied_at = 0.0
 
     # -- time
@@ -117,11 +115,11 @@ class Simulation:
         return self.clock.now()
 
     def advance(self, by: Duration) -> None:
-        """Let time pass ("36h", seconds, a timedelta). What is due meanwhile fires and runs when it is due."""
+        """Let time pass ("36h", seconds, a timedelta). Jobs that become due fire and run at their due time."""
         left = parse_duration(by)
         self.run_pending()
         while left > timedelta(0):
-            step = min(left, self._until_something_happens())
+            step = min(left, self._until_next_work())
             self.clock.advance(step)
             left -= step
             self._work_off()
@@ -132,18 +130,18 @@ class Simulation:
         self.advance(max(at - self.now, timedelta(0)))
 
     def run_pending(self) -> None:
-        """Fire and run what is due at this instant; no time passes."""
+        """Fire and run all jobs that are due at this instant; no time passes."""
         self._work_off()
         self._tell_hooks()
 
     def set_clock(self, at: datetime) -> None:
-        """Set the wall clock, as an operator or NTP would: no time passes, but everybody reads another time."""
+        """Set the wall clock, as an operator or NTP would: no time passes, but all processes read another time."""
         self.clock.set(at)
 
     # -- workers
 
     def worker(self, name: str = "w1") -> Process:
-        """The worker of that name; a new one comes to work if there is none."""
+        """Return the worker with this name; start one if there is none."""
         if name not in self._processes:
             process = Process(name, self._stage, simulated(self.app.registry, self._script), self.app.name)
             process.start()
@@ -156,51 +154,49 @@ class Simulation:
         return list(self._processes.values())
 
     def crash(self, worker: Process | str) -> None:
-        """As `kill -9`: what it runs never ends, nobody is told; its name is free for another."""
+        """Stop a worker as `kill -9` does: its runs never end, and its name is free again."""
         self._leave(worker, ProcessState.CRASHED)
 
     def pause(self, worker: Process | str) -> None:
-        """As SIGSTOP, or a laptop that sleeps: it does nothing, and does not know it."""
+        """Pause a worker, as SIGSTOP or a sleeping laptop does: it does nothing, and does not notice."""
         self._of(worker).state = ProcessState.PAUSED
 
     def wake(self, worker: Process | str) -> None:
-        """As SIGCONT: it goes on where it was, perhaps too late."""
+        """Let a paused worker continue, as SIGCONT does, perhaps too late."""
         self._of(worker).wake()
 
     def stop(self, worker: Process | str) -> None:
-        """As SIGTERM: what it runs is handed back, nothing is spent."""
+        """Stop a worker, as SIGTERM does: its runs are released; no retry is used."""
         self._of(worker).stop()
         self._leave(worker, ProcessState.STOPPED)
 
     # -- tasks
 
     def takes(self, task: str, duration: Duration) -> None:
-        """From now on this task does what it does and then takes so long to return."""
+        """Make each run of a task take this long from now on, after its own work."""
         self.app.registry.get(task)
         self._script.takes[task] = parse_duration(duration)
 
     def replace(self, task: str, function: Callable[..., Any]) -> None:
-        """From now on run this function in the place of a task: a fake, or one that fails."""
+        """Run this function instead of a task from now on: a fake, or one that fails."""
         self.app.registry.get(task)
         self._script.instead[task] = named(function, task)
 
-    # -- what came of it
+    # -- results
 
     @property
     def jobs(self) -> JobService:
-        """Every command and question about jobs, as `app.jobs`."""
+        """All commands and queries of jobs, like `app.jobs`."""
         return self.app.jobs
 
     @property
     def scheduler(self) -> Service:
         return self.app.scheduler
 
-    def executions(
-        self, job: str | UUID | Handle | None = None, *, task: str | None = None
-    ) -> list[ExecutionView]:
-        """List the executions, the oldest first, also those that wait or run: all, of one job, or of one task.
+    def executions(self, job: str | UUID | Handle | None = None, *, task: str | None = None) -> list[ExecutionView]:
+        """List executions, oldest first, waiting and running ones included: all, of one job, or of one task.
 
-        A text may name a job, a task, or both: then runs of that task that were enqueued are found too.
+        A text may name a job, a task, or both. With the name of a task, its enqueued runs are included.
         """
         named = job if isinstance(job, str) and job in self.app.registry.names() else None
         job_id = self._job_id(job, needed=named is None)
@@ -214,35 +210,35 @@ class Simulation:
         return [view for view in views if task is None or view.task == task]
 
     def skips(self, job: str | UUID | Handle) -> list[Skip]:
-        """The due times of a job that were not run, the oldest first."""
+        """List the skips of a job, oldest first."""
         return self._stage.store.history.skips(self._known_id(job), ALL)[::-1]
 
     def events(self, job: str | UUID | Handle | None = None) -> list[Event]:
-        """List events, the oldest first."""
+        """List events, oldest first."""
         return self._stage.store.history.events(ALL, self._job_id(job))[::-1]
 
     def worker_rows(self) -> list[WorkerRow]:
-        """Every worker that ever came to work, as the database sees it."""
+        """List every worker that ever joined, as the database stores it."""
         return self.scheduler.workers(since=timedelta(days=36_500))
 
     def problems(self) -> list[str]:
-        """List the flaws of the database; any flaw is a bug in Ostinato."""
+        """List the flaws in the database; each flaw is a bug in Ostinato."""
         return self.scheduler.problems()
 
     def close(self) -> None:
-        for process in [*self._processes.values(), *self._gone]:
+        for process in [*self._processes.values(), *self._ended]:
             process.close()
 
-    # -- within
+    # -- internal
 
     def _work_off(self) -> None:
-        """Have everybody do all there is to do at this instant."""
+        """Let every working process do all its work of this instant."""
         self._renew()
         self._sweep()
         for _ in range(MOST_ROUNDS):
             if not sum(process.turn() for process in self._working()):
                 return
-        raise Conflict(f"After {MOST_ROUNDS} rounds at {self.now} there is still something to do at once.")
+        raise Conflict(f"After {MOST_ROUNDS} rounds at {self.now} there is still work at the same instant.")
 
     def _working(self) -> list[Process]:
         return [process for process in self._processes.values() if process.working]
@@ -261,16 +257,16 @@ class Simulation:
             self._tidied_at = at
             working[0].sweeper.tidy()
 
-    def _until_something_happens(self) -> timedelta:
-        """Return the time until a process has work."""
+    def _until_next_work(self) -> timedelta:
+        """Return the time until the next work of a process."""
         working = self._working()
         times = [at - self.now for process in working for at in process.wake_at]
         times += [process.until_timer for process in working if process.until_timer is not None]
-        if self._somebody_is_silent():
+        if self._has_silent_worker():
             times.append(self._sweep_every)
         return min((time for time in times if time > timedelta(0)), default=timedelta.max)
 
-    def _somebody_is_silent(self) -> bool:
+    def _has_silent_worker(self) -> bool:
         """Return True if a worker with an open row no longer works."""
         ids = {process.id for process in self._working()}
         return any(lease.worker_id not in ids for lease in self._stage.store.workers.leases())
@@ -282,16 +278,16 @@ class Simulation:
     def _of(self, worker: Process | str) -> Process:
         process = self._processes.get(worker if isinstance(worker, str) else worker.name)
         if process is None:
-            raise NotFound(f"There is no worker {worker} at work.")
+            raise NotFound(f"No worker with the name {worker} is working.")
         return process
 
     def _leave(self, worker: Process | str, state: ProcessState) -> None:
         process = self._of(worker)
         process.state = state
-        self._gone.append(self._processes.pop(process.name))
+        self._ended.append(self._processes.pop(process.name))
 
     def _job_id(self, job: str | UUID | Handle | None, *, needed: bool = True) -> UUID | None:
-        """Find the id of a job; without `needed` None if there is no such job."""
+        """Find the id of a job. If there is none: None without `needed`, else NotFound."""
         try:
             return None if job is None else self._known_id(job)
         except NotFound:

@@ -1,4 +1,4 @@
-"""Tasks as a simulation runs them: all on the loop, so that nothing depends on the moods of threads."""
+"""Tasks of a simulation: they all run on the loop, so that the timing of threads has no influence."""
 
 import asyncio
 import inspect
@@ -10,7 +10,7 @@ from ostinato.task import Context, Registry, Task
 
 
 class Script:
-    """Replacements of tasks by a test; other tasks are the app's own."""
+    """Replacements and durations that a test has set for tasks."""
 
     def __init__(self) -> None:
         self.takes: dict[str, timedelta] = {}
@@ -27,23 +27,23 @@ class SimulatedTask(Task[..., Any]):
         self._real = real
 
     def arguments(self, args: dict[str, Any]) -> dict[str, Any]:
-        return self._played.arguments(args)
+        return self._current.arguments(args)
 
     async def call(self, context: Context, arguments: dict[str, Any]) -> Any:
-        result = self._played.call(context, arguments)
-        if self._played.is_async:
+        result = self._current.call(context, arguments)
+        if self._current.is_async:
             result = await result
         if (takes := self._script.takes.get(self.name)) is not None:
             await asyncio.sleep(takes.total_seconds())
         return result
 
     @property
-    def _played(self) -> Task[..., Any]:
+    def _current(self) -> Task[..., Any]:
         return self._script.instead.get(self.name, self._real)
 
 
 def simulated(registry: Registry, script: Script) -> Registry:
-    """The same tasks, for a simulation."""
+    """Return the same tasks, made for a simulation."""
     tasks = Registry()
     for name in registry.names():
         tasks.add(SimulatedTask(registry.get(name), script))
@@ -51,12 +51,12 @@ def simulated(registry: Registry, script: Script) -> Registry:
 
 
 def named(function: Callable[..., Any], name: str) -> Task[..., Any]:
-    """A function in the place of a task."""
+    """Make a function a task with this name."""
     return Task(function.function, name) if isinstance(function, Task) else Task(_plain(function), name)
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A mock has no signature that could be asked for its arguments."""
+    """Give a signature to a function without one, such as a mock."""
     try:
         inspect.signature(function)
     except (TypeError, ValueError):

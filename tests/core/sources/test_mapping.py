@@ -135,9 +135,7 @@ def test_a_record_with_nothing_of_its_unique_tuple_is_rejected():
 
 def test_the_hash_is_of_the_unique_tuple_and_of_the_source():
     fields = [{"source": "id", "target": "number"}, {"source": "v", "target": "v"}]
-    (one, other, third), _ = mapped(
-        [{"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": 2, "v": 1}], fields, ["number"]
-    )
+    (one, other, third), _ = mapped([{"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": 2, "v": 1}], fields, ["number"])
     assert one[-1] == other[-1] != third[-1]
     assert hash_of("a", ["1"]) != hash_of("b", ["1"])
     assert hash_of("a", ["1", "2"]) != hash_of("a", ["1,2"])
@@ -182,9 +180,7 @@ def test_all_at_once_comes_to_the_same_as_one_by_one(records):
     assert [each.reason for each in rejected] == [each.reason for _, some in alone for each in some]
 
 
-@given(
-    st.lists(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.none()))
-)
+@given(st.lists(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.none())))
 def test_the_same_tuple_has_the_same_hash_and_others_another(key):
     try:
         first = hash_of("s", key)

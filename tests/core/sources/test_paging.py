@@ -107,8 +107,6 @@ def test_a_checkpoint_comes_back_as_it_was_written(following):
     assert Checkpoint.of(json.loads(json.dumps(checkpoint.to_json()))) == checkpoint
 
 
-@pytest.mark.parametrize(
-    "other", [None, 7, {}, {"next": 1}, {"next": {"page": 1}, "source": "a", "attempt": 1}]
-)
+@pytest.mark.parametrize("other", [None, 7, {}, {"next": 1}, {"next": {"page": 1}, "source": "a", "attempt": 1}])
 def test_what_is_no_checkpoint_of_ours_is_none(other):
     assert Checkpoint.of(other) is None

@@ -144,12 +144,15 @@ def response(**changes):
         (a_source(schedule="fortnightly"), "schedule: "),
         (a_source(schedule="interval:"), "schedule: "),
         (a_source(execution={"timeout": "soon"}), "execution.timeout: "),
-        (a_source(execution={"timeout": 0}), "execution.timeout must be more than nothing"),
+        (a_source(execution={"timeout": 0}), "execution.timeout must be longer than 0 s"),
         (a_source(execution={"maxRetries": -1}), "execution.maxRetries must be a whole number"),
         (a_source(execution={"retries": 1}), "execution.retries is not known; did you mean maxRetries?"),
         (a_source(params=[{"value": "x"}]), "params[0].name is missing"),
         (a_source(params={"a": 1}), "params must be a list"),
-        (a_source(headers={"Authorization": "Bearer abc"}), "headers.Authorization would be kept and shown"),
+        (
+            a_source(headers={"Authorization": "Bearer abc"}),
+            "headers.Authorization would be stored and shown",
+        ),
         (a_source(headers={"Host": "x"}), "headers.Host is set by Ostinato"),
         (a_source(headers={"X-Y": "a\r\nb: c"}), "headers.X-Y must be printable"),
         (a_source(auth={"type": "bearer", "token": "abc"}), "auth.token must say where the secret is"),
@@ -160,7 +163,7 @@ def response(**changes):
         (a_source(pagination={"type": "next_url"}), "pagination.nextUrlPath is missing"),
         (
             a_source(offsetPagination={}, cursorPagination={}),
-            "cursorPagination: there is offsetPagination already",
+            "cursorPagination: a source has one pagination, and offsetPagination is given already",
         ),
         (a_source(incremental={"param": "since", "from": "day"}), "incremental.from must be max(column)"),
         (
@@ -171,8 +174,11 @@ def response(**changes):
         (a_source(limits={"maxBytes": "much"}), "limits.maxBytes must be a size"),
         (a_source(limits={"maxRejected": 2}), "limits.maxRejected must be a share"),
         (a_source(database="postgresql://u:secret@h/db"), "database must not hold a password"),
-        (a_source(database="mysql://h/db"), "database must be env:SECRET_NAME"),
-        (a_source(database="env:OSTINATO_DATABASE_URL"), "database must not name a setting"),
+        (a_source(database="mysql://h/db"), "database must be a URL"),
+        (
+            a_source(database="env:OSTINATO_DATABASE_URL"),
+            "database must not name one of Ostinato's own settings",
+        ),
         (["a"], "A source must be an object"),
     ],
 )
@@ -210,8 +216,8 @@ def test_what_is_wrong_is_refused_by_name(written, named):
         ),
         (
             a_source(pagination={"type": "page", "limitParam": "n", "limt": 50}),
-            "pagination.limt is not known; did you mean limit? pagination.limit is missing: it is what "
-            "pagination.limitParam is asked for.",
+            "pagination.limt is not known; did you mean limit? pagination.limit is missing: it is the value of "
+            "pagination.limitParam.",
         ),
         (
             a_source(pagination={"type": "cursor", "cursorParam": "c", "nextCursor": "next"}),

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ostinato.core import lifecycle
 from ostinato.core.lifecycle import WorkflowOfRun
-from ostinato.core.model import Live, Result, WaitsFor
-from ostinato.core.outcome import Begun, Completed, Outcome
+from ostinato.core.model import Live, WaitsFor
+from ostinato.core.outcome import Begun, Completed, Outcome, OutcomeKind
 from ostinato.core.workflow import Origin, RunState, read_graph
 from tests.build import NOW
 from tests.core.life import Life
@@ -67,9 +67,7 @@ class FlowLife(Life):
 
     def retry(self, from_start: bool = False) -> None:
         last = self.last_failed()
-        self._save(
-            lifecycle.retry(self.job, self.rows, last, self.now, self.chance, "me", from_start=from_start)
-        )
+        self._save(lifecycle.retry(self.job, self.rows, last, self.now, self.chance, "me", from_start=from_start))
 
     def last_failed(self):
         whole = [each for each in self.executions if not each.step]
@@ -82,11 +80,11 @@ class FlowLife(Life):
     @property
     def record(self) -> list[tuple[str, int, str]]:
         """Of the steps: name, attempt, result."""
-        return [(each.step, each.attempt, each.result.value) for each in self.executions if each.step]
+        return [(each.step, each.attempt, each.outcome.value) for each in self.executions if each.step]
 
     @property
-    def runs(self) -> list[Result]:
-        return [each.result for each in self.executions if not each.step]
+    def runs(self) -> list[OutcomeKind]:
+        return [each.outcome for each in self.executions if not each.step]
 
     def _check_rows(self, change) -> None:
         """A step that cannot begin ends without ever having been live."""

@@ -89,9 +89,7 @@ def test_a_reference_to_nothing_is_unresolved():
         resolved({"a": {"$ref": "x.result"}}, {})
 
 
-@pytest.mark.parametrize(
-    ("path", "found"), [((), {"a": [1, {"b": 2}]}), (("a", "1", "b"), 2), (("a", "0"), 1)]
-)
+@pytest.mark.parametrize(("path", "found"), [((), {"a": [1, {"b": 2}]}), (("a", "1", "b"), 2), (("a", "0"), 1)])
 def test_looking_up(path, found):
     assert look_up({"a": [1, {"b": 2}]}, path) == found
 

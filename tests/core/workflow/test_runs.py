@@ -2,8 +2,8 @@
 
 import pytest
 
-from ostinato.core.model import Result, Status
-from ostinato.core.outcome import Cancelled, Completed, Interrupted
+from ostinato.core.model import Status
+from ostinato.core.outcome import Cancelled, Completed, Interrupted, OutcomeKind
 from ostinato.core.policy import Overlap, WhenExhausted
 from ostinato.core.workflow import RunState
 from tests.build import HOUR, MINUTE
@@ -26,7 +26,7 @@ def test_the_retries_of_the_job_go_on_from_the_failed_step():
     assert life.record == [
         ("a", 0, "completed"), ("b", 0, "failed"), ("b", 1, "completed"), ("c", 0, "completed")
     ]  # fmt: skip
-    assert (life.runs, life.status) == ([Result.FAILED, Result.COMPLETED], Status.COMPLETED)
+    assert (life.runs, life.status) == ([OutcomeKind.FAILED, OutcomeKind.COMPLETED], Status.COMPLETED)
 
 
 def test_a_retry_by_hand_goes_on_from_the_failed_step_by_the_same_version():
@@ -101,7 +101,7 @@ def test_a_pause_lets_the_run_finish():
     life.pause()
     for name in "abc":
         life.does(name)
-    assert (life.status, life.runs, life.rows) == (Status.PAUSED, [Result.COMPLETED], [])
+    assert (life.status, life.runs, life.rows) == (Status.PAUSED, [OutcomeKind.COMPLETED], [])
 
 
 def test_a_released_step_of_a_paused_job_goes_on():
@@ -125,13 +125,13 @@ def test_what_stops_the_job_stops_its_steps(command):
     life.settle(Cancelled("me"), running)
     assert life.rows == []
     assert life.record[1:] == [("c", 0, "cancelled"), ("b", 0, "cancelled")]
-    assert life.runs == [Result.CANCELLED]
+    assert life.runs == [OutcomeKind.CANCELLED]
 
 
 def test_a_cancelled_job_of_which_no_step_runs_is_over_at_once():
     life = begun()
     life.cancel()
-    assert (life.rows, life.runs, life.record) == ([], [Result.CANCELLED], [("a", 0, "cancelled")])
+    assert (life.rows, life.runs, life.record) == ([], [OutcomeKind.CANCELLED], [("a", 0, "cancelled")])
 
 
 def test_a_result_after_the_cancel_is_kept_and_starts_nothing():
@@ -139,7 +139,7 @@ def test_a_result_after_the_cancel_is_kept_and_starts_nothing():
     running = life.start(life.steps["a"])
     life.cancel()
     life.settle(Completed(), running)
-    assert (life.rows, life.record, life.runs) == ([], [("a", 0, "completed")], [Result.CANCELLED])
+    assert (life.rows, life.record, life.runs) == ([], [("a", 0, "completed")], [OutcomeKind.CANCELLED])
 
 
 @pytest.mark.parametrize("by", ["run", "step"])
@@ -152,21 +152,21 @@ def test_a_run_is_cancelled_by_its_own_id_or_that_of_a_step(by):
     life.cancel_execution(life.run if by == "run" else life.steps["c"])
     assert set(life.steps) == {"b"}
     life.settle(Cancelled("me"), running)
-    assert (life.rows, life.runs, life.status) == ([], [Result.CANCELLED], Status.SCHEDULED)
+    assert (life.rows, life.runs, life.status) == ([], [OutcomeKind.CANCELLED], Status.SCHEDULED)
 
 
 def test_a_run_that_cannot_be_stopped_is_ended_by_force():
     life = begun()
     life.start(life.steps["a"])
     life.cancel_execution(life.run, force=True)
-    assert (life.rows, life.runs, life.status) == ([], [Result.CANCELLED], Status.CANCELLED)
+    assert (life.rows, life.runs, life.status) == ([], [OutcomeKind.CANCELLED], Status.CANCELLED)
 
 
 def test_a_step_that_stops_by_itself_because_somebody_asked_cancels_its_run():
     life = begun(DIAMOND)
     life.does("a")
     life.does("b", Cancelled("me"))
-    assert (life.rows, life.runs) == ([], [Result.CANCELLED])
+    assert (life.rows, life.runs) == ([], [OutcomeKind.CANCELLED])
 
 
 def test_cancel_running_makes_way_for_the_next_due_time():
@@ -192,7 +192,7 @@ def test_a_run_that_takes_too_long_stops_its_steps_and_has_timed_out():
     assert set(life.steps) == {"b"}
     life.time_out()
     life.settle(Cancelled(), running)
-    assert (life.runs, life.facts.timed_out) == ([Result.TIMED_OUT], 1)
+    assert (life.runs, life.facts.timed_out) == ([OutcomeKind.TIMED_OUT], 1)
     life.turn(MINUTE)
     life.begin()
     assert {name: live.attempt for name, live in life.steps.items()} == {"b": 1, "c": 1}
@@ -202,4 +202,4 @@ def test_a_run_of_which_no_step_runs_has_timed_out_at_once():
     life = begun(timeout=MINUTE)
     life.advance(MINUTE)
     life.time_out()
-    assert (life.rows, life.runs) == ([], [Result.TIMED_OUT])
+    assert (life.rows, life.runs) == ([], [OutcomeKind.TIMED_OUT])

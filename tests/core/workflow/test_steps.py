@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ostinato.core.model import Result, Status, WaitsFor
-from ostinato.core.outcome import Cancelled, Completed, Deferred, Error, Failed, Interrupted, Lost, TimedOut
+from ostinato.core.model import Status, WaitsFor
+from ostinato.core.outcome import (
+    Cancelled,
+    Completed,
+    Deferred,
+    Error,
+    Failed,
+    Interrupted,
+    Lost,
+    OutcomeKind,
+    TimedOut,
+)
 from ostinato.core.policy import OnLost
 from ostinato.core.workflow import RunState
 from tests.build import HOUR, MINUTE, NOW, SECOND
@@ -22,9 +32,7 @@ def test_a_run_that_has_begun_is_running_though_nobody_holds_it():
     life = begun()
     assert life.status is Status.RUNNING
     assert (life.run.waits_for, life.run.worker_id, life.run.slot) == (WaitsFor.STEPS, None, 0)
-    assert [(s.step, s.task, s.slot, s.attempt, s.args) for s in life.steps.values()] == [
-        ("a", "a", None, 0, "{}")
-    ]
+    assert [(s.step, s.task, s.slot, s.attempt, s.args) for s in life.steps.values()] == [("a", "a", None, 0, "{}")]
 
 
 def test_steps_run_one_after_the_other_and_the_last_one_ends_the_run():
@@ -105,7 +113,7 @@ def test_a_schedule_brings_what_there_is_to_say_about_it():
 def test_a_reference_to_nothing_fails_the_step_without_starting_it():
     life = begun([step("a", args={"x": {"$ref": "payload.y"}}), step("b", "a")])
     assert life.record == [("a", 0, "failed")]
-    assert life.runs == [Result.FAILED]
+    assert life.runs == [OutcomeKind.FAILED]
     assert "payload.y" in life.executions[-1].error
 
 
@@ -130,7 +138,7 @@ def test_what_comes_after_only_skipped_steps_is_skipped_and_a_join_is_not():
     life.does("yes")
     assert json.loads(life.steps["join"].args) == {"n": None}
     life.does("join")
-    states = json.loads(life.executions[-1].value)
+    states = json.loads(life.executions[-1].result)
     assert states == {
         "a": "completed", "yes": "completed", "no": "skipped", "after_no": "skipped", "join": "completed"
     }  # fmt: skip
@@ -157,7 +165,7 @@ def test_only_what_its_trigger_reaches_runs():
 
 def test_without_a_matching_trigger_the_run_fails_and_says_so():
     life = begun([{"id": "m", "type": "trigger_manual"}, step("a", "m")])
-    assert (life.status, life.runs) == (Status.FAILED, [Result.FAILED])
+    assert (life.status, life.runs) == (Status.FAILED, [OutcomeKind.FAILED])
     assert "No matching trigger" in life.executions[-1].error
 
 
@@ -183,7 +191,7 @@ def test_a_failed_step_fails_the_run_when_the_other_branches_have_ended():
     assert life.status is Status.RUNNING
     life.does("c")
     life.does("e")
-    assert (life.status, life.runs) == (Status.FAILED, [Result.FAILED])
+    assert (life.status, life.runs) == (Status.FAILED, [OutcomeKind.FAILED])
     assert life.executions[-1].error == "The step b: ValueError: no"
     states = RunState.read(life.executions[-1].checkpoint).states
     assert (states["b"], states["d"], states["e"]) == ("failed", "blocked", "completed")
@@ -200,7 +208,7 @@ def test_a_step_has_the_retries_of_its_node_and_no_others():
     assert life.steps["a"].run_at == NOW + 20 * SECOND
     life.does("a", FAILURE)
     assert [each for each in life.record if each[0] == "a"] == [("a", n, "failed") for n in range(3)]
-    assert life.runs == [Result.FAILED]
+    assert life.runs == [OutcomeKind.FAILED]
 
 
 def test_what_a_task_says_about_retries_holds_for_steps():

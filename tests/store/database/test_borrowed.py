@@ -1,4 +1,4 @@
-"""Connections and sessions of the caller's, borrowed for their transaction."""
+"""Connections and sessions of the caller, borrowed for their transaction."""
 
 import sqlite3
 from uuid import uuid4
@@ -14,7 +14,7 @@ from tests.store.database.conftest import NOON, xs
 
 
 def theirs_of(db, url, how):
-    """A connection of somebody else to the same database: (what is handed over, commit, roll back, close)."""
+    """Return a caller's connection to the same database: (the object handed over, commit, roll back, close)."""
     if how == "driver":
         raw = sqlite3.connect(db.name) if url.startswith("sqlite") else psycopg.connect(url)
         return raw, raw.commit, raw.rollback, raw.close
@@ -35,7 +35,7 @@ def test_a_borrowed_transaction_is_visible_with_its_commit(db, theirs):
     with db.borrow(connection) as tx:
         tx.run("add_many", [(uuid4(), 1, NOON, None, None, None)])
         tx.run("add", id=uuid4(), x=2, note=None)
-        tx.ring()
+        tx.notify()
     assert xs(db) == []
     commit()
     assert xs(db) == [1, 2]

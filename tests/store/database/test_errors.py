@@ -1,4 +1,4 @@
-"""What a database refuses, URLs that cannot be used, and what opening one does not do."""
+"""Refused statements, unusable URLs, and the effects of opening a database."""
 
 import sqlite3
 import subprocess
@@ -77,7 +77,5 @@ def test_psycopg_is_imported_for_postgresql_only(tmp_path):
 
 
 def run_python(code, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     return done.stdout.strip()

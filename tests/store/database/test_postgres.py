@@ -1,4 +1,4 @@
-"""PostgreSQL: its settings, its deadlines, and servers that are away or frozen."""
+"""PostgreSQL: its settings, its deadlines, and unavailable or frozen servers."""
 
 import os
 import signal
@@ -87,7 +87,7 @@ def test_what_is_no_fault_of_a_row_blames_no_row(code):
 
 @pytest.mark.parametrize("may", ["see the schema", "do nothing"])
 def test_a_role_without_rights_is_told_so(postgres_url, may):
-    """And not that the tables are not ours."""
+    """And not that the tables belong to someone else."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS ostinato_poor")
         connection.execute("CREATE ROLE ostinato_poor LOGIN")
@@ -137,7 +137,7 @@ def test_a_restart_of_the_server_fails_what_is_under_way_and_nothing_else(privat
     assert time.monotonic() - before < PATIENCE
     assert xs(pg) == []
     private_postgres.restart()
-    add(pg, 3)  # idle connections are replaced without a word
+    add(pg, 3)  # idle connections are replaced silently
     assert xs(pg) == [3]
     pg.close()
 
@@ -165,7 +165,7 @@ def test_a_frozen_server_is_unavailable_within_the_deadline(private_postgres):
 
 
 def frozen(pg, server):
-    """Stop every process of a server, each of which is ours."""
+    """Stop every process of a server; all are our own."""
     with pg.read() as tx:
         backends = [row[0] for row in tx.rows(pg.dialect.statement("SELECT pid FROM pg_stat_activity"))]
     main = int((server.folder / "data" / "postmaster.pid").read_text().splitlines()[0])

@@ -1,4 +1,4 @@
-"""SQLite: its settings, its turns to write, its log, and files that cannot be used."""
+"""SQLite: its settings, its write lock, its log, and files that cannot be used."""
 
 import os
 import sqlite3
@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE
 
 
 def start_python(code, *arguments):
-    """A process that has printed its first line."""
+    """Start a process and wait for its first line."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -68,7 +68,7 @@ def test_the_log_is_brought_back_into_the_file_beside_the_writers(lite):
         add(lite, x)
     with lite.write() as tx:
         tx.run("add", id=uuid4(), x=1, note="under way")
-        assert lite.upkeep() > 20  # pages: a writer is not waited for
+        assert lite.upkeep() > 20  # pages: upkeep does not wait for a writer
     file = sqlite3.connect(f"file:{lite.file}?immutable=1", uri=True)  # without its log
     assert file.execute("SELECT count(*) FROM ostinato_jobs").fetchone() == (20,)
     file.close()
@@ -118,7 +118,7 @@ def test_a_process_that_holds_the_turn_is_waited_for_until_the_deadline(empty_sq
     lite = with_table(empty_sqlite_url, deadline=0.2)
     other = start_python(HOLD, empty_sqlite_url)
     before = time.monotonic()
-    with pytest.raises(StoreUnavailable, match="Others have been writing"):
+    with pytest.raises(StoreUnavailable, match="Other writers have held the lock"):
         add(lite, 1)
     assert 0.2 <= time.monotonic() - before < USUAL_DEADLINE
     other.communicate("\n")
@@ -149,9 +149,7 @@ def test_no_process_starves(empty_sqlite_url):
         writer.communicate()
     found = xs(lite)
     shares = [found.count(number) / len(found) for number in range(3)]
-    assert min(shares) > 0.1, (
-        shares
-    )  # without the lock file the smallest was 0.00 to 0.10, with it 0.21 and more
+    assert min(shares) > 0.1, shares  # without the lock file the smallest was 0.00 to 0.10, with it 0.21 and more
 
 
 def test_a_stranger_who_holds_the_write_lock_is_waited_for_until_the_deadline(empty_sqlite_url):
@@ -191,7 +189,7 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path):
 
 @pytest.fixture
 def nobody():
-    """Permissions do not hold root back."""
+    """A user without rights: root ignores permissions."""
     if os.geteuid() != 0:
         yield
         return
@@ -240,14 +238,12 @@ connection.close()
 
 
 def test_g3_what_is_committed_stays_when_another_process_looks_and_leaves(empty_sqlite_url, tmp_path):
-    """Nobody but SQLite may open the file: closing a descriptor drops the locks that tell others we are here."""
+    """Only SQLite may open the file: closing a descriptor drops the locks that protect our log."""
     db = open_database(empty_sqlite_url)
     migrate.upgrade(db)
     db.close()
     db = open_database(empty_sqlite_url)
-    db.load(
-        "-- name: keep\nINSERT INTO {meta} (key, value) VALUES (:key, 'x')\n-- name: look\nSELECT 1 FROM {meta}"
-    )
+    db.load("-- name: keep\nINSERT INTO {meta} (key, value) VALUES (:key, 'x')\n-- name: look\nSELECT 1 FROM {meta}")
 
     def another_process_sees() -> int:
         command = [sys.executable, "-c", LOOKS_AND_LEAVES, db.name]

@@ -1,4 +1,4 @@
-"""Transactions: what is committed, rolled back, seen and shared, on both databases."""
+"""Transactions: commits, rollbacks, visibility and sharing, on both databases."""
 
 import json
 import os
@@ -65,9 +65,7 @@ def test_what_waits_for_the_commit_is_called_after_it_and_not_after_a_rollback(d
 
 
 def test_threads_share_a_database(db):
-    threads = [
-        threading.Thread(target=lambda i=i: [add(db, 10 * i + k) for k in range(10)]) for i in range(8)
-    ]
+    threads = [threading.Thread(target=lambda i=i: [add(db, 10 * i + k) for k in range(10)]) for i in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,4 @@
-"""PostgreSQL's dead rows: cleared by whoever works, where it is worth it, and in nobody's way.
+"""PostgreSQL's dead rows: workers clear them beyond a limit and block no one.
 
 The server of the tests runs without autovacuum.
 """
@@ -11,7 +11,7 @@ import pytest
 
 from ostinato.core.errors import StoreError
 from ostinato.store import upkeep
-from ostinato.store.upkeep import IN_VAIN, Vacuum
+from ostinato.store.upkeep import RETRY_AFTER, Vacuum
 
 DEAD_AND_VACUUMS = """SELECT n_dead_tup, vacuum_count FROM pg_stat_user_tables
 WHERE schemaname = 'ostinato' AND relname = 'jobs'"""  # other tests leave schemas of their own behind
@@ -19,12 +19,12 @@ WHERE schemaname = 'ostinato' AND relname = 'jobs'"""  # other tests leave schem
 
 @pytest.fixture(autouse=True)
 def soon_worth_it(monkeypatch):
-    monkeypatch.setattr(upkeep, "WORTH_IT", 100)
+    monkeypatch.setattr(upkeep, "MOST_DEAD", 100)
 
 
 @pytest.fixture
 def by_hand(pg, empty_postgres_url):
-    """A connection whose counts are there for all to see when it has done something."""
+    """A connection that publishes its statistics after each statement."""
     with psycopg.connect(empty_postgres_url, autocommit=True) as connection:
         yield connection
 
@@ -38,7 +38,7 @@ def leave_dead(pg, by_hand, count):
 
 @contextmanager
 def a_long_look(url):
-    """Somebody who still sees what was deleted since."""
+    """A transaction that still sees the deleted rows."""
     with psycopg.connect(url) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute("SELECT 1")
@@ -71,7 +71,7 @@ def test_what_somebody_still_sees_is_not_cleared_in_vain_again_and_again(pg, by_
         assert pg.ask(DEAD_AND_VACUUMS) == [(500, 1)]
     keeper.clear()
     assert pg.ask(DEAD_AND_VACUUMS) == [(500, 1)]
-    now += IN_VAIN
+    now += RETRY_AFTER
     keeper.clear()
     assert pg.ask(DEAD_AND_VACUUMS) == [(0, 2)]
 
@@ -90,7 +90,7 @@ def test_a_server_that_refuses_is_told_of_and_left_alone(pg, by_hand, monkeypatc
     def refused(sql, limit):
         raise StoreError(f"{sql}: not here.")
 
-    monkeypatch.setattr(pg, "say_at_length", refused)
+    monkeypatch.setattr(pg, "execute_long", refused)
     for _ in range(2):
         pg.upkeep()
     assert caplog.text.count("could not be cleared of dead rows") == 1

@@ -1,4 +1,4 @@
-"""What goes into a statement and what comes out, on both databases."""
+"""Parameters and results of statements, on both databases."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum

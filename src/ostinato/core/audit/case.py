@@ -1,4 +1,4 @@
-"""One job under audit: its rows, what limits the view of its past, and what is derived from both."""
+"""One job under audit: its rows, the limits of its known past, and values derived from both."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from ostinato.core.errors import NOT_READABLE
-from ostinato.core.lifecycle.next_time import FIRED_AHEAD, FIRST_INSTANT, INSTANT
-from ostinato.core.model import AskedBy, Event, Facts, Job, Live, Result, Skip
+from ostinato.core.lifecycle.due_times import FIRED_AHEAD, FIRST_INSTANT, INSTANT
+from ostinato.core.model import AskedBy, Event, Facts, Job, Live, Skip
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Cron, Every, is_recurring
 
@@ -73,7 +74,7 @@ class EndedRun(Protocol):
     @property
     def finished_at(self) -> datetime: ...
     @property
-    def result(self) -> Result: ...
+    def outcome(self) -> OutcomeKind: ...
     @property
     def version(self) -> int | None: ...
     @property
@@ -106,11 +107,9 @@ class Past:
     events: Sequence[Event] = ()  # of the job
     pruned: Pruned = Pruned()
     known_since: datetime = FIRST_INSTANT  # older events were removed
-    set_back: Sequence[SetBack] = ()  # what the clock of the whole database did
-    zones_since: datetime | None = (
-        FIRST_INSTANT  # newest change of zone data; None: this process has other data
-    )
-    workers: frozenset[UUID] | None = None  # every known worker; None: not asked
+    set_back: Sequence[SetBack] = ()  # by the clock of the whole database
+    zones_since: datetime | None = FIRST_INSTANT  # newest change of zone data; None: this process has other data
+    workers: frozenset[UUID] | None = None  # every known worker; None: not read
 
 
 class Case:
@@ -165,24 +164,22 @@ class Case:
 
     @cached_property
     def changes(self) -> list[tuple[Event, Mapping[str, Any]]]:
-        """The events of the job with their data; an event that cannot be read says nothing."""
+        """The events of the job with their data; an unreadable event counts as empty."""
         return [(event, _data_of(event)) for event in self.past.events]
 
     @cached_property
     def set_back(self) -> list[SetBack]:
-        """Each time that a clock went back: told for the whole database, told of this job, or, where no event
-        is left, seen in its rows."""
+        """List each time that a clock went back: from events of the whole database, from events of this job, or,
+        where no event is left, from its rows."""
         told = [
-            SetBack(event.at, _latest_named(event, data))
-            for event, data in self.changes
-            if event.kind == "job.rewound"
+            SetBack(event.at, _latest_named(event, data)) for event, data in self.changes if event.kind == "job.rewound"
         ]
         seen = [each for each in _inversions(self.due_by_number) if each.at <= self.past.known_since]
         return [*self.past.set_back, *told, *seen]
 
     @cached_property
     def clock_until(self) -> datetime:
-        """Up to here instants may be those of a wrong clock."""
+        """The instant up to which times may come from a wrong clock."""
         return max((each.until for each in self.set_back), default=FIRST_INSTANT)
 
     @property
@@ -217,7 +214,8 @@ class Case:
 
     @property
     def _started_at(self) -> datetime:
-        """A `start_at` moves the anchor before it: what lies between belongs to an earlier schedule."""
+        """Return when this schedule began. A `start_at` moves the anchor before it: due times between the two belong
+        to an earlier schedule."""
         start, schedule, anchor = self.job.policies.start_at, self.job.schedule, self.facts.anchor
         if start is None:
             return FIRST_INSTANT
@@ -226,13 +224,9 @@ class Case:
 
     @property
     def _changed_at(self) -> datetime:
-        """The newest edit of schedule or policies, with what was queued ahead of it; of an edited job, not before the
-        oldest event kept."""
-        edits = [
-            event.at + FIRED_AHEAD
-            for event, data in self.changes
-            if event.kind == "job.edited" and _moves(data)
-        ]
+        """Return the newest edit of schedule or policies, including runs queued ahead of it; for an edited job not
+        before the oldest event in the database."""
+        edits = [event.at + FIRED_AHEAD for event, data in self.changes if event.kind == "job.edited" and _moves(data)]
         unknown = [self.past.known_since] if self.facts.version > 1 else []
         return max([*edits, *unknown], default=FIRST_INSTANT)
 
@@ -260,7 +254,7 @@ def _data_of(event: Event) -> Mapping[str, Any]:
 
 
 def _latest_named(event: Event, data: Mapping[str, Any]) -> datetime:
-    """The greatest instant that an event `job.rewound` names."""
+    """Return the greatest instant that an event `job.rewound` names."""
     named = [data.get(name) for name in ("before", "last_due_at")]
     return max(
         [
@@ -271,7 +265,7 @@ def _latest_named(event: Event, data: Mapping[str, Any]) -> datetime:
 
 
 def _inversions(due_by_number: Mapping[int, datetime]) -> Iterator[SetBack]:
-    """A later number with an earlier due time: the clock was set back between them."""
+    """Find later numbers with earlier due times: the clock was set back between them."""
     highest = FIRST_INSTANT
     for earlier, later in pairwise(due_by_number.values()):
         highest = max(highest, earlier)

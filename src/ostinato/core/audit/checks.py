@@ -32,7 +32,7 @@ def audit(
     past: Past,
     now: datetime,
 ) -> list[AuditFlaw]:
-    """List what contradicts itself in the rows of one job, as one snapshot has them."""
+    """List the contradictions in the rows of one job, as one snapshot has them."""
     case = Case(job, lives, executions, skips, past, now)
     return [AuditFlaw(kind, job.id, told) for check in CHECKS for kind, told in check(case)]
 

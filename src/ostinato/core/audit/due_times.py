@@ -1,14 +1,14 @@
-"""Due times: each has one record, and a job's last and next due time are what its records and schedule say."""
+"""Due times: each has one record, and a job's last and next due time follow from its records and schedule."""
 
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice, pairwise
 from operator import attrgetter
 
-from ostinato.core import value
 from ostinato.core.audit.case import Case, FlawKind, Found
-from ostinato.core.lifecycle import next_time
-from ostinato.core.lifecycle.next_time import FIRED_AHEAD, FIRST_INSTANT, INSTANT
+from ostinato.core.hot import hot_dataclass
+from ostinato.core.lifecycle import due_times
+from ostinato.core.lifecycle.due_times import FIRED_AHEAD, FIRST_INSTANT, INSTANT
 from ostinato.core.model import Skip
 from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Once
@@ -16,7 +16,7 @@ from ostinato.core.schedule import Once
 FEW = 100  # due times that are walked through rather than counted
 
 
-@value.dataclass(frozen=True, slots=True)
+@hot_dataclass(frozen=True, slots=True)
 class Record:
     """Due times with one record: an occurrence, or a range of skipped ones."""
 
@@ -27,7 +27,7 @@ class Record:
 
 
 def records_after(case: Case, floor: datetime) -> list[Record]:
-    """The records of due times after an instant, in the order of time. Of a skip that began before, the rest."""
+    """List the records of due times after an instant, in order; of a skip that began before, the rest."""
     rows = [Record(due, due, 1, f"n{number}") for number, due in case.due_by_number.items() if due > floor]
     skips = [_record_of(skip) for skip in case.skips if skip.last_due_at > floor]
     return sorted([*rows, *skips], key=attrgetter("first"))
@@ -38,7 +38,7 @@ def _record_of(skip: Skip) -> Record:
 
 
 def twice(case: Case) -> Found:
-    """No due time has two records."""
+    """Check that no due time has two records."""
     if not case.has_grid:
         return
     edited_by_wrong_clock = case.clock_until if case.facts.version > 1 else FIRST_INSTANT
@@ -50,7 +50,7 @@ def twice(case: Case) -> Found:
 
 
 def left_over(case: Case) -> Found:
-    """Recomputing the due times up to the last one dealt with leaves nothing over."""
+    """Check that the recomputed due times up to the last one dealt with are exactly the recorded ones."""
     last = case.facts.last_due_at
     if not case.has_grid or last is None or last <= case.floor or case.clock_is_back:
         return
@@ -58,8 +58,8 @@ def left_over(case: Case) -> Found:
     if _complete(case, records, last):
         return
     found: dict[FlawKind, str] = {}
-    for kind, told in _compared(case, records, last):
-        found.setdefault(kind, told)
+    for kind, text in _compared(case, records, last):
+        found.setdefault(kind, text)
     yield from found.items()
 
 
@@ -83,16 +83,16 @@ def _follows(record: Record, due: list[datetime]) -> bool:
 
 
 def _after(case: Case, after: datetime) -> Iterator[datetime]:
-    return next_time.due_times(case.job.definition, case.facts, after)
+    return due_times.due_times(case.job.definition, case.facts, after)
 
 
 def _counts(case: Case, record: Record) -> bool:
     """Return True if a range begins and ends with a due time and has its stated number of them."""
     definition, facts, before = case.job.definition, case.facts, record.first - INSTANT
     return (
-        next_time.next_due(definition, facts, before) == record.first
-        and next_time.newest_due(definition, facts, record.last, before) == record.last
-        and next_time.count_due(definition, facts, before, record.last) == record.count
+        due_times.next_due(definition, facts, before) == record.first
+        and due_times.newest_due(definition, facts, record.last, before) == record.last
+        and due_times.count_due(definition, facts, before, record.last) == record.count
     )
 
 
@@ -112,56 +112,56 @@ def _compared(case: Case, records: list[Record], until: datetime) -> Found:
 
 
 def _missing(case: Case, dealt: datetime, until: datetime) -> Found:
-    count = next_time.count_due(case.job.definition, case.facts, dealt, until)
+    count = due_times.count_due(case.job.definition, case.facts, dealt, until)
     if count:
-        first = next_time.next_due(case.job.definition, case.facts, dealt)
+        first = due_times.next_due(case.job.definition, case.facts, dealt)
         many = "a due time has" if count == 1 else f"{count} due times have"
         yield FlawKind.NO_RECORD, f"{many} no record, the first is {first}"
 
 
 def last_due(case: Case) -> Found:
-    """`last_due_at` is the greatest due time that has a record."""
+    """Check that `last_due_at` is the greatest due time that has a record."""
     if not case.recurring or case.clock_is_back:
         return
     floor = max(case.floor, case.facts.created_at)
     greatest = max([*case.due_by_number.values(), *(skip.last_due_at for skip in case.skips)], default=floor)
     last = case.facts.last_due_at
     if max(last or floor, floor) != max(greatest, floor):
-        told = "nothing" if last is None else f"{last}"
+        text = "nothing" if last is None else f"{last}"
         yield (
             FlawKind.LAST_DUE,
-            f"its last due time is {told}, but its records reach to {max(greatest, floor)}",
+            f"its last due time is {text}, but its records reach to {max(greatest, floor)}",
         )
 
 
 def next_due(case: Case) -> Found:
-    """`next_due_at` is what `course.name_next` would say."""
+    """Check that `next_due_at` is the time that `next_time.name_next` sets."""
     computed = case.facts.computed_at
     ahead = computed is not None and computed > case.now + FIRED_AHEAD
     if case.clock_is_back or case.other_zones or ahead:
         return
     there, wanted = case.facts.next_due_at, set(_next_times(case))
     if there not in wanted:
-        expected = " or ".join(sorted(_told(each) for each in wanted))
-        yield FlawKind.NEXT_DUE, f"its next due time is {_told(there)}, not {expected}"
+        expected = " or ".join(sorted(_shown(each) for each in wanted))
+        yield FlawKind.NEXT_DUE, f"its next due time is {_shown(there)}, not {expected}"
     elif there is None and case.open and not case.lives and not _may_wait(case):
         yield FlawKind.NEXT_DUE, "nothing is queued and nothing comes next, but it has not ended"
     elif case.facts.ended_as is not None and case.facts.ended_at is None and not (case.gone or case.lives):
         yield FlawKind.NEXT_DUE, "its schedule is over and nothing is queued, but it has not ended"
 
 
-def _told(due: datetime | None) -> str:
+def _shown(due: datetime | None) -> str:
     return "nothing" if due is None else str(due)
 
 
 def _may_wait(case: Case) -> bool:
-    """A job without a schedule waits for a person, or for another job."""
+    """Return True if a job without a next due time may wait for a person, or for another job."""
     schedule = case.job.schedule
     return not case.recurring and not isinstance(schedule, Once)
 
 
 def _next_times(case: Case) -> Iterator[datetime | None]:
-    """Every value that the next due time may have."""
+    """Yield every value that the next due time may have."""
     facts, schedule = case.facts, case.job.schedule
     if not case.open:
         yield None
@@ -187,31 +187,31 @@ def _after_reset(case: Case) -> Iterator[datetime | None]:
 
 
 def _by_schedule(case: Case) -> Iterator[datetime | None]:
-    """After the last due time dealt with; after an edit of the end, from the edit on."""
+    """Yield the time after the last due time dealt with; after an edit of the end, the time after the edit."""
     definition, facts = case.job.definition, case.facts
     dealt = max(facts.anchor, facts.last_due_at or facts.anchor)
     if facts.first_run_waits:
         yield facts.next_due_at
-    yield next_time.next_due(definition, facts, dealt)
-    yield next_time.next_due(definition, facts, max(dealt, facts.computed_at or dealt))
+    yield due_times.next_due(definition, facts, dealt)
+    yield due_times.next_due(definition, facts, max(dealt, facts.computed_at or dealt))
     yield from _named_later(case)
     yield from _looked_at_again(case)
 
 
 def _looked_at_again(case: Case) -> Iterator[datetime]:
-    """With `catch_up: all` a settle names the due time after its own, though later ones have records: they are passed
-    over."""
+    """Yield due times that a settle may name with `catch_up: all`: the one after its own, though later ones have
+    records."""
     facts, definition, due = case.facts, case.job.definition, case.facts.next_due_at
     if due is None or facts.last_due_at is None or due > facts.last_due_at:
         return
     edited = facts.computed_at is None or facts.updated_at >= facts.computed_at
     if definition.policies.catch_up is CatchUp.ALL or edited:
-        yield from (each for each in [next_time.next_due(definition, facts, due - INSTANT)] if each == due)
+        yield from (each for each in [due_times.next_due(definition, facts, due - INSTANT)] if each == due)
 
 
 def _named_later(case: Case) -> Iterator[None]:
-    """The settle of what is live names the next time: with a fixed delay, or while it catches up (or did before an
-    edit)."""
+    """Yield None where a settle will name the next time: with a fixed delay, while the job catches up, or after an
+    edit of either."""
     facts, policies = case.facts, case.job.policies
     edited = facts.computed_at is None or facts.updated_at >= facts.computed_at
     if case.lives and (case.fixed_delay or policies.catch_up is CatchUp.ALL or edited):

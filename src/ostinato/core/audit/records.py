@@ -9,62 +9,58 @@ from itertools import pairwise
 from ostinato.core.audit.case import Case, EndedRun, FlawKind, Found
 from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import Invalid
-from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, Live, Result, SkipReason, WaitsFor
+from ostinato.core.model import MAX_LOSSES, WAITING_PLACE, Live, SkipReason, WaitsFor
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.payload import decode
 from ostinato.core.policy import WhenExhausted
 
-FAILURES = (Result.FAILED, Result.TIMED_OUT)
+FAILURES = (OutcomeKind.FAILED, OutcomeKind.TIMED_OUT)
 # The reasons of skips that a queued row becomes when it is withdrawn.
 WITHDRAWN = (SkipReason.PAUSED, SkipReason.OVERLAP, SkipReason.FAILED)
-TAKES_BACK = ("job.paused", "job.edited", "job.cancelled")  # a row that was queued ahead of its time
+# Events that may take back a row queued ahead of its time.
+TAKES_BACK = ("job.paused", "job.edited", "job.cancelled")
 
 
 def counters(case: Case) -> Found:
-    """G9: counters equal history plus what retention removed."""
-    gone, history = case.past.pruned.counts, Counter(each.result for each in case.ended)
-    for result in Result:
+    """Check G9: counters equal history plus the rows that retention removed."""
+    gone, history = case.past.pruned.counts, Counter(each.outcome for each in case.ended)
+    for result in OutcomeKind:
         counted, there, pruned = getattr(case.facts, result.value), history[result], gone.get(result, 0)
         if counted != there + pruned:
             yield FlawKind.COUNTER, f"it counts {counted} {result}; history has {there}, and {pruned} pruned"
     skipped, pruned = sum(skip.count for skip in case.skips), gone.get("skipped", 0)
     if case.facts.skipped != skipped + pruned:
-        told = f"it counts {case.facts.skipped} skipped; its skips have {skipped}, and {pruned} pruned"
-        yield FlawKind.COUNTER, told
+        text = f"it counts {case.facts.skipped} skipped; its skips have {skipped}, and {pruned} pruned"
+        yield FlawKind.COUNTER, text
     if case.facts.repeats_done > case.facts.completed:
-        told = f"it counts {case.facts.repeats_done} repeats, but only {case.facts.completed} completed"
-        yield FlawKind.COUNTER, told
+        text = f"it counts {case.facts.repeats_done} repeats, but only {case.facts.completed} completed"
+        yield FlawKind.COUNTER, text
 
 
 def numbers(case: Case) -> Found:
-    """Each occurrence has a number, each number an occurrence or a skip."""
+    """Check that each occurrence has a number, and each number an occurrence or a skip."""
     facts, rows = case.facts, case.rows
     highest = max((row.number for row in rows), default=0)
     if highest > facts.last_number:
         yield FlawKind.NUMBER, f"its last number is {facts.last_number}, but there is n{highest}"
     executions = max((row.execution_number for row in rows), default=0)
     if executions > facts.last_execution_number:
-        told = f"its last execution number is {facts.last_execution_number}, but there is {executions}"
-        yield FlawKind.NUMBER, told
+        text = f"its last execution number is {facts.last_execution_number}, but there is {executions}"
+        yield FlawKind.NUMBER, text
     missing = 0 if case.set_back else _missing(case)  # a clock that is set back removes skips
     if missing > _explained(case):
-        told = f"of its numbers up to {facts.last_number}, {missing} have neither an execution nor a skip"
-        yield FlawKind.NUMBER, told
+        text = f"of its numbers up to {facts.last_number}, {missing} have neither an execution nor a skip"
+        yield FlawKind.NUMBER, text
 
 
 def _missing(case: Case) -> int:
     """Count the numbers without a row, within the reach of retention and events."""
     past, facts = case.past, case.facts
-    old = [
-        row.number for row in case.rows if row.queued_at < past.known_since or row.due_at <= past.pruned.until
-    ]
+    old = [row.number for row in case.rows if row.queued_at < past.known_since or row.due_at <= past.pruned.until]
     since = max([past.pruned.number, *old])
     if facts.created_at < past.known_since and not old:
         since = max(since, min((row.number for row in case.rows), default=facts.last_number))
-    return (
-        facts.last_number
-        - since
-        - len({row.number for row in case.rows if since < row.number <= facts.last_number})
-    )
+    return facts.last_number - since - len({row.number for row in case.rows if since < row.number <= facts.last_number})
 
 
 def _explained(case: Case) -> int:
@@ -75,7 +71,7 @@ def _explained(case: Case) -> int:
 
 
 def identities(case: Case) -> Found:
-    """G4: an attempt exists once, live or ended."""
+    """Check G4: an attempt exists once, live or ended."""
     ended = {(each.number, each.step, each.attempt) for each in case.all_ended}
     for live in case.lives:
         if (live.number, live.step, live.attempt) in ended:
@@ -88,7 +84,7 @@ def identities(case: Case) -> Found:
 
 
 def times(case: Case) -> Found:
-    """No run starts before it may, and none ends before it starts."""
+    """Check that no run starts before it may, and that none ends before it starts."""
     started = [(each, each.started_at) for each in case.all_ended if each.started_at is not None]
     for each, start in started:
         if start < each.run_at:
@@ -105,13 +101,13 @@ def times(case: Case) -> Found:
 
 def _while_set_back(case: Case, each: EndedRun) -> bool:
     """Return True if the clock may have been set back during the run. A lost run is ended later, by another process."""
-    if each.result is Result.LOST or each.started_at is None or each.started_at < case.past.known_since:
+    if each.outcome is OutcomeKind.LOST or each.started_at is None or each.started_at < case.past.known_since:
         return True
     return any(back.at <= each.started_at and each.finished_at <= back.until for back in case.set_back)
 
 
 def budgets(case: Case) -> Found:
-    """G7: an occurrence fails at most once more than it may be retried, and is lost three times at most."""
+    """Check G7: an occurrence has at most `max_retries` + 1 failures and three losses."""
     rows = sorted(case.rows, key=lambda row: (row.number, row.attempt))
     for before, after in pairwise(rows):
         if before.number != after.number or isinstance(before, Live):
@@ -123,7 +119,10 @@ def budgets(case: Case) -> Found:
 
 
 def _budget_flaw(case: Case, before: EndedRun, after: EndedRun | Live) -> str:
-    spent = (before.failures + (before.result in FAILURES), before.losses + (before.result is Result.LOST))
+    spent = (
+        before.failures + (before.outcome in FAILURES),
+        before.losses + (before.outcome is OutcomeKind.LOST),
+    )
     most = case.job.policies.max_retries
     if after.attempt != before.attempt + 1:
         return f"follows attempt {before.attempt}"
@@ -131,13 +130,13 @@ def _budget_flaw(case: Case, before: EndedRun, after: EndedRun | Live) -> str:
         return ""
     if (after.failures, after.losses) != spent:
         return f"begins with {after.failures} failures and {after.losses} losses, not with {spent[0]} and {spent[1]}"
-    if before.result in FAILURES and before.version == case.facts.version and after.failures > most:
+    if before.outcome in FAILURES and before.version == case.facts.version and after.failures > most:
         return f"is beyond its budget of {most} retries"
     return f"is beyond {MAX_LOSSES} losses" if after.losses >= MAX_LOSSES else ""
 
 
 def _fresh_budget(case: Case, after: EndedRun | Live) -> bool:
-    """A person asked for a retry, or a reset gave another budget."""
+    """Return True if a person asked for a retry, or a reset gave another budget."""
     if case.job.policies.when_exhausted is WhenExhausted.WAIT_RESET or case.facts.version > 1:
         return True
     asked = {data.get("number") for event, data in case.changes if event.kind == "job.retried"}
@@ -145,7 +144,7 @@ def _fresh_budget(case: Case, after: EndedRun | Live) -> bool:
 
 
 def overlaps(case: Case) -> Found:
-    """G1: no more runs at once than the policy allows, since a person changed anything."""
+    """Check G1: since the last change by a person, no more runs at once than the policy allows."""
     placed = _placed_since(case, max(case.facts.updated_at, case.clock_until))
     runs = [each for each in case.ended if each.started_at is not None and each.number in placed]
     under_way: list[datetime] = []
@@ -155,25 +154,25 @@ def overlaps(case: Case) -> Found:
             heappop(under_way)
         heappush(under_way, end)
         if len(under_way) > most:
-            told = f"{_name(run)} started at {start}, while {len(under_way) - 1} of {most} ran"
-            yield FlawKind.OVERLAP, told
+            text = f"{_name(run)} started at {start}, while {len(under_way) - 1} of {most} ran"
+            yield FlawKind.OVERLAP, text
             return
 
 
 def _placed_since(case: Case, since: datetime) -> set[int]:
-    """The numbers of occurrences that got their slot after an instant: a retry keeps the slot of the first attempt."""
+    """Find the numbers of occurrences that got their slot after an instant; a retry keeps the first attempt's slot."""
     return {row.number for row in case.rows if row.attempt == 0 and row.queued_at >= since}
 
 
 def _spans(runs: Iterable[EndedRun]) -> Iterator[tuple[datetime, datetime, EndedRun]]:
-    """From when to when each surely ran: clocks of two machines differ."""
+    """Yield the time in which each run surely ran: clocks of two machines differ."""
     for run in runs:
         if run.started_at is not None and run.finished_at - CLOCKS_AGREE * 2 > run.started_at:
             yield run.started_at, run.finished_at - CLOCKS_AGREE * 2, run
 
 
 def places(case: Case) -> Found:
-    """G1: each live occurrence has a place of its own, and those that wait can come in."""
+    """Check G1: each live occurrence has a place of its own, and each waiting one can still start."""
     taken = Counter(live.slot for live in case.occurrences)
     if any(count > 1 for count in taken.values()) or None in taken:
         yield FlawKind.OVERLAP, f"two live executions share a slot: {sorted(map(str, taken.elements()))}"
@@ -193,11 +192,7 @@ def places(case: Case) -> Found:
 def workers(case: Case) -> Found:
     """Find running executions under an unknown worker."""
     for live in case.lives:
-        if (
-            case.past.workers is not None
-            and live.worker_id is not None
-            and live.worker_id not in case.past.workers
-        ):
+        if case.past.workers is not None and live.worker_id is not None and live.worker_id not in case.past.workers:
             yield (
                 FlawKind.UNKNOWN_WORKER,
                 f"the execution {live.id} is held by {live.worker_id}, which is no worker",
@@ -205,7 +200,7 @@ def workers(case: Case) -> Found:
 
 
 def arguments(case: Case) -> Found:
-    """The arguments of live executions can be read."""
+    """Check that the arguments of live executions can be read."""
     for live in case.lives:
         if live.args is not None and not is_object(live.args):
             yield FlawKind.UNREADABLE, f"the args of the execution {live.id} are no JSON object"

@@ -1,7 +1,7 @@
-"""Arguments of the built-in tasks and the permissions they need; their work is elsewhere.
+"""Arguments of the built-in tasks and the permissions they need.
 
-Each is a module of this room, named after its task, that ends in a `BUILT_IN`. It is imported on first use. The front
-desk checks args here before it stores them, the worker once more before it runs them. The work itself is in
+Each task has a module of its name here, which ends in a `BUILT_IN` and is imported on first use. The service checks
+args with it before it stores them, and the worker once more before it runs them. The code of the task is in
 `ostinato.tasks`, under the same name.
 """
 

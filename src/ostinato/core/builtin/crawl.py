@@ -1,4 +1,4 @@
-"""`crawl`: visit a site and keep its pages, to be searched."""
+"""`crawl`: visit a site and store its pages for searches."""
 
 import re
 from collections.abc import Mapping
@@ -27,9 +27,7 @@ from ostinato.core.errors import WrongArgument
 
 AGENT: Final = "Ostinato"
 COLUMN: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
-MISSING: Final = (
-    'The task crawl needs Scrapy, which is not installed here: pip install "ostinato[crawl]" brings it.'
-)
+MISSING: Final = 'The task crawl needs Scrapy, which is not installed here: pip install "ostinato[crawl]" brings it.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +45,7 @@ def _rule(value: Any) -> Rule:
     if not isinstance(value, dict) or value.keys() - {"css", "xpath", "all"}:
         raise Flaw(f'must be a CSS selector, an XPath, or {{"css": …, "all": true}}, not {shown(value)}.')
     css, xpath = value.get("css", ""), value.get("xpath", "")
-    if (
-        not (isinstance(css, str) and isinstance(xpath, str))
-        or bool(css) == bool(xpath)
-        or len(css + xpath) > 1000
-    ):
+    if not (isinstance(css, str) and isinstance(xpath, str)) or bool(css) == bool(xpath) or len(css + xpath) > 1000:
         raise Flaw("must have either css or xpath, of at most 1,000 characters.")
     return Rule(css, xpath, switch().read(value.get("all", False)))
 
@@ -88,44 +82,42 @@ NAME: Final = text(255, empty=False)
 class CrawlArgs:
     """The arguments of the task `crawl`."""
 
-    url: str = arg(URL, "Where to begin.")
-    source_id: str | None = arg(NAME, "A name of yours for the site.", None)
-    source_name: str | None = arg(NAME, "A name for people.", None)
-    start_urls: tuple[str, ...] = arg(many(URL, 1000), "Where to begin as well.", [])
+    url: str = arg(URL, "Start URL.")
+    source_id: str | None = arg(NAME, "Your id of the site.", None)
+    source_name: str | None = arg(NAME, "Name of the site for people.", None)
+    start_urls: tuple[str, ...] = arg(many(URL, 1000), "More start URLs.", [])
     hosts: tuple[str, ...] = arg(
         many(HOST, 1000), "Hosts to visit besides those of the start URLs, such as docs.example.org.", []
     )
     allow: tuple[str, ...] = arg(
-        many(PATTERN, 1000), "Visit only what begins like one of these (* is anything, $ the end).", []
+        many(PATTERN, 1000), "Visit only URLs that begin like one of these (* is anything, $ the end).", []
     )
-    deny: tuple[str, ...] = arg(many(PATTERN, 1000), "Visit nothing that begins like one of these.", [])
-    max_depth: int = arg(whole(0, 1000), "How many links from the start.", 10)
-    max_pages: int = arg(whole(1, 10_000_000), "How many pages one crawl fetches.", 1000)
-    max_mb: float = arg(number(0.001, 1_000_000), "How many megabytes one crawl fetches.", 1000)
-    max_page_mb: float = arg(number(0.001, 100), "A larger page is not kept.", 5)
-    page_timeout: timedelta = arg(span("1s", "10m"), "How long one page may take.", "30s")
+    deny: tuple[str, ...] = arg(many(PATTERN, 1000), "Visit no URL that begins like one of these.", [])
+    max_depth: int = arg(whole(0, 1000), "Maximum number of links from the start.", 10)
+    max_pages: int = arg(whole(1, 10_000_000), "Maximum number of pages of one crawl.", 1000)
+    max_mb: float = arg(number(0.001, 1_000_000), "Maximum number of megabytes of one crawl.", 1000)
+    max_page_mb: float = arg(number(0.001, 100), "Maximum size of a page; a larger page is not stored.", 5)
+    page_timeout: timedelta = arg(span("1s", "10m"), "Timeout of one page.", "30s")
     delay: timedelta = arg(
-        span("0s", "1h"), "The least time between two requests to a host; robots.txt can ask for more.", "1s"
+        span("0s", "1h"), "Minimum time between two requests to a host; robots.txt can ask for more.", "1s"
     )
-    concurrency: int = arg(whole(1, 16), "How many requests to a host may be under way at once.", 2)
-    robots: bool = arg(switch(), "Obey robots.txt. Only your own sites are yours to say otherwise.", True)
+    concurrency: int = arg(whole(1, 16), "Maximum number of requests to a host at once.", 2)
+    robots: bool = arg(switch(), "Obey robots.txt. Turn this off for your own sites only.", True)
     sitemaps: bool = arg(switch(), "Look for pages in the sitemaps too.", True)
-    user_agent: str = arg(ONE_LINE, "How the crawler names itself.", AGENT)
+    user_agent: str = arg(ONE_LINE, "Name that the crawler sends as User-Agent.", AGENT)
     extract: Mapping[str, Rule] = arg(
-        mapping(RULE, 100), "Columns to take out of each page: a CSS selector or an XPath for each.", {}
+        mapping(RULE, 100), "Columns to extract from each page: a CSS selector or an XPath for each.", {}
     )
     rest_up_to: timedelta | None = arg(
         span("1m", "366d"),
-        "While nothing changes, leave due times out: each time twice as long, up to this.",
+        "While nothing changes, skip due times: the pause doubles after each crawl, up to this.",
         None,
     )
 
     def __post_init__(self) -> None:
         for name in self.extract:
             if not COLUMN.fullmatch(name):
-                raise Flaw(
-                    "is not a name for a column: small letters, digits and _.", f"extract.{name[:100]}"
-                )
+                raise Flaw("is not a name for a column: small letters, digits and _.", f"extract.{name[:100]}")
 
 
 def _off(_permits: Permits) -> str | None:
@@ -142,7 +134,7 @@ def _refuse(args: CrawlArgs, permits: Permits) -> None:
 
 
 def _unreadable(rule: Rule) -> str | None:
-    """Return the error of a selector, by Scrapy's own library."""
+    """Return the error that Scrapy's own library finds in a selector."""
     from lxml import etree  # type: ignore[import-untyped]
     from parsel.csstranslator import HTMLTranslator
 
@@ -153,6 +145,4 @@ def _unreadable(rule: Rule) -> str | None:
     return None
 
 
-BUILT_IN: Final = BuiltIn(
-    "crawl", "Visit a site, politely, and keep its pages to be searched.", CrawlArgs, _off, _refuse
-)
+BUILT_IN: Final = BuiltIn("crawl", "Visit a site politely and store its pages for searches.", CrawlArgs, _off, _refuse)

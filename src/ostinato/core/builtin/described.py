@@ -1,6 +1,6 @@
-"""A built-in task, as everybody but its worker knows it.
+"""The description of a built-in task, and the permits of an administrator.
 
-How args are read is imported by whoever reads some: every program has Permits, and few have built-in tasks.
+The code that reads args is imported late: every process has Permits, but few use built-in tasks.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,21 +34,21 @@ NOTHING_ALLOWED: Final = Permits()
 
 
 def always(_permits: Permits) -> str | None:
-    """For tasks that nobody has to allow."""
+    """Allow a task under all permits."""
     return None
 
 
 def anything_goes(_args: Any, _by: Any) -> None:
-    """For tasks whose args need no permit."""
+    """Allow all args."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
     """The description of a built-in task: its help, its arguments and its permissions.
 
-    `off` says in a sentence why it is not to be used with these permits; None: it may be. `refuse` raises Invalid for
-    args that these permits do not allow. `openable` are the args that `run_args` may name, whole or in part, and
-    `refuse_open` raises Invalid for args in which one of these names decides too much.
+    `off` returns a sentence if these permits do not allow the task, else None. `refuse` raises Invalid for args that
+    these permits do not allow. `openable` are the args that `run_args` may name, whole or in part. `refuse_open` raises
+    Invalid for args in which one of these names would give an operator too much power.
     """
 
     name: str
@@ -61,13 +61,13 @@ class BuiltIn:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Its args as JSON schema."""
+        """Describe its args as JSON schema."""
         from ostinato.core.arguments import schema
 
         return schema(self.args)
 
     def check(self, given: Any, permits: Permits) -> None:
-        """Invalid unless these args can be run with these permits; the message names the field, or the setting."""
+        """Raise Invalid unless these permits allow these args; the message names the field, or the setting."""
         from ostinato.core.arguments import read
 
         if (sentence := self.off(permits)) is not None:
@@ -91,18 +91,18 @@ class BuiltIn:
 
 @lru_cache
 def described(name: str) -> BuiltIn:
-    """The description of a built-in task, imported now."""
+    """Import the description of a built-in task."""
     built_in: BuiltIn = import_module(f"ostinato.core.builtin.{name}").BUILT_IN
     return built_in
 
 
 def check(name: str, given: Any, permits: Permits) -> None:
-    """Invalid unless a built-in task can be run with these args."""
+    """Raise Invalid unless a built-in task can be run with these args."""
     described(name).check(given, permits)
 
 
 def refuse_private(url: str, where: str, permits: Permits) -> None:
-    """WrongArgument for a URL that names a private address, unless those are allowed."""
+    """Raise WrongArgument for a URL that names a private address, unless these are allowed."""
     try:
         check_url(url, where, permits.egress)
     except Invalid as error:

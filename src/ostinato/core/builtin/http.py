@@ -33,7 +33,7 @@ LARGEST_KEPT: Final = 200_000
 STATUSES: Final = "200, 200-299 or 2xx"
 OURS: Final = frozenset({"idempotency-key", "x-job-id", "x-execution-key", "x-attempt"})
 METADATA: Final = ".".join(("job", "metadata"))
-# What a template may say about the run. What is in `job.metadata` and in `args` is the user's.
+# Names of the run that a template may use. The names in `job.metadata` and in `args` are the user's.
 DUE: Final = ("date", "time", "year", "month", "day", "hour", "minute", "unix")
 OF_THE_RUN: Final = frozenset(
     {"due_at", "number", "attempt", "execution_number", "occurrence_key", "execution_key", "execution_id"}
@@ -54,9 +54,7 @@ class Statuses:
 
 
 def _statuses(value: Any) -> Statuses:
-    written = (
-        str(value).strip().lower() if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    )
+    written = str(value).strip().lower() if isinstance(value, int | str) and not isinstance(value, bool) else ""
     if len(written) == 3 and written.endswith("xx") and written[0] in "12345":
         return Statuses(int(written[0]) * 100, int(written[0]) * 100 + 99)
     first, _, last = written.partition("-")
@@ -75,29 +73,27 @@ TEMPLATE_URL: Final = FieldKind({**URL.schema, "format": "uri-template"}, text(L
 class HttpArgs:
     """The arguments of the task `http`."""
 
-    url: str = arg(TEMPLATE_URL, "Whom to call; values of templates are percent-encoded.")
-    method: str = arg(choice(*METHODS), "How to call.", "GET")
+    url: str = arg(TEMPLATE_URL, "URL to call; values of templates are percent-encoded.")
+    method: str = arg(choice(*METHODS), "Method of the request.", "GET")
     headers: Mapping[str, str] = arg(mapping(text(8000), 100), "Headers to send; templates are filled.", {})
-    body: str | None = arg(text(1_000_000, lines=True), "What to send, as text with templates.", None)
-    json: Any = arg(anything(), "What to send, as JSON whose texts are templates; instead of body.", None)
+    body: str | None = arg(text(1_000_000, lines=True), "Body to send, as text with templates.", None)
+    json: Any = arg(anything(), "Body to send, as JSON whose texts are templates; instead of body.", None)
     values: Mapping[str, Any] = arg(mapping(anything()), "Values for templates: {{ args.values.name }}.", {})
     expect: tuple[Statuses, ...] = arg(many(STATUS, 100, 1), "Statuses of a good answer.", ["2xx"])
     retry: tuple[Statuses, ...] = arg(
         many(STATUS, 100),
-        "Statuses that are worth another try; any other ends the occurrence.",
+        "Statuses to retry; any other ends the occurrence.",
         [408, 425, 429, "5xx"],
     )
-    auth: Auth | None = arg(
-        AUTH, "Who we are; secrets by reference: env:SECRET_NAME or file:/run/secrets/NAME.", None
-    )
-    timeout: timedelta = arg(span("100ms", "1h"), "How long the whole call may take.", "30s")
-    redirects: int = arg(whole(0, 10), "How many redirects to follow; each address is checked.", 5)
-    keep: int = arg(whole(0, LARGEST_KEPT), "How many bytes of the answer to keep as the result.", 65_536)
+    auth: Auth | None = arg(AUTH, "Credentials; secrets by reference: env:SECRET_NAME or file:/run/secrets/NAME.", None)
+    timeout: timedelta = arg(span("100ms", "1h"), "Timeout of the whole call.", "30s")
+    redirects: int = arg(whole(0, 10), "Maximum number of redirects; each address is checked.", 5)
+    keep: int = arg(whole(0, LARGEST_KEPT), "Maximum number of bytes of the answer in the result.", 65_536)
     idempotency_key: bool = arg(switch(), "Send Idempotency-Key: the same for every attempt.", True)
 
     def __post_init__(self) -> None:
         if self.body is not None and self.json is not None:
-            raise Flaw("and json exclude each other: say one.", "body")
+            raise Flaw("and json exclude each other: use one.", "body")
         if self.method in ("GET", "HEAD") and (self.body is not None or self.json is not None):
             raise Flaw(f"must be POST, PUT, PATCH or DELETE to send a body, not {self.method}.", "method")
         for name, value in self.headers.items():
@@ -108,11 +104,11 @@ class HttpArgs:
         _check_url(self.sample_url())
 
     def sample_url(self) -> str:
-        """The URL with something in the place of every hole: for checks."""
+        """Return the URL with a sample in the place of every placeholder, for checks."""
         return templating.HOLE.sub(lambda hole: hole[0][1:] if hole[0][0] == "\\" else "1", self.url)
 
     def _check_hole(self, field: str, name: str) -> None:
-        """Names are checked when the job is made, as far as they can be known then."""
+        """Check the name of a placeholder, as far as it is known when the job is created."""
         if name in OF_THE_RUN or name == METADATA or name.startswith(f"{METADATA}."):
             return
         if name.startswith("args.values."):
@@ -126,11 +122,7 @@ class HttpArgs:
 
 
 def _check_header(name: str, value: str) -> None:
-    if (
-        not name.isascii()
-        or not all(each.isalnum() or each in "!#$%&'*+-.^_`|~" for each in name)
-        or not name
-    ):
+    if not name.isascii() or not all(each.isalnum() or each in "!#$%&'*+-.^_`|~" for each in name) or not name:
         raise Flaw("is not the name of a header.", f"headers.{name[:100]}")
     flaw = "is set by Ostinato: leave it out." if name.lower() in OURS else header_flaw(name)
     if flaw is not None:
@@ -162,7 +154,7 @@ def _refuse_open(args: HttpArgs, names: Sequence[str]) -> None:
 
 
 def _destination(url: str, names: Sequence[str], sample: str) -> tuple[str, str]:
-    """Scheme, host and port of a URL in which this sample stands for each of these values."""
+    """Return scheme, host and port of a URL in which this sample replaces each of these values."""
 
     def filled(hole: re.Match[str]) -> str:
         value = f"{hole[1].strip()}."
@@ -174,7 +166,7 @@ def _destination(url: str, names: Sequence[str], sample: str) -> tuple[str, str]
 
 BUILT_IN: Final = BuiltIn(
     "http",
-    "Call a URL, and look at the status of the answer.",
+    "Call a URL and check the status of the answer.",
     HttpArgs,
     refuse=_refuse,
     openable=("values",),

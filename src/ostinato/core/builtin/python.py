@@ -1,4 +1,4 @@
-"""`python`: call a function of a module that an administrator has put on a list."""
+"""`python`: call a function of a module that an administrator allows."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ def _function(value: Any) -> str:
     written = text(500).read(value)
     module, _, name = written.partition(":")
     if not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
-        raise Flaw(f"is written module:function, such as shop.reports:nightly, not {written[:100]!r}.")
+        raise Flaw(f"must be written module:function, such as shop.reports:nightly, not {written[:100]!r}.")
     return written
 
 
@@ -29,7 +29,7 @@ FUNCTION: Final = FieldKind({"type": "string", "pattern": r"^[\w.]+:\w+$", "maxL
 class PythonArgs:
     """The arguments of the task `python`."""
 
-    function: str = arg(FUNCTION, "What to call, written module:function.")
+    function: str = arg(FUNCTION, "Function to call, written module:function.")
     args: Mapping[str, Any] = arg(mapping(anything()), "Its arguments, by name.", {})
 
     @property

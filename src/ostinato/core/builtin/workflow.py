@@ -1,4 +1,4 @@
-"""`workflow`: run a workflow, from one of its triggers. Which there are is known to the store, not here."""
+"""`workflow`: run a workflow, from one of its triggers. The store knows the workflows, this module does not."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,8 +21,8 @@ class WorkflowArgs:
     """The arguments of the task `workflow`."""
 
     workflow: int | str = arg(WORKFLOW, "The id or the name of a workflow.")
-    trigger: str | None = arg(text(200), "The trigger to begin with; else the one that matches.", None)
-    payload: Any = arg(anything(), "What its steps are given.", None)
+    trigger: str | None = arg(text(200), "The trigger to begin with; default: the one that matches.", None)
+    payload: Any = arg(anything(), "Payload for its steps.", None)
     event: str = arg(text(200), "What happened.", "schedule")
 
 

@@ -1,4 +1,4 @@
-"""The rules of crawling: which URLs are one page, which are in scope, what a job may say about it, when to rest.
+"""The rules of crawling: the identity of pages, the scope of a crawl, and its pauses.
 
-Pure, like all of `core`: it fetches nothing and knows no database.
+Pure functions, like all of `core`: they fetch nothing and know no database.
 """

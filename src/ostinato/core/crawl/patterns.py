@@ -1,7 +1,7 @@
 """Patterns for URLs, as robots.txt has them: a beginning, with `*` for anything and `$` for the end.
 
 `/blog/` is all that begins so, `/*.pdf$` all that ends so. One that begins with http is compared with the whole URL,
-others with path and query. Not regular expressions: those of strangers can take for ever.
+others with path and query. They are no regular expressions: one from a user could run for ever.
 """
 
 

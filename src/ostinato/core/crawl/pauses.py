@@ -1,13 +1,10 @@
-"""Longer pauses between crawls of a site that does not change.
+"""Pauses between crawls of a site that does not change, and between requests to one host.
 
-The grid of the schedule stays what it is: a crawl happens at one of its due times, never between, and never more often
-than the grid says. After a crawl that found nothing new the distance to the next doubles, up to a cap; the first change
-brings it back to the schedule's own.
+A crawl runs only at due times of its schedule. After a crawl that found nothing new the distance to the next crawl
+doubles, up to a cap; the first change brings it back to the schedule's own.
 
-Turns of several crawls at one host.
-
-Each request takes the next turn there is; the one after it comes when the host has had its pause. So a host
-gets the pause of the last request, however many crawls there are, in however many processes.
+Requests of all crawls to one host take turns. Each request takes the next free time, and sets the one after it to the
+end of its pause. So a host gets this pause, however many crawls and processes there are.
 """
 
 from datetime import datetime, timedelta
@@ -20,7 +17,10 @@ MOST_DOUBLINGS = 30
 
 
 def rests_until(schedule: Schedule, last: datetime, unchanged: int, cap: timedelta) -> datetime | None:
-    """The due time to crawl at, after one at `last` and so many in a row that found nothing new; None: the next."""
+    """Return the due time of the next crawl, after one at `last` and `unchanged` in a row that found nothing new.
+
+    None: the next due time.
+    """
     if unchanged < 1 or not is_recurring(schedule):
         return None
     following = next_after(schedule, last, last)
@@ -31,7 +31,7 @@ def rests_until(schedule: Schedule, last: datetime, unchanged: int, cap: timedel
     return next_after(schedule, last, last + stretched - MICROSECOND)
 
 
-LONGEST_PAUSE: Final = timedelta(hours=1)  # nobody waits longer: a clock may have been set back
+LONGEST_PAUSE: Final = timedelta(hours=1)  # no request waits longer: a clock may have been set back
 
 
 def next_turn(free_at: datetime | None, now: datetime, pause: timedelta) -> tuple[datetime, datetime]:

@@ -12,7 +12,7 @@ MOST_HOPS = 5  # redirects, one after the other
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The hosts, and what of them."""
+    """The hosts to visit, and the patterns of their URLs."""
 
     hosts: frozenset[str]
     start: frozenset[str]
@@ -22,7 +22,7 @@ class Scope:
 
     @classmethod
     def of(cls, args: CrawlArgs, adopted: Iterable[str] = ()) -> "Scope":
-        """`adopted`: hosts that the start URLs led to."""
+        """Make the scope of a crawl; `adopted`: hosts that the start URLs redirected to."""
         start = frozenset(url for url in map(canonical, (args.url, *args.start_urls)) if url)
         hosts = frozenset({*map(host_of, start), *args.hosts, *adopted})
         return cls(hosts, start, args.allow, args.deny, args.max_depth)

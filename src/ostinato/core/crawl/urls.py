@@ -1,7 +1,7 @@
 """URLs that mean the same page are the same text here.
 
 Fragments, the order of a query, default ports, `index.html`, capital letters in the host, dots in the path and needless
-escapes make no other page. What only counts visitors (`utm_…` and the like) is left out too.
+escapes make no other page. Parameters that only count visitors (`utm_…` and the like) are left out too.
 """
 
 import re
@@ -21,7 +21,7 @@ IN_QUERY: Final = IN_PATH + "?[]|"
 
 
 def canonical(url: str, base: str = "") -> str | None:
-    """The one text for a page; None for what is no page of the web, or too long to be one."""
+    """Return the one text for a page; None for a URL that is no web page, or is too long."""
     try:
         parts = urlsplit(urljoin(base, url.strip()) if base else url.strip())
         host, port = _host(parts), parts.port
@@ -37,7 +37,7 @@ def canonical(url: str, base: str = "") -> str | None:
 
 
 def host_of(url: str) -> str:
-    """The host of a canonical URL, with its port if that is an unusual one."""
+    """Return the host of a canonical URL, with its port if that is not the default."""
     return url.split("/", 3)[2]
 
 
@@ -47,7 +47,7 @@ def path_of(url: str) -> str:
 
 
 def page_id(job_id: UUID, url: str) -> int:
-    """The number of a page: 63 bits of a hash, so that ten million pages share one with a chance of one in 10⁵."""
+    """Return the number of a page: 63 bits of a hash. Two of ten million pages share one with a chance of 10⁻⁵."""
     return int.from_bytes(sha256(job_id.bytes + url.encode()).digest()[:8], "big") >> 1
 
 
@@ -63,7 +63,7 @@ def _path(path: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """`/a/./b/../c` is `/a/c`."""
+    """Resolve dots: `/a/./b/../c` is `/a/c`."""
     kept = list[str]()
     parts = path.split("/")
     for part in parts[1:]:
@@ -82,7 +82,7 @@ def _query(query: str) -> str:
 
 
 def _escaped(text: str, safe: str) -> str:
-    """Escapes in capitals where they are needed, and nowhere else."""
+    """Escape only the characters that need it, with capital letters."""
     lone = re.sub(r"%(?![0-9a-fA-F]{2})", "%25", text)
     return ESCAPE.sub(_escape, quote(lone, safe=safe))
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ostinato.core.access import Role
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.lifecycle import creating, next_time, settling
+from ostinato.core.lifecycle import creating, due_times, next_time, settling
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.lifecycle.status import status
 from ostinato.core.model import (
@@ -22,7 +22,6 @@ from ostinato.core.model import (
     Job,
     Json,
     Live,
-    Result,
     SkipReason,
     Status,
     WaitsFor,
@@ -38,7 +37,8 @@ FORCED = "ended by hand; its thread may still run"
 
 
 def pause(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
-    """From here on nothing starts. What runs may finish; what waits is withdrawn, or waits for the resume."""
+    """Pause a job: nothing starts any more. Running attempts may finish; waiting ones are withdrawn, or wait for the
+    resume."""
     _require(job, "paused", Status.PAUSED if job.facts.paused_at else status(job, lives), ALIVE)
     draft = Draft(job, lives, now, chance, by)
     draft.facts.paused_at = draft.facts.updated_at = now
@@ -55,7 +55,7 @@ def pause(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: st
 
 
 def resume(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
-    """Go on, without catching up: the due times in between are one skip."""
+    """Resume a job, without catching up: the due times in between are one skip."""
     state = Status.PAUSED if job.facts.paused_at and not job.facts.cancelled_at else status(job, lives)
     _require(job, "resumed", state, (Status.PAUSED,))
     draft = Draft(job, lives, now, chance, by)
@@ -74,7 +74,7 @@ def resume(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: s
 
 
 def cancel(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
-    """Stop for good, whatever a run in progress comes to."""
+    """Cancel a job for good, whatever the outcome of a run in progress."""
     _require(job, "cancelled", status(job, lives), (*ALIVE, Status.PAUSED))
     draft = Draft(job, lives, now, chance, by)
     _stop_everything(draft)
@@ -84,7 +84,7 @@ def cancel(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: s
 
 
 def delete(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
-    """Gone from every answer at once; the sweeper removes the rows."""
+    """Delete a job: no answer shows it any more, and the sweeper removes its rows."""
     _require_there(job)
     draft = Draft(job, lives, now, chance, by)
     _stop_everything(draft)
@@ -93,9 +93,7 @@ def delete(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: s
     return draft.change()
 
 
-def edit(
-    job: Job, lives: Sequence[Live], wanted: Definition, now: datetime, chance: Chance, by: str = ""
-) -> Change:
+def edit(job: Job, lives: Sequence[Live], wanted: Definition, now: datetime, chance: Chance, by: str = "") -> Change:
     """Change the definition. A run in progress is not touched; a new schedule counts from now."""
     _require_uncancelled(job, "edited")
     draft = Draft(job, lives, now, chance, by)
@@ -104,12 +102,12 @@ def edit(
         first_run_waits = facts.first_run_waits
         _close_old_schedule(draft)
         draft.definition = wanted
-        facts.anchor = next_time.anchor_from(wanted, now)
+        facts.anchor = due_times.anchor_from(wanted, now)
         _begin_new_schedule(draft, first_run_waits)
     elif before.policies.end_at != wanted.policies.end_at:
         if wanted.policies.end_at is not None and wanted.policies.end_at < now:
-            next_time.close_gap(draft)  # what had come due after the new end would be forgotten
-        backlog = next_time.newest_due(before, facts, now, draft.dealt_until) is not None
+            next_time.close_gap(draft)  # else due times after the new end would have no record
+        backlog = due_times.newest_due(before, facts, now, draft.dealt_until) is not None
         draft.definition = wanted
         _go_on_with_new_end(draft, draft.goes_on_from if backlog else max(now, draft.goes_on_from))
     draft.definition = wanted
@@ -131,10 +129,10 @@ def retry(
     by: str = "",
     from_start: bool = False,
 ) -> Change:
-    """Go on with the failed occurrence: the same number, the next attempt, a fresh budget, at once.
+    """Retry the failed occurrence at once: the same number, the next attempt, a fresh budget.
 
-    A workflow goes on from the steps that have not completed, or, if that is asked for, from the start. `last` is
-    the newest failed occurrence, as its last attempt left it; of the schedule's, if that recurs.
+    A workflow continues with the steps that have not completed, or begins again with `from_start`. `last` is the last
+    attempt of the newest failed occurrence; for a job that recurs, of the newest one from the schedule.
     """
     _require(job, "retried", status(job, lives), (Status.FAILED,))
     if last is None:
@@ -182,14 +180,14 @@ def run(
 
 
 def restart(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, by: str = "") -> Change:
-    """Begin as new: repeats and spent budget at 0. The counters go on."""
+    """Restart an ended job as new: repeats and spent budget are 0, the counters continue."""
     _require(job, "restarted", status(job, lives), ENDED)
     draft = Draft(job, lives, now, chance, by)
     facts = draft.facts
     _reopen(facts, now)
     facts.ended_as = facts.period_start = None
     facts.repeats_done = facts.period_failures = 0
-    facts.anchor = next_time.first_anchor(draft.definition, now)
+    facts.anchor = due_times.first_anchor(draft.definition, now)
     creating.begin(draft)
     draft.tell("job.restarted", anchor=facts.anchor, next_due_at=facts.next_due_at)
     next_time.end_if_over(draft)
@@ -205,7 +203,7 @@ def cancel_execution(
     by: str = "",
     force: bool = False,
 ) -> Change:
-    """Stop one execution. `force` ends the record of one that cannot be stopped; its late result is refused."""
+    """Stop one execution. `force` ends the record of a run that does not stop; its late result is refused."""
     draft = Draft(job, lives, now, chance, by)
     live = draft.run_of(live) or live if live.step else live
     if live.waits_for is WaitsFor.STEPS:
@@ -221,12 +219,12 @@ def cancel_execution(
 
 
 def _cancel_run(draft: Draft, run: Live, force: bool) -> None:
-    """A workflow is cancelled whole, by the id of its run or of a step; it ends when its steps have stopped."""
+    """Cancel a run; of a workflow the whole run, also by the id of a step. It ends when its steps have stopped."""
     draft.stop(run)
     for step in draft.steps_of(run) if force else ():
-        draft.end(step, Result.CANCELLED, error=("Cancelled", FORCED, None), by=draft.by)
+        draft.end(step, Cancelled(draft.by, FORCED))
     if force and run.id in draft.lives:
-        draft.end(draft.lives[run.id], Result.CANCELLED, error=("Cancelled", FORCED, None), by=draft.by)
+        draft.end(draft.lives[run.id], Cancelled(draft.by, FORCED))
     if run.id in draft.lives:
         draft.tell("execution.cancel_asked", run.id)
     else:
@@ -234,9 +232,7 @@ def _cancel_run(draft: Draft, run: Live, force: bool) -> None:
         draft.tell("execution.cancelled", run.id, force=force)
 
 
-def release(
-    job: Job, lives: Sequence[Live], live: Live, now: datetime, chance: Chance, by: str = ""
-) -> Change:
+def release(job: Job, lives: Sequence[Live], live: Live, now: datetime, chance: Chance, by: str = "") -> Change:
     """Take a running execution from its worker and queue it again; the worker's late result is refused."""
     if live.worker_id is None:
         raise Conflict("This execution is not running; only a running one can be released.")
@@ -246,7 +242,7 @@ def release(
     return draft.change()
 
 
-# -- what a state allows
+# -- checks of the state
 
 
 def _require(job: Job, done: str, state: Status, allowed: Sequence[Status]) -> None:
@@ -281,7 +277,7 @@ def _reopen(facts: Facts, now: datetime) -> None:
 def _resume_schedule(draft: Draft) -> None:
     facts = draft.facts
     next_time.skip_gap(draft, SkipReason.PAUSED)
-    facts.anchor = next_time.anchor_from(draft.definition, draft.now)
+    facts.anchor = due_times.anchor_from(draft.definition, draft.now)
     if facts.reset_at is not None and facts.reset_at > draft.now:
         next_time.wait_for_reset(draft)
     else:
@@ -322,7 +318,7 @@ def _close_old_schedule(draft: Draft) -> None:
 
 
 def _begin_new_schedule(draft: Draft, first_run_waits: bool) -> None:
-    """Never at once, but for a time that has passed already, or a first run that still waits."""
+    """Start the new schedule from now; only an overdue `Once` or a waiting first run is due at once."""
     schedule = draft.definition.schedule
     if draft.open and first_run_waits:
         creating.begin(draft, bounded=True)
@@ -335,24 +331,22 @@ def _begin_new_schedule(draft: Draft, first_run_waits: bool) -> None:
 
 
 def _go_on_with_new_end(draft: Draft, after: datetime) -> None:
-    """The due times stay where they are; from now on there are more of them, or fewer."""
+    """Name the next time under another `end_at`; the grid does not move."""
     if draft.open and draft.facts.reset_at is None and not draft.facts.first_run_waits:
         next_time.name_next(draft, after)
         next_time.end_if_over(draft)
 
 
 def _follow(draft: Draft, live: Live) -> None:
-    """A queued row goes with its job; one that waited for somebody who knows its task asks anew."""
+    """Bring a queued row in line with its job; a row that waited for a worker of its task is checked again."""
     wanted = draft.definition
     parked = live.waits_for is WaitsFor.TASK and live.task == wanted.task
     waits_for = live.waits_for if parked or live.waits_for is not WaitsFor.TASK else None
-    draft.alter(
-        replace(live, queue=wanted.queue, priority=wanted.priority, task=wanted.task, waits_for=waits_for)
-    )
+    draft.alter(replace(live, queue=wanted.queue, priority=wanted.priority, task=wanted.task, waits_for=waits_for))
 
 
 def _differences(before: Definition, wanted: Definition) -> tuple[dict[str, object], dict[str, object]]:
-    """Before and after, of the fields that changed."""
+    """Return the changed fields, before and after."""
     fields = [name for name in Definition.__slots__ if getattr(before, name) != getattr(wanted, name)]
     return _shown(before, fields), _shown(wanted, fields)
 
@@ -375,10 +369,8 @@ def _start_now(draft: Draft, live: Live) -> None:
 
 
 def _start_another(draft: Draft, args: Json | None) -> None:
-    """In a free slot, or in the waiting place."""
+    """Queue another occurrence in a free slot, or in the waiting place."""
     place = draft.free_place()
     if place is None:
-        raise Conflict(
-            "This job is running and another run is waiting already; try again when one has ended."
-        )
+        raise Conflict("This job is running and another run waits already; try again when one has ended.")
     draft.queue_first(draft.now, AskedBy.HAND, place, args)

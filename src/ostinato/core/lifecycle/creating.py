@@ -3,22 +3,21 @@
 from datetime import datetime
 from uuid import UUID
 
-from ostinato.core.lifecycle import next_time
+from ostinato.core.lifecycle import due_times, next_time
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.core.model import AskedBy, Chance, Change, Definition, Facts, Job, SkipReason
-from ostinato.core.policy import FirstRun
 from ostinato.core.schedule import Once, to_json
 
 
 def create(
     job_id: UUID, definition: Definition, now: datetime, chance: Chance, by: str = "", bounded: bool = False
 ) -> Change:
-    """Make a job. A job that is due at once is born with its live row; a bounded queue lets the first run wait."""
-    facts = Facts(created_at=now, updated_at=now, anchor=next_time.first_anchor(definition, now))
+    """Create a job. A job that is due at once gets its live row now; with a bounded queue its first run waits."""
+    facts = Facts(created_at=now, updated_at=now, anchor=due_times.first_anchor(definition, now))
     draft = Draft(Job(job_id, definition, facts), (), now, chance, by)
     begin(draft, bounded)
     next_time.end_if_over(draft)
-    if by or not draft.run_once:  # what a program enqueues has its own row, and nobody else to name
+    if by or not draft.run_once:  # a job from `enqueue` has its own row, and names no other caller
         draft.tell("job.created", schedule=to_json(definition.schedule), anchor=draft.facts.anchor)
     return draft.change()
 
@@ -55,6 +54,6 @@ def _due_now(draft: Draft) -> bool:
     if policies.end_at is not None and policies.end_at < now:
         return False
     if policies.start_at is not None:
-        just_before = now - next_time.INSTANT
-        return policies.start_at == now == next_time.next_due(draft.definition, draft.facts, just_before)
-    return policies.first_run is FirstRun.NOW
+        just_before = now - due_times.INSTANT
+        return policies.start_at == now == due_times.next_due(draft.definition, draft.facts, just_before)
+    return policies.first_run.is_now

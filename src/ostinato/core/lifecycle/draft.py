@@ -1,7 +1,7 @@
-"""A change in the making: what the rules have in common.
+"""Drafts of changes: the steps that all rules share.
 
-A rule makes a Draft from what it was given, works on it and returns `draft.change()`. The draft holds its
-own copy of the facts and of the live rows, so a rule stays a function from values to a value.
+A rule makes a Draft from its arguments, changes the draft and returns `draft.change()`. The draft holds its own copy of
+the facts and of the live rows, so a rule stays a function from values to a value.
 """
 
 import json
@@ -12,7 +12,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from ostinato.core import schedule as when
-from ostinato.core.lifecycle import next_time
+from ostinato.core.lifecycle import due_times
 from ostinato.core.limits import limit_key
 from ostinato.core.model import (
     RUN_SLOT,
@@ -26,11 +26,12 @@ from ostinato.core.model import (
     Facts,
     Job,
     Live,
-    Result,
     Skip,
     SkipReason,
     WaitsFor,
+    ended_from,
 )
+from ostinato.core.outcome import Cancelled, Completed, End, Error, OutcomeKind
 from ostinato.core.policy import Overlap
 from ostinato.core.schedule import Every, Once
 
@@ -92,15 +93,15 @@ class Draft:
 
     @property
     def dealt_until(self) -> datetime:
-        """Up to here every due time has its record; one that recurs counts from its anchor."""
-        begin = self.facts.anchor if self.recurring else next_time.FIRST_INSTANT
+        """The instant up to which every due time has its record; a recurring job begins at its anchor."""
+        begin = self.facts.anchor if self.recurring else due_times.FIRST_INSTANT
         return max(begin, self.facts.last_due_at or begin)
 
     @property
     def goes_on_from(self) -> datetime:
-        """The instant after which to look for the next due time; times beyond now, by a wrong clock, may have gaps."""
+        """The instant after which the next due time is sought; not beyond now, where a wrong clock left gaps."""
         dealt = self.dealt_until
-        return dealt if dealt - self.now <= next_time.FIRED_AHEAD else self.now
+        return dealt if dealt - self.now <= due_times.FIRED_AHEAD else self.now
 
     @property
     def its_time_has_come(self) -> bool:
@@ -114,65 +115,63 @@ class Draft:
         return window is not None and self.recurring and not window.contains(due)
 
     def opening(self, at: datetime) -> datetime:
-        """The first instant from this one on that the window allows."""
+        """Return the first instant from this one on that the window allows."""
         window = self.definition.policies.window
         return at if window is None else window.next_opening(at)
 
     def held_by_pause(self, row: Live | Execution) -> bool:
-        """A paused job starts nothing but what a person asked for after the pause."""
+        """Return True if a pause holds this row: all but runs that a person asked for after the pause."""
         paused_at = self.facts.paused_at
         return paused_at is not None and not (row.asked is AskedBy.HAND and row.due_at > paused_at)
 
     def occurrences(self) -> list[Live]:
-        """The live rows that stand for an occurrence (a workflow's steps do not)."""
+        """List the live rows that stand for an occurrence (a workflow's steps do not)."""
         return [live for live in self.lives.values() if live.slot is not None]
 
     def run_of(self, step: Live) -> Live | None:
-        """The run of a workflow that a step belongs to."""
+        """Return the run of a workflow that a step belongs to."""
         found = (live for live in self.occurrences() if live.number == step.number)
         return next((live for live in found if live.waits_for is WaitsFor.STEPS), None)
 
     def steps_of(self, run: Live) -> list[Live]:
-        """The live steps of a run."""
+        """List the live steps of a run."""
         return [live for live in self.lives.values() if live.step and live.number == run.number]
 
     def waiting(self) -> Live | None:
-        """The live row in the waiting place."""
+        """Return the live row in the waiting place."""
         return next((live for live in self.lives.values() if live.slot == WAITING_PLACE), None)
 
     def free_slot(self) -> int | None:
-        """A slot to run in, if there is one."""
+        """Return a free slot, if there is one."""
         policies = self.definition.policies
         slots = policies.max_overlap if policies.overlap is Overlap.ALLOW else 1
         taken = {live.slot for live in self.occurrences()} - {WAITING_PLACE}
-        if len(taken) >= slots:  # perhaps in slots from the time before an edit
+        if len(taken) >= slots:  # slots may date from before an edit
             return None
         return next(slot for slot in range(slots) if slot not in taken)
 
     def free_place(self) -> int | None:
-        """A slot to run in, else the waiting place, if either is free."""
+        """Return a free slot, else the waiting place if that is free."""
         slot = self.free_slot()
         return WAITING_PLACE if slot is None and self.waiting() is None else slot
 
     # -- the queue
 
-    def queue_first(
-        self, due_at: datetime, asked: AskedBy, slot: int = RUN_SLOT, args: str | None = None
-    ) -> None:
-        """The first attempt at a new occurrence."""
+    def queue_first(self, due_at: datetime, asked: AskedBy, slot: int = RUN_SLOT, args: str | None = None) -> None:
+        """Queue the first attempt at a new occurrence."""
         self.facts.last_number += 1
         run_at = self._start_of(due_at) if asked is AskedBy.SCHEDULE else due_at
         if slot == WAITING_PLACE:
             waits_for: WaitsFor | None = WaitsFor.TURN
         else:
-            waits_for = WaitsFor.TIME if run_at - self.now > next_time.FIRED_AHEAD else None
+            waits_for = WaitsFor.TIME if run_at - self.now > due_times.FIRED_AHEAD else None
         self._queue(
             number=self.facts.last_number, attempt=0, due_at=due_at, asked=asked, run_at=run_at,
             slot=slot, waits_for=waits_for, args=args,
         )  # fmt: skip
 
     def queue_again(self, ended: Execution, run_at: datetime, slot: int | None, **carried: int) -> None:
-        """The next attempt at an occurrence; what belongs to the occurrence is handed on."""
+        """Queue the next attempt at an occurrence; it inherits the values of the occurrence."""
         self._queue(
             number=ended.number, attempt=ended.attempt + 1, due_at=ended.due_at, asked=ended.asked,
             run_at=run_at, slot=slot, waits_for=self._wait(ended, run_at), args=ended.args, step=ended.step,
@@ -181,7 +180,7 @@ class Draft:
         )  # fmt: skip
 
     def queue_step(self, run: Live, step: str, task: str, args: str | None, attempt: int) -> Live:
-        """An attempt at a step of a run; it has no slot, and counts as the run's own execution."""
+        """Queue an attempt at a step of a run; it has no slot, and counts as the run's own execution."""
         live = Live(
             id=self.chance.id(self.now), job_id=self.id, number=run.number, attempt=attempt,
             execution_number=run.execution_number, asked=run.asked, due_at=run.due_at, run_at=self.now,
@@ -191,7 +190,7 @@ class Draft:
         return live
 
     def queue_step_again(self, ended: Execution, run_at: datetime, failures: int, losses: int) -> None:
-        """The next attempt at a step."""
+        """Queue the next attempt at a step."""
         live = Live(
             id=self.chance.id(self.now), job_id=self.id, number=ended.number, attempt=ended.attempt + 1,
             execution_number=ended.execution_number, asked=ended.asked, due_at=ended.due_at, run_at=run_at,
@@ -202,7 +201,7 @@ class Draft:
         self.lives[live.id] = self._add[live.id] = live
 
     def hand_back(self, live: Live, run_at: datetime) -> None:
-        """The same attempt, queued again, nothing spent."""
+        """Return an attempt to the queue; no retry is used."""
         changed = {
             "run_at": run_at, "worker_id": None, "started_at": None, "version": None, "progress": None,
             "fence": live.fence + 1, "releases": live.releases + 1,
@@ -219,7 +218,7 @@ class Draft:
         (self._add if live.id in self._add else self._alter)[live.id] = live
 
     def requeue(self, live: Live, **changed: object) -> None:
-        """Change a queued row, and what it waits for with it."""
+        """Change a queued row, and its `waits_for` with it."""
         row = replace(live, **changed)  # type: ignore[arg-type]
         waits_for = WaitsFor.TURN if row.slot == WAITING_PLACE else self._wait(row, row.run_at)
         if waits_for is None and row.limit_key is not None:
@@ -231,46 +230,46 @@ class Draft:
             self.alter(replace(live, cancel_asked_at=self.now, cancel_by=self.by))
 
     def stop(self, live: Live) -> None:
-        """Ask what runs to stop. A workflow of which no step runs ends with that."""
+        """Ask a run to stop. A workflow without live steps ends at once."""
         self.stop_steps(live)
         if live.waits_for is WaitsFor.STEPS and not self.steps_of(live):
-            self.end(self.lives[live.id], Result.CANCELLED, by=self.by)
+            self.call_off(self.lives[live.id])
 
     def stop_steps(self, run: Live) -> None:
-        """Ask a run to stop, and its steps with it: those that wait are taken back."""
+        """Ask a run and its steps to stop; waiting steps are taken back."""
         self.ask_to_stop(run)
         for step in self.steps_of(run) if run.waits_for is WaitsFor.STEPS else ():
             if step.worker_id is not None:
                 self.ask_to_stop(step)
             else:
-                self.end(step, Result.CANCELLED, by=self.by)
+                self.call_off(step)
 
     # -- the record
 
-    def end(
+    def end(self, live: Live, outcome: End) -> Execution:
+        """Move an execution from `live` into history, and count it."""
+        result = outcome.result if isinstance(outcome, Completed) else None
+        by = outcome.by if isinstance(outcome, Cancelled) else ""
+        return self._record(live, outcome.kind, outcome.error, result, by)
+
+    def call_off(self, live: Live, by: str | None = None) -> Execution:
+        """End an execution that a person or the schedule took back: cancelled, without an error."""
+        return self._record(live, OutcomeKind.CANCELLED, by=self.by if by is None else by)
+
+    def _record(
         self,
         live: Live,
-        result: Result,
-        *,
-        value: str | None = None,
-        error: tuple[str, str, str | None] | None = None,
+        outcome: OutcomeKind,
+        error: Error | None = None,
+        result: str | None = None,
         by: str = "",
     ) -> Execution:
-        """Move an execution from `live` into history, and count it."""
-        kind, message, traceback = error or (None, None, None)
-        ended = Execution(
-            id=live.id, job_id=self.id, number=live.number, step=live.step, attempt=live.attempt,
-            execution_number=live.execution_number, asked=live.asked, due_at=live.due_at, run_at=live.run_at,
-            queued_at=live.queued_at, started_at=live.started_at,
-            finished_at=self.now if live.started_at is None else max(self.now, live.started_at), result=result,
-            task=live.task, queue=live.queue, worker_id=live.worker_id, fence=live.fence, version=live.version,
-            args=live.args, value=value, error_kind=kind, error=message, traceback=traceback,
-            failures=live.failures, losses=live.losses, releases=live.releases, checkpoint=live.checkpoint, by=by,
-        )  # fmt: skip
+        finished_at = self.now if live.started_at is None else max(self.now, live.started_at)
+        ended = ended_from(live, finished_at=finished_at, outcome=outcome, error=error, result=result, by=by)
         self._ended.append(ended)
         self._remove(live)
         if live.slot is not None:
-            setattr(self.facts, result.value, getattr(self.facts, result.value) + 1)
+            setattr(self.facts, outcome.value, getattr(self.facts, outcome.value) + 1)
         return ended
 
     def withdraw(self, live: Live, reason: SkipReason | None) -> None:
@@ -282,7 +281,7 @@ class Draft:
             self._remove(live)
             self.skip(reason, live.due_at, live.due_at, 1)
         else:
-            self.end(live, Result.CANCELLED, by=self.by)
+            self.call_off(live)
 
     def skip(
         self,
@@ -303,18 +302,18 @@ class Draft:
 
     def skip_between(self, reason: SkipReason, after: datetime, until: datetime) -> None:
         """Record every due time d with after < d <= until, if there is one."""
-        first = next_time.next_due(self.definition, self.facts, after)
-        last = next_time.newest_due(self.definition, self.facts, until, after)
+        first = due_times.next_due(self.definition, self.facts, after)
+        last = due_times.newest_due(self.definition, self.facts, until, after)
         if first is not None and last is not None:
-            self.skip(reason, first, last, next_time.count_due(self.definition, self.facts, after, until))
+            self.skip(reason, first, last, due_times.count_due(self.definition, self.facts, after, until))
 
     def cut_back(self, skip: Skip) -> None:
         """End a skip at now: its later due times have not come yet."""
-        floor, facts, schedule = skip.first_due_at - next_time.INSTANT, self.facts, self.definition.schedule
+        floor, facts, schedule = skip.first_due_at - due_times.INSTANT, self.facts, self.definition.schedule
         if isinstance(schedule, Every):
             facts = replace(facts, anchor=skip.first_due_at - schedule.period)  # its grid, not a later one
-        last = next_time.newest_due(self.definition, facts, self.now, floor)
-        count = next_time.count_due(self.definition, facts, floor, self.now)
+        last = due_times.newest_due(self.definition, facts, self.now, floor)
+        count = due_times.count_due(self.definition, facts, floor, self.now)
         self._rewritten.append(replace(skip, last_due_at=last or skip.first_due_at, count=count))
         self.facts.skipped -= skip.count - count
 
@@ -324,13 +323,13 @@ class Draft:
         self.facts.last_due_at = due if last is None else max(last, due)
 
     def tell(self, kind: str, execution_id: UUID | None = None, **data: object) -> None:
-        """Leave an event: only for what no other row tells."""
+        """Record an event, for facts that no other row records."""
         text = json.dumps(data, default=str, sort_keys=True) if data else "{}"
         self._events.append(
             Event(self.chance.id(self.now), self.now, kind, self.id, execution_id, by=self.by, data=text)
         )
 
-    # -- within
+    # -- internals
 
     def _start_of(self, due_at: datetime) -> datetime:
         """Return the earliest start of the first attempt at a due time."""
@@ -374,11 +373,9 @@ class Draft:
             self._drop.append(live.id)
 
     def _unfire(self, live: Live) -> None:
-        """Fired ahead of its time, which has not come: as if it had not been fired."""
+        """Undo the firing of a row whose due time has not come."""
         self._remove(live)
         facts = self.facts
         if facts.last_due_at == live.due_at:
-            before = live.due_at - next_time.INSTANT
-            facts.last_due_at = (
-                next_time.newest_due(self.definition, facts, before, facts.anchor) or facts.anchor
-            )
+            before = live.due_at - due_times.INSTANT
+            facts.last_due_at = due_times.newest_due(self.definition, facts, before, facts.anchor) or facts.anchor

@@ -1,25 +1,25 @@
 """The usual firing and the usual success, decided without a draft.
 
-The plain firing: a job that recurs, untouched, with nothing live; one time is due, and the next one has not come. It is
-queued, and the next time named. The plain success: a run has completed, nobody has touched its job meanwhile, and
-nothing else of the job is live. Then all there is to do is to count it, and for a run-once job to end.
+The plain firing: a recurring job without commands or live rows has one due time, and the next one has not come. The
+rule queues it and names the next time. The plain success: a run has completed, no command has changed its job
+meanwhile, and nothing else of the job is live. The rule counts it, and ends a run-once job.
 
-`fire` and `settle` say the same, at many times the cost: they stay the rules, and
-tests/core/test_fast_path.py holds these shortcuts to them.
+`fire` and `settle` decide the same at many times the cost. They stay the rules, and tests/core/test_fast_path.py
+compares these shortcuts with them.
 """
 
 from datetime import datetime
 
-from ostinato.core.lifecycle import next_time
+from ostinato.core.lifecycle import due_times
 from ostinato.core.lifecycle.draft import ALL_FACTS
-from ostinato.core.lifecycle.next_time import FIRED_AHEAD
+from ostinato.core.lifecycle.due_times import FIRED_AHEAD
 from ostinato.core.limits import is_limited
 from ostinato.core.model import AskedBy, Chance, Change, Definition, Facts, Finished, Job, Live
 from ostinato.core.outcome import Completed
 from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Cron, Every, Manual, Once
 
-SCHEDULE = AskedBy.SCHEDULE  # looking up a member of an Enum is a call
+SCHEDULE = AskedBy.SCHEDULE  # a lookup in an Enum costs a call
 
 
 def fire_plainly(job: Job, now: datetime, chance: Chance) -> Change | None:
@@ -29,7 +29,7 @@ def fire_plainly(job: Job, now: datetime, chance: Chance) -> Change | None:
         return None
     if _is_touched(facts) or (facts.last_due_at is not None and due <= facts.last_due_at):
         return None
-    following = next_time.next_due(definition, facts, due) if _is_steady(definition) else None
+    following = due_times.next_due(definition, facts, due) if _is_steady(definition) else None
     if following is None or following <= now:
         return None
     after = Facts(*ALL_FACTS(facts))
@@ -62,12 +62,12 @@ def may_be_plain(finished: Finished) -> bool:
     if definition is None or type(finished.outcome) is not Completed or finished.live.slot is None:
         return False
     if finished.live.limit_key is not None or type(definition.schedule) is Manual:
-        return False  # somebody may wait for its place; nobody knows what comes next
+        return False  # another run may wait for its place; a Manual has no next time
     policies = definition.policies
     return not policies.total_repeats and not policies.fixed_delay and policies.catch_up is not CatchUp.ALL
 
 
 def last_time(definition: Definition) -> datetime | None:
-    """The due time with whose success a job ends; None for one that goes on."""
+    """Return the due time whose success ends the job; None for a job that continues."""
     schedule = definition.schedule
     return schedule.at if type(schedule) is Once else None

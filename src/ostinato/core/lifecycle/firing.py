@@ -1,11 +1,11 @@
-"""Turning a due job into a queued execution and its next time.
+"""Firing: a due job becomes a queued execution and gets its next time.
 
 A step sees the due times from `next_due_at` up to now. Usually that is one. After an absence there are
 many: all but the newest are *missed* (a newer one has come), and so is the newest when it is older than
-`late_after`. The catch-up policy chooses one of them; what comes before it is one skip. The window may
-leave the chosen one out. Then the overlap policy decides whether it may be queued beside what is live.
+`late_after`. The catch-up policy chooses one of them; those before it are one skip. The window may
+exclude the chosen one. Then the overlap policy decides whether it is queued while other occurrences are live.
 
-Running because another job has completed.
+A job with `after` fires when another job has completed.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, islice
 
-from ostinato.core.lifecycle import next_time
+from ostinato.core.lifecycle import due_times, next_time
 from ostinato.core.lifecycle.draft import Draft
-from ostinato.core.lifecycle.next_time import FIRED_AHEAD, INSTANT
+from ostinato.core.lifecycle.due_times import FIRED_AHEAD, INSTANT
 from ostinato.core.model import (
     RUN_SLOT,
     WAITING_PLACE,
@@ -33,7 +33,7 @@ from ostinato.core.policy import CatchUp, Overlap
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """Due times that already have their record: looked up only at or before `last_due_at`."""
+    """Due times that already have their record: read only at or before `last_due_at`."""
 
     times: frozenset[datetime] = frozenset()
     ranges: tuple[tuple[datetime, datetime], ...] = ()
@@ -54,10 +54,10 @@ def fire(
     dealt: Dealt = NOTHING_DEALT,
     last: Execution | None = None,
 ) -> Change:
-    """Deal with what is due.
+    """Fire the due times of a job, or skip them.
 
-    `dealt` is looked up when the next time is not after `last_due_at`; `last`, the schedule's newest failed
-    occurrence as its last attempt left it, when a retry budget is whole again.
+    The store reads `dealt` when the next time is not after `last_due_at`. It reads `last`, the last attempt of the
+    schedule's newest failed occurrence, when a reset has renewed the retry budget.
     """
     draft = Draft(job, lives, now, chance)
     due = draft.facts.next_due_at
@@ -77,13 +77,11 @@ def fire(
     return draft.change()
 
 
-def rewind(
-    job: Job, lives: Sequence[Live], now: datetime, chance: Chance, ahead: Sequence[Skip] = ()
-) -> Change:
-    """Compute the next time anew: the clock was set back, or the zone data changed.
+def rewind(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, ahead: Sequence[Skip] = ()) -> Change:
+    """Compute the next time again: the clock was set back, or the zone data changed.
 
-    `ahead` are skips that reach beyond now: they were recorded by a clock that was wrong, and what has not
-    come yet cannot have been skipped.
+    `ahead` are skips that reach beyond now: a wrong clock recorded them, since a due time that has not come cannot
+    have been skipped.
     """
     draft = Draft(job, lives, now, chance)
     facts = draft.facts
@@ -101,16 +99,14 @@ def rewind(
     next_time.end_if_over(draft)
     last = facts.last_due_at
     if facts.next_due_at != before or (last is not None and last - now > FIRED_AHEAD):
-        draft.tell(
-            "job.rewound", before=before, after=facts.next_due_at, anchor=facts.anchor, last_due_at=last
-        )
+        draft.tell("job.rewound", before=before, after=facts.next_due_at, anchor=facts.anchor, last_due_at=last)
     return draft.change()
 
 
 def _bring_back(draft: Draft) -> None:
     """Move values that a wrong clock put into the future back to now."""
     facts, now, period = draft.facts, draft.now, draft.definition.policies.retry_reset_period
-    facts.anchor = next_time.anchor_by(draft.definition, facts, now)
+    facts.anchor = due_times.anchor_by(draft.definition, facts, now)
     if facts.period_start is not None:
         facts.period_start = min(facts.period_start, now)
     if facts.reset_at is not None and period is not None:
@@ -127,11 +123,11 @@ def _comes_again(draft: Draft, live: Live) -> bool:
     """Return True if the schedule will reach its due time again; never for a first run that was wanted at once."""
     if live.attempt or live.asked is not AskedBy.SCHEDULE or live.due_at - draft.now <= FIRED_AHEAD:
         return False
-    return next_time.next_due(draft.definition, draft.facts, live.due_at - INSTANT) == live.due_at
+    return due_times.next_due(draft.definition, draft.facts, live.due_at - INSTANT) == live.due_at
 
 
 def _too_early(draft: Draft, due: datetime) -> bool:
-    """Only a plain due time is fired ahead: what else is live, or whether it is skipped, is seen at its time."""
+    """Return True if a due time must not be fired ahead: overlap and skips are decided at its time."""
     ahead = due - draft.now
     return ahead > timedelta(0) and (
         ahead > FIRED_AHEAD
@@ -142,16 +138,16 @@ def _too_early(draft: Draft, due: datetime) -> bool:
 
 
 def _deal_with(draft: Draft, due: datetime) -> None:
-    """From the first due time that has no record up to now."""
+    """Fire or skip the due times from the first one without a record up to now."""
     newest = due if draft.fixed_delay else _newest(draft, due - INSTANT) or due
     _deal_with_gaps(draft, due, newest, [(due - INSTANT, newest)], newest > due or _missed(draft, newest))
 
 
 def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
-    """At or before the greatest due time dealt with: only due times that have no record yet are dealt with.
+    """Fire or skip due times before the greatest one dealt with, if they have no record yet.
 
-    That is so after a clock was wrong. Each gap between the records is one skip, and catch-up applies; `all` takes the
-    newest alone, since a settle does not know where such a gap began.
+    A wrong clock leaves such gaps between the records. Each gap is one skip, and catch-up applies; `all` runs only the
+    newest, since a settle does not know where such a gap began.
     """
     last = draft.facts.last_due_at or due
     until = due if draft.fixed_delay else max(due, min(draft.now, last))
@@ -166,7 +162,7 @@ def _look_first(draft: Draft, due: datetime, dealt: Dealt) -> None:
 
 
 def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Gap]:
-    """The parts of [due, until] that have due times without a record."""
+    """List the parts of [due, until] that have due times without a record."""
     if draft.fixed_delay:
         return [] if dealt.covers(due) else [(due - INSTANT, due)]
     gaps, after = list[Gap](), due - INSTANT
@@ -174,7 +170,7 @@ def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Ga
         *sorted([*((each, each) for each in dealt.times), *dealt.ranges]),
         (until + INSTANT, until),
     ):
-        following = next_time.next_due(draft.definition, draft.facts, after)
+        following = due_times.next_due(draft.definition, draft.facts, after)
         if following is None or following > until:
             break
         if following < first:
@@ -186,7 +182,7 @@ def _gaps(draft: Draft, due: datetime, until: datetime, dealt: Dealt) -> list[Ga
 def _newest_in(draft: Draft, gaps: Sequence[Gap]) -> datetime | None:
     if draft.fixed_delay:
         return gaps[-1][1] if gaps else None
-    return next_time.newest_due(draft.definition, draft.facts, gaps[-1][1], gaps[-1][0]) if gaps else None
+    return due_times.newest_due(draft.definition, draft.facts, gaps[-1][1], gaps[-1][0]) if gaps else None
 
 
 def _deal_with_gaps(
@@ -218,26 +214,22 @@ def _deal_with_gaps(
     next_time.end_if_over(draft)
 
 
-def _skip_gaps(
-    draft: Draft, reason: SkipReason, gaps: Sequence[Gap], after: datetime, until: datetime
-) -> None:
+def _skip_gaps(draft: Draft, reason: SkipReason, gaps: Sequence[Gap], after: datetime, until: datetime) -> None:
     for begin, end in gaps:
         if begin < until and end > after:
             draft.skip_between(reason, max(begin, after), min(end, until))
 
 
 def _newest(draft: Draft, floor: datetime) -> datetime | None:
-    return next_time.newest_due(draft.definition, draft.facts, draft.now, floor)
+    return due_times.newest_due(draft.definition, draft.facts, draft.now, floor)
 
 
 def _missed(draft: Draft, due: datetime) -> bool:
     return draft.now - due > draft.definition.policies.late_after
 
 
-def _chosen(
-    draft: Draft, due: datetime, newest: datetime, gaps: Sequence[Gap], looked: bool
-) -> datetime | None:
-    """The due time that the catch-up policy wants next."""
+def _chosen(draft: Draft, due: datetime, newest: datetime, gaps: Sequence[Gap], looked: bool) -> datetime | None:
+    """Return the due time that the catch-up policy chooses next."""
     policies = draft.definition.policies
     within = policies.catch_up_within
     oldest = due if within is None else max(due, draft.now - within)
@@ -249,14 +241,14 @@ def _chosen(
             return newest if newest >= oldest else only_late
         case CatchUp.ALL:
             missed = chain.from_iterable(
-                next_time.backwards(draft.definition, draft.facts, end, max(begin, oldest - INSTANT))
+                due_times.backwards(draft.definition, draft.facts, end, max(begin, oldest - INSTANT))
                 for begin, end in reversed(gaps)
             )
             return min(islice(missed, 1 if looked else policies.catch_up_limit), default=only_late)
 
 
 def _inside_window(draft: Draft, due: datetime, chosen: datetime, gaps: Sequence[Gap]) -> datetime | None:
-    """The chosen due time, if the window is open then; else `latest` takes the newest one inside, if any."""
+    """Return the chosen due time, if the window is open then; else with `latest` the newest one inside, if any."""
     if draft.outside_window(chosen) and draft.definition.policies.catch_up is not CatchUp.LATEST:
         return None
     inside = _newest_inside(draft, due - INSTANT, chosen)
@@ -266,7 +258,7 @@ def _inside_window(draft: Draft, due: datetime, chosen: datetime, gaps: Sequence
 def _newest_inside(draft: Draft, floor: datetime, newest: datetime) -> datetime | None:
     window, due = draft.definition.policies.window, newest
     while window is not None and draft.outside_window(due):
-        earlier = next_time.newest_due(draft.definition, draft.facts, window.last_inside(due), floor)
+        earlier = due_times.newest_due(draft.definition, draft.facts, window.last_inside(due), floor)
         if earlier is None:
             return None
         due = earlier
@@ -300,14 +292,14 @@ def _place_beside(draft: Draft, others: Sequence[Live]) -> int | None:
 
 
 def _could_exceed_repeats(draft: Draft, others: Sequence[Live]) -> bool:
-    """Nothing is fired that could exceed `total_repeats`."""
+    """Return True if one more occurrence could exceed `total_repeats`."""
     total = draft.definition.policies.total_repeats
     under_way = sum(live.asked is AskedBy.SCHEDULE for live in others)
     return total > 0 and under_way > 0 and draft.facts.repeats_done + under_way >= total
 
 
 def _make_way(draft: Draft, others: Sequence[Live]) -> int | None:
-    """Stop what runs; what has not started yet gives its place up."""
+    """Ask running occurrences to stop; withdraw a waiting one, and return the place."""
     if draft.waiting() is not None:
         return None
     for live in others:
@@ -319,10 +311,10 @@ def _make_way(draft: Draft, others: Sequence[Live]) -> int | None:
 
 
 def _after_reset(draft: Draft, last: Execution | None) -> None:
-    """The retry budget is whole again: the newest due time that has not completed runs."""
+    """Queue the newest due time that has not completed: a reset has renewed the retry budget."""
     facts = draft.facts
     if draft.lives:
-        facts.next_due_at = None  # a run by hand is under way; its settle comes back to this
+        facts.next_due_at = None  # a run by hand is under way; its settle calls this rule again
         return
     facts.reset_at = facts.period_start = None
     facts.period_failures = 0
@@ -341,9 +333,9 @@ def _after_reset(draft: Draft, last: Execution | None) -> None:
 
 
 def follow(job: Job, lives: Sequence[Live], now: datetime, chance: Chance) -> Change | None:
-    """An occurrence for one completion of the other; None: there is no room for it yet, so it waits.
+    """Queue an occurrence for one completion of the other job; None: no place is free yet, so it waits.
 
-    One that is paused or over lets it pass, and says so: a resume never catches up.
+    A job that is paused or over records an event instead: a resume never catches up.
     """
     draft = Draft(job, lives, now, chance)
     if not draft.open:

@@ -1,24 +1,14 @@
-"""Ending an execution with an outcome: history, counters, the next attempt and the next time, in one step."""
+"""The settling of an execution with its outcome: history, counters, the next attempt and the next time, in one step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import assert_never
 
 from ostinato.core import retry
-from ostinato.core.lifecycle import next_time, steps
+from ostinato.core.lifecycle import due_times, next_time, steps
 from ostinato.core.lifecycle.draft import Draft
-from ostinato.core.model import (
-    MAX_LOSSES,
-    AskedBy,
-    Chance,
-    Change,
-    Ending,
-    Execution,
-    Job,
-    Live,
-    Result,
-    SkipReason,
-)
+from ostinato.core.model import MAX_LOSSES, AskedBy, Chance, Change, Ending, Execution, Job, Live, SkipReason
 from ostinato.core.outcome import (
     Begun,
     Cancelled,
@@ -31,13 +21,13 @@ from ostinato.core.outcome import (
     Outcome,
     TimedOut,
 )
-from ostinato.core.policy import OnLost, WhenExhausted
+from ostinato.core.policy import WhenExhausted
 from ostinato.core.workflow import Graph, Origin, RunState
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowOfRun:
-    """The workflow that an execution is part of, as far as it is wanted; `flaw` says why it cannot begin."""
+    """The workflow of an execution, if a rule needs it; `flaw` says why it cannot begin."""
 
     graph: Graph | None = None
     state: RunState | None = None
@@ -60,7 +50,7 @@ def settle(
 ) -> Change:
     """Settle a running execution with its outcome. `lives` are all live rows of the job, this one included.
 
-    `flow` is the workflow it is part of: wanted for what became of a step, and for a run that begins.
+    `flow` is its workflow: needed for the outcome of a step, and for a run that begins.
     """
     draft = Draft(job, lives, now, chance, by)
     come_to(draft, live, outcome, flow)
@@ -68,7 +58,7 @@ def settle(
 
 
 def time_out_run(job: Job, lives: Sequence[Live], run: Live, now: datetime, chance: Chance) -> Change:
-    """The run of a workflow has taken longer than its job allows."""
+    """Time out the run of a workflow."""
     draft = Draft(job, lives, now, chance)
     over = steps.time_out(draft, run)
     if over is not None:
@@ -77,12 +67,8 @@ def time_out_run(job: Job, lives: Sequence[Live], run: Live, now: datetime, chan
 
 
 def come_to(draft: Draft, live: Live, outcome: Outcome, flow: WorkflowOfRun = NO_FLOW) -> None:
-    """One way to end, for workers and for people."""
-    if (
-        isinstance(outcome, Interrupted)
-        and outcome.started
-        and draft.definition.policies.on_lost is OnLost.FAIL
-    ):
+    """Apply an outcome, from a worker or from a person."""
+    if isinstance(outcome, Interrupted) and outcome.started and draft.definition.policies.on_lost.ends:
         outcome = Lost("its worker was stopped")
     if live.step:
         over = steps.came_to(draft, live, outcome, flow.graph)
@@ -101,22 +87,19 @@ def _end(draft: Draft, live: Live, outcome: Outcome) -> None:
             _hand_back(draft, live, live.run_at)
         case Deferred(until):
             _hand_back(draft, live, max(until, draft.now + steps.LEAST_DEFERRAL))
-        case Completed(result):
-            draft.end(live, Result.COMPLETED, value=result)
+        case Completed():
+            draft.end(live, outcome)
             _succeeded(draft, live)
-        case Cancelled(by, note):
-            draft.end(live, Result.CANCELLED, error=("Cancelled", note, None), by=by)
+        case Cancelled():
+            draft.end(live, outcome)
             cancelled(draft)
         case Failed(error, retry_in, final):
-            ended = draft.end(live, Result.FAILED, error=(error.kind, error.message, error.traceback))
             final = final or error.kind in draft.definition.policies.backoff.never_retry
-            _failed(draft, live, ended, retry_in, final)
-        case TimedOut(after):
-            message = f"still running after {after.total_seconds():g} s"
-            ended = draft.end(live, Result.TIMED_OUT, error=("TimedOut", message, None))
-            _failed(draft, live, ended, None, final=False)
+            _failed(draft, live, draft.end(live, outcome), retry_in, final)
+        case TimedOut():
+            _failed(draft, live, draft.end(live, outcome), None, final=False)
         case Lost(note):
-            ended = draft.end(live, Result.LOST, error=("Lost", note, None))
+            ended = draft.end(live, outcome)
             draft.tell("execution.lost", live.id, number=live.number, attempt=live.attempt, note=note)
             _lost(draft, live, ended)
 
@@ -133,9 +116,9 @@ def _begun(draft: Draft, live: Live, flow: WorkflowOfRun) -> tuple[Live, Outcome
 
 
 def _hand_back(draft: Draft, live: Live, run_at: datetime) -> None:
-    """The same attempt, queued again, nothing spent."""
+    """Return an attempt to the queue; no retry is used."""
     if _stopped(draft, live):
-        draft.end(live, Result.CANCELLED, by=live.cancel_by)
+        draft.call_off(live, live.cancel_by)
         cancelled(draft)
     elif draft.recurring and draft.held_by_pause(live):
         draft.withdraw(live, SkipReason.PAUSED)
@@ -159,7 +142,7 @@ def _succeeded(draft: Draft, live: Live) -> None:
 
 
 def _decides_the_ending(draft: Draft) -> bool:
-    """A run-once job ends as its last occurrence did."""
+    """Return True for the last occurrence of a run-once job: the job ends with its outcome."""
     others = any(live.asked is AskedBy.SCHEDULE for live in draft.occurrences())
     return draft.its_time_has_come and not others and not draft.gone
 
@@ -173,10 +156,8 @@ def _failed(draft: Draft, live: Live, ended: Execution, retry_in: timedelta | No
     if not _stopped(draft, live) and (final or used_up):
         _exhausted(draft, live)
     elif _may_queue(draft, live):
-        wait = retry.delay(
-            next_time.backoff_of(draft.definition, draft.facts), spent, draft.chance.fraction()
-        )
-        run_at = draft.now + (wait if retry_in is None else retry_in)
+        backoff = due_times.backoff_of(draft.definition, draft.facts)
+        run_at = draft.now + retry.after_failure(backoff, spent, retry_in, draft.chance.fraction)
         draft.queue_again(ended, draft.opening(run_at), live.slot, failures=failures)
     else:
         _given_up(draft, live)
@@ -184,26 +165,19 @@ def _failed(draft: Draft, live: Live, ended: Execution, retry_in: timedelta | No
 
 def _lost(draft: Draft, live: Live, ended: Execution) -> None:
     losses = live.losses + 1
-    enough = draft.definition.policies.on_lost is OnLost.FAIL or losses >= MAX_LOSSES
+    enough = draft.definition.policies.on_lost.ends or losses >= MAX_LOSSES
     if not _stopped(draft, live) and enough:
         _exhausted(draft, live, resets=False)
     elif _may_queue(draft, live):
-        run_at = draft.opening(draft.now + _wait_after_loss(draft, losses))
-        draft.queue_again(ended, run_at, live.slot, losses=losses)
+        backoff = due_times.backoff_of(draft.definition, draft.facts)
+        run_at = draft.now + retry.after_loss(backoff, losses, draft.chance.fraction)
+        draft.queue_again(ended, draft.opening(run_at), live.slot, losses=losses)
     else:
         _given_up(draft, live)
 
 
-def _wait_after_loss(draft: Draft, losses: int) -> timedelta:
-    """At once the first time; then apart from those it shared a worker with, so that the culprit is alone."""
-    if losses <= 1:
-        return timedelta(0)
-    wait = retry.delay(next_time.backoff_of(draft.definition, draft.facts), losses - 1, 0.5)
-    return retry.spread_out(wait, draft.chance.fraction())
-
-
 def _spend(draft: Draft, failures: int) -> tuple[int, bool]:
-    """Count a failure: how many the backoff goes by, and whether the budget is used up."""
+    """Count a failure; return the count for the backoff, and whether the budget is used up."""
     policies, facts = draft.definition.policies, draft.facts
     if policies.retry_reset_period is None:
         return failures, failures > policies.max_retries
@@ -218,19 +192,19 @@ def _spend(draft: Draft, failures: int) -> tuple[int, bool]:
 
 
 def _stopped(draft: Draft, live: Live) -> bool:
-    """Operators win: nothing more comes of what was cancelled or deleted, nor of a schedule that is over."""
+    """Return True if no further attempt may follow: cancelled, deleted, or the schedule is over. Operators win."""
     over = draft.facts.ended_as is not None and live.asked is AskedBy.SCHEDULE
     return over or draft.gone or live.cancel_asked_at is not None
 
 
 def _may_queue(draft: Draft, live: Live) -> bool:
-    """A paused job queues nothing but what a person asked for since; a run-once waits for the resume."""
+    """Return True if an attempt may be queued again. A pause holds the schedule's runs; a run-once then waits."""
     held = draft.recurring and draft.held_by_pause(live)
     return not held and not _stopped(draft, live)
 
 
 def _exhausted(draft: Draft, live: Live, resets: bool = True) -> None:
-    """No further attempt. A loss spends no retry: no reset would give it another."""
+    """End an occurrence that has no attempt left. A loss uses no retry, so it waits for no reset (`resets`)."""
     policies, facts = draft.definition.policies, draft.facts
     draft.tell("job.exhausted", live.id, number=live.number, attempt=live.attempt)
     if _decides_the_ending(draft):
@@ -242,11 +216,15 @@ def _exhausted(draft: Draft, live: Live, resets: bool = True) -> None:
             case WhenExhausted.WAIT_RESET if resets and policies.retry_reset_period is not None:
                 facts.reset_at = (facts.period_start or draft.now) + policies.retry_reset_period
                 facts.next_due_at = None
+            case WhenExhausted.CONTINUE | WhenExhausted.WAIT_RESET:
+                pass
+            case other:
+                assert_never(other)
     next_time.go_on(draft)
 
 
 def _given_up(draft: Draft, live: Live) -> None:
-    """The occurrence ends without success, because somebody wanted it so."""
+    """End an occurrence that was stopped, without success."""
     if live.cancel_asked_at is not None:
         cancelled(draft)
     else:
@@ -254,7 +232,7 @@ def _given_up(draft: Draft, live: Live) -> None:
 
 
 def cancelled(draft: Draft) -> None:
-    """By hand, and never retried: a recurring job goes on, a run-once is then cancelled itself."""
+    """Continue after a cancelled execution. It is never retried: a recurring job goes on, a run-once is cancelled."""
     over = draft.facts.ended_as is not None
     if draft.its_time_has_come and not over and not draft.gone and not draft.occurrences():
         draft.facts.cancelled_at = draft.now

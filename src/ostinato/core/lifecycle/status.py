@@ -1,6 +1,6 @@
 """The status of a job, derived from its facts and live rows. The view `job_status` says the same in SQL.
 
-Commands that a status allows, for pages and lists. The commands check again, under the job's lock.
+`allowed` lists the commands of a status, for pages and lists. The commands check again, under the job's lock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ WAITING_FOR_A_WORKER = (None, WaitsFor.TASK, WaitsFor.LIMIT)
 
 
 def status(job: Job, lives: Sequence[Live]) -> Status:
-    """The first of these that is true."""
+    """Return the first status whose condition is true."""
     facts = job.facts
     if facts.cancelled_at is not None:
         return Status.CANCELLED
@@ -49,7 +49,7 @@ def _asked_by_schedule(job: Job, waiting: Iterable[Live]) -> bool:
 
 
 def _asked_by_hand(live: Live) -> bool:
-    """A further attempt with nothing spent is a retry that a person asked for (or a reset gave)."""
+    """Return True for a run by hand. A further attempt with nothing spent is a retry by hand, or after a reset."""
     retried = live.attempt > 0 and live.failures == live.losses == 0
     return live.asked is AskedBy.HAND or retried
 

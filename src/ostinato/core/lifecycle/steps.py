@@ -1,20 +1,20 @@
 """The steps of a workflow: from the beginning of a run to its end.
 
-A run is a live row of its job that nobody holds: it waits for its steps, keeps the job's slot, and remembers in its
-checkpoint how far it is. A step is a live row of its own, without a slot, with the run's number and its node's name,
-claimed and settled like any other. Settling one queues those that come after it; when no step is live any more, the
-run is over, and what it came to is settled as any outcome is: counters, retries and the schedule go by the run alone.
+A run is a live row of its job that no worker holds. It waits for its steps, keeps the job's slot, and stores its
+progress in its checkpoint. A step is a live row of its own, without a slot, with the run's number and its node's name.
+Workers claim and settle it like any other row. The settle of a step queues the steps after it. When no step is live any
+more, the run is over, and its outcome is settled like any other. Counters, retries and the schedule follow the run
+alone.
 
     claimed ──► Begun ──► waits for its steps ──► step settled ──► successors queued, or skipped
                                     ▲                   │
                                     └───────────────────┴─ none live any more ──► Completed, Failed, TimedOut, Cancelled
 
-What has failed blocks only what comes after it: other branches go on. The next attempt of a run, whoever asked for
-it, goes on with what has not completed, by the graph that the run began with; what has completed is not run again.
-A run in progress finishes when its job is paused, as every run does.
+A failed step blocks only the steps after it: other branches go on. The next attempt of a run continues with the steps
+that have not completed, by the graph that the run began with; completed steps do not run again. A run in progress
+finishes when its job is paused, as every run does.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -22,7 +22,7 @@ from typing import Any, Final
 from ostinato.core import retry
 from ostinato.core.errors import Invalid
 from ostinato.core.lifecycle.draft import Draft
-from ostinato.core.model import MAX_LOSSES, Execution, Live, Result, WaitsFor
+from ostinato.core.model import MAX_LOSSES, Execution, Live, WaitsFor
 from ostinato.core.outcome import (
     Cancelled,
     Completed,
@@ -32,29 +32,26 @@ from ostinato.core.outcome import (
     Interrupted,
     Lost,
     Outcome,
+    Release,
     TimedOut,
 )
 from ostinato.core.payload import decode, encode
-from ostinato.core.policy import OnLost
 from ostinato.core.retry import Backoff
 from ostinato.core.workflow import SCHEDULE, Graph, GraphStep, Origin, RunState, StepState, matching_trigger
 from ostinato.core.workflow.references import PAYLOAD, TRIGGER, Unresolved, look_up, resolved
 from ostinato.core.workflow.state import attempts_of
 
 LEAST_DEFERRAL: Final = timedelta(seconds=1)
-RECORDED: Final[Mapping[type[Outcome], Result]] = {
-    Completed: Result.COMPLETED, Failed: Result.FAILED, TimedOut: Result.TIMED_OUT, Lost: Result.LOST,
-}  # fmt: skip
 PASSED: Final = (StepState.COMPLETED, StepState.SKIPPED)
 
-Over = tuple[Live, Outcome] | None  # the run, and what it came to, when that is known
+Over = tuple[Live, Outcome] | None  # the run and its outcome; None while it goes on
 
 
 # -- the beginning
 
 
 def begin(draft: Draft, run: Live, graph: Graph, state: RunState, origin: Origin) -> Over:
-    """A worker has let go of a run: queue its first steps, or those that an earlier attempt has left."""
+    """Begin a run that its worker has released: queue its first steps, or those that an earlier attempt has left."""
     try:
         trigger = matching_trigger(graph, state.name, origin.event, origin.trigger)
     except Invalid as error:
@@ -66,7 +63,7 @@ def begin(draft: Draft, run: Live, graph: Graph, state: RunState, origin: Origin
     state.states, state.errors, state.timed_out = dict.fromkeys(done, StepState.COMPLETED), {}, False
     for each in graph.triggers:
         state.states[each.id] = StepState.COMPLETED if each.id == trigger else StepState.SKIPPED
-    # The fence stays: its holder, without worker_id, can write nothing.
+    # The fence stays: without worker_id its holder can write nothing.
     waiting = replace(run, worker_id=None, waits_for=WaitsFor.STEPS, checkpoint=state.write(), progress=None)
     draft.alter(waiting)
     return _go_on(draft, waiting, graph, state)
@@ -88,7 +85,7 @@ def _remember_trigger(draft: Draft, run: Live, graph: Graph, state: RunState, or
 
 
 def _remember(state: RunState, graph: Graph, root: str, value: Any, skip: int = 0) -> None:
-    """Keep what others refer to. What is not there is not kept."""
+    """Store the values that other nodes refer to, as far as they exist."""
     for reference in graph.references.get(root, ()):
         try:
             state.values[reference.text] = look_up(value, reference.path[skip:])
@@ -105,18 +102,12 @@ def came_to(draft: Draft, live: Live, outcome: Outcome, graph: Graph | None) -> 
     state = None if run is None else RunState.read(run.checkpoint)
     match outcome:
         case Interrupted() | Deferred() if run is not None and not _stops(draft, run, state):
-            at = (
-                max(outcome.until, draft.now + LEAST_DEFERRAL)
-                if isinstance(outcome, Deferred)
-                else live.run_at
-            )
+            at = max(outcome.until, draft.now + LEAST_DEFERRAL) if isinstance(outcome, Deferred) else live.run_at
             draft.hand_back(live, at)
             return None
         case Lost(note):
-            draft.tell(
-                "execution.lost", live.id, number=live.number, attempt=live.attempt, note=note, step=live.step
-            )
-    ended = draft.end(live, RECORDED.get(type(outcome), Result.CANCELLED), **_told(outcome))
+            draft.tell("execution.lost", live.id, number=live.number, attempt=live.attempt, note=note, step=live.step)
+    ended = draft.call_off(live, "") if isinstance(outcome, Release) else draft.end(live, outcome)
     if run is None or state is None or graph is None or live.step not in graph.step:
         return None
     state.attempts[live.step] = live.attempt
@@ -127,26 +118,8 @@ def came_to(draft: Draft, live: Live, outcome: Outcome, graph: Graph | None) -> 
     return _go_on(draft, run, graph, state)
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
-    match outcome:
-        case Completed(result):
-            return {"value": result}
-        case Failed(error):
-            return {"error": (error.kind, error.message, error.traceback)}
-        case TimedOut(after):
-            return {"error": ("TimedOut", f"still running after {after.total_seconds():g} s", None)}
-        case Lost(note):
-            return {"error": ("Lost", note, None)}
-        case Cancelled(by, note):
-            return {"error": ("Cancelled", note, None), "by": by}
-        case _:
-            return {}
-
-
-def _judge(
-    draft: Draft, run: Live, step: GraphStep, state: RunState, ended: Execution, outcome: Outcome
-) -> None:
-    """The state of the step; or its next attempt, which leaves it open."""
+def _judge(draft: Draft, run: Live, step: GraphStep, state: RunState, ended: Execution, outcome: Outcome) -> None:
+    """Return the state of an ended step; None if its next attempt was queued."""
     stops = _stops(draft, run, state)
     match outcome:
         case Completed():
@@ -158,7 +131,7 @@ def _judge(
             state.errors[step.id] = f"{ended.error_kind}: {ended.error}"[:500]
         case _:
             state.states[step.id] = StepState.CANCELLED
-            if isinstance(outcome, Cancelled) and not stops:  # by hand, and never retried: so is its run
+            if isinstance(outcome, Cancelled) and not stops:  # a step cancelled by hand cancels its run
                 draft.stop_steps(run)
 
 
@@ -166,18 +139,16 @@ def _again(draft: Draft, step: GraphStep, ended: Execution, outcome: Outcome) ->
     """Queue the next attempt of a step, if it has one."""
     if isinstance(outcome, Lost):
         losses = ended.losses + 1
-        if draft.definition.policies.on_lost is OnLost.FAIL or losses >= MAX_LOSSES:
+        if draft.definition.policies.on_lost.ends or losses >= MAX_LOSSES:
             return False
-        wait = retry.delay(_backoff(step), losses - 1, 0.5) if losses > 1 else timedelta(0)
-        wait = retry.spread_out(wait, draft.chance.fraction())
+        wait = retry.after_loss(_backoff(step), losses, draft.chance.fraction)
         draft.queue_step_again(ended, draft.now + wait, ended.failures, losses)
         return True
     failures = ended.failures + 1
-    if failures > step.retries or (isinstance(outcome, Failed) and outcome.final):
+    wanted, final = (outcome.retry_in, outcome.final) if isinstance(outcome, Failed) else (None, False)
+    if final or failures > step.retries:
         return False
-    wait = retry.delay(_backoff(step), failures, draft.chance.fraction())
-    if isinstance(outcome, Failed) and outcome.retry_in is not None:
-        wait = outcome.retry_in
+    wait = retry.after_failure(_backoff(step), failures, wanted, draft.chance.fraction)
     draft.queue_step_again(ended, draft.now + wait, failures, ended.losses)
     return True
 
@@ -190,7 +161,7 @@ def _backoff(step: GraphStep) -> Backoff:
 
 
 def time_out(draft: Draft, run: Live) -> Over:
-    """The run has taken too long: its steps are asked to stop, and when they have, it is over."""
+    """Time out a run: ask its steps to stop; the run is over when they have."""
     state = RunState.read(run.checkpoint)
     if state is None or state.timed_out or run.cancel_asked_at is not None:
         return None
@@ -200,20 +171,20 @@ def time_out(draft: Draft, run: Live) -> Over:
         if step.worker_id is not None:
             draft.ask_to_stop(step)
         else:
-            draft.end(step, Result.CANCELLED)
+            draft.call_off(step, "")
             state.states[step.step] = StepState.CANCELLED
             state.attempts[step.step] = step.attempt
     return None if draft.steps_of(run) else _end(draft, run, state)
 
 
 def _stops(draft: Draft, run: Live, state: RunState | None) -> bool:
-    """Nothing more is queued for it."""
+    """Return True if nothing more is queued for a run."""
     run = draft.lives.get(run.id, run)
     return draft.gone or run.cancel_asked_at is not None or (state is not None and state.timed_out)
 
 
 def _go_on(draft: Draft, run: Live, graph: Graph, state: RunState) -> Over:
-    """Queue what may begin, skip what may not; the run is over when nothing of it is live."""
+    """Queue the steps that may begin, skip those that may not; the run is over when none of its steps is live."""
     if not _stops(draft, run, state):
         for step in graph.steps:
             _consider(draft, run, graph, step, state)
@@ -224,7 +195,7 @@ def _go_on(draft: Draft, run: Live, graph: Graph, state: RunState) -> Over:
 
 
 def _consider(draft: Draft, run: Live, graph: Graph, step: GraphStep, state: RunState) -> None:
-    """Steps come in order, so what is skipped here is known to those that come after it."""
+    """Queue or skip one step. Steps come in order, so a skip is known to the steps after it."""
     if step.id in state.states or any(live.step == step.id for live in draft.steps_of(run)):
         return
     before = [state.states.get(name) for name in step.after]
@@ -259,13 +230,11 @@ def _begin_step(draft: Draft, run: Live, graph: Graph, step: GraphStep, state: R
     draft.queue_step(run, step.id, step.task, args, attempt)
 
 
-def _cannot_begin(
-    draft: Draft, run: Live, step: GraphStep, state: RunState, attempt: int, error: Invalid
-) -> None:
-    """Its args cannot be made: it fails without having begun."""
+def _cannot_begin(draft: Draft, run: Live, step: GraphStep, state: RunState, attempt: int, error: Invalid) -> None:
+    """Fail a step that cannot begin, since its args cannot be made."""
     live = draft.queue_step(run, step.id, step.task, None, attempt)
     kind = type(error).__name__
-    draft.end(live, Result.FAILED, error=(kind, str(error), None))
+    draft.end(live, Failed(Error(kind, str(error))))
     state.attempts[step.id], state.states[step.id] = attempt, StepState.FAILED
     state.errors[step.id] = f"{kind}: {error}"[:500]
 

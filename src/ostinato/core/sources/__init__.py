@@ -1,7 +1,7 @@
-"""Sources: an HTTP API that is fetched into a table, as values and rules.
+"""Sources: HTTP APIs that are fetched into a table, as values and rules.
 
-`definition` has the values, `reading` makes them from what people write, `mapping` turns records into rows, `paging`
-knows which page comes next, and `jobs` makes the job of a source. Nothing here asks or stores anything.
+`definition` has the values, `reading` reads them from definitions, `mapping` turns records into rows, `paging` finds
+the next page, and `jobs` makes the job of a source. Nothing here does I/O.
 """
 
 from ostinato.core.sources.definition import Source

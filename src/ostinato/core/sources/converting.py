@@ -1,7 +1,7 @@
-"""Values into cells of a type: what an API may write a number, a day or an instant as.
+"""Conversion of values to the cells of a type: the forms of numbers, days and instants that APIs use.
 
-Most values of a column are right as they are, or alike: a column is looked at as a whole, and only what is otherwise
-is converted one by one.
+Most values of a column have their type already, or are alike. So a column is checked as a whole, and only other values
+are converted one by one.
 """
 
 import json
@@ -31,18 +31,16 @@ SINCE_1970: Final = {
 SECONDS_IN_UTC: Final = re.compile(r"(?:....-..-..T..:..:..(?:Z|\+00:00)\n)*+")
 
 compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_sorted: Final = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True
-).encode
+_sorted: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True).encode
 
 Convert = Callable[[Any], Cell]
 
 
 def cells_of(values: list[Any], kind: ColumnType) -> list[Cell]:
-    """A column of converted cells. Values that are of its type already are only looked at, all at once."""
+    """Convert a column. Values that already have its type are only checked, all at once."""
     convert, types = CONVERT[kind], set(map(type, values))
     if kind is ColumnType.DATE and types == {str}:
-        known = {value: convert(value) for value in set(values)}  # many records of a page have the same one
+        known = {value: convert(value) for value in set(values)}  # many records of a page have the same value
         return [known[value] for value in values]
     if kind is ColumnType.TIMESTAMP and types == {str} and (instants := _all_in_utc(values)):
         return instants
@@ -51,14 +49,14 @@ def cells_of(values: list[Any], kind: ColumnType) -> list[Cell]:
         return [None if value is None else convert(value) for value in values]
     there = values if len(types) == 1 else [value for value in values if type(value) is plain]
     if not are_good(there):
-        raise ValueError("one of them cannot stay as it is")
+        raise ValueError("one value cannot stay as it is")
     if types <= {plain, NoneType}:
         return values
     return [value if type(value) is plain else None if value is None else convert(value) for value in values]
 
 
 def less_overlap(greatest: Cell, column: MappedColumn, overlap: timedelta | float | None) -> str:
-    """Return the value to ask for after the greatest stored one."""
+    """Return the value from which to fetch: the greatest stored one, less the overlap."""
     if isinstance(greatest, str) and column.type is ColumnType.TIMESTAMP:
         at = _instant(greatest) - (overlap if isinstance(overlap, timedelta) else timedelta(0))
         return at.isoformat().replace("+00:00", "Z")
@@ -71,7 +69,7 @@ def less_overlap(greatest: Cell, column: MappedColumn, overlap: timedelta | floa
     return str(greatest)
 
 
-# -- conversions; each is given anything but None
+# -- conversions; none is called with None
 
 
 def _text(value: Any) -> str:
@@ -140,11 +138,11 @@ def _timestamp(value: Any) -> str | None:
 
 
 def _all_in_utc(values: list[str]) -> list[Cell] | None:
-    """The same for many, if all are whole seconds in UTC, as most are: a fifth of the cost."""
+    """Convert many timestamps, if all are whole seconds in UTC, as most are: a fifth of the cost."""
     if not SECONDS_IN_UTC.fullmatch("\n".join([*values, ""])):
         return None
     try:
-        deque(map(datetime.fromisoformat, values), 0)  # they look like it; is there such a day?
+        deque(map(datetime.fromisoformat, values), 0)  # they have the form; does the day exist?
     except ValueError:
         return None
     return [value[:19] + ".000000Z" for value in values]

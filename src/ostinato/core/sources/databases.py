@@ -1,7 +1,7 @@
-"""Databases of sources: a URL, read into a value.
+"""Databases of sources: a URL, read into values.
 
-A URL of PostgreSQL can name files, services, proxies and more hosts than it shows. So it is not handed on: these
-values are, and a parameter outside this list is refused.
+A URL of PostgreSQL can name files, services, proxies and more hosts than it shows. So the driver gets these values, not
+the URL, and a parameter outside this list is refused.
 """
 
 import re
@@ -44,7 +44,7 @@ class ServerDatabase:
 
     @property
     def url(self) -> str:
-        """The URL anew, from these values and no others."""
+        """Build the URL again from these values alone."""
         hosts, ports = zip(*self.hosts, strict=True)
         told = {**self.others, "host": ",".join(hosts), "port": ",".join(ports)}
         return "postgresql://?" + urlencode(told, quote_via=quote)
@@ -55,13 +55,11 @@ class ServerDatabase:
             if not is_socket(host):
                 check_host(host, what, egress)
             elif not egress.everywhere:
-                raise Invalid(
-                    f"{what} must name a host: Unix sockets need OSTINATO_ALLOW_PRIVATE_ADDRESSES=on."
-                )
+                raise Invalid(f"{what} must name a host: Unix sockets need OSTINATO_ALLOW_PRIVATE_ADDRESSES=on.")
 
 
 def is_socket(host: str) -> bool:
-    """Return True if libpq takes a host for a Unix socket; so it does without a host."""
+    """Return True if libpq takes a host, or a missing host, for a Unix socket."""
     return not host or host.startswith(SOCKET)
 
 
@@ -97,9 +95,7 @@ def _query(query: str, what: str) -> dict[str, str]:
         raise Invalid(f"{what} has parameters that cannot be read: write ?name=value&name=value.") from None
     for name in asked:
         if name not in ALLOWED:
-            raise Invalid(
-                f"{what} must not have the parameter {name[:40]!r}: only {', '.join(ALLOWED)} are allowed."
-            )
+            raise Invalid(f"{what} must not have the parameter {name[:40]!r}: only {', '.join(ALLOWED)} are allowed.")
     return asked
 
 
@@ -129,9 +125,7 @@ def _pairs(hosts: list[str], ports: list[str], what: str) -> Iterator[tuple[str,
     for number, host in enumerate(hosts):
         port = ports[number % len(ports)] or PORT
         if not is_socket(host) and not HOST.fullmatch(host):
-            raise Invalid(
-                f"{what} must name a host; write the special characters of a password as %40 and so on."
-            )
+            raise Invalid(f"{what} must name a host; write the special characters of a password as %40 and so on.")
         if not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65536:
             raise Invalid(f"{what} must have a port from 1 to 65535.")
         yield host, port

@@ -19,7 +19,7 @@ class PagingKind(StrEnum):
 
     NONE = "none"
     PAGE = "page"  # a page number
-    OFFSET = "offset"  # how many records to leave out
+    OFFSET = "offset"  # number of records to leave out
     CURSOR = "cursor"  # a token in each answer
     LINK_HEADER = "link_header"  # `Link: <…>; rel="next"`
     NEXT_URL = "next_url"  # a URL in each answer
@@ -40,14 +40,14 @@ class Paging:
 
 @dataclass(frozen=True, slots=True)
 class MappedField:
-    """One value of a record, and where it goes."""
+    """One value of a record, and its target column."""
 
     source: str
     column: MappedColumn
 
 
 class WhenMissing(StrEnum):
-    """An answer in which nothing stands at `dataPath`: a failure, or a page without records."""
+    """Handling of an answer without a value at `dataPath`: a failure, or a page without records."""
 
     FAIL = "fail"
     EMPTY = "empty"
@@ -65,12 +65,12 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Incremental:
-    """Ask only for what is new: from the greatest value of a column that is stored, less an overlap."""
+    """Settings to fetch only new records: from the greatest stored value of a column, less an overlap."""
 
     param: str
     column: MappedColumn
     overlap: timedelta | float | None = None
-    start: str = ""  # what to ask for while nothing is stored
+    start: str = ""  # the first value, while nothing is stored
 
 
 class OnLimit(StrEnum):
@@ -124,7 +124,7 @@ class Source:
     priority: int = 5
     tags: tuple[str, ...] = ()
     owner: str = ""
-    written: Mapping[str, Any] = field(default_factory=dict, compare=False)  # as somebody wrote it
+    written: Mapping[str, Any] = field(default_factory=dict, compare=False)  # as the user wrote it
 
     @property
     def active(self) -> bool:

@@ -1,4 +1,4 @@
-"""A source is a job: the task `fetch`, with the definition as its args, and the policies that sources have."""
+"""The job of a source: the task `fetch`, with the definition as its args, and the policies of sources."""
 
 import json
 from typing import Any, Final
@@ -16,12 +16,12 @@ PREFIX: Final = "source:"
 
 
 def key_of(name: str) -> str:
-    """The key of a source's job."""
+    """Return the key of a source's job."""
     return PREFIX + name
 
 
 def definition_of(source: Source, app: str = "") -> Definition:
-    """The job of a source. One that is not active has no schedule, so that it never runs."""
+    """Make the job of a source. A source that is not active gets no schedule, so it never runs."""
     execution = source.execution
     policies = Policies(
         first_run=FirstRun.NOW,
@@ -52,7 +52,7 @@ def is_source(definition: Definition) -> bool:
 
 
 def written_of(definition: Definition) -> dict[str, Any]:
-    """A source as somebody wrote it."""
+    """Return the definition of a source as the user wrote it."""
     found = decode(definition.args).get("source")
     if not isinstance(found, dict):
         raise Invalid("The job of a source needs args with a `source`.")
@@ -60,5 +60,5 @@ def written_of(definition: Definition) -> dict[str, Any]:
 
 
 def source_of(definition: Definition, timezone: str = "UTC") -> Source:
-    """The source that a job fetches."""
+    """Read the source that a job fetches."""
     return read_source(written_of(definition), timezone)

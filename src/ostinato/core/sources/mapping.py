@@ -1,7 +1,7 @@
-"""Records into rows: values are found, converted to the type of their column, and hashed.
+"""Mapping of records to rows: values are found, converted to the type of their column, and hashed.
 
-A record that cannot be converted is rejected with the reason, and the others go on. A record of which nothing of the
-unique tuple is there is rejected too: all such records would be one and the same.
+A record that cannot be converted is rejected with the reason, and the others go on. A record without any value of the
+unique tuple is rejected too: all such records would be one row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ ODD: Final = (ValueError, TypeError, ArithmeticError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A record that did not become a row, and why."""
+    """A rejected record, and the reason."""
 
     page: int
     record: int  # its place in the page, from 1
@@ -36,8 +36,8 @@ class Rejection:
 class Mapper:
     """Converter of a source's records to rows: the mapped cells, then the hash.
 
-    Records are mapped column by column, which takes half the time of record by record. Should anything be odd about
-    one of them, all are looked at one by one, to say which and why.
+    Records are mapped column by column, which takes half the time of record by record. After any error they are mapped
+    one by one, to find the bad record and the reason.
     """
 
     def __init__(self, source: Source) -> None:
@@ -51,7 +51,7 @@ class Mapper:
         self._hash = Hash(source.name)
 
     def rows(self, records: list[Any], page: int, rejected: list[Rejection], counted: int = 0) -> list[Row]:
-        """The rows of records, in their order; what is rejected is added to the list. `counted` went before."""
+        """Map records to rows, in order; rejections go to the list. `counted`: records of the page before these."""
         try:
             return self._at_once(records)
         except ODD:
@@ -61,12 +61,10 @@ class Mapper:
         columns = [cells_of(get(records), kind) for get, kind in self._columns]
         keys = [columns[place] for place in self._unique]
         if None in keys[0]:
-            raise ValueError("one may have nothing that tells it from others")
+            raise ValueError("a record may lack all fields of the unique tuple")
         return list(zip(*columns, self._hash.of(zip(*keys, strict=True)), strict=True))
 
-    def _one_by_one(
-        self, records: list[Any], page: int, rejected: list[Rejection], counted: int
-    ) -> Iterator[Row]:
+    def _one_by_one(self, records: list[Any], page: int, rejected: list[Rejection], counted: int) -> Iterator[Row]:
         fields: list[tuple[Get, Convert]] = self._fields
         for number, record in enumerate(records, counted + 1):
             row: list[Cell] = []
@@ -91,11 +89,11 @@ class Mapper:
 
 
 class Hash:
-    """The hashes of the unique tuples of a source; of each source its own, so that two in a table do not meet.
+    """The hashes of the unique tuples of a source; two sources in one table have different hashes.
 
-    A hash begins with the beginning of its tuple. What an API hands out together (by day, by number) then lies
-    together in the unique index: a page of a thousand records changes a few dozen pages of the index and not, as
-    with hashes alone, a thousand of them.
+    A hash starts with the beginning of its tuple. So records that an API returns together (by day, by number) are
+    neighbours in the unique index: a page of a thousand records changes a few dozen pages of the index, and not a
+    thousand as with hashes alone.
 
     `ascii` writes texts and numbers the same way in every version of Python, and is quick.
     """

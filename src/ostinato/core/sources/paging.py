@@ -1,11 +1,11 @@
 """Pagination: the next page, and the end.
 
-A step is what the next request adds to the URL of the source. It is made from the step before and from the answer: its
-number of records, its next cursor or URL, and whether it says that there is more.
+A step holds the parameters that the next request adds to the URL of the source. It is made from the step before and
+from the answer: its number of records, its next cursor or URL, and its value at `hasMorePath`.
 
-The end of a source that is paged by numbers is what `hasMorePath` says; without one it is a page with fewer records
-than the limit, or with none. A cursor or URL that was there before, or a page that equals the one before it, means
-that we go round in circles: that is a failure, not an endless run.
+With page numbers or offsets the value at `hasMorePath` tells the end; without that path the last page has fewer records
+than the limit, or none. A repeated cursor, URL or page means that the API sends the same pages again: the run fails
+instead of running for ever.
 """
 
 import re
@@ -24,7 +24,7 @@ STOPS: Final = "pagination does not advance"
 
 
 class DoesNotAdvance(Invalid):
-    """The next page would be one that was there before."""
+    """The next page is one that was fetched before."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{STOPS}: {why}")
@@ -32,7 +32,7 @@ class DoesNotAdvance(Invalid):
 
 @dataclass(frozen=True, slots=True)
 class PageStep:
-    """One page: its number from 1, and what its request says."""
+    """One page: its number from 1, and the parameters of its request."""
 
     number: int = 1
     cursor: str = ""  # the cursor, or the URL of the page; empty for the first one
@@ -40,10 +40,10 @@ class PageStep:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The note of a run with each page: its next step (None: that was all), and its counters."""
+    """The checkpoint of a run after each page: its next step (None: that was the last), and its counters."""
 
     next: PageStep | None
-    source: str  # a fingerprint of the definition that it is good for
+    source: str  # a fingerprint of the definition that it belongs to
     attempt: int
     counters: Mapping[str, int]
 
@@ -55,7 +55,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, value: Any) -> "Checkpoint | None":
-        """The checkpoint that a JSON value is; None if it is something else."""
+        """Read a checkpoint from a JSON value; None if it is something else."""
         match value:
             case {"next": following, "source": str(of), "attempt": int(attempt), "counters": dict(counters)}:
                 match following:
@@ -78,7 +78,7 @@ class SeenPage:
 
 @dataclass(slots=True)
 class Trail:
-    """The cursors and URLs that a run has been at."""
+    """The cursors and URLs that a run has fetched."""
 
     been: set[str] = field(default_factory=set)
 
@@ -117,7 +117,7 @@ def missing_params(url: str, params: list[tuple[str, str]]) -> list[tuple[str, s
 
 
 def next_step(paging: Paging, step: PageStep, seen: SeenPage, url: str) -> PageStep | None:
-    """The page after this one, or None. `url` is where this page came from."""
+    """Return the page after this one, or None. `url` is the URL of this page."""
     match paging.kind:
         case PagingKind.NONE:
             return None
@@ -133,7 +133,7 @@ def next_step(paging: Paging, step: PageStep, seen: SeenPage, url: str) -> PageS
 
 
 def linked(header: str) -> str:
-    """The URL with rel=next of a Link header."""
+    """Return the URL with rel=next of a Link header."""
     for target, rest in LINK.findall(header):
         for quoted, bare in REL.findall(rest):
             if "next" in (quoted or bare).lower().split():
@@ -148,7 +148,7 @@ def _has_more(paging: Paging, seen: SeenPage) -> bool:
 
 
 def _is_yes(value: Any) -> bool:
-    """`true`, a URL, a number of pages left: anything but a no."""
+    """Return True for any value that is not a no: `true`, a URL, a number of pages left."""
     return value.strip().lower() not in NO if isinstance(value, str) else bool(value)
 
 

@@ -18,7 +18,7 @@ HARD: Final = re.compile(r"[\[\](){}|&*'\"`?!<>=,]|@(?![A-Za-z_])")
 BETWEEN: Final = re.compile(r"(?<!@odata)\.")
 PLACE: Final = re.compile(r"\d{1,9}")
 UNQUOTED: Final = re.compile(r"(?<![\w\"])@[A-Za-z_]\w*(?:\.\w+)*(?!\")")
-MISSING: Final = object()  # nothing is at the path, not even null
+MISSING: Final = object()  # the path has no value, not even null
 
 Get = Callable[[Any], Any]
 
@@ -29,12 +29,12 @@ def is_dotted(path: str) -> bool:
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The parts of a dotted path."""
+    """Split a dotted path into its parts."""
     return () if path in ("", ROOT) else tuple(BETWEEN.split(path.removeprefix("$.").strip(ROOT)))
 
 
 def check_path(path: str, what: str) -> str:
-    """A path that can be followed."""
+    """Check that a path can be followed."""
     if is_dotted(path):
         if path not in ("", ROOT) and not all(part.strip() for part in parts_of(path)):
             raise Invalid(f"{what} has an empty part: {path[:100]!r}.")
@@ -91,7 +91,7 @@ def column_getter(path: str) -> Callable[[list[Any]], list[Any]]:
     def all_of(values: list[Any]) -> list[Any]:
         try:
             return list(map(pick, values))
-        except (KeyError, TypeError):  # one of them lacks it, or is no object
+        except (KeyError, TypeError):  # a value lacks the name, or is no object
             return [get(value) for value in values]
 
     return all_of

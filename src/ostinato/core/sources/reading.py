@@ -1,4 +1,4 @@
-"""A source as people write it, read into values. Whatever is wrong is refused with the name of its field."""
+"""The reader of definitions of sources. Invalid names the wrong field."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ostinato.core.addresses import EVERYWHERE, Egress, check_url
 from ostinato.core.auth import REFERENCE, check_header_name, check_reference, header_flaw, parse_auth
-from ostinato.core.checks import LONGEST_WAIT, check_queue_name
+from ostinato.core.bounds import LONGEST_WAIT, check_queue_name
 from ostinato.core.duration import HOUR
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import Every, Schedule, from_json, parse_schedule
@@ -42,14 +42,14 @@ TIMES: Final = (ColumnType.TIMESTAMP, ColumnType.DATE)
 
 
 def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYWHERE) -> Source:
-    """A source from plain values; `timezone` is for schedules that name none."""
+    """Read a source from plain values; `timezone` is for schedules that name none."""
     words = ObjectReader(given)
-    name = _name(words)  # what is missing is named in the order in which people write
+    name = _name(words)  # missing fields are named in the order in which people write them
     url = check_url(words.needed_text("url"), "url", egress)
     words.needed("table")
     table = check_table_name(words.name("table"))
     if not words.has("response"):
-        raise words.missing("response", "say where the records are, and which values go to which columns")
+        raise words.missing("response", "it names the place of the records and the columns of their values")
     response = _response(words.inner("response"))
     source = Source(
         name=name,
@@ -113,13 +113,11 @@ def _database(words: ObjectReader, egress: Egress) -> str:
         return check_reference(database, "database")
     if not database.startswith(("sqlite:///", "postgresql://", "postgres://")):
         raise Invalid(
-            "database must be env:SECRET_NAME or file:/run/secrets/NAME, where a URL is, or a URL: sqlite:///file.db, "
-            "postgresql://host/database."
+            "database must be a URL (sqlite:///file.db, postgresql://host/database), or a reference to one: "
+            "env:SECRET_NAME or file:/run/secrets/NAME."
         )
     if PASSWORD.search(database):
-        raise Invalid(
-            "database must not hold a password: write env:SECRET_NAME or file:/run/secrets/NAME, where the URL is."
-        )
+        raise Invalid("database must not hold a password: store the URL at env:SECRET_NAME or file:/run/secrets/NAME.")
     read = read_database(database)
     if isinstance(read, ServerDatabase):
         read.check(egress)
@@ -155,7 +153,7 @@ def _response(words: ObjectReader) -> Response:
     data_path = check_path(words.text("dataPath", ROOT, 500) or ROOT, "response.dataPath")
     fields = tuple(_field(ObjectReader(each, where)) for where, each in words.items("fields", MOST_FIELDS))
     if not fields:
-        raise words.missing("fields", "say which values go to which columns")
+        raise words.missing("fields", "it lists the values and their columns")
     names = [each.column.name for each in fields]
     for name in names:
         if sum(name.lower() == other.lower() for other in names) > 1:
@@ -166,9 +164,7 @@ def _response(words: ObjectReader) -> Response:
             raise Invalid(f"response.unique: {name!r} is not a target column; there are {', '.join(names)}.")
     when_missing = words.choice("whenMissing", list(WhenMissing), "")
     words.no_more()
-    return Response(
-        data_path, fields, unique or tuple(names), WhenMissing(when_missing) if when_missing else None
-    )
+    return Response(data_path, fields, unique or tuple(names), WhenMissing(when_missing) if when_missing else None)
 
 
 def _field(words: ObjectReader) -> MappedField:
@@ -183,7 +179,7 @@ def _field(words: ObjectReader) -> MappedField:
 def _paging(words: ObjectReader) -> Paging:
     given = [name for name in ("pagination", "offsetPagination", "cursorPagination") if words.has(name)]
     if len(given) > 1:
-        raise Invalid(f"{given[1]}: there is {given[0]} already, and a source has one way to page.")
+        raise Invalid(f"{given[1]}: a source has one pagination, and {given[0]} is given already.")
     if not given:
         return Paging()
     inner = words.inner(given[0])
@@ -202,11 +198,9 @@ def _paging_of(kind: PagingKind, words: ObjectReader) -> Paging:
             start = words.whole("start", 1, 0, 1_000_000)
             return _counted(kind, words.text("pageParam") or "page", start, words)
         case PagingKind.OFFSET:
-            paging = _counted(
-                kind, words.text("offsetParam") or words.text("pageParam") or "offset", 0, words
-            )
+            paging = _counted(kind, words.text("offsetParam") or words.text("pageParam") or "offset", 0, words)
             if paging.limit is None:
-                raise words.missing("limit", "an offset grows by so many records")
+                raise words.missing("limit", "the offset grows by this number of records")
             return paging
         case PagingKind.CURSOR:
             param, path = words.needed_text("cursorParam", 200), words.needed_text("nextCursorPath", 500)
@@ -235,7 +229,7 @@ def _counted(kind: PagingKind, param: str, start: int, words: ObjectReader) -> P
 def _limit(words: ObjectReader) -> tuple[str, int | None]:
     param, limit = words.text("limitParam", longest=200), words.whole("limit", 0, 1, 10_000_000)
     if param and not limit:
-        raise words.missing("limit", f"it is what {words.path('limitParam')} is asked for")
+        raise words.missing("limit", f"it is the value of {words.path('limitParam')}")
     return (param or "limit", limit) if limit else ("", None)
 
 
@@ -247,9 +241,7 @@ def _incremental(words: ObjectReader, response: Response) -> Incremental | None:
     match = GREATEST.fullmatch(written.strip())
     columns = {each.column.name: each.column for each in response.fields}
     if match is None or match[1] not in columns:
-        raise Invalid(
-            f"incremental.from must be max(column) with one of {', '.join(columns)}, not {written[:80]!r}."
-        )
+        raise Invalid(f"incremental.from must be max(column) with one of {', '.join(columns)}, not {written[:80]!r}.")
     column = columns[match[1]]
     found = Incremental(
         inner.needed_text("param", 200), column, _overlap(inner.any("overlap"), column), inner.text("start")
@@ -294,7 +286,7 @@ def _execution(words: ObjectReader) -> RunSettings:
     )
     for name, value in {"timeout": found.timeout, "retryResetPeriod": found.reset_period}.items():
         if not timedelta(0) < value <= LONGEST_WAIT:
-            raise Invalid(f"execution.{name} must be more than nothing and at most ten years.")
+            raise Invalid(f"execution.{name} must be longer than 0 s and at most ten years.")
     inner.no_more()
     return found
 

@@ -1,4 +1,4 @@
-"""Reading what people wrote: each name is asked for once, and what nobody asked for is refused by name."""
+"""The reader of an object from a user: each field is read once, and fields that no code reads are refused by name."""
 
 import difflib
 import math
@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from ostinato.core.checks import is_storable
+from ostinato.core.bounds import is_storable
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import as_whole
 
 SIZE: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?i?b?)\s*", re.IGNORECASE)
 UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-ALIKE: Final = 0.65  # of 1: a name for which another was meant
+ALIKE: Final = 0.65  # of 1: similarity of a misspelt name
 LONGEST_TEXT: Final = 10_000
 LONGEST_NAME: Final = 500
 LARGEST: Final = 2**53 - 1
 
 
 class ObjectReader:
-    """An object that is being read, and the name that it stands under."""
+    """An object that is read field by field, and its own name."""
 
     def __init__(self, given: object, where: str = "") -> None:
         if not isinstance(given, Mapping):
@@ -67,7 +67,7 @@ class ObjectReader:
         return found
 
     def name(self, name: str, default: str = "") -> str:
-        """A name: text, or a whole number, as which YAML reads 2026."""
+        """Read a name: text, or a whole number, since YAML reads 2026 as one."""
         found = as_whole(self._take(name))
         if found is None:
             return default
@@ -80,22 +80,18 @@ class ObjectReader:
         if found is None:
             return default
         if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
-            raise Invalid(
-                f"{self.path(name)} must be a whole number from {least} to {most}, not {shown(found)}."
-            )
+            raise Invalid(f"{self.path(name)} must be a whole number from {least} to {most}, not {shown(found)}.")
         return found
 
     def share(self, name: str, default: float) -> float:
-        """`0.1`, or `10%`."""
+        """Read a share: `0.1`, or `10%`."""
         found = self._take(name)
         if found is None:
             return default
         if isinstance(found, str) and re.fullmatch(r"\s*\d{1,3}(\.\d{1,6})?\s*%\s*", found):
             found = float(found.strip().rstrip("%")) / 100
         if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1:
-            raise Invalid(
-                f"{self.path(name)} must be a share from 0 to 1, or 0% to 100%, not {shown(found)}."
-            )
+            raise Invalid(f"{self.path(name)} must be a share from 0 to 1, or 0% to 100%, not {shown(found)}.")
         return float(found)
 
     def switch(self, name: str, default: bool = False) -> bool:
@@ -111,7 +107,7 @@ class ObjectReader:
         return default if found is None else span_of(found, self.path(name))
 
     def size(self, name: str, default: int, most: int) -> int:
-        """`50MB`, `1GiB`, or a number of bytes."""
+        """Read a size: `50MB`, `1GiB`, or a number of bytes."""
         found = self._take(name)
         if found is None:
             return default
@@ -134,12 +130,12 @@ class ObjectReader:
         return str(found)
 
     def inner(self, name: str) -> "ObjectReader":
-        """An object below; empty where nothing was said."""
+        """Return the reader of an inner object; it is empty if the field is missing."""
         found = self._take(name)
         return ObjectReader({} if found is None else found, self.path(name))
 
     def items(self, name: str, most: int) -> list[tuple[str, Any]]:
-        """The members of a list, each with the name that it stands under."""
+        """Read the members of a list, each with its path."""
         found = self._take(name)
         if found is None:
             return []
@@ -148,7 +144,7 @@ class ObjectReader:
         return [(f"{self.path(name)}[{index}]", each) for index, each in enumerate(found)]
 
     def no_more(self) -> None:
-        """Refuse what nobody asked for."""
+        """Refuse fields that were not read."""
         for name in self._given:
             if name not in self._known:
                 close = difflib.get_close_matches(str(name)[:100], self._known, n=1)
@@ -162,7 +158,7 @@ class ObjectReader:
 
 
 def text_of(value: object, what: str, longest: int = LONGEST_TEXT) -> str:
-    """A text; numbers and switches are read as they are written."""
+    """Read a text; numbers and switches are read as they are written."""
     if isinstance(value, bool):
         value = "true" if value else "false"
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
@@ -182,6 +178,6 @@ def span_of(value: object, what: str) -> timedelta:
 
 
 def shown(value: object) -> str:
-    """A value in a sentence, no longer than it needs to be recognised."""
+    """Shorten a value for a sentence."""
     text = repr(value)
     return text if len(text) <= 60 else text[:60] + "…"

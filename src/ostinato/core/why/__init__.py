@@ -1,8 +1,8 @@
-"""Why did it run, run late, or not run? Told from what the database remembers, as data and as sentences.
+"""Explanations why an occurrence ran, ran late, or did not run: as data and as sentences.
 
-Whoever asks gathers the `Evidence` around one occurrence; `explain` decides what it means. Where two things could have
-kept a run from starting, the one that somebody can do something about is told: a paused queue before a missing worker,
-a missing worker before a busy one. That all workers were busy is what remains when nothing else was in the way.
+The caller gathers the `Evidence` about one occurrence from the database; `explain` finds the causes. Where two causes
+are possible, the one that a person can change comes first: a paused queue before a missing worker, a missing worker
+before a busy one. "All workers were busy" is the answer when no other cause was found.
 """
 
 from ostinato.core.why.attempts import obstacle

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from ostinato.core.model import AskedBy, Event, Execution, Live, Result, WaitsFor
+from ostinato.core.model import AskedBy, Event, Execution, Live, WaitsFor
+from ostinato.core.outcome import OutcomeKind
 from ostinato.core.why.values import LATE, Because, Cause, Evidence, Told, absence, last_of
 from ostinato.core.why.words import between, by, clock, span
 
@@ -11,7 +12,7 @@ from ostinato.core.why.words import between, by, clock, span
 def attempt_told(evidence: Evidence, attempt: Execution | Live) -> Iterator[Told]:
     name = f"Attempt {attempt.attempt}" if attempt.attempt else "It"
     if attempt.attempt == 0 and attempt.asked is AskedBy.HAND:
-        yield Cause(Because.BY_HAND), f"It was asked for at {clock(attempt.due_at)}, not by the schedule."
+        yield Cause(Because.BY_HAND), f"It was requested at {clock(attempt.due_at)}, not by the schedule."
     if attempt.started_at is None:
         yield from _waiting(evidence, attempt, name)
         return
@@ -42,16 +43,14 @@ def _put_off(evidence: Evidence, attempt: Execution | Live) -> Told:
     policies, until = evidence.job.policies, attempt.run_at
     if policies.window is not None and attempt.run_at - attempt.due_at > policies.jitter:
         cause = Cause(Because.WINDOW, attempt.due_at, until)
-        return cause, f"It was to wait for the opening of its window at {clock(until)}."
-    return Cause(Because.JITTER, attempt.due_at, until), f"Its jitter put it off to {clock(until)}."
+        return cause, f"It had to wait until its window opens at {clock(until)}."
+    return Cause(Because.JITTER, attempt.due_at, until), f"Its jitter moved the start to {clock(until)}."
 
 
 def _fired_late(evidence: Evidence, attempt: Execution | Live) -> Told:
     gap = absence(evidence.present, attempt.due_at, attempt.queued_at)
     if gap is not None:
-        return Cause(
-            Because.NOBODY_RUNNING, *gap
-        ), f"It was queued late because nothing was running {between(*gap)}."
+        return Cause(Because.NOBODY_RUNNING, *gap), f"It was queued late because nothing was running {between(*gap)}."
     if evidence.in_the_way is not None:
         return _behind(evidence.in_the_way, attempt)
     return Cause(Because.MISSED, attempt.due_at, attempt.queued_at), (
@@ -62,12 +61,12 @@ def _fired_late(evidence: Evidence, attempt: Execution | Live) -> Told:
 def _behind(other: Execution | Live, attempt: Execution | Live) -> Told:
     ended = other.finished_at if isinstance(other, Execution) else None
     cause = Cause(Because.PREVIOUS_RUN, other.started_at, ended, execution_id=other.id)
-    until = "which is still going" if ended is None else f"which ended at {clock(ended)}"
+    until = "which is still running" if ended is None else f"which ended at {clock(ended)}"
     return cause, f"It waited for the run before it (number {other.number}), {until}."
 
 
 def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime, until: datetime) -> Told:
-    """Why nobody took it between these two."""
+    """Explain why no worker claimed it between these two instants."""
     if evidence.queue_paused is not None:
         return _queue_paused(evidence.queue_paused, evidence.queue_resumed_at, attempt.queue)
     gap = absence(evidence.present, since, until)
@@ -96,7 +95,7 @@ def _queue_paused(paused: Event, resumed_at: datetime | None, queue: str) -> Tol
     cause = Cause(Because.QUEUE_PAUSED, paused.at, resumed_at, paused.by)
     since = f"paused{by(paused.by)} at {clock(paused.at)}"
     if resumed_at is None:
-        return cause, f"The queue {queue!r} was {since}, and nothing of it starts before somebody resumes it."
+        return cause, f"The queue {queue!r} was {since}, and starts nothing until it is resumed."
     return cause, f"The queue {queue!r} was {since}, and resumed at {clock(resumed_at)}."
 
 
@@ -142,7 +141,7 @@ def _waits_for(evidence: Evidence, live: Live) -> Told:
             paused = last_of(evidence.events, "job.paused")
             who = paused.by if paused else ""
             cause = Cause(Because.PAUSED, facts.paused_at, by=who)
-            return cause, f"The job is paused{by(who)}, and it waits until somebody resumes it."
+            return cause, f"The job is paused{by(who)}, and the run waits until the job is resumed."
         case None if live.run_at > evidence.now:
             return None, f"It may start at {clock(live.run_at)}."
         case None:
@@ -153,10 +152,10 @@ def _ending(ended: Execution, name: str) -> str:
     took = "" if ended.started_at is None else f" after {span(ended.finished_at - ended.started_at)}"
     error = ": ".join(part for part in (ended.error_kind, ended.error) if part)
     what = {
-        Result.COMPLETED: "completed",
-        Result.FAILED: "failed",
-        Result.TIMED_OUT: "ran out of time",
-        Result.CANCELLED: f"was cancelled{by(ended.by)}",
-        Result.LOST: "was lost with its worker",
-    }[ended.result]
+        OutcomeKind.COMPLETED: "completed",
+        OutcomeKind.FAILED: "failed",
+        OutcomeKind.TIMED_OUT: "timed out",
+        OutcomeKind.CANCELLED: f"was cancelled{by(ended.by)}",
+        OutcomeKind.LOST: "was lost with its worker",
+    }[ended.outcome]
     return f"{name} {what} at {clock(ended.finished_at)}{took}{f' ({error})' if error else ''}."

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from ostinato.core.lifecycle import next_time
+from ostinato.core.lifecycle import due_times
 from ostinato.core.model import Execution, Job, Live, Skip, SkipReason
-from ostinato.core.policy import CatchUp
 from ostinato.core.schedule import Manual
 from ostinato.core.why.attempts import attempt_told
 from ostinato.core.why.values import LATE, Because, Cause, Evidence, Told, Verdict, Why, absence, last_of
 from ostinato.core.why.words import between, by, clock
 
-BY_HAND: Final = "The job runs only when somebody asks for it."
+BY_HAND: Final = "The job has no schedule: it runs only on request."
 RAN: Final = (Verdict.ENDED, Verdict.RUNNING, Verdict.QUEUED)
 
 
@@ -39,28 +38,28 @@ def explain(evidence: Evidence) -> Why:
 
 
 def unrecorded_due(job: Job, at: datetime, now: datetime) -> datetime | None:
-    """The newest due time up to an instant that nothing has dealt with yet. With a fixed delay there is no grid."""
+    """Return the newest due time up to an instant that has no record yet. With a fixed delay there is no grid."""
     facts, definition = job.facts, job.definition
     if facts.first_run_waits:
         return facts.next_due_at
     if definition.policies.fixed_delay or (facts.ended_at and facts.ended_at <= at):
         return None
     floor = max(facts.last_due_at or facts.anchor, facts.anchor)
-    return next_time.newest_due(definition, facts, min(at, now), floor)
+    return due_times.newest_due(definition, facts, min(at, now), floor)
 
 
 def recorded_due(evidence: Evidence) -> datetime | None:
-    """The time of the occurrence that has a record."""
+    """Return the due time of the occurrence that has a record."""
     if evidence.attempts:
         return evidence.attempts[0].due_at
     return None if evidence.skip is None else due_in(evidence.skip, evidence.job, evidence.at)
 
 
 def due_in(skip: Skip, job: Job, at: datetime) -> datetime:
-    """The newest due time of a skip up to an instant; where the schedule has changed since, the ends are known."""
+    """Return the newest due time of a skip up to an instant; after a change of the schedule only its ends are known."""
     if at >= skip.last_due_at:
         return skip.last_due_at
-    due = next_time.newest_due(job.definition, job.facts, at, skip.first_due_at - next_time.INSTANT)
+    due = due_times.newest_due(job.definition, job.facts, at, skip.first_due_at - due_times.INSTANT)
     return due or skip.first_due_at
 
 
@@ -102,36 +101,30 @@ def _skipped(evidence: Evidence, skip: Skip, due: datetime) -> Iterator[Told]:
         case SkipReason.FAILED:
             yield (
                 Cause(Because.FAILED, *span_of_it),
-                f"It was skipped{many} because the job had failed and stood still.",
+                f"It was skipped{many} because the job had failed.",
             )
 
 
 def _overlapped(other: Execution | Live | None, many: str) -> Told:
     if other is None:
-        return Cause(Because.PREVIOUS_RUN), f"It was skipped{many} because the previous run was still going."
+        return Cause(Because.PREVIOUS_RUN), f"It was skipped{many} because the previous run was still running."
     ended = other.finished_at if isinstance(other, Execution) else None
     cause = Cause(Because.PREVIOUS_RUN, other.started_at or other.queued_at, ended, execution_id=other.id)
-    began = (
-        f"started at {clock(other.started_at)}" if other.started_at else f"queued at {clock(other.queued_at)}"
-    )
+    began = f"started at {clock(other.started_at)}" if other.started_at else f"queued at {clock(other.queued_at)}"
     end = "and has not ended yet" if ended is None else f"and ended at {clock(ended)}"
     return cause, (
-        f"It was skipped{many} because the previous run (number {other.number}) was still going: {began}, {end}."
+        f"It was skipped{many} because the previous run (number {other.number}) was still running: {began}, {end}."
     )
 
 
 def _missed(evidence: Evidence, skip: Skip, due: datetime, many: str) -> Told:
     gap = absence(evidence.present, due, skip.recorded_at)
-    rule = {
-        CatchUp.LATEST: "only the newest missed time is caught up",
-        CatchUp.ALL: "it was beyond what is caught up",
-        CatchUp.NONE: "missed times are not caught up",
-    }[evidence.job.policies.catch_up]
+    rule = f"the catch-up policy is to {evidence.job.policies.catch_up.words}"
     if gap is None:
         cause = Cause(Because.MISSED, due, skip.recorded_at)
         return (
             cause,
-            f"It was skipped{many}: nobody dealt with it before {clock(skip.recorded_at)}, and {rule}.",
+            f"It was skipped{many}: no process handled it before {clock(skip.recorded_at)}, and {rule}.",
         )
     return Cause(Because.NOBODY_RUNNING, *gap), (
         f"It was skipped{many} because nothing was running {between(*gap)}, and {rule}."
@@ -151,11 +144,11 @@ def _not_run(evidence: Evidence, due: datetime) -> Iterator[Told]:
     if facts.reset_at is not None:
         yield (
             Cause(Because.BUDGET, until=facts.reset_at),
-            (f"The retries of this period are used up; it goes on at {clock(facts.reset_at)}."),
+            (f"The retries of this period are used up; the job continues at {clock(facts.reset_at)}."),
         )
         return
     if evidence.now - due <= LATE:
-        yield None, f"It is due since {clock(due)}, and about to be queued."
+        yield None, f"It has been due since {clock(due)} and is about to be queued."
         return
     gap = absence(evidence.present, due, evidence.now)
     if gap is not None:
@@ -166,12 +159,12 @@ def _not_run(evidence: Evidence, due: datetime) -> Iterator[Told]:
     elif evidence.in_the_way is not None:
         other = evidence.in_the_way
         cause = Cause(Because.PREVIOUS_RUN, other.started_at, execution_id=other.id)
-        yield cause, f"It comes when the run before it (number {other.number}) has ended."
+        yield cause, f"It runs after the run before it (number {other.number}) has ended."
     elif evidence.queue_bound is not None:
         queue, most = evidence.job.definition.queue, evidence.queue_bound
         yield (
             Cause(Because.QUEUE_FULL, due),
-            f"The queue {queue!r} is full: the schedule may put {most} into it.",
+            f"The queue {queue!r} is full: its limit for the schedule is {most}.",
         )
     else:
         yield Cause(Because.MISSED, due), "Nothing has queued it yet, though a process is running."
@@ -195,7 +188,7 @@ def _nothing(evidence: Evidence) -> Why:
     if isinstance(evidence.job.schedule, Manual):
         return _why(evidence, Verdict.NOTHING_DUE, None, [(None, BY_HAND)])
     if facts.last_due_at is not None and facts.last_due_at > evidence.at and not _before_the_first(evidence):
-        told = "What happened then is no longer kept, or the schedule has begun anew since."
+        told = "The records of that time were removed, or the schedule was restarted since."
         return _why(evidence, Verdict.FORGOTTEN, None, [(None, told)])
     return _why(evidence, Verdict.NOTHING_DUE, None, [(None, "Nothing was due yet.")])
 
@@ -203,9 +196,7 @@ def _nothing(evidence: Evidence) -> Why:
 def _before_the_first(evidence: Evidence) -> bool:
     """Return True if nothing was due between the beginning of this schedule and the instant."""
     job, anchor = evidence.job, evidence.job.facts.anchor
-    return (
-        anchor <= evidence.at and next_time.newest_due(job.definition, job.facts, evidence.at, anchor) is None
-    )
+    return anchor <= evidence.at and due_times.newest_due(job.definition, job.facts, evidence.at, anchor) is None
 
 
 def _why(evidence: Evidence, verdict: Verdict, due: datetime | None, told: Iterable[Told]) -> Why:

@@ -15,11 +15,11 @@ LATE: Final = timedelta(seconds=2)  # a start within this is on time
 class Verdict(StrEnum):
     """The verdict about an occurrence."""
 
-    ENDED = "ended"  # it ran, or was withdrawn: its executions say how
+    ENDED = "ended"  # it ran, or was withdrawn: see its executions
     RUNNING = "running"
     QUEUED = "queued"
     SKIPPED = "skipped"
-    NOT_RUN = "not_run"  # its time came, and nothing was queued: paused, waiting for a reset, or nobody there to do it
+    NOT_RUN = "not_run"  # its time came, and nothing was queued: paused, waiting for a reset, or no process was running
     BEFORE_CREATION = "before_creation"
     AFTER_THE_END = "after_the_end"
     NOTHING_DUE = "nothing_due"
@@ -53,7 +53,7 @@ class Because(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One reason, with its times; `by`: who asked for it."""
+    """One cause, with its times; `by`: the caller behind it."""
 
     because: Because
     since: datetime | None = None
@@ -64,7 +64,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """A process that worked, from when to when. Silent ones count until their last sign of life."""
+    """A process and the time in which it worked. A silent one counts until its last renewal."""
 
     since: datetime
     until: datetime
@@ -81,23 +81,23 @@ class Evidence:
 
     job: Job
     status: Status
-    at: datetime  # the instant that was asked about
+    at: datetime  # the instant of the question
     now: datetime
     next_run_at: datetime | None = None
     attempts: tuple[Execution | Live, ...] = ()  # of the occurrence, the first one first
     skip: Skip | None = None  # instead of attempts
     in_the_way: Execution | Live | None = None  # the run for which it was skipped, or had to wait
-    events: tuple[Event, ...] = ()  # what people did to the job up to then, the newest first
-    present: tuple[Presence, ...] = ()  # who worked around that time
-    queue_paused: Event | None = None  # that its queue was paused while it waited, and by whom
+    events: tuple[Event, ...] = ()  # commands to the job up to then, the newest first
+    present: tuple[Presence, ...] = ()  # processes that worked around that time
+    queue_paused: Event | None = None  # the pause of its queue while it waited
     queue_resumed_at: datetime | None = None
     budget_of: str | None = None  # the provider for whose budget the last attempt waits
-    queue_bound: int | None = None  # its queue takes no more than this from the schedule, and has as many now
+    queue_bound: int | None = None  # the bound of its queue, if the queue is full now
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The answer. `due_at` is the time of the occurrence that it is about, if there is one."""
+    """The explanation. `due_at` is the due time of its occurrence, if there is one."""
 
     at: datetime
     verdict: Verdict

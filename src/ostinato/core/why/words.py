@@ -19,7 +19,7 @@ def between(since: datetime | None, until: datetime | None) -> str:
 
 
 def span(time: timedelta) -> str:
-    """To the second, or in milliseconds when shorter: `1 h 5 min`, `12 s`, `340 ms`."""
+    """Write a duration to the second, or in milliseconds when shorter: `1 h 5 min`, `12 s`, `340 ms`."""
     seconds = time.total_seconds()
     if seconds < 1:
         return f"{max(seconds, 0) * 1000:.0f} ms"

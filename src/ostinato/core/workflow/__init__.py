@@ -1,6 +1,6 @@
-"""Workflows as values: what a graph of nodes is, what is wrong with one, what its references and conditions come to.
+"""Workflows as values: graphs of nodes and their checks, references and conditions.
 
-Pure, like all of core. What a run of a workflow does with it stands in core/lifecycle/steps.py.
+Pure functions, like all of core. The rules of a workflow's run are in core/lifecycle/steps.py.
 """
 
 from ostinato.core.workflow.graph import Graph, GraphStep, Trigger, TriggerKind, read_graph

@@ -5,8 +5,8 @@
     one         = "not" one | "(" condition ")" | operand [ ("==" | "!=" | "<" | "<=" | ">" | ">=" | "in") operand ]
     operand     = reference | number | "text" | 'text' | true | false | null
 
-A reference alone is true as in Python: not for null, false, 0, "" and what is empty. What is not there is null, and
-null is neither less nor greater than anything.
+A reference alone is true as in Python: it is false for null, false, 0, "" and empty values. A missing value is null,
+and null is neither less nor greater than anything.
 """
 
 import json
@@ -91,7 +91,7 @@ Condition = Literal | Referred | Comparison | Not | Joined
 
 
 def read_condition(text: object, place: str) -> Condition:
-    """A condition from its text; `place` says where it stands."""
+    """Read a condition from its text; `place` names its field for errors."""
     if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_CONDITION:
         raise Invalid(f'{place}: a condition is text like "extract.result.count > 0".')
     return _Reader(text, place).whole()

@@ -1,10 +1,10 @@
 """A workflow: a graph of nodes, as it is written and as it is checked.
 
-    {"id": "t", "type": "trigger_schedule"}                                         what may start it
-    {"id": "n", "task": "note", "args": {…}, "after": ["t"], "retries": 2, "timeout": "5m", "when": "…"}   what it does
+    {"id": "t", "type": "trigger_schedule"}                                         a trigger
+    {"id": "n", "task": "note", "args": {…}, "after": ["t"], "retries": 2, "timeout": "5m", "when": "…"}   a step
 
-What is wrong is refused with the place named. A node may refer only to what has ended when it begins: the steps that
-come before it by `after`, whatever they are reached through.
+Invalid names the place of an error. A node may refer only to steps that have ended when it begins: the steps before it
+by `after`, directly or through others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
-from ostinato.core.checks import LONGEST_BY_FIELD, LONGEST_WAIT, is_storable
+from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT, is_storable
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import as_whole, check_json, encode
@@ -38,7 +38,7 @@ class TriggerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A node that something from outside sets off. `event` is the kind that a trigger_event waits for."""
+    """A node that starts a run. `event` is the kind of event that a trigger_event waits for."""
 
     id: str
     kind: TriggerKind
@@ -82,7 +82,7 @@ class Graph:
 
 
 def read_graph(nodes: object) -> Graph:
-    """The graph that a list of nodes describes; Invalid, with the place, for the first thing that is wrong."""
+    """Read a graph from a list of nodes; Invalid names the place of the first error."""
     if not isinstance(nodes, list) or not nodes:
         raise Invalid("nodes: a workflow needs a list of nodes, at least one.")
     if len(nodes) > MOST_NODES:
@@ -124,7 +124,7 @@ def _node(node: object, place: str, places: dict[str, str]) -> GraphStep | Trigg
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Invalid(f"{place}.id: a node needs an id of letters, digits, _ and -, such as 'extract'.")
     if name in RESERVED:
-        raise Invalid(f"{place}.id: {name!r} means what the trigger brought; give the node another id.")
+        raise Invalid(f"{place}.id: {name!r} is reserved for the trigger; give the node another id.")
     if name in places:
         raise Invalid(f"{place}.id: there are two nodes {name!r}, here and at {places[name]}.")
     places[name] = place
@@ -151,7 +151,7 @@ def _trigger(node: Mapping[str, Any], kind: TriggerKind, place: str) -> Trigger:
     if event and not wanted:
         raise Invalid(f"{place}.event: only a trigger_event waits for an event.")
     if event in ("schedule", "manual"):
-        raise Invalid(f"{place}.event: {event!r} is what a trigger_{event} is for.")
+        raise Invalid(f"{place}.event: {event!r} needs a trigger of the type trigger_{event}.")
     return Trigger(node["id"], kind, event)
 
 
@@ -191,11 +191,11 @@ def _span(value: object, place: str) -> timedelta | None:
     if value is None:
         return None
     try:
-        span = parse_duration(value)  # type: ignore[arg-type]  # it refuses what it cannot read
+        span = parse_duration(value)  # type: ignore[arg-type]  # it refuses other types
     except Invalid as error:
         raise Invalid(f"{place}: {error}") from None
     if not timedelta(0) < span <= LONGEST_WAIT:
-        raise Invalid(f"{place}: more than nothing, and at most ten years.")
+        raise Invalid(f"{place}: must be longer than 0 s and at most ten years.")
     return span
 
 
@@ -211,7 +211,7 @@ def _check_after(step: GraphStep, places: Mapping[str, str]) -> None:
 
 
 def _ordered(steps: Mapping[str, GraphStep], places: Mapping[str, str]) -> tuple[GraphStep, ...]:
-    """Each step after those it comes after; a circle is refused with all who are in it."""
+    """Sort the steps by `after`; Invalid names all steps of a circle."""
     done: dict[str, GraphStep] = {}
     left = dict(steps)
     while left:

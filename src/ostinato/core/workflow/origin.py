@@ -2,8 +2,8 @@
 
     {"workflow": 3, "trigger": "nightly", "payload": {"region": "eu"}, "event": "schedule"}
 
-`workflow` is an id or a name. `event` is what set it off: `schedule` (left out), `manual`, or the kind of an event.
-`trigger` names one trigger node; left out, the first that matches is taken.
+`workflow` is an id or a name. `event` is the cause of the run: `schedule` (the default), `manual`, or the kind of an
+event. `trigger` names one trigger node; by default the first that matches is used.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Origin:
 
     @classmethod
     def read(cls, args: str) -> "Origin":
-        """From the args of a job or of an execution."""
+        """Read the origin from the args of a job or of an execution."""
         return cls.of(decode(args))
 
     @classmethod
@@ -54,7 +54,7 @@ class Origin:
         return cls(workflow, trigger, {} if payload is None else payload, event)
 
     def args(self) -> dict[str, Any]:
-        """The same as the args of a job; what is usual is left out."""
+        """Write the origin as the args of a job, without defaults."""
         said: dict[str, Any] = {"workflow": self.workflow}
         if self.trigger is not None:
             said["trigger"] = self.trigger
@@ -66,7 +66,7 @@ class Origin:
 
 
 def matching_trigger(graph: Graph, name: str, event: str, trigger: str | None = None) -> str | None:
-    """The trigger node that something sets off; None for a workflow without any. Invalid if none matches."""
+    """Return the trigger node for an event; None for a workflow without triggers. Invalid if none matches."""
     if trigger is not None:
         if any(each.id == trigger for each in graph.triggers):
             return trigger

@@ -1,8 +1,8 @@
-"""References: `{"$ref": "extract.result.count"}` stands for what another step returned, or what the trigger brought.
+"""References: `{"$ref": "extract.result.count"}` stands for a value of another step or of the trigger.
 
-    extract.result.count    what the step `extract` returned, and in it `count`; numbers are places in a list
-    payload.region          what the trigger brought
-    trigger.timestamp       what there is to say about the trigger itself
+    extract.result.count    `count` in the result of the step `extract`; numbers are places in a list
+    payload.region          a value of the trigger's payload
+    trigger.timestamp       a fact about the trigger itself
 
 They are resolved when the step is queued.
 """
@@ -39,7 +39,7 @@ class StepReference:
 
 
 def read_reference(text: object, place: str) -> StepReference:
-    """A reference from its text; `place` says where it stands."""
+    """Read a reference from its text; `place` names its field for errors."""
     if not isinstance(text, str):
         raise Invalid(f"{place}: a reference is text like 'extract.result.count'.")
     root, *path = text.split(".")
@@ -49,7 +49,7 @@ def read_reference(text: object, place: str) -> StepReference:
 
 
 def references_in(value: Any, place: str) -> Iterator[tuple[str, StepReference]]:
-    """Every reference in a JSON value, with its place."""
+    """Yield every reference in a JSON value, with its place."""
     match value:
         case {"$ref": text, **others} if not others:
             yield place, read_reference(text, place)
@@ -62,7 +62,7 @@ def references_in(value: Any, place: str) -> Iterator[tuple[str, StepReference]]
 
 
 def resolved(value: Any, values: Mapping[str, Any]) -> Any:
-    """A JSON value with what its references stand for; `values` are by the text of the reference."""
+    """Replace the references in a JSON value; `values` holds their values by the text of the reference."""
     match value:
         case {"$ref": str(text), **others} if not others:
             if text not in values:

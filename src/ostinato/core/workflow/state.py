@@ -1,6 +1,6 @@
 """Progress of a workflow's run: the checkpoint of its live row, handed on to its next attempt.
 
-Only what other nodes refer to is kept of what the steps returned; the results themselves stand in history.
+Of the steps' results it holds only the parts that other nodes refer to; history has the results themselves.
 """
 
 import json
@@ -18,8 +18,8 @@ class StepState(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    SKIPPED = "skipped"  # its condition was false, or all that it comes after was skipped
-    BLOCKED = "blocked"  # something that it comes after did not complete
+    SKIPPED = "skipped"  # its condition was false, or all steps before it were skipped
+    BLOCKED = "blocked"  # a step before it did not complete
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class RunState:
 
     @classmethod
     def read(cls, text: str | None) -> "RunState | None":
-        """As it was kept; None for a run that has not begun, or begins anew."""
+        """Read the state from a checkpoint; None for a run that has not begun, or begins anew."""
         kept = {} if text is None else decode(text, "checkpoint")
         if "workflow" not in kept:
             return None
@@ -50,11 +50,11 @@ class RunState:
 
 
 def attempts_of(text: str | None) -> Mapping[str, int]:
-    """The last attempt of each step, also of a run that begins anew: numbers never repeat."""
+    """Return the last attempt of each step, also of a run that begins anew: numbers never repeat."""
     return {} if text is None else decode(text, "checkpoint").get("attempts", {})
 
 
 def begun_anew(text: str | None) -> str | None:
-    """The checkpoint of a run that is to begin from the start."""
+    """Return the checkpoint of a run that begins again from the start."""
     attempts = attempts_of(text)
     return encode({"attempts": attempts}, "checkpoint") if attempts else None

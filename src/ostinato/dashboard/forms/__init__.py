@@ -1,6 +1,6 @@
-"""Forms: what people type, as texts, and the bodies that the REST door would get for it.
+"""Forms: the typed texts, and the request bodies that they mean.
 
-Nothing is judged here: a text becomes the value it stands for where it can, and stays a text where it cannot; what is
-wrong with it is then said by the same shapes (`wire`) and rules as over REST, and put beside the field that caused it.
-A field that was left empty says nothing, so that defaults stay those of the rules.
+A form does not validate: a text becomes a value if possible, else it stays a text. The same `shapes` and rules as for
+REST then find the errors, which the page shows beside their fields. An empty field has no value, so the defaults of
+the rules apply.
 """

@@ -1,4 +1,4 @@
-"""Arguments by what a task says that it takes (a JSON schema); what does not fit there is told as JSON."""
+"""Fields for the arguments of a task, by its JSON schema; other arguments are written as JSON."""
 
 import json
 from collections.abc import Mapping
@@ -51,17 +51,17 @@ ANYTHING: Final = WidgetKind("line", _json_or_text)
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The known args of a task."""
+    """The known arguments of a task."""
 
     fields: Mapping[str, Field] = field(default_factory=dict)
     is_known: bool = False
-    is_open: bool = True  # whether other names than those of the fields make sense
+    is_open: bool = True  # whether the task takes other names than those of the fields
     about: str = ""
     off: str = ""
 
     @classmethod
     def of(cls, service: Service, task: str) -> "Arguments":
-        """Of a task that nobody knows, or of which other processes know more: nothing."""
+        """Return the arguments of a task; without fields if no schema of the task is known."""
         try:
             view = service.tasks.get(task) if task else TaskView("", "elsewhere")
         except NotFound:
@@ -70,15 +70,15 @@ class Arguments:
 
     @classmethod
     def of_schema(cls, schema: Mapping[str, Any], about: str = "", off: str = "") -> "Arguments":
-        """Of what is described like the args of a task."""
+        """Return the arguments that a JSON schema describes."""
         properties, needed = schema["properties"], schema["required"]
         takes_whole = next(iter(properties), "") == WHOLE_OBJECT
-        fields = {PREFIX + name: _field(name, said, name in needed) for name, said in properties.items()}
+        fields = {PREFIX + name: _field(name, spec, name in needed) for name, spec in properties.items()}
         is_open = takes_whole or bool(schema["additionalProperties"])
         return cls({} if takes_whole else fields, True, is_open, about, off)
 
     def texts_of(self, args: Mapping[str, Any]) -> dict[str, str]:
-        """Args as texts: those that their field would read back the same, and the rest as JSON."""
+        """Write args as texts: in their fields if they read back the same, the rest as JSON."""
         own = {
             PREFIX + name: text
             for name, value in args.items()
@@ -89,7 +89,7 @@ class Arguments:
         return {**own, "args": written(rest)}
 
     def read(self, texts: Mapping[str, str]) -> dict[str, Any]:
-        """The args that were typed."""
+        """Read the typed args."""
         rest = value_of(FURTHER, texts["args"]) if texts.get("args", "").strip() else {}
         if not isinstance(rest, dict):
             raise WrongField("args", 'Arguments are a JSON object: {"name": value}.')
@@ -99,7 +99,7 @@ class Arguments:
             if texts.get(name, "") != ""
         }
         for name in own.keys() & rest.keys():
-            raise WrongField(PREFIX + name, f"{name} stands among the further arguments too: say it once.")
+            raise WrongField(PREFIX + name, f"{name} is also in the further arguments: set it once.")
         return {**rest, **own}
 
     def flaws(self, args: Mapping[str, Any]) -> dict[str, str]:
@@ -109,16 +109,14 @@ class Arguments:
         named = {name.removeprefix(PREFIX): one for name, one in self.fields.items()}
         found = {one.name: sentence for name, one in named.items() if (sentence := _flaw(one, name, args))}
         if not self.is_open and (strange := sorted(args.keys() - named.keys())):
-            found["args"] = (
-                f"The task takes no {', '.join(strange)}; it takes {', '.join(named) or 'nothing'}."
-            )
+            found["args"] = f"The task takes no {', '.join(strange)}; it takes {', '.join(named) or 'no arguments'}."
         return found
 
 
 def _flaw(one: Field, name: str, args: Mapping[str, Any]) -> str:
-    """Texts that could not be read as what they should be have stayed texts."""
+    """Return the error of an argument; a text that is not a number has stayed a text."""
     if name not in args:
-        return "It is needed." if one.needed else ""
+        return "It is required." if one.needed else ""
     value = args[name]
     if one.kind is WHOLE and (isinstance(value, bool) or not isinstance(value, int | None)):
         return f"It must be a whole number, not {value!r}."
@@ -127,13 +125,13 @@ def _flaw(one: Field, name: str, args: Mapping[str, Any]) -> str:
     return ""
 
 
-def _field(name: str, said: Mapping[str, Any], needed: bool) -> Field:
-    kind, hint, choices = _kind(said)
-    default = "" if needed or said.get("default") is None else f"default: {_short(said['default'])}"
+def _field(name: str, spec: Mapping[str, Any], needed: bool) -> Field:
+    kind, hint, choices = _kind(spec)
+    default = "" if needed or spec.get("default") is None else f"default: {_short(spec['default'])}"
     if choices:
         nothing = "choose" if needed else default or "nothing"
         choices = (("", nothing), *choices)
-    about = " ".join(filter(None, [said.get("description", ""), hint]))
+    about = " ".join(filter(None, [spec.get("description", ""), hint]))
     return Field(PREFIX + name, name, kind, about, default, choices, needed)
 
 
@@ -144,25 +142,25 @@ def _short(default: Any) -> str:
     return text if len(text) <= LONGEST_DEFAULT else text[:LONGEST_DEFAULT] + "…"
 
 
-def _kind(said: Mapping[str, Any]) -> tuple[WidgetKind, str, tuple[tuple[str, str], ...]]:
+def _kind(spec: Mapping[str, Any]) -> tuple[WidgetKind, str, tuple[tuple[str, str], ...]]:
     """Return the widget of a property, its hint and its choices."""
-    options = [each for each in said.get("anyOf", ()) if each.get("type") != "null"]
-    if said.get("format") == "duration":
+    options = [each for each in spec.get("anyOf", ()) if each.get("type") != "null"]
+    if spec.get("format") == "duration":
         return LINE, "Like 30s, 5m or 1h30m.", ()
     if len(options) == 1:
         return _kind(options[0])
-    if (names := said.get("enum")) and all(isinstance(each, str) for each in names):
+    if (names := spec.get("enum")) and all(isinstance(each, str) for each in names):
         return CHOICE, "", tuple((each, each) for each in names)
-    match said.get("type"):
+    match spec.get("type"):
         case "string":
-            return (LONG if said.get("format") == "multiline" else LINE), "", ()
+            return (LONG if spec.get("format") == "multiline" else LINE), "", ()
         case "integer":
             return WHOLE, "A whole number.", ()
         case "number":
             return DECIMAL, "A number.", ()
         case "boolean":
             return SWITCH, "", (("true", "yes"), ("false", "no"))
-        case "array" if said.get("items", {}).get("type") == "string":
+        case "array" if spec.get("items", {}).get("type") == "string":
             return LINES, "One in each line.", ()
         case "array" | "object" as kind:
             return OBJECT, f"JSON: {'a list' if kind == 'array' else 'an object'}.", ()
@@ -172,11 +170,7 @@ def _kind(said: Mapping[str, Any]) -> tuple[WidgetKind, str, tuple[tuple[str, st
 
 def _text(one: Field, value: Any) -> str:
     if one.kind is LINES:
-        return (
-            "\n".join(value)
-            if isinstance(value, list) and all(isinstance(each, str) for each in value)
-            else ""
-        )
+        return "\n".join(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else ""
     if one.kind.widget == "json":
         return json.dumps(value, indent=2, ensure_ascii=False)
     if one.kind is ANYTHING and not isinstance(value, str):

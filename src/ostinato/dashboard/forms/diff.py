@@ -1,4 +1,4 @@
-"""Difference of an edit: before and after, line by line."""
+"""Differences of an edit: the values before and after, line by line."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ UNSET: Final = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One thing that would change."""
+    """One value that would change."""
 
     name: str
     before: str
@@ -42,6 +42,6 @@ def _shown(value: Any) -> str:
 
 
 def digest(lines: list[DiffLine]) -> str:
-    """To know again what somebody has looked at."""
-    told = json.dumps([[line.name, line.before, line.after] for line in lines])
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    """Return a hash of the lines, to check that a saved edit is the reviewed one."""
+    text = json.dumps([[line.name, line.before, line.after] for line in lines])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

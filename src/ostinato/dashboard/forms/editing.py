@@ -17,9 +17,7 @@ from ostinato.shapes.own_job import OurWords
 
 
 def here(visit: PageRequest) -> BodyContext:
-    return BodyContext(
-        visit.now, visit.site.settings.timezone, visit.service.app, visit.service.tasks.run_args
-    )
+    return BodyContext(visit.now, visit.site.settings.timezone, visit.service.app, visit.service.tasks.run_args)
 
 
 def answer_of(visit: PageRequest, view: JobView) -> JobAnswer:
@@ -33,9 +31,7 @@ def texts_of(visit: PageRequest, answer: JobAnswer) -> dict[str, str]:
     return {**job.texts_of(answer.model_dump(mode="json")), **arguments.texts_of(answer.args)}
 
 
-def args_of(
-    visit: PageRequest, texts: Mapping[str, str], before: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def args_of(visit: PageRequest, texts: Mapping[str, str], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The args that were typed; checked by what the task takes, unless they are as they were."""
     arguments = Arguments.of(visit.service, texts.get("task", "").strip())
     args = arguments.read(texts)

@@ -1,4 +1,4 @@
-"""Errors of a form: beside their fields, and the rest above."""
+"""Errors of a form: beside their fields, or above the form."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,13 +22,13 @@ class WrongFields(Invalid):
 def troubled(
     visit: PageRequest, where: str, form: Form, error: OstinatoError | ValidationError
 ) -> tuple[PageRequest, Form]:
-    """The visit with what stands above the form, and the form with what stands beside its fields."""
+    """Add an error to the request and the form: beside its fields, or above the form."""
     trouble = _trouble(error)
     errors = trouble.fields or {"": trouble.sentence}
     above = form.unplaced(errors)
     marked = form.wrong(errors)
     if len(above) < len(errors):
-        above.insert(0, "Nothing was saved: look at what is marked below.")
+        above.insert(0, "Nothing was saved. Correct the marked fields.")
     return visit.troubled(where, replace(trouble, sentence=" ".join(above), fields=marked.errors)), marked
 
 

@@ -4,8 +4,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Final
 
+from ostinato.core.duration import format_duration
 from ostinato.core.errors import Invalid
 from ostinato.shapes.base import WrongField
 from ostinato.shapes.documents import read_json
@@ -46,7 +48,9 @@ def written(value: Any) -> str:
             return value
         case bool():
             return "true" if value else "false"
-        case list() if all(isinstance(each, str) for each in value):
+        case timedelta():
+            return format_duration(value)
+        case list() | tuple() if all(isinstance(each, str) for each in value):
             return ", ".join(value)
         case dict() | list():
             return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
@@ -108,8 +112,7 @@ class Form:
     def touched(self, names: Iterable[str], initial: Mapping[str, str]) -> bool:
         """Return True if any of these fields was changed or is wrong: then they are not folded."""
         return any(
-            name in self.errors
-            or self.text(name) not in ("", initial.get(name, ""), self.fields[name].default)
+            name in self.errors or self.text(name) not in ("", initial.get(name, ""), self.fields[name].default)
             for name in names
         )
 

@@ -1,10 +1,14 @@
 """The form of a job: its fields in groups, the body that it sends, and the texts of a job that is there."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field as PolicyField
+from dataclasses import dataclass, fields
+from typing import Any, Final, get_args
 
+from ostinato.core.choice import WORDS, Choice
 from ostinato.core.errors import Invalid
+from ostinato.core.policy import Policies
+from ostinato.core.retry import Backoff
 from ostinato.core.schedule import Cron, parse_schedule
 from ostinato.dashboard.forms.fields import (
     AREA,
@@ -17,10 +21,12 @@ from ostinato.dashboard.forms.fields import (
     TEXT,
     WHOLE,
     Field,
+    WidgetKind,
     flat,
     nested,
     table,
     value_of,
+    written,
 )
 
 NO_YES: Final = (("false", "no"), ("true", "yes"))
@@ -34,6 +40,30 @@ class Group:
     fields: Sequence[str]
     more: Sequence[str] = ()
     about_more: str = "More"
+
+
+def _worded(policies: type, prefix: str = "") -> Iterator[Field]:
+    """Make a field of each policy from its words, its default and its type."""
+    for one in fields(policies):
+        words = one.metadata.get(WORDS)
+        if words and one.name not in ("window", "backoff"):  # these have fields of their own
+            name, default = f"{prefix}{words.outside or one.name}", words.unset or written(one.default)
+            choices = [(each.value, each.words) for each in words.choices] or NO_YES * (one.type is bool)
+            yield Field(name, words.label, _kind(one), words.help, default, choices)
+
+
+def _kind(one: PolicyField[Any]) -> WidgetKind:
+    match one.default:
+        case Choice():
+            return CHOICE
+        case bool():
+            return SWITCH
+        case float():
+            return DECIMAL
+        case tuple():
+            return LIST
+        case default:
+            return WHOLE if isinstance(default, int) or int in get_args(one.type) else OPTIONAL
 
 
 FIELDS: Final = table(
@@ -53,110 +83,14 @@ FIELDS: Final = table(
         default="now",
     ),
     Field("timezone", "Time zone", OPTIONAL, "For a cron schedule."),
-    Field(
-        "first_run",
-        "First run",
-        CHOICE,
-        default="next",
-        choices=(("next", "one period from now, or the next match"), ("now", "now")),
-    ),
-    Field("start_at", "Not before", OPTIONAL, "Like 2026-11-16T09:00:00Z."),
-    Field("end_at", "Not after", OPTIONAL, "Like 2026-12-31T23:59:59Z; inclusive."),
-    Field("total_repeats", "Repeats", WHOLE, "After so many successes it is completed; 0: for ever.", "0"),
-    Field("jitter", "Jitter", OPTIONAL, "Starts later by up to this, always the same for one due time.", "0s"),
-    Field(
-        "fixed_delay",
-        "Count from the finish",
-        SWITCH,
-        "The period counts from the end of a run, not from its due time.",
-        "false",
-        NO_YES,
-    ),
     Field("window.days", "Window: days", OPTIONAL, "mon-fri, or sat,sun. Due times outside are skipped."),
     Field("window.from", "Window: from", OPTIONAL, "09:00"),
     Field("window.to", "Window: to", OPTIONAL, "17:00; earlier than from: of the next day"),
     Field("window.timezone", "Window: time zone", OPTIONAL, default="UTC"),
-    Field("max_retries", "Retries", WHOLE, "Not counting the first try.", "3; 0 if it runs once"),
-    Field("timeout", "Timeout", OPTIONAL, "5m, 1h30m, or seconds; from the start of an attempt.", "none"),
-    Field(
-        "when_exhausted",
-        "When all retries failed",
-        CHOICE,
-        default="continue",
-        choices=(
-            ("continue", "go on with the next due time"),
-            ("fail", "the job has failed, and stops"),
-            ("wait_reset", "wait for the reset of its budget"),
-        ),
-    ),
-    Field("backoff.base", "First delay", OPTIONAL, "Before the next attempt; unset, at most the period.", "1m"),
-    Field("backoff.cap", "Longest delay", OPTIONAL, "Unset, at most the period.", "1h"),
-    Field(
-        "backoff.kind",
-        "Delays grow",
-        CHOICE,
-        default="exponential",
-        choices=(
-            ("exponential", "exponentially"),
-            ("linear", "by the first delay each time"),
-            ("fixed", "not at all"),
-            ("steps", "by steps"),
-        ),
-    ),
-    Field("backoff.steps", "Steps", LIST, "1m, 5m, 1h: the delays one after the other."),
-    Field("backoff.factor", "Factor", DECIMAL, "Of an exponential delay.", "2"),
-    Field("backoff.jitter", "Random share", DECIMAL, "0 to 1: what a delay may vary by.", "0"),
-    Field("backoff.never_retry", "Never retry", LIST, "Names of errors that no attempt can mend: ValueError, …"),
-    Field(
-        "retry_reset_period", "Budget is for", OPTIONAL, "Failures are counted for so long.", "one occurrence"
-    ),
-    Field(
-        "on_lost",
-        "When its worker dies",
-        CHOICE,
-        default="retry",
-        choices=(("retry", "run it again"), ("fail", "it has failed: it must not run twice")),
-    ),
-    Field(
-        "overlap",
-        "While it still runs",
-        CHOICE,
-        default="skip",
-        choices=(
-            ("skip", "skip the due time"),
-            ("queue_one", "let one wait"),
-            ("cancel_running", "stop what runs, then run"),
-            ("allow", "run side by side"),
-        ),
-    ),
-    Field("max_overlap", "Side by side at most", WHOLE, "With: run side by side.", "1"),
-    Field(
-        "catch_up",
-        "After an outage",
-        CHOICE,
-        default="latest",
-        choices=(
-            ("latest", "run the newest missed time"),
-            ("all", "run all missed times, one by one"),
-            ("none", "run none of them"),
-        ),
-    ),
-    Field("late_after", "Missed when later than", OPTIONAL, "Until then it is only late, and runs.", "1m"),
-    Field("catch_up_limit", "Catch up at most", WHOLE, "Of all missed times, the newest so many.", "100"),
-    Field("catch_up_within", "Catch up within", OPTIONAL, "What is older does not run.", "any age"),
     Field("queue", "Queue", OPTIONAL, default="default"),
     Field("priority", "Priority", WHOLE, "1 (first) to 10.", "5"),
-    Field("max_concurrency", "At once at most", WHOLE, "Over all workers; by task, or by the key below.", "no limit"),
-    Field("rate_limit", "Rate limit", OPTIONAL, "10/m, 5/s, 20/30s", "no limit"),
-    Field("concurrency_key", "Who shares these limits", OPTIONAL, "Such as {args[tenant]}", "its task"),
-    Field("after", "After another job", OPTIONAL, "Its key or id: runs when that has completed."),
-    Field("cpu_limit", "CPU time", OPTIONAL, "This and the next three: of a run in a process of its own.", "no limit"),
-    Field("memory_limit_mb", "Memory (MB)", WHOLE, default="no limit"),
-    Field("open_files_limit", "Open files", WHOLE, default="no limit"),
-    Field("output_limit_mb", "Written file (MB)", WHOLE, default="no limit"),
-    Field("run_args", "Operators may set", LIST, "Args of a run, separated by commas: day, values.city", "nothing"),
-    Field("keep_executions", "Keep executions", WHOLE, "The newest, however old they are.", "as set"),
-    Field("keep_days", "Keep days", WHOLE, default="as set"),
+    *_worded(Policies),
+    *_worded(Backoff, "backoff."),
 )  # fmt: skip
 
 GROUPS: Final = (
@@ -193,9 +127,7 @@ WINDOW: Final = ("window.days", "window.from", "window.to", "window.timezone")
 FROM_SIGNATURE: Final = ("task", "args")  # what arguments.py puts together
 SCHEDULE_WORDS: Final = ("every", "cron", "at")
 
-BEGINNING: Final[Mapping[str, str]] = {
-    one.name: one.default for one in FIELDS.values() if one.kind.widget == "choice"
-}
+BEGINNING: Final[Mapping[str, str]] = {one.name: one.default for one in FIELDS.values() if one.kind.widget == "choice"}
 
 
 def texts_of(answer: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Making a job, editing one, and what the form asks for while somebody types."""
+"""Pages that create and edit jobs, and the parts that the form loads during typing."""
 
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ FIRST_RUN_WORDS: Final = ("", "now")
 
 
 def new(visit: PageRequest) -> Response:
-    """An empty form, or one filled in like another job (`?like=`), or from the address (`?task=`)."""
+    """Show an empty form, or one filled in from another job (`?like=`) or from the address (`?task=`)."""
     texts = {**job.BEGINNING, **typed(visit.query, job.FIELDS)}
     if like := visit.query.get("like"):
         texts = texts_of(visit, answer_of(visit, visit.service.jobs.get(like))) | {"key": ""}
@@ -39,7 +39,7 @@ def new(visit: PageRequest) -> Response:
 
 
 def make(visit: PageRequest) -> Response:
-    """Make the job; or show the form again, with what was asked for or what is wrong."""
+    """Create the job, or show the form again with a preview or its errors."""
     texts = typed(visit.form, visit.form)
     if visit.form.get("do") != "save":
         return _form(visit, texts)
@@ -51,11 +51,11 @@ def make(visit: PageRequest) -> Response:
         made, is_new = visit.service.jobs.make(definition, by=visit.by, allow_unknown=unknown)
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error)
-    told = "The job is made." if is_new else f"There was a job with the key {made.key} already: this one."
-    return visit.see(f"/jobs/{made.id}", told, visit.service.jobs.secrets(made), [made.task])
+    message = "The job is created." if is_new else f"A job with the key {made.key} exists already: this one."
+    return visit.see(f"/jobs/{made.id}", message, visit.service.jobs.secrets(made), [made.task])
 
 
-# -- a job that is there
+# -- an existing job
 
 
 def edit(visit: PageRequest) -> Response:
@@ -64,7 +64,7 @@ def edit(visit: PageRequest) -> Response:
 
 
 def change(visit: PageRequest) -> Response:
-    """Show what would change; save it, if that is just what was looked at."""
+    """Show the changes of an edit; save them if the visitor has reviewed exactly these."""
     view, texts = visit.service.jobs.get(visit.part("id")), typed(visit.form, visit.form)
     if visit.form.get("do") not in ("review", "save"):
         return _form(visit, texts, view=view)
@@ -74,29 +74,29 @@ def change(visit: PageRequest) -> Response:
         lines = editing.lines
         if texts.get("version") != str(view.facts.version):
             raise Stale(
-                f"Somebody has changed this job since you began: it is at version {view.facts.version} now. What you "
-                "typed is still here; this is how it would change the job as it is now."
+                f"This job was changed during your edit; its version is now {view.facts.version}. Your values are still"
+                " here. Review how they would change the new version."
             )
         if not lines or texts.get("reviewed") != diff.digest(lines):
             return _form(visit, texts, view=view, lines=lines)
         editing.save()
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error, view=view, lines=lines)
-    saved, told = visit.service.jobs.get(view.id), f"Saved: {', '.join(line.name for line in lines)}."
-    return visit.see(f"/jobs/{view.id}", told, visit.service.jobs.secrets(saved), [saved.task])
+    saved, message = visit.service.jobs.get(view.id), f"Saved: {', '.join(line.name for line in lines)}."
+    return visit.see(f"/jobs/{view.id}", message, visit.service.jobs.secrets(saved), [saved.task])
 
 
-# -- while somebody types
+# -- during typing
 
 
 def preview(visit: PageRequest) -> Response:
-    """The next times of a schedule, or what is wrong with it."""
+    """Show the next times of a schedule, or its error."""
     texts = typed(visit.query, ("schedule", "timezone"))
     return _fragment(visit, "preview.html", foreseen=_foreseen(visit, texts))
 
 
 def show_arguments(visit: PageRequest) -> Response:
-    """The fields for the arguments of a task."""
+    """Show the fields for the arguments of a task."""
     task = visit.query.get("task", "").strip()
     arguments = Arguments.of(visit.service, task)
     return _fragment(visit, "arguments.html", form=Form(arguments.fields, {}), task=task, arguments=arguments)

@@ -1,4 +1,4 @@
-"""The form of a source: its definition field by field. What no field of ours can show stays as somebody wrote it."""
+"""The form of a source: its definition field by field. Values without a field stay unchanged."""
 
 import copy
 from collections.abc import Mapping
@@ -24,9 +24,7 @@ from ostinato.dashboard.forms.fields import (
 from ostinato.dashboard.forms.job import Group
 from ostinato.shapes.documents import read_json
 
-FIELDS_EXAMPLE: Final = (
-    "- {source: date, target: day, type: date}\n- {source: value, target: amount, type: number}"
-)
+FIELDS_EXAMPLE: Final = "- {source: date, target: day, type: date}\n- {source: value, target: amount, type: number}"
 
 
 def _text_or_object(text: str) -> Any:
@@ -34,7 +32,7 @@ def _text_or_object(text: str) -> Any:
 
 
 def _params(text: str) -> Any:
-    """`name=value`, one a line."""
+    """Read `name=value`, one in each line."""
     pairs = [line.partition("=") for line in text.split("\n") if line.strip()]
     if any(not sign for _, sign, _ in pairs):
         raise Invalid("Write each parameter in a line of its own: name=value.")
@@ -42,7 +40,7 @@ def _params(text: str) -> Any:
 
 
 def _headers(text: str) -> Any:
-    """`Name: value`, one a line."""
+    """Read `Name: value`, one in each line."""
     pairs = [line.partition(":") for line in text.split("\n") if line.strip()]
     if any(not sign for _, sign, _ in pairs):
         raise Invalid("Write each header in a line of its own: Name: value.")
@@ -57,34 +55,34 @@ EXECUTION: Final = "execution"
 
 FIELDS: Final = table(
     Field("name", "Name", TEXT, "Letters, digits and . _ -", needed=True),
-    Field("url", "URL", TEXT, "Where the records are: http or https.", needed=True),
-    Field("table", "Table", TEXT, "Where they go; made if it is not there.", needed=True),
+    Field("url", "URL", TEXT, "The http or https address of the records.", needed=True),
+    Field("table", "Table", TEXT, "The table of the records; it is created if it does not exist.", needed=True),
     Field("schedule", "Schedule", SCHEDULE, "daily · hourly · 30m · 0 9 * * mon-fri", "daily"),
     Field("timezone", "Time zone", OPTIONAL, "For a cron schedule."),
-    Field("status", "Status", CHOICE, "One that is not active never runs.", "active",
+    Field("status", "Status", CHOICE, "An inactive source never runs.", "active",
           (("active", "active"), ("inactive", "inactive"))),
     Field("description", "Description", AREA),
     Field("response.dataPath", "Path to the records", OPTIONAL, "data.items; . is the root.", "."),
-    Field("response.unique", "Unique columns", LIST, "What tells two records apart.", "all of them"),
+    Field("response.unique", "Unique columns", LIST, "The columns that identify a record.", "all columns"),
     Field("response.fields", "Columns", MAPPING, "For each: source (a path in the record), target (the column), "
           "type (text, integer, number, boolean, timestamp, date, json). As YAML or JSON.", FIELDS_EXAMPLE,
           needed=True),
     Field("params", "Parameters", PARAMS, "name=value, one in each line."),
     Field("headers", "Headers", HEADERS, "Accept: application/json, one in each line. Secrets belong to auth."),
-    Field("pagination.type", "Pages", CHOICE, "How the API hands out its pages.", "", (
+    Field("pagination.type", "Pagination", CHOICE, "How the API divides its records into pages.", "", (
         ("", "one page"), ("page", "by number"), ("offset", "by offset"), ("cursor", "by a cursor in each answer"),
         ("link_header", "by the header Link"), ("next_url", "by a URL in each answer"), ("none", "none"),
     )),
-    Field("pagination.pageParam", "Parameter: page", OPTIONAL, default="page"),
-    Field("pagination.offsetParam", "Parameter: offset", OPTIONAL, default="offset"),
-    Field("pagination.cursorParam", "Parameter: cursor", OPTIONAL),
+    Field("pagination.pageParam", "Page parameter", OPTIONAL, default="page"),
+    Field("pagination.offsetParam", "Offset parameter", OPTIONAL, default="offset"),
+    Field("pagination.cursorParam", "Cursor parameter", OPTIONAL),
     Field("pagination.nextCursorPath", "Path to the next cursor", OPTIONAL),
     Field("pagination.nextUrlPath", "Path to the next URL", OPTIONAL),
-    Field("pagination.hasMorePath", "Path to: there is more", OPTIONAL),
-    Field("pagination.limitParam", "Parameter: size of a page", OPTIONAL, default="limit"),
-    Field("pagination.limit", "Records of a page", WHOLE),
-    Field("pagination.start", "Number of the first page", WHOLE, default="1"),
-    Field("auth.type", "Credentials", CHOICE, "Say where a secret is, such as env:SECRET_NAME.", "", (
+    Field("pagination.hasMorePath", "Path to the more-pages flag", OPTIONAL),
+    Field("pagination.limitParam", "Page size parameter", OPTIONAL, default="limit"),
+    Field("pagination.limit", "Page size", WHOLE),
+    Field("pagination.start", "First page number", WHOLE, default="1"),
+    Field("auth.type", "Credentials", CHOICE, "Write secrets as references, such as env:SECRET_NAME.", "", (
         ("", "none"), ("bearer", "bearer token"), ("basic", "user and password"), ("header", "a header"),
         ("query", "a parameter"), ("oauth2_client_credentials", "OAuth 2 client"),
     )),
@@ -92,25 +90,25 @@ FIELDS: Final = table(
     Field("auth.username", "User", OPTIONAL),
     Field("auth.password", "Password", OPTIONAL, "env:SECRET_NAME"),
     Field("auth.name", "Name of the header or parameter", OPTIONAL),
-    Field("auth.value", "Its value", OPTIONAL, "env:SECRET_NAME"),
+    Field("auth.value", "Value", OPTIONAL, "env:SECRET_NAME"),
     Field("auth.tokenUrl", "Token URL", OPTIONAL),
     Field("auth.clientId", "Client id", OPTIONAL),
     Field("auth.clientSecret", "Client secret", OPTIONAL, "env:SECRET_NAME"),
     Field("auth.scope", "Scope", OPTIONAL),
-    Field("incremental.param", "Ask from", OPTIONAL, "The parameter that says since when."),
-    Field("incremental.from", "The greatest stored", OPTIONAL, "max(day)"),
-    Field("incremental.overlap", "Less an overlap of", OPTIONAL, "1d"),
-    Field("incremental.start", "While nothing is stored", OPTIONAL, "2020-01-01"),
-    Field(f"{EXECUTION}.timeout", "Timeout", OPTIONAL, "Of a run.", "5m"),
-    Field("execution.maxRetries", "Failures in a period", WHOLE, "So many use up the budget.", "5"),
-    Field("execution.retryResetPeriod", "Period", OPTIONAL, "After it the budget is whole again.", "1d"),
-    Field("limits.maxPages", "Pages at most", WHOLE, default="1000"),
-    Field("limits.maxBytes", "Bytes at most", OPTIONAL, "50MB", "50MB"),
-    Field("limits.maxRecords", "Records at most", WHOLE, default="1000000"),
-    Field("limits.maxRejected", "Rejected at most", OPTIONAL, "Share of the records: 10%", "10%"),
+    Field("incremental.param", "Since parameter", OPTIONAL, "The parameter with the start of new records."),
+    Field("incremental.from", "Since value", OPTIONAL, "max(day)"),
+    Field("incremental.overlap", "Overlap", OPTIONAL, "1d"),
+    Field("incremental.start", "Since value of the first run", OPTIONAL, "2020-01-01"),
+    Field(f"{EXECUTION}.timeout", "Timeout", OPTIONAL, "The maximum duration of a run.", "5m"),
+    Field("execution.maxRetries", "Failures per period", WHOLE, "The retry budget of a period.", "5"),
+    Field("execution.retryResetPeriod", "Period", OPTIONAL, "The budget is full again after it.", "1d"),
+    Field("limits.maxPages", "Maximum pages", WHOLE, default="1000"),
+    Field("limits.maxBytes", "Maximum bytes", OPTIONAL, "50MB", "50MB"),
+    Field("limits.maxRecords", "Maximum records", WHOLE, default="1000000"),
+    Field("limits.maxRejected", "Maximum rejected", OPTIONAL, "A share of the records: 10%", "10%"),
     Field("limits.onLimit", "At a limit", CHOICE, default="", choices=(
-        ("", "default: fail"), ("fail", "the run fails"), ("stop", "the run stops, and says so"))),
-    Field("database", "Database", OPTIONAL, "Another one: env:SECRET_NAME with its URL.", "the scheduler's own"),
+        ("", "default: fail"), ("fail", "the run fails"), ("stop", "the run stops and reports it"))),
+    Field("database", "Database", OPTIONAL, "The URL of another database, by reference: env:NAME", "Ostinato's own"),
     Field("queue", "Queue", OPTIONAL, default="default"),
     Field("priority", "Priority", WHOLE, "1 (first) to 10.", "5"),
     Field("tags", "Tags", LIST, "Separated by commas."),
@@ -121,13 +119,13 @@ PAGES: Final = tuple(name for name in FIELDS if name.startswith("pagination."))
 AUTH: Final = tuple(name for name in FIELDS if name.startswith("auth."))
 GROUPS: Final = (
     Group("Columns", ("response.dataPath", "response.unique", "response.fields")),
-    Group("Asking for it", ("pagination.type", "auth.type"),
+    Group("Request", ("pagination.type", "auth.type"),
           ("params", "headers", *PAGES[1:], *AUTH[1:]),
-          "Parameters, headers, details of pages and credentials"),
-    Group("How much, and when it fails", ("execution.maxRetries", "execution.retryResetPeriod", f"{EXECUTION}.timeout"),
+          "Parameters, headers, pagination and credentials"),
+    Group("Limits and retries", ("execution.maxRetries", "execution.retryResetPeriod", f"{EXECUTION}.timeout"),
           tuple(name for name in FIELDS if name.startswith(("incremental.", "limits."))),
-          "Only what is new, limits"),
-    Group("About it", ("status", "tags"), ("description", "owner", "database", "queue", "priority"),
+          "Incremental fetch, limits"),
+    Group("Metadata", ("status", "tags"), ("description", "owner", "database", "queue", "priority"),
           "Description, owner, database, queue"),
 )  # fmt: skip
 BEGINNING: Final[Mapping[str, str]] = {"status": "active", "schedule": "daily"}

@@ -1,6 +1,6 @@
-"""Larger things that people write as JSON or YAML: read as plain values, and the line in which a place stands.
+"""Reading of larger values in JSON or YAML, and the line numbers of their errors.
 
-What is wrong is told with a place (`nodes[2].after[0]: …`); here that place is found again in what was typed.
+An error names a place (`nodes[2].after[0]: …`); `line_of` finds this place in the typed text.
 """
 
 import re
@@ -18,7 +18,7 @@ PART: Final = re.compile(r"[\w$-]+")
 
 
 def read(text: str) -> Any:
-    """Read JSON, if it begins like it; else YAML, without anchors. Invalid, with the line."""
+    """Read JSON if the text begins like JSON, else YAML without anchors; raise Invalid with the line."""
     if text.lstrip()[:1] in ("[", "{"):
         return read_json(text, "This")
     documents = read_yaml(text, "This")
@@ -28,7 +28,7 @@ def read(text: str) -> Any:
 
 
 def line_of(text: str, sentence: str, root: str) -> int | None:
-    """The line of the place that a sentence begins with, as near as it can be found; `root` is what the text is of."""
+    """Find the line of the place that an error names, or the nearest one; `root` names the whole text."""
     found = PLACE.match(sentence)
     if found is None:
         return None

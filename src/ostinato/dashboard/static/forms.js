@@ -1,8 +1,8 @@
-// What a form asks the server for while somebody types: a part of it (`data-fragment`) is fetched again when one of the
-// fields that it depends on (`data-of`) has changed. Without this script there is a button for each.
+// Updates of a form during typing: a part of it (`data-fragment`) is fetched again when one of its fields (`data-of`) has
+// changed. Without this script the form has a button for each part.
 (() => {
   "use strict";
-  const CALM = 250; // ms without a keystroke
+  const CALM = 250; // ms without input before a request
   document.documentElement.classList.add("has-script");
 
   function follow(part) {
@@ -23,14 +23,14 @@
       try {
         const answer = await fetch(`${part.dataset.fragment}?${now}`, { redirect: "error", signal: asking.signal });
         if (answer.ok) put(await answer.text());
-      } catch { /* overtaken by the next one, or the server is away: the button of the form will say so */ }
+      } catch { /* replaced by the next request, or the server is unavailable, which the form's button will report */ }
     }
 
     function put(text) {
       const typed = new Map([...part.querySelectorAll("[name]")].map((each) => [each.name, each.value]));
       part.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
       for (const each of part.querySelectorAll("[name]")) {
-        if (typed.has(each.name)) each.value = typed.get(each.name); // nothing that was typed is lost
+        if (typed.has(each.name)) each.value = typed.get(each.name); // keep the typed values
       }
       const marked = part.dataset.mark && document.getElementById(part.dataset.mark);
       if (marked) {
@@ -38,7 +38,7 @@
         marked.toggleAttribute("aria-invalid", wrong);
         if (wrong) marked.setAttribute("aria-invalid", "true");
         const old = document.getElementById(`w-${marked.name}`);
-        if (old) old.remove(); // what the server said about the text before
+        if (old) old.remove(); // the server's error for the old text
       }
     }
 

@@ -1,19 +1,19 @@
-// Live updates: when something happened, the page is asked for again, and what is marked `data-live="name"` in it is
-// put in the place of what it was. Everything works without this; nothing here makes anything but what the server sent.
+// Live updates: after an event the page is fetched again, and its parts with `data-live="name"` replace the old ones.
+// Without this script all pages work. It shows only content from the server.
 (() => {
   "use strict";
-  const QUIET = 1500; // ms between two refreshes at the least
+  const QUIET = 1500; // minimum ms between two refreshes
 
-  // The zone of this browser, for the server to write times in. The first page of a visit is written before the server
-  // knows it, and is asked for again; only if the cookie was new and is kept, so that this cannot repeat.
-  const told = () => /(^|; )ostinato_zone=/.test(document.cookie);
+  // The zone of this browser, in which the server writes times. The first page of a visit does not have it yet, and is
+  // loaded again, but only if the cookie was new and has been stored: so this cannot repeat.
+  const hasZone = () => /(^|; )ostinato_zone=/.test(document.cookie);
   try {
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone, first = !told();
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone, first = !hasZone();
     if (zone) document.cookie = `ostinato_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=strict`;
-    if (zone && first && told() && zone !== document.body.dataset.zone) location.reload();
-  } catch { /* then it is the server's */ }
+    if (zone && first && hasZone() && zone !== document.body.dataset.zone) location.reload();
+  } catch { /* the server's zone is used */ }
 
-  // On a narrow screen the navigation is wider than its place: show where we are.
+  // On a narrow screen the navigation is wider than the screen: scroll to the current page.
   const nav = document.querySelector(".top nav"), here = nav && nav.querySelector("[aria-current]");
   if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
 
@@ -37,7 +37,7 @@
     for (const part of marked()) {
       const fresh = page.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
       if (!fresh || busy(part) || part.isEqualNode(fresh)) continue;
-      const height = part.offsetHeight; // it may grow, and does not jump back
+      const height = part.offsetHeight; // a part may grow, but not shrink, which would move the page
       part.replaceWith(document.adoptNode(fresh));
       if (fresh.offsetHeight < height && fresh.dataset.steady !== undefined) fresh.style.minHeight = `${height}px`;
     }
@@ -54,30 +54,30 @@
   function listen() {
     if (source || !stream || marked().length === 0) return;
     source = new EventSource(stream);
-    source.onopen = () => { shown(true); soon(); }; // something may have happened since the page was made
+    source.onopen = () => { shown(true); soon(); }; // there may be events after the page was made
     source.onmessage = soon;
     source.onerror = () => shown(false);
   }
-  function hush() {
+  function hangUp() {
     if (source) { source.close(); source = null; shown(false); }
   }
 
-  // A browser has few connections for one server: a tab that nobody sees gives its back.
+  // A browser has few connections for one server: a hidden tab closes its own.
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) { hush(); } else { listen(); if (stream) soon(); }
+    if (document.hidden) { hangUp(); } else { listen(); if (stream) soon(); }
   });
-  window.addEventListener("pagehide", hush);
+  window.addEventListener("pagehide", hangUp);
   if (!document.hidden) listen();
   document.addEventListener("ostinato:refresh", soon);
 
-  // "3 min ago" goes on being true.
+  // Keep "3 min ago" true.
   function distance(seconds) {
     const far = Math.abs(seconds);
     if (far < 1) return "now";
     const units = [[86400, "d"], [3600, "h"], [60, "min"]];
     const found = units.find(([size]) => far >= 2 * size);
-    const told = found ? `${Math.round(far / found[0])} ${found[1]}` : `${Math.round(far)} s`;
-    return seconds > 0 ? `in ${told}` : `${told} ago`;
+    const text = found ? `${Math.round(far / found[0])} ${found[1]}` : `${Math.round(far)} s`;
+    return seconds > 0 ? `in ${text}` : `${text} ago`;
   }
   const skew = Date.now() - Date.parse(document.body.dataset.now || new Date().toISOString());
   setInterval(() => {

@@ -1,4 +1,4 @@
-// Follows the log of a run: lines are appended as they are written. Without this the page shows what there was.
+// Live log of a run: new lines are appended. Without this script the page shows the lines at its load.
 (() => {
   "use strict";
   const part = document.querySelector("[data-log]");
@@ -40,16 +40,16 @@
     append(row);
   };
   source.addEventListener("progress", (event) => {
-    const told = JSON.parse(event.data), place = document.querySelector("[data-progress]");
+    const report = JSON.parse(event.data), place = document.querySelector("[data-progress]");
     place.hidden = false;
     const bar = place.querySelector("progress");
-    if (told.of) { bar.max = told.of; bar.value = told.done; } else { bar.removeAttribute("value"); }
+    if (report.of) { bar.max = report.of; bar.value = report.done; } else { bar.removeAttribute("value"); }
     const number = (value) => value.toLocaleString("en");
-    const done = told.done === undefined ? "" : number(told.done) + (told.of ? ` of ${number(told.of)}` : "");
+    const done = report.done === undefined ? "" : number(report.done) + (report.of ? ` of ${number(report.of)}` : "");
     place.querySelector("[data-said]").textContent =
-      told.message && !told.of ? told.message : done + (told.message ? ` · ${told.message}` : "");
+      report.message && !report.of ? report.message : done + (report.message ? ` · ${report.message}` : "");
     place.querySelector("[data-counted]").textContent =
-      Object.entries(told.counters || {}).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value)}`).join(" · ");
+      Object.entries(report.counters || {}).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value)}`).join(" · ");
   });
   source.addEventListener("cut", (event) => {
     const row = made("li", `… ${JSON.parse(event.data).bytes.toLocaleString("en")} bytes were cut: the log was full …`);

@@ -1,4 +1,4 @@
-// One box that ticks all boxes of its table. Without scripts it stays hidden, and each is ticked by hand.
+// A checkbox that selects all rows of its table. Without this script it stays hidden.
 (() => {
   "use strict";
   function show() {

@@ -1,7 +1,7 @@
--- Credentials that were ended.
+-- Ended credentials.
 
 -- name: bar
--- A second ending moves the instant on, never back. An ending without an end stays so.
+-- A second ending moves the instant forward, never back. An ending without an end stays so.
 INSERT INTO {barred} (what, since, until, by) VALUES (:what, :since, CAST(:until AS {instant}), :by)
 ON CONFLICT (what) DO UPDATE SET
     since = {greatest}({barred}.since, excluded.since), by = excluded.by,
@@ -9,7 +9,7 @@ ON CONFLICT (what) DO UPDATE SET
         ELSE {greatest}({barred}.until, excluded.until) END
 
 -- name: bars
--- Whether a token was ended: by itself, or with those of its name, or with all.
+-- Whether a token was ended: itself, by name, or with all others.
 SELECT 1 FROM {barred} WHERE what IN (:token, :name, 'all') AND (what = :token OR since >= :issued_at) LIMIT 1
 
 -- name: delete_old_bars

@@ -1,7 +1,7 @@
--- What contradicts itself. Nothing here takes a lock.
+-- Reads of the auditor, without locks.
 
 -- name: orphans
--- Rows that point to a job that is not there.
+-- Rows that belong to a job that does not exist.
 SELECT 'live', l.id FROM {live} AS l WHERE NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.id = l.job_id)
 UNION ALL
 SELECT 'executions', e.id FROM {executions} AS e WHERE NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.id = e.job_id)
@@ -16,44 +16,44 @@ WHERE NOT EXISTS (SELECT 1 FROM {log_sizes} AS s WHERE s.execution_id = t.execut
 LIMIT :limit
 
 -- name: jobs_to_audit
--- The next jobs in the order of their ids, about how many executions each has, and what retention removed.
+-- The next jobs in the order of their ids, the approximate number of executions of each, and what retention removed.
 SELECT id, completed + failed + timed_out + cancelled + lost, pruned FROM {jobs}
 WHERE id > :after AND deleted_at IS NULL ORDER BY id LIMIT :limit
 
 -- name: pruned_of
--- The same of jobs by their ids.
+-- The same for jobs by their ids.
 SELECT id, completed + failed + timed_out + cancelled + lost, pruned FROM {jobs}
 WHERE id {in: ids uuid} AND deleted_at IS NULL
 
 -- name: audited_executions
--- What an audit needs of the history of jobs.
-SELECT job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at, result,
+-- The history of jobs that an audit needs.
+SELECT job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at, outcome,
     version, failures, losses
 FROM {executions} WHERE job_id {in: ids uuid}
 
 -- name: audited_skips
-SELECT id, job_id, reason, first_due_at, last_due_at, count, recorded_at, in_the_way FROM {skips}
+SELECT {columns skips} FROM {skips}
 WHERE job_id {in: ids uuid}
 
 -- name: audited_events
--- What changed the schedule of jobs, or took back what was queued.
-SELECT id, at, kind, job_id, execution_id, worker_id, by, data FROM {events}
+-- Changes to the schedule of jobs, and withdrawals of queued executions.
+SELECT {columns events} FROM {events}
 WHERE job_id {in: ids uuid} AND kind IN ('job.edited', 'job.rewound', 'job.retried', 'job.paused', 'job.cancelled')
 ORDER BY id
 
 -- name: clocks_set_back
--- When the clock was set, and by how much.
+-- When the clock jumped, and by how much.
 SELECT at, data FROM {events} WHERE kind = 'clock.jumped' ORDER BY id DESC LIMIT 100
 
 -- name: known_workers
 SELECT id FROM {workers} WHERE id {in: ids uuid}
 
 -- name: flaws_told
--- Flaws of jobs that an event has told.
+-- Flaws of jobs that an event has reported.
 SELECT job_id, data FROM {events} WHERE job_id {in: ids uuid} AND kind = 'audit.flaw' AND at > :since
 
 -- name: told_lately
--- Flaws of jobs that events have told, the newest first.
+-- Flaws of jobs that events have reported, the newest first.
 SELECT e.job_id, e.data FROM {events} AS e
 WHERE e.kind = 'audit.flaw' AND e.at > :since
     AND EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.id = e.job_id AND j.deleted_at IS NULL)

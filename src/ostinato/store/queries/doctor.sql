@@ -1,4 +1,4 @@
--- What a doctor asks.
+-- Queries of `ostinato doctor`.
 
 -- name: database_version [postgres]
 SELECT current_setting('server_version')
@@ -7,13 +7,13 @@ SELECT current_setting('server_version')
 SELECT sqlite_version()
 
 -- name: wanted
--- What the jobs that have not ended ask for: how many of which task, in which queue.
+-- Jobs that have not ended, counted by task and queue.
 SELECT task, queue, count(*) FROM {jobs}
 WHERE deleted_at IS NULL AND cancelled_at IS NULL AND ended_at IS NULL
 GROUP BY task, queue ORDER BY task, queue
 
 -- name: backlog
--- What could have started by now, and has not: how many in which queue, and since when the oldest.
+-- Executions that could have started by now, counted by queue, and the oldest of each.
 SELECT queue, count(*), min(run_at) FROM {live}
 WHERE waits_for IS NULL AND worker_id IS NULL AND run_at <= :now
 GROUP BY queue ORDER BY queue
@@ -27,7 +27,7 @@ SELECT count(*), min(next_due_at) FROM {jobs} WHERE next_due_at < :before AND as
 SELECT count(*) FROM {jobs} WHERE aside_until IS NOT NULL AND deleted_at IS NULL
 
 -- name: unsaved_results
--- Executions whose body has run, and whose result could not be saved: their workers hold them.
+-- Executions whose body has run and whose result could not be saved: their workers hold them.
 SELECT count(*) FROM {live} AS l WHERE l.worker_id IS NOT NULL AND EXISTS (
     SELECT 1 FROM {events} AS e WHERE e.job_id = l.job_id AND e.execution_id = l.id AND e.kind = 'result.held'
         AND e.worker_id = l.worker_id)

@@ -1,19 +1,19 @@
 -- Executions by the hour in which they were queued.
 
 -- name: kept_hours
--- The hours that are counted for good.
+-- Hours with final counts.
 SELECT hour, completed, failed, timed_out, cancelled, lost FROM {hours} WHERE hour >= :since ORDER BY hour
 
 -- name: count_by_hour
--- The newest of those queued from an id on and before another one, by hour and result; hours as a number.
-SELECT t.queued_at / 3600000000, t.result, count(*) FROM (
-    SELECT e.queued_at, e.result FROM {executions} AS e
+-- The newest executions queued between two ids, counted by hour (a number) and outcome.
+SELECT t.queued_at / 3600000000, t.outcome, count(*) FROM (
+    SELECT e.queued_at, e.outcome FROM {executions} AS e
     WHERE e.id >= CAST(:from_id AS {uuid}) AND e.id < CAST(:to_id AS {uuid}) AND e.step = ''
     ORDER BY e.id DESC LIMIT :most) AS t
-GROUP BY t.queued_at / 3600000000, t.result
+GROUP BY t.queued_at / 3600000000, t.outcome
 
 -- name: oldest_live
--- The oldest that is queued or runs, of those queued from an id on.
+-- The oldest queued or running execution among those queued from an id on.
 SELECT id FROM {live} WHERE id >= CAST(:from_id AS {uuid}) ORDER BY id LIMIT 1
 
 -- name: keep_hours

@@ -1,4 +1,4 @@
--- Answers to requests that may come again.
+-- Answers to requests that may be repeated.
 
 -- name: begin_answer
 -- Take a key, unless it is taken.
@@ -7,7 +7,7 @@ VALUES (:caller, :key, :fingerprint, :now, NULL, '{}', '')
 ON CONFLICT (caller, key) DO NOTHING
 
 -- name: take_over_answer
--- Whoever began it is long gone, or it was so long ago that it is forgotten.
+-- Take over a key whose first request never ended, or whose answer has expired.
 UPDATE {answers} SET fingerprint = :fingerprint, began_at = :now, status = NULL, headers = '{}', body = ''
 WHERE caller = :caller AND key = :key
   AND (began_at < :forgotten OR (status IS NULL AND began_at < :stale AND fingerprint = :fingerprint))
@@ -23,6 +23,6 @@ WHERE caller = :caller AND key = :key AND fingerprint = :fingerprint AND status 
 DELETE FROM {answers} WHERE caller = :caller AND key = :key AND fingerprint = :fingerprint AND status IS NULL
 
 -- name: delete_old_answers
--- A few at a time: each new key sweeps before its door.
+-- A few at a time: each new key deletes some.
 DELETE FROM {answers} WHERE (caller, key) IN (
     SELECT caller, key FROM {answers} WHERE began_at < :forgotten ORDER BY began_at LIMIT :limit)

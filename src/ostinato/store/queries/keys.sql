@@ -1,11 +1,11 @@
--- Who may come in.
+-- API keys.
 
 -- name: lock_to_make_a_key
 -- Several keys may be made at once, but none while all are revoked: an ending must not miss one.
-SELECT 1 FROM {meta} WHERE key = 'schema_version' {for_share}
+SELECT 1 FROM {meta} WHERE key = 'version:core' {for_share}
 
 -- name: lock_to_revoke_keys
-SELECT 1 FROM {meta} WHERE key = 'schema_version' {for_update}
+SELECT 1 FROM {meta} WHERE key = 'version:core' {for_update}
 
 -- name: insert_key
 INSERT INTO {api_keys} (id, prefix, hash, name, role, created_at, created_by, expires_at, last_used_at, revoked_at,

@@ -1,8 +1,8 @@
--- What runs wrote.
+-- Logs of runs.
 
 -- name: lock_log_sizes [postgres]
--- How much there is of these executions' logs. Whoever writes more of one waits here for others; of an execution that
--- is not there (any more) nothing is kept.
+-- The size of these executions' logs. Concurrent writers of one log wait here for each other; for an execution that
+-- does not exist (any more) nothing is stored.
 WITH there AS (
     SELECT u.id FROM {rows: id uuid}
     WHERE EXISTS (SELECT 1 FROM {live} AS l WHERE {found_by: l.id u.id})
@@ -13,7 +13,7 @@ ON CONFLICT (execution_id) DO UPDATE SET lines = s.lines
 RETURNING execution_id, lines, bytes, cut
 
 -- name: lock_log_sizes [sqlite]
--- The writer is alone.
+-- SQLite has one writer.
 SELECT u.id, coalesce(s.lines, 0), coalesce(s.bytes, 0), coalesce(s.cut, 0)
 FROM {rows: id uuid} LEFT JOIN {log_sizes} AS s ON s.execution_id = u.id
 WHERE EXISTS (SELECT 1 FROM {live} AS l WHERE l.id = u.id)
@@ -34,7 +34,7 @@ FROM {rows: execution_id uuid, number bigint, at instant, level bigint, stream t
 SELECT lines, bytes, cut FROM {log_sizes} WHERE execution_id = :id
 
 -- name: log_lines
--- Lines of one execution after a number that are at least so grave, the first first.
+-- Lines of one execution after a number with at least this level, the first first.
 SELECT number, at, level, stream, line FROM {logs}
 WHERE execution_id = :id AND number > :after_number AND level >= :least
 ORDER BY number LIMIT :limit
@@ -46,7 +46,7 @@ DELETE FROM {logs} WHERE execution_id {in: ids uuid}
 DELETE FROM {log_sizes} WHERE execution_id {in: ids uuid}
 
 -- name: log_sizes_after
--- The next executions after an id that have a log, and whether they are there: a lost worker may have written late.
+-- The next executions after an id that have a log, and whether they exist: a lost worker may have written late.
 SELECT s.execution_id,
     CASE WHEN EXISTS (SELECT 1 FROM {live} AS l WHERE l.id = s.execution_id)
            OR EXISTS (SELECT 1 FROM {executions} AS e WHERE e.id = s.execution_id) THEN 1 ELSE 0 END

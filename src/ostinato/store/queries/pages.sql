@@ -1,4 +1,4 @@
--- What crawls found, and where they are.
+-- Pages found by crawls, and the URLs of crawls under way.
 
 -- name: save_pages
 -- Pages that were fetched. The time of a change moves only with the content.
@@ -13,7 +13,7 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, error = excluded.error,
     changed_at = CASE WHEN {pages}.hash = excluded.hash THEN {pages}.changed_at ELSE excluded.changed_at END
 
 -- name: touch_pages
--- Pages that were asked for and have not changed, or did not answer: what is kept of them stays.
+-- Pages that were requested and have not changed, or did not answer: their stored content stays.
 UPDATE {pages} AS p SET fetched_at = u.at, error = u.error,
     status = CASE WHEN u.error = '' THEN p.status ELSE u.status END
 FROM {rows: id bigint, status bigint, error text, at instant}
@@ -25,14 +25,14 @@ FROM {rows: job_id uuid, number bigint, page_id bigint, at instant}
 WHERE c.job_id = u.job_id AND c.number = u.number AND c.page_id = u.page_id AND c.done_at IS NULL
 
 -- name: insert_crawl_urls
--- What a crawl has found to visit; each once.
+-- URLs that a crawl has found; each is visited once.
 INSERT INTO {crawl_urls} (job_id, number, page_id, url, kind, depth, hops, place)
 SELECT u.job_id, u.number, u.page_id, u.url, u.kind, u.depth, u.hops, u.place
 FROM {rows: job_id uuid, number bigint, page_id bigint, url text, kind text, depth bigint, hops bigint, place bigint} WHERE true
 ON CONFLICT (job_id, number, page_id) DO NOTHING
 
 -- name: waiting_crawl_urls
--- What is to be visited next, with what is known of it from earlier crawls.
+-- The next URLs to visit, with the knowledge of earlier crawls.
 SELECT c.url, c.kind, c.depth, c.hops, p.hash, p.rules, p.etag, p.last_modified, p.links
 FROM {crawl_urls} AS c LEFT JOIN {pages} AS p ON p.id = c.page_id
 WHERE c.job_id = :job AND c.number = :number AND c.done_at IS NULL
@@ -42,7 +42,7 @@ ORDER BY c.depth, c.place LIMIT :limit
 SELECT count(*), count(done_at) FROM {crawl_urls} WHERE job_id = :job AND number = :number
 
 -- name: delete_crawl_urls [postgres]
--- Some of what one occurrence has seen; it needs them no more.
+-- Delete some URLs of an occurrence that is over.
 DELETE FROM {crawl_urls} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {crawl_urls} WHERE job_id = :job AND number = :number LIMIT :limit))
 
@@ -54,18 +54,18 @@ DELETE FROM {crawl_urls} WHERE job_id = :job AND number = :number AND page_id IN
 INSERT INTO {crawl_hosts} (host, free_at) VALUES (:host, :now) ON CONFLICT (host) DO NOTHING
 
 -- name: lock_crawl_host
--- Whoever takes a turn is alone.
+-- Only one transaction at a time takes a turn.
 SELECT free_at FROM {crawl_hosts} WHERE host = :host {for_update}
 
 -- name: take_turn
 UPDATE {crawl_hosts} SET free_at = :free_at WHERE host = :host
 
 -- name: forget_crawl_hosts
--- Hosts that nobody has asked for a while.
+-- Hosts without requests for a while.
 DELETE FROM {crawl_hosts} WHERE free_at < :before
 
 -- name: left_crawls
--- Occurrences of a job that left URLs behind and have ended.
+-- Ended occurrences of a job that left URLs behind.
 SELECT DISTINCT c.number FROM {crawl_urls} AS c WHERE c.job_id = :job AND c.number < :number
 AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = c.job_id AND l.number = c.number)
 
@@ -75,8 +75,8 @@ SELECT 1 FROM {live} WHERE id = :id AND fence = :fence
 
 -- name: last_crawl
 -- The newest completed execution of a job.
-SELECT e.due_at, e.value FROM {executions} AS e
-WHERE e.job_id = :job AND e.result = 'completed' AND e.step = '' ORDER BY e.number DESC, e.attempt DESC LIMIT 1
+SELECT e.due_at, e.result FROM {executions} AS e
+WHERE e.job_id = :job AND e.outcome = 'completed' AND e.step = '' ORDER BY e.number DESC, e.attempt DESC LIMIT 1
 
 -- name: delete_pages_of [postgres]
 DELETE FROM {pages} WHERE id = ANY (ARRAY(SELECT id FROM {pages} WHERE job_id {in: ids uuid} LIMIT :limit))
@@ -107,7 +107,7 @@ WHERE {part chosen_pages} ORDER BY p.fetched_at DESC, p.id DESC LIMIT :limit OFF
 SELECT count(*) FROM (SELECT 1 FROM {pages} AS p WHERE {part chosen_pages} LIMIT :most) AS t
 
 -- name: search_pages [postgres]
--- Pages that have all these words, the best first, with the place where they stand.
+-- Pages that have all these words, the best first, with a snippet.
 SELECT p.id, p.job_id, p.url, p.status, p.error, p.content_type, p.title, p.description, p.language, p.columns, p.hash,
     p.size, p.depth, p.first_seen_at, p.fetched_at, p.changed_at,
     ts_headline('simple', p.text, websearch_to_tsquery('simple', CAST(:words AS {json})),
@@ -136,7 +136,7 @@ SELECT count(*) FROM (SELECT 1 FROM {page_words} JOIN {pages} AS p ON p.id = {pa
     WHERE {page_words} MATCH :words AND {part chosen_pages} LIMIT :most) AS t
 
 -- name: page_by_id
--- One page, whole.
+-- One page, complete.
 SELECT p.id, p.job_id, p.url, p.status, p.error, p.content_type, p.title, p.description, p.language, p.columns, p.hash,
     p.size, p.depth, p.first_seen_at, p.fetched_at, p.changed_at, p.text, p.links, p.etag, p.last_modified
 FROM {pages} AS p WHERE p.id = :page AND p.job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)

@@ -16,22 +16,22 @@ SELECT domain, most, period, key, saved_at, saved_by FROM {providers} ORDER BY d
 SELECT domain, most, period, key, saved_at, saved_by FROM {providers} WHERE domain = :domain
 
 -- name: lock_provider
--- Whoever takes from a budget is alone.
+-- Only one transaction at a time takes from a budget.
 SELECT most, period FROM {providers} WHERE domain = :domain {for_update}
 
 -- name: forget_passages
--- What does not count any more.
+-- Requests that no longer count.
 DELETE FROM {passages} WHERE domain = :domain AND until <= :now
 
 -- name: shorten_passages
--- After a clock was set back: nothing counts for longer than if it were taken now.
+-- After a clock was set back: no request counts for longer than if it were taken now.
 UPDATE {passages} SET until = :latest WHERE domain = :domain AND until > :latest
 
 -- name: count_passages
 SELECT CAST(coalesce(sum(count), 0) AS {bigint}) FROM {passages} WHERE domain = :domain
 
 -- name: list_passages
--- The first to be over first.
+-- The first to end first.
 SELECT count, taken_at, until, answered_at FROM {passages} WHERE domain = :domain ORDER BY until LIMIT :limit
 
 -- name: insert_passage
@@ -39,20 +39,20 @@ INSERT INTO {passages} (id, domain, count, taken_at, until, answered_at)
 VALUES (:id, :domain, :count, :now, :until, NULL)
 
 -- name: answer_passages
--- All of these have been answered, or will never be: from then on they only grow old.
+-- All of these have been answered, or never will be: from then on they only age.
 UPDATE {passages} AS p SET count = u.count, until = u.until, answered_at = u.answered_at
 FROM {rows: id uuid, count bigint, until instant, answered_at instant} WHERE {found_by: p.id u.id}
 
 -- name: return_passages
--- Nothing of these was used.
+-- None of these permits was used.
 DELETE FROM {passages} WHERE id {in: ids uuid}
 
 -- name: used_of_budgets
--- How much of each budget counts now.
+-- The part of each budget that is in use.
 SELECT domain, CAST(sum(count) AS {bigint}) FROM {passages} WHERE until > :now GROUP BY domain
 
 -- name: waiting_for_budgets
--- How many live rows wait for each budget.
+-- The number of live rows that wait for each budget.
 SELECT d.domain, count(*) FROM {deferrals} AS d JOIN {live} AS l ON l.id = d.execution_id
 WHERE l.waits_for = 'time' AND l.run_at = d.until GROUP BY d.domain
 
@@ -62,11 +62,11 @@ SELECT u.execution_id, u.domain, u.until FROM {rows: execution_id uuid, domain t
 ON CONFLICT (execution_id) DO UPDATE SET domain = excluded.domain, until = excluded.until
 
 -- name: deferral_of
--- For which budget a live row waits.
+-- The budget for which a live row waits.
 SELECT domain FROM {deferrals} WHERE execution_id = :id AND until = :until
 
 -- name: try_deferred
--- A budget was changed: whoever waits for it may try soon.
+-- A budget was changed: rows that wait for it may try soon.
 UPDATE {live} SET run_at = :until WHERE waits_for = 'time' AND run_at > :until AND id IN (
     SELECT d.execution_id FROM {deferrals} AS d WHERE d.domain = :domain AND d.until = {live}.run_at)
 
@@ -74,5 +74,5 @@ UPDATE {live} SET run_at = :until WHERE waits_for = 'time' AND run_at > :until A
 DELETE FROM {deferrals} AS d WHERE NOT EXISTS (SELECT 1 FROM {live} AS l WHERE {found_by: l.id d.execution_id})
 
 -- name: forget_old_passages
--- Of domains that nobody asks any more.
+-- Requests of domains that are no longer used.
 DELETE FROM {passages} WHERE until <= :now

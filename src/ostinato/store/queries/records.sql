@@ -1,22 +1,23 @@
--- The tables of the users: what is there. What is written to them is made in store/records.py, where names are quoted.
+-- The tables of users: their columns. Statements that write to them are built in store/table_statements.py, where names
+-- are quoted.
 
 -- name: save_page
--- A page was stored: where its run goes on from, if it still holds its execution and nobody has asked it to stop.
+-- The checkpoint of a stored page, if its run still holds its execution and no cancel is requested.
 UPDATE {live} SET checkpoint = :checkpoint WHERE id = :id AND fence = :fence AND cancel_asked_at IS NULL
 
 -- name: may_write
--- The same question, where the page is stored in another database.
+-- The same check for a page that is stored in another database.
 SELECT id FROM {live} WHERE id = :id AND fence = :fence AND cancel_asked_at IS NULL
 
 -- name: usual_schema [postgres]
--- Where a table goes that names no schema.
+-- The schema of a table that is named without one.
 SELECT current_schema()::text
 
 -- name: usual_schema [sqlite]
 SELECT ''
 
 -- name: columns_of [postgres]
--- The columns of a table: name, type, what kind of type it is, and whether it has a value by default.
+-- The columns of a table: name, type, kind of type, and whether it has a default value.
 SELECT a.attname::text, format_type(a.atttypid, a.atttypmod)::text, t.typcategory::text,
     CASE WHEN a.atthasdef OR a.attidentity <> '' THEN 1 ELSE 0 END::bigint
 FROM pg_catalog.pg_attribute a

@@ -1,4 +1,4 @@
--- Repeating jobs, in the words of the schedules API (shapes/schedules.py).
+-- Repeating jobs for the schedules API (shapes/schedules.py).
 
 -- part: chosen_schedules
 -- Ids of jobs are in the order of creation. Tags are a JSON list of texts (search.sql).
@@ -17,16 +17,16 @@ SELECT j.id FROM {jobs} AS j WHERE {part chosen_schedules} ORDER BY j.id DESC LI
 SELECT count(*) FROM {jobs} AS j WHERE {part chosen_schedules}
 
 -- name: last_errors
--- What went wrong last with each of these jobs.
+-- The last error of each of these jobs.
 SELECT e.job_id, coalesce(e.error, e.error_kind, '')
 FROM {jobs} AS j JOIN {executions} AS e ON e.id = (
     SELECT x.id FROM {executions} AS x
-    WHERE x.job_id = j.id AND x.step = '' AND x.result IN ('failed', 'timed_out', 'lost')
+    WHERE x.job_id = j.id AND x.step = '' AND x.outcome IN ('failed', 'timed_out', 'lost')
     ORDER BY x.number DESC, x.attempt DESC LIMIT 1)
 WHERE j.id {in: ids uuid}
 
 -- name: restarts
--- What these jobs had counted when they were restarted last.
+-- The counters of these jobs at their last restart.
 SELECT j.id, j.restarted FROM {jobs} AS j WHERE j.id {in: ids uuid} AND j.restarted <> '{}'
 
 -- name: note_restart

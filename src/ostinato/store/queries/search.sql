@@ -1,7 +1,7 @@
--- Looking for jobs and executions. A filter that is null does not filter.
+-- Searches for jobs and executions. A filter that is null matches all.
 
 -- part: chosen_jobs
--- Tags are a JSON list of texts: an element begins after `[` or `, `, and nowhere else does a bare quote stand there.
+-- Tags are a JSON list of texts: an element begins after `[` or `, `, and a bare quote stands nowhere else.
 (CAST(:app AS {json}) IS NULL OR s.app = :app)
   AND (CAST(:task AS {json}) IS NULL OR s.task = :task)
   AND (CAST(:queue AS {json}) IS NULL OR s.queue = :queue)
@@ -15,7 +15,7 @@
   AND (CAST(:any_status AS {bigint}) = 1 OR s.status {in: statuses text})
 
 -- name: newest_jobs
--- Ids are in the order of creation: the walk ends when the page is full.
+-- Ids are in the order of creation: the scan ends when the page is full.
 SELECT s.id FROM {job_status} AS s
 WHERE (CAST(:after AS {uuid}) IS NULL OR s.id < CAST(:after AS {uuid})) AND {part chosen_jobs}
 ORDER BY s.id DESC LIMIT :limit OFFSET :offset
@@ -26,7 +26,7 @@ WHERE (CAST(:after AS {uuid}) IS NULL OR s.id > CAST(:after AS {uuid})) AND {par
 ORDER BY s.id LIMIT :limit OFFSET :offset
 
 -- name: sorted_jobs
--- By a number or a text, whichever the sort is about, then by id; without a next time: last in both directions.
+-- By the number or text of the sort, then by id; jobs without a next time come last in both directions.
 SELECT f.id, f.number, f.words FROM (
     SELECT s.id,
         CASE CAST(:sort AS {json}) WHEN 'updated_at' THEN s.updated_at WHEN 'priority' THEN s.priority
@@ -44,11 +44,11 @@ ORDER BY CASE WHEN CAST(:down AS {bigint}) = 1 THEN f.number END DESC,
 LIMIT :limit OFFSET :offset
 
 -- name: count_jobs
--- How many there are; the count ends at `most`.
+-- The number of jobs; the count ends at `most`.
 SELECT count(*) FROM (SELECT 1 FROM {job_status} AS s WHERE {part chosen_jobs} LIMIT :most) AS t
 
 -- name: count_by_status
--- How many jobs are doing what.
+-- Jobs counted by status.
 SELECT status, count(*) FROM {job_status} WHERE (CAST(:app AS {json}) IS NULL OR app = :app) GROUP BY status
 
 -- part: chosen_live
@@ -61,11 +61,11 @@ x.step = '' AND (CAST(:task AS {json}) IS NULL OR x.task = :task)
 -- part: chosen_ended
 e.step = '' AND (CAST(:task AS {json}) IS NULL OR e.task = :task)
   AND e.job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)
-  AND e.result {in: results text} AND CAST(:ended AS {bigint}) = 1
+  AND e.outcome {in: results text} AND CAST(:ended AS {bigint}) = 1
 
 -- name: search_executions
--- The newest first, live and ended together: so many of each as the page can reach. Ids are in the order in which they
--- were queued. A walk that finds nothing wanted is spared: the last condition of both is true for all or for none.
+-- The newest first, live and ended together: as many of each as the page can reach. Ids are in the order in which they
+-- were queued. A part that cannot match is not scanned: its last condition is true for all rows or for none.
 SELECT id FROM (
     SELECT x.id FROM {live} AS x
     WHERE (CAST(:before AS {uuid}) IS NULL OR x.id < CAST(:before AS {uuid})) AND {part chosen_live}
@@ -78,13 +78,13 @@ SELECT id FROM (
 ORDER BY 1 DESC LIMIT :limit OFFSET :offset
 
 -- name: search_troubled
--- The same for what ended, but not completed: those have an index of their own.
+-- The same for executions that ended, but not completed: those have an index of their own.
 SELECT e.id FROM {executions} AS e
-WHERE (CAST(:before AS {uuid}) IS NULL OR e.id < CAST(:before AS {uuid})) AND e.result <> 'completed' AND {part chosen_ended}
+WHERE (CAST(:before AS {uuid}) IS NULL OR e.id < CAST(:before AS {uuid})) AND e.outcome <> 'completed' AND {part chosen_ended}
 ORDER BY e.id DESC LIMIT :limit OFFSET :offset
 
 -- name: search_executions_by_task
--- The same for a task that has run so seldom that its jobs are quicker to look through.
+-- The same for a task with so few runs that reading its jobs is quicker.
 SELECT x.id FROM {jobs} AS j CROSS JOIN {live} AS x
 WHERE j.task = :task AND x.job_id = j.id AND (CAST(:before AS {uuid}) IS NULL OR x.id < CAST(:before AS {uuid})) AND {part chosen_live}
 UNION ALL
@@ -93,7 +93,7 @@ WHERE j.task = :task AND e.job_id = j.id AND (CAST(:before AS {uuid}) IS NULL OR
 ORDER BY 1 DESC LIMIT :limit OFFSET :offset
 
 -- name: search_executions_of
--- Those of one job: the newest occurrence first, and its newest attempt.
+-- The same for one job: the newest occurrence first, and its newest attempt first.
 SELECT number, step, attempt, id FROM (
     SELECT x.number, x.step, x.attempt, x.id FROM {live} AS x
     WHERE x.job_id = :job AND {part chosen_live}
@@ -110,7 +110,7 @@ SELECT number, step, attempt, id FROM (
 ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT :limit OFFSET :offset
 
 -- name: count_live
--- How many are queued, and how many run.
+-- The number of queued and of running executions.
 SELECT coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 0 ELSE 1 END), 0),
     coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 1 ELSE 0 END), 0)
 FROM {live} AS l
@@ -118,24 +118,24 @@ WHERE step = '' AND (CAST(:task AS {json}) IS NULL OR task = :task)
   AND job_id NOT IN (SELECT d.id FROM {jobs} AS d WHERE d.deleted_at IS NOT NULL)
 
 -- name: count_live_of
--- The same of one job.
+-- The same for one job.
 SELECT coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 0 ELSE 1 END), 0),
     coalesce(sum(CASE WHEN worker_id IS NOT NULL OR waits_for = 'steps' THEN 1 ELSE 0 END), 0)
 FROM {live} AS l WHERE step = '' AND job_id = :job
 
 -- name: count_ended
--- How many executions history has, by result: what the jobs counted, and how many jobs that are. What retention took
--- away is read by pruned.
+-- Executions in history, counted by outcome from the counters of jobs, and the number of these jobs. `pruned` reads
+-- what retention removed.
 SELECT CAST(coalesce(sum(j.completed), 0) AS {bigint}), CAST(coalesce(sum(j.failed), 0) AS {bigint}),
     CAST(coalesce(sum(j.timed_out), 0) AS {bigint}), CAST(coalesce(sum(j.cancelled), 0) AS {bigint}),
     CAST(coalesce(sum(j.lost), 0) AS {bigint}), count(*)
 FROM {jobs} AS j WHERE j.deleted_at IS NULL AND (CAST(:task AS {json}) IS NULL OR j.task = :task)
 
 -- name: pruned
--- What retention took away from those.
+-- What retention removed from those.
 SELECT j.pruned FROM {jobs} AS j
 WHERE j.pruned <> '{}' AND j.deleted_at IS NULL AND (CAST(:task AS {json}) IS NULL OR j.task = :task)
 
 -- name: count_ended_of
--- Both of one job.
+-- Both for one job.
 SELECT completed, failed, timed_out, cancelled, lost, pruned FROM {jobs} WHERE id = :job AND deleted_at IS NULL

@@ -5,7 +5,7 @@ INSERT INTO {sessions} (hash, name, role, key_id, credential, signer, issued_at,
 VALUES (:hash, :name, :role, CAST(:key_id AS {uuid}), :credential, :signer, :issued_at, :now, :until)
 
 -- name: session_by_hash
--- A session that is good now: so is its API key; or its token was verified by today's key and is not barred.
+-- A valid session: its API key is valid too, or its token was verified by today's key and is not barred.
 SELECT s.name, s.role, s.credential, s.expires_at, s.issued_at, s.signer
 FROM {sessions} AS s LEFT JOIN {api_keys} AS k ON k.id = s.key_id
 WHERE s.hash = :hash AND s.expires_at > :now AND CASE
@@ -22,5 +22,5 @@ DELETE FROM {sessions} WHERE hash = :hash
 DELETE FROM {sessions} WHERE expires_at <= :now
 
 -- name: delete_sessions_of
--- All of them, those of one name, or those of one credential.
+-- All sessions, those of one name, or those of one credential.
 DELETE FROM {sessions} WHERE :what = 'all' OR credential = :what OR 'name:' || name = :what

@@ -1,4 +1,4 @@
--- Who works, and the queues.
+-- Workers and queues.
 
 -- name: insert_worker
 INSERT INTO {workers} (id, app, host, pid, version, tasks, queues, concurrency, running, started_at, renewed_at,
@@ -6,8 +6,8 @@ INSERT INTO {workers} (id, app, host, pid, version, tasks, queues, concurrency, 
 VALUES (:id, :app, :host, :pid, :version, :tasks, :queues, :concurrency, 0, :now, :now, :lease_until, NULL, NULL, NULL)
 
 -- name: renew
--- Keep the lease, and say which database this is. There is no row for a closed worker, and none in a database that has
--- lost the renewal that this worker knows of.
+-- Renew the lease, and return the identity of the database. No row for a closed worker, and none in a database that has
+-- lost the renewal this worker knows.
 UPDATE {workers} SET renewed_at = :now, lease_until = :lease_until, running = :running
 WHERE id = :id AND closed_at IS NULL AND renewed_at >= :at_least
 RETURNING drain_asked_at, (SELECT value FROM {meta} WHERE key = 'database_id'),
@@ -17,12 +17,13 @@ RETURNING drain_asked_at, (SELECT value FROM {meta} WHERE key = 'database_id'),
 UPDATE {workers} SET closed_at = :now, closed_as = :closed_as, running = 0 WHERE id = :id AND closed_at IS NULL
 
 -- name: lock_worker
--- Alone with a worker: no claim of it is under way.
+-- Locks a worker: none of its claims is under way.
 SELECT id, renewed_at, lease_until, closed_at FROM {workers} WHERE id = :id {for_update}
 
 -- name: open_queues [postgres]
--- The queues that are not paused, for a worker that is not closed and whose last renewal the database has. Its row cannot be closed before the claim has ended
--- (renewals do not wait); the share lock makes a pause wait for a claim under way, and a claim for a pause.
+-- The queues that are not paused, for a worker that is not closed and whose last renewal the database has. Its row
+-- cannot be closed before the claim has ended (renewals do not wait). The share lock makes a pause wait for a claim
+-- under way, and a claim for a pause.
 WITH me AS MATERIALIZED (SELECT id FROM {workers}
         WHERE id = :worker AND closed_at IS NULL AND renewed_at >= :at_least FOR KEY SHARE),
     open AS MATERIALIZED (SELECT name, max_queued FROM {queues} WHERE paused_at IS NULL FOR SHARE)
@@ -33,7 +34,7 @@ SELECT q.name, q.max_queued FROM {workers} AS w CROSS JOIN {queues} AS q
 WHERE w.id = :worker AND w.closed_at IS NULL AND w.renewed_at >= :at_least AND q.paused_at IS NULL
 
 -- name: share_open_queues [postgres]
--- The queues that are not paused, for one that was called for a job: a pause waits for it, and it for a pause.
+-- The queues that are not paused, for a worker that was called for a job: a pause waits for it, and it for a pause.
 SELECT name FROM {queues} WHERE paused_at IS NULL FOR SHARE
 
 -- name: share_open_queues [sqlite]
@@ -43,15 +44,15 @@ SELECT name FROM {queues} WHERE paused_at IS NULL
 SELECT name FROM {queues} WHERE paused_at IS NOT NULL
 
 -- name: forget_predecessors
--- Rows that a process has closed already: of one that takes a lease for each run, the newest is enough.
+-- Rows that a process has already closed: of a process that takes a lease for each run, the newest is enough.
 DELETE FROM {workers} WHERE host = :host AND pid = :pid AND closed_at IS NOT NULL
 
 -- name: open_leases
--- Who says to be alive.
+-- Workers that are open.
 SELECT id, renewed_at, lease_until FROM {workers} WHERE closed_at IS NULL
 
 -- name: last_worker_seen
--- The worker that renewed last, but for those that have just started.
+-- The worker that renewed last, except those that have just started.
 SELECT renewed_at, closed_as FROM {workers} WHERE started_at < :since OR started_at > :now
 ORDER BY renewed_at DESC LIMIT 1
 
@@ -103,7 +104,7 @@ SELECT name, paused_at, paused_by, max_queued FROM {queues} WHERE name = :name {
 UPDATE {queues} SET max_queued = :max_queued WHERE name = :name
 
 -- name: list_queues
--- Every queue with what waits and what runs in it.
+-- Every queue with its waiting and running executions.
 SELECT q.name, q.paused_at, q.paused_by, q.max_queued,
     coalesce(n.queued, 0), coalesce(n.running, 0)
 FROM {queues} AS q LEFT JOIN (
@@ -113,11 +114,11 @@ FROM {queues} AS q LEFT JOIN (
 ORDER BY q.name
 
 -- name: identity
--- Which database this is: made with the schema; a restore changes the generation.
+-- The identity of this database: made with the schema; a restore changes the generation.
 SELECT (SELECT value FROM {meta} WHERE key = 'database_id'), (SELECT value FROM {meta} WHERE key = 'generation')
 
 -- name: remembered
--- A value that the database keeps for us.
+-- A note that the database stores for us.
 SELECT value FROM {meta} WHERE key = :key
 
 -- name: remember

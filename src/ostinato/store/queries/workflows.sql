@@ -31,7 +31,7 @@ FROM {workflows} AS w JOIN {workflow_versions} AS v ON v.workflow_id = w.id AND 
 WHERE w.held_name = :name
 
 -- name: lock_workflow
--- One that is about to be changed.
+-- A workflow that is about to be changed.
 SELECT version FROM {workflows} WHERE id = :number AND deleted_at IS NULL {for_update}
 
 -- name: list_workflows
@@ -41,21 +41,19 @@ FROM {workflows} AS w JOIN {workflow_versions} AS v ON v.workflow_id = w.id AND 
 WHERE w.deleted_at IS NULL AND w.id > :after_number ORDER BY w.id LIMIT :limit
 
 -- name: workflow_version
--- The nodes that a run began with, also of a workflow that has been deleted since.
+-- The nodes that a run began with, also of a deleted workflow.
 SELECT v.nodes FROM {workflow_versions} AS v WHERE v.workflow_id = :number AND v.version = :workflow_version
 
 -- name: runs_of
--- The runs of workflows under way, of these jobs: when each began, and how far it is.
+-- The workflow runs under way of these jobs: the start of each, and its state.
 SELECT job_id, number, started_at, checkpoint FROM {live}
 WHERE job_id {in: ids uuid} AND waits_for = 'steps' AND started_at IS NOT NULL
 
 -- name: runs_under_way
--- All of them.
+-- All workflow runs under way.
 SELECT id, job_id, started_at FROM {live} WHERE waits_for = 'steps' AND started_at IS NOT NULL LIMIT :limit
 
 -- name: steps_of
--- What has ended of the steps of a run, the first first.
-SELECT id, job_id, number, step, attempt, execution_number, asked, due_at, run_at, queued_at, started_at, finished_at,
-    result, task, queue, worker_id, fence, version, args, value, error_kind, error, traceback, failures, losses, releases,
-    checkpoint, by, account
+-- The ended steps of a run, the first first.
+SELECT {columns executions}
 FROM {executions} WHERE job_id = :job AND number = :number AND step <> '' ORDER BY id

@@ -1,8 +1,7 @@
-"""Downloads of pages: Scrapy asks, and our safe HTTP client (`outgoing`) fetches.
+"""Downloads of Scrapy's requests by the HTTP client `outgoing`.
 
-So names are looked up once and their addresses checked, no proxy of the environment is asked, sizes are bounded as they
-come and unpacked, and each request passes the budgets of providers. A redirect is an answer: where it leads is looked
-at like any other URL.
+So addresses are checked, sizes are limited before and after decompression, a proxy from the environment is ignored, and
+each request passes the budgets of providers. A redirect is an answer: the crawl checks its target like any other URL.
 """
 
 from typing import Any, Final
@@ -26,7 +25,7 @@ PACKED: Final = ("application/gzip", "application/x-gzip", "application/octet-st
 
 
 class Downloads(BaseDownloadHandler):
-    """Scrapy's door to the network. The spider brings the way out."""
+    """Scrapy's download handler, which uses the spider's HTTP client."""
 
     async def download_request(self, request: Request) -> Response:
         outgoing: Outgoing = self.crawler.spider.outgoing  # type: ignore[union-attr]

@@ -16,7 +16,7 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 from ostinato.core.builtin.crawl import Rule
 from ostinato.core.crawl.urls import canonical, path_of
 
-VERSION: Final = "1"  # of what is done here: a page that an older one read is read again
+VERSION: Final = "1"  # of this module's rules: a new version reads all pages again
 MOST_TEXT: Final = 200_000  # characters
 MOST_LINKS: Final = 2_000
 SHORT: Final = 1_000
@@ -32,17 +32,17 @@ UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A page that was read."""
+    """The extracted content of a page."""
 
     title: str = ""
     description: str = ""
     text: str = ""
     language: str = ""
-    links: list[str] = field(default_factory=list)  # all of them
-    follow: list[str] = field(default_factory=list)  # those that may be followed
+    links: list[str] = field(default_factory=list)
+    follow: list[str] = field(default_factory=list)  # the links that a crawl may follow
     columns: dict[str, Any] = field(default_factory=dict)
-    canonical: str | None = None  # the URL that the page says it has
-    indexed: bool = True  # the page lets itself be kept
+    canonical: str | None = None  # the canonical URL that the page names
+    indexed: bool = True  # the page allows indexing
 
     @property
     def hash(self) -> str:
@@ -51,7 +51,7 @@ class Read:
 
 
 def rules_hash(rules: Mapping[str, Rule]) -> str:
-    """A name for how pages are read."""
+    """Return a hash of the rules for reading pages."""
     told = sorted((name, rule.css, rule.xpath, rule.all) for name, rule in rules.items())
     return sha256(json.dumps([VERSION, told]).encode()).hexdigest()[:16]
 
@@ -73,9 +73,7 @@ def _read(response: Response, rules: Mapping[str, Rule]) -> Read:
     if isinstance(response, HtmlResponse):
         return _html(response, rules, said)
     if isinstance(response, TextResponse):
-        return Read(
-            text=_clean(response.text, MOST_TEXT), indexed="noindex" not in said and "none" not in said
-        )
+        return Read(text=_clean(response.text, MOST_TEXT), indexed="noindex" not in said and "none" not in said)
     return Read()
 
 
@@ -84,9 +82,7 @@ def _html(response: HtmlResponse, rules: Mapping[str, Rule], said: str) -> Read:
     said += " " + " ".join(_all(page, '//meta[translate(@name,"ROBTS","robts")="robots"]/@content')).lower()
     base = _base(response.url, _first(page, "//base/@href"))
     links, follow = _links(page, base)
-    language = _first(page, "/html/@lang") or (response.headers.get("Content-Language") or b"").decode(
-        "latin-1"
-    )
+    language = _first(page, "/html/@lang") or (response.headers.get("Content-Language") or b"").decode("latin-1")
     title = _first(page, "//head//title//text()") or _first(page, '//meta[@property="og:title"]/@content')
     meta = '//meta[translate(@name,"DESCRIPTON","descripton")="description"]/@content'
     about = _first(page, meta) or _first(page, '//meta[@property="og:description"]/@content')
@@ -149,7 +145,7 @@ def _column(page: Selector, rule: Rule) -> Any:
 
 
 def _plain(found: Selector) -> str:
-    """The text of an element, or the attribute or text that a selector asked for."""
+    """Return the text of an element, or the attribute or text that a selector names."""
     return str(found.xpath("string()").get() or "") if hasattr(found.root, "tag") else str(found.get() or "")
 
 
@@ -162,6 +158,6 @@ def _first(page: Selector, xpath: str) -> str:
 
 
 def _clean(text: str, most: int) -> str:
-    """Lines with single spaces, none of them empty, and nothing that no database can hold."""
+    """Return the text with single spaces, without empty lines and without characters that databases reject."""
     lines = (" ".join(line.split()) for line in UNSTORABLE.sub(" ", text).split("\n"))
     return "\n".join(line for line in lines if line)[:most]

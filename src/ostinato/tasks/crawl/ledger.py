@@ -1,8 +1,8 @@
 """The URLs of a crawl: to visit, and visited.
 
-The worker keeps the ledger in the database; here is only what is in hand: some URLs to visit next, and the pages since
-the last turn. So the memory of a crawl does not grow with the site, and after a crash another process goes on from what
-the last turn kept.
+The worker stores the ledger in the database. This process has only some URLs to visit next, and the pages since the
+last turn. So the memory of a crawl does not grow with the site, and after a crash another process goes on from the
+last turn.
 """
 
 import asyncio
@@ -16,20 +16,20 @@ from ostinato.core.crawl.scope import MOST_HOPS, Scope
 from ostinato.core.errors import OstinatoError
 from ostinato.task import Context
 
-URLS_OF_A_TURN: Final = 50  # URLs that are taken
-MOST_FOUND: Final = 5_000  # URLs that one turn hands in
-TURN_EVERY: Final = 1.0  # seconds: so much of its work a crash can undo
+URLS_PER_TURN: Final = 50  # URLs taken with one turn
+MOST_FOUND: Final = 5_000  # URLs stored with one turn
+TURN_EVERY: Final = 1.0  # seconds of work that a crash can undo
 TURN_BYTES: Final = 1_000_000
 COUNTED: Final = (
     "new", "changed", "unchanged", "gone", "failed", "refused", "redirects", "duplicates", "noindex", "forbidden",
     "left_out", "sitemaps", "requests", "bytes",
 )  # fmt: skip
 LEAST_SEEN: Final = 10_000
-SEEN_PER_PAGE: Final = 20  # URLs that are remembered for each page that may be fetched
+SEEN_PER_PAGE: Final = 20  # URLs stored for each page within max_pages
 
 
 class UrlVisit(NamedTuple):
-    """A URL to visit, with what an earlier crawl knows of it."""
+    """A URL to visit, with its data from an earlier crawl."""
 
     url: str
     kind: str
@@ -46,7 +46,7 @@ class Ledger:
     """The ledger of one run."""
 
     def __init__(self, ctx: Context, scope: Scope, max_pages: int, max_bytes: float, hand: int) -> None:
-        """`hand`: how many pages may be under way at once."""
+        """`hand`: maximum number of pages visited at once."""
         self._ctx, self.scope, self._hand = ctx, scope, hand
         self._max_pages, self._max_bytes = max_pages, max_bytes
         self._most_seen = max(LEAST_SEEN, SEEN_PER_PAGE * max_pages)
@@ -62,15 +62,13 @@ class Ledger:
         self._turning = asyncio.Lock()
         self._line = threading.Lock()
         self.counters = Counter[str]()
-        self.last: tuple[str, dict[str, Any]] | None = (
-            None  # of the crawl before: its due time and its result
-        )
-        self.trouble: BaseException | None = None  # what ends the run
+        self.last: tuple[str, dict[str, Any]] | None = None  # due time and result of the previous crawl
+        self.trouble: BaseException | None = None  # the error that ends the run
 
-    # -- talking to the worker
+    # -- turns with the worker
 
     async def begin(self) -> None:
-        """Find out how things stand; an attempt before this one may have left something to go on from."""
+        """Read the state of the crawl; an earlier attempt may have begun it."""
         told = await self.ask({"do": "begin"})
         last = told["last"]
         self.last = last if last is not None and isinstance(last[1], dict) else None
@@ -87,7 +85,7 @@ class Ledger:
         return self._seen == 0
 
     async def turn(self) -> None:
-        """Hand in what was done, and take more where there is room."""
+        """Store the work since the last turn, and take more URLs if there is room."""
         async with self._turning:
             told = await self.ask(self._so_far())
             self._seen += told["new"]
@@ -98,7 +96,7 @@ class Ledger:
             self._changed.notify_all()
 
     async def keep_turning(self) -> None:
-        """While the crawl goes on: so that little is lost with a crash."""
+        """Take a turn regularly during the crawl, so that a crash loses little."""
         try:
             while True:
                 await asyncio.sleep(TURN_EVERY / 4)
@@ -109,13 +107,13 @@ class Ledger:
             await self.fail(error)
 
     async def end(self) -> None:
-        """Hand in the rest; the crawl is over."""
+        """Store the rest and end the crawl."""
         while self._has_news:
             await self.turn()
         await self.ask({"do": "end"})
 
     async def save(self) -> None:
-        """Hand in what there is: the run is to stop."""
+        """Store the work since the last turn, before the run stops."""
         if self._has_news:
             await self.turn()
 
@@ -124,7 +122,7 @@ class Ledger:
         return bool(self._done or self._found)
 
     async def ask(self, turn: dict[str, Any]) -> dict[str, Any]:
-        """One question after the other, also when whoever asked did not wait for the answer."""
+        """Send one turn at a time to the worker, even if an earlier caller was cancelled meanwhile."""
 
         def asked() -> dict[str, Any]:
             with self._line:
@@ -133,9 +131,9 @@ class Ledger:
         return await asyncio.to_thread(asked)
 
     def _so_far(self) -> dict[str, Any]:
-        """Return the work since the last turn, and hand it over to the worker."""
+        """Return the work since the last turn, and reset it."""
         found = [self._found.pop(url) for url in list(self._found)[:MOST_FOUND]]
-        room = self._hand + URLS_OF_A_TURN
+        room = self._hand + URLS_PER_TURN
         turn = {
             "do": "turn",
             "fetched": self._fetched,
@@ -163,10 +161,10 @@ class Ledger:
         told = f"{counters['crawled']:,} pages, {counters['new'] + counters['changed']:,} new or changed"
         return told + (f", {counters['failed']:,} failed" if counters["failed"] else "")
 
-    # -- what is next
+    # -- the next URL
 
     async def next(self) -> UrlVisit | None:
-        """The next URL to visit, when there is room for it; None: the crawl is over."""
+        """Wait for and return the next URL to visit; None at the end of the crawl."""
         while not self._over:
             if self._queue and len(self._under_way) < self._room:
                 visit = self._queue.popleft()
@@ -177,7 +175,7 @@ class Ledger:
                 if not self._queue and not self._under_way and not self._has_news:
                     return None
                 if self._queue or not self._under_way or self._over:
-                    continue  # much can happen during a turn
+                    continue  # the state may have changed during the turn
             async with self._changed:
                 await self._changed.wait()
         return None
@@ -193,15 +191,15 @@ class Ledger:
 
     @property
     def limit(self) -> str | None:
-        """The limit that has ended the crawl, if one has."""
+        """The limit that ended the crawl, or None."""
         if self.counters["crawled"] >= self._max_pages:
             return "max_pages"
         return "max_mb" if self.counters["bytes"] >= self._max_bytes else None
 
-    # -- what was done
+    # -- finished URLs
 
     def find(self, urls: Iterable[str], depth: int, kind: str = "page", hops: int = 0) -> None:
-        """URLs to visit, as far as they are in scope and not too many."""
+        """Add URLs to visit, if they are in scope and not too many."""
         for url in urls:
             if hops > MOST_HOPS or (kind == "page" and not self.scope.wants(url, depth)):
                 self.counters["out_of_scope"] += 1
@@ -212,29 +210,29 @@ class Ledger:
                 self._found[url] = (url, kind, depth, hops, self._place)
 
     def adopt(self, host: str) -> None:
-        """A start URL leads to this host: it is meant too."""
+        """Add a host to the scope: a start URL redirects to it."""
         self.scope = self.scope.with_host(host)
 
     async def keep(self, visit: UrlVisit, page: dict[str, Any]) -> None:
-        """A page that answered."""
+        """Store a visited page."""
         self._fetched.append(page)
         self._bytes += len(page["text"]) + len(page["links"])
         await self.done(visit)
 
     async def touch(self, visit: UrlVisit, status: int, error: str = "") -> None:
-        """A page of which what is kept stays."""
+        """Note a visit that leaves the stored page as it is."""
         self._touched.append((visit.url, status, error))
         await self.done(visit)
 
     async def done(self, visit: UrlVisit) -> None:
-        """Nothing more is to be done about this URL."""
+        """Note that a URL is finished."""
         self._under_way.pop(visit.url, None)
         self._done.append(visit.url)
         async with self._changed:
             self._changed.notify_all()
 
     async def fail(self, error: BaseException) -> None:
-        """The run cannot go on."""
+        """End the run with an error."""
         self.trouble = self.trouble or error
         async with self._changed:
             self._changed.notify_all()

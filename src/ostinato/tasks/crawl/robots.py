@@ -10,8 +10,8 @@ from ostinato.core.crawl.urls import canonical, host_of
 from ostinato.core.errors import Unreachable
 from ostinato.outgoing import Bounds, Outgoing
 
-LARGEST_FILE: Final = 512 * 1024  # bytes of robots.txt that are read
-LONGEST_DELAY: Final = 60.0  # seconds: with more a crawl would never end
+LARGEST_FILE: Final = 512 * 1024  # bytes read of robots.txt
+LONGEST_DELAY: Final = 60.0  # seconds; with more, a crawl would never end
 BOUNDS: Final = Bounds(begin=20.0, silence=20.0, total=60.0)
 
 
@@ -20,7 +20,7 @@ class Rules:
     """The rules of one host; without `parsed`, everything or nothing is allowed."""
 
     parsed: Protego | None = None
-    trouble: str = ""  # why nothing is known, and therefore nothing is allowed
+    trouble: str = ""  # the reason why robots.txt is unknown; then nothing is allowed
 
     def allows(self, url: str, agent: str) -> bool:
         if self.trouble:
@@ -28,7 +28,7 @@ class Rules:
         return self.parsed is None or bool(self.parsed.can_fetch(url, agent))
 
     def delay(self, agent: str) -> float:
-        """Seconds between two requests that it asks for."""
+        """Return the seconds between two requests that robots.txt asks for."""
         if self.parsed is None:
             return 0.0
         rate = self.parsed.request_rate(agent)
@@ -36,13 +36,13 @@ class Rules:
         return min(max(float(self.parsed.crawl_delay(agent) or 0.0), by_rate, 0.0), LONGEST_DELAY)
 
     def sitemaps(self, origin: str) -> list[str]:
-        """The sitemaps that it names; the usual place, if it names none."""
+        """Return the sitemaps that robots.txt names, or the usual URL."""
         named = [] if self.parsed is None else [canonical(url, origin + "/") for url in self.parsed.sitemaps]
         return [url for url in named if url] or [f"{origin}/sitemap.xml"]
 
 
 class Robots:
-    """The rules of every host of a crawl, each asked for once."""
+    """The rules of all hosts of a crawl; each robots.txt is requested once."""
 
     def __init__(self, outgoing: Outgoing, agent: str, obey: bool) -> None:
         self._outgoing, self._agent, self._obey = outgoing, agent, obey
@@ -50,7 +50,7 @@ class Robots:
         self._turn = asyncio.Lock()
 
     async def of(self, url: str) -> Rules:
-        """The rules for a URL."""
+        """Return the rules for a URL."""
         origin = origin_of(url)
         async with self._turn:
             if origin not in self._known:
@@ -64,20 +64,16 @@ class Robots:
     async def _fetched(self, origin: str) -> Rules:
         headers = {"User-Agent": self._agent}
         try:
-            async with self._outgoing.request(
-                "GET", f"{origin}/robots.txt", headers=headers, bounds=BOUNDS
-            ) as reply:
+            async with self._outgoing.request("GET", f"{origin}/robots.txt", headers=headers, bounds=BOUNDS) as reply:
                 if reply.status >= 500 or reply.status == 429:
-                    return Rules(
-                        trouble=f"The robots.txt of {host_of(origin + '/')} answered {reply.status}."
-                    )
+                    return Rules(trouble=f"The robots.txt of {host_of(origin + '/')} answered {reply.status}.")
                 if not reply.good:
-                    return Rules()  # there is none: RFC 9309, 2.3.1.3
+                    return Rules()  # no robots.txt: RFC 9309, 2.3.1.3
                 text = b""
                 while len(text) < LARGEST_FILE and (part := await reply.read(LARGEST_FILE - len(text))):
                     text += part
         except Unreachable as error:
-            return Rules(trouble=f"The robots.txt of {host_of(origin + '/')} cannot be had: {error}")
+            return Rules(trouble=f"The robots.txt of {host_of(origin + '/')} cannot be read: {error}")
         return Rules(Protego.parse(text.decode("utf-8", "replace")))
 
 

@@ -1,4 +1,4 @@
-"""The URLs that a sitemap names: pages, or further sitemaps; packed or not; or plain text, one to a line."""
+"""The URLs in a sitemap: XML or plain text, compressed or not, with pages or further sitemaps."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -10,12 +10,12 @@ from ostinato.core.crawl.urls import canonical
 from ostinato.core.errors import TooMuch, Unreachable
 from ostinato.outgoing.decoding import unpacker
 
-MOST_BYTES: Final = 50 * 1024 * 1024  # what the protocol allows
+MOST_BYTES: Final = 50 * 1024 * 1024  # the limit of the protocol
 GZIP: Final = b"\x1f\x8b"
 
 
 def read(body: bytes, url: str) -> Iterator[tuple[str, str]]:
-    """Pairs of kind (page, sitemap) and URL."""
+    """Yield pairs of kind (page, sitemap) and URL."""
     text = _unpacked(body) if body.startswith(GZIP) else body
     if not text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         lines = text.decode("utf-8", "replace").splitlines()
@@ -35,7 +35,7 @@ def _named(text: bytes) -> Iterator[tuple[str, str]]:
         for entry in sitemap:
             yield kind, entry["loc"]
     except (etree.XMLSyntaxError, StopIteration, KeyError, ValueError):
-        return  # what came before is good
+        return  # the URLs before the error are valid
 
 
 def _unpacked(body: bytes) -> bytes:
@@ -44,7 +44,7 @@ def _unpacked(body: bytes) -> bytes:
         for part in unpack(body):
             size += len(part)
             if size > MOST_BYTES:
-                raise TooMuch("It unpacks to more than 50 MB.")
+                raise TooMuch("It decompresses to more than 50 MB.")
             parts.append(part)
     except Unreachable as error:
         if isinstance(error, TooMuch):

@@ -1,4 +1,4 @@
-"""The spider: takes a URL from the ledger, looks at what comes back, and tells the ledger what it found."""
+"""The spider: it requests the URLs of the ledger, reads the answers, and adds the results to the ledger."""
 
 import asyncio
 import json
@@ -23,13 +23,13 @@ from ostinato.tasks.crawl.budgets import AskedGate
 from ostinato.tasks.crawl.ledger import Ledger, UrlVisit
 from ostinato.tasks.crawl.robots import Robots, Rules
 
-NOT_NOW: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 GONE: Final = frozenset({404, 410})
 TRIES: Final = 3
-PAUSE: Final = 1.0  # seconds before a page is asked for again; then twice as long
-LONGEST_PAUSE: Final = timedelta(minutes=1)  # whoever asks for more is left alone until then
+PAUSE: Final = 1.0  # seconds before the second request of a page; doubled before the third
+LONGEST_PAUSE: Final = timedelta(minutes=1)  # for a longer wait the run is deferred
 ACCEPT: Final = "text/html, application/xhtml+xml, text/plain;q=0.8, */*;q=0.1"
-Outcome = list[Request] | None  # of a visit: what to ask for once more
+Outcome = list[Request] | None  # of a visit: the request to repeat
 
 
 class CrawlFailed(Exception):
@@ -37,7 +37,7 @@ class CrawlFailed(Exception):
 
 
 class PageSpider(Spider):
-    """Visits what the ledger names."""
+    """Spider that visits the URLs of the ledger."""
 
     name = "crawl"
 
@@ -53,12 +53,12 @@ class PageSpider(Spider):
         super().__init__(**given)
         self._gate = gate
         self.args, self.ledger, self.robots, self.outgoing = args, ledger, robots, outgoing
-        self.forbidden: str | None = None  # a start URL that robots.txt keeps us from
+        self.forbidden: str | None = None  # a start URL that robots.txt forbids
         self._rules = extract.rules_hash(args.extract)
-        self._calm = dict[str, float]()  # hosts that asked to be left alone, until when
+        self._wait_until = dict[str, float]()  # the times until which hosts asked to wait
 
     async def start(self) -> AsyncIterator[Any]:
-        """Until the ledger has nothing more."""
+        """Request URLs until the ledger has no more."""
         try:
             while (visit := await self.ledger.next()) is not None:
                 rules = await self.robots.of(visit.url)
@@ -69,7 +69,7 @@ class PageSpider(Spider):
         except OstinatoError as error:
             await self.ledger.fail(error)
 
-    # -- asking
+    # -- requests
 
     def _may(self, visit: UrlVisit, rules: Rules) -> bool:
         return visit.kind == "sitemap" or rules.allows(visit.url, self.args.user_agent)
@@ -105,7 +105,7 @@ class PageSpider(Spider):
         return headers
 
     def _pace(self, host: str, asked: float) -> None:
-        """Set the pace of a host: the slower of its own wish and the job's."""
+        """Set the delay of a host: the longer one of robots.txt and the job."""
         known = self.crawler.engine.downloader.per_slot_settings
         if host not in known:
             delay = max(self.args.delay.total_seconds(), asked)
@@ -113,24 +113,24 @@ class PageSpider(Spider):
             self._gate.slow_down(urls.host_of(f"//{host}"), delay)
 
     async def calm(self, url: str) -> None:
-        """Wait until a host that asked for it has been left alone."""
-        wait = self._calm.get(host_of(url), 0.0) - time.monotonic()
+        """Wait if the host has asked for it."""
+        wait = self._wait_until.get(host_of(url), 0.0) - time.monotonic()
         if wait > 0:
             await asyncio.sleep(wait)
 
-    # -- what comes back
+    # -- answers
 
     async def failed(self, failure: Failure) -> Outcome:
-        """There was no answer that could be used."""
+        """Handle a request without a usable answer."""
         error, request = failure.value or CrawlFailed("?"), failure.request  # type: ignore[attr-defined]
         try:
             return await self._after_error(request, error)
-        except Exception as second:  # noqa: BLE001  Scrapy would only log it
+        except Exception as second:  # noqa: BLE001  Scrapy would only log the error
             await self.ledger.fail(second)
             return None
 
     async def _after_error(self, request: Request, error: BaseException) -> Outcome:
-        if not isinstance(error, Unreachable):  # BudgetSpent too: the run is put off until then
+        if not isinstance(error, Unreachable):  # includes BudgetSpent, which defers the run
             await self.ledger.fail(error)
             return None
         self.ledger.counters["requests"] += 1
@@ -141,18 +141,18 @@ class PageSpider(Spider):
         return None
 
     async def arrived(self, response: Response) -> Outcome:
-        """There was an answer."""
+        """Handle an answer."""
         try:
-            return await self._look_at(response, response.meta["visit"])
-        except Exception as error:  # noqa: BLE001  Scrapy would only log it
+            return await self._on_answer(response, response.meta["visit"])
+        except Exception as error:  # noqa: BLE001  Scrapy would only log the error
             await self.ledger.fail(error)
             return None
 
-    async def _look_at(self, response: Response, visit: UrlVisit) -> Outcome:
+    async def _on_answer(self, response: Response, visit: UrlVisit) -> Outcome:
         counters, status = self.ledger.counters, response.status
         counters["requests"] += 1
         counters["bytes"] += response.meta["received"]
-        if status in NOT_NOW:
+        if status in TRANSIENT:
             assert response.request is not None
             return await self._again(response.request, visit, status, f"It answered {status}.")
         if status == 304 and visit.hash:
@@ -177,7 +177,7 @@ class PageSpider(Spider):
             await self._unanswered(visit, status, why)
             return None
         if asked is not None:
-            self._calm[host_of(visit.url)] = time.monotonic() + asked.total_seconds()
+            self._wait_until[host_of(visit.url)] = time.monotonic() + asked.total_seconds()
         await asyncio.sleep(max(PAUSE * 2 ** (tries - 1), asked.total_seconds() if asked else 0))
         return [request.replace(meta={**request.meta, "tries": tries + 1})]
 
@@ -186,7 +186,7 @@ class PageSpider(Spider):
             await self.ledger.done(visit)
             return
         self.ledger.counters["failed"] += 1
-        if await self._hopeless(visit, why):
+        if await self._cannot_begin(visit, why):
             return
         if visit.hash:
             await self.ledger.touch(visit, status, why)
@@ -198,7 +198,7 @@ class PageSpider(Spider):
             await self.ledger.done(visit)
             return
         self.ledger.counters["refused"] += 1
-        if await self._hopeless(visit, f"It answered {status}."):
+        if await self._cannot_begin(visit, f"It answered {status}."):
             return
         if status in GONE or not visit.hash:
             self.ledger.counters["gone"] += bool(visit.hash)
@@ -206,7 +206,7 @@ class PageSpider(Spider):
         else:
             await self.ledger.touch(visit, status, f"It answered {status}.")
 
-    async def _hopeless(self, visit: UrlVisit, why: str) -> bool:
+    async def _cannot_begin(self, visit: UrlVisit, why: str) -> bool:
         """Return True if the crawl cannot begin: then nothing is saved, and a retry begins anew."""
         if not _is_start(visit) or self.ledger.counters["crawled"]:
             return False
@@ -236,10 +236,10 @@ class PageSpider(Spider):
             for kind, url in sitemaps.read(response.body, visit.url):
                 if kind == "page":
                     self.ledger.find([url], 1)
-                elif visit.hops == 0:  # a sitemap of sitemaps is as deep as it goes
+                elif visit.hops == 0:  # only one level of nested sitemaps
                     self.ledger.find([url], 0, "sitemap", 1)
         except TooMuch as error:
-            self.logger.warning("The sitemap %s was not read to its end: %s", visit.url, error)
+            self.logger.warning("Sitemap read only in part: %s: %s", visit.url, error)
         await self.ledger.done(visit)
 
     async def _page(self, response: Response, visit: UrlVisit) -> None:
@@ -257,7 +257,7 @@ class PageSpider(Spider):
             await self.ledger.done(visit)
         elif not page.indexed:
             counters["noindex"] += 1
-            await self.ledger.keep(visit, self._empty(visit, response.status, "It does not want to be kept."))
+            await self.ledger.keep(visit, self._empty(visit, response.status, "The page forbids indexing (noindex)."))
         else:
             news = "new" if not visit.hash else "unchanged" if visit.hash == page.hash else "changed"
             counters.update({"crawled": 1, news: 1, "indexed": int(news != "unchanged" and bool(page.text))})
@@ -279,7 +279,7 @@ class PageSpider(Spider):
         }
 
     def _empty(self, visit: UrlVisit, status: int, error: str) -> dict[str, Any]:
-        """A page of which nothing is kept but that it was visited."""
+        """Return the row of a visited page without content."""
         return {
             "url": visit.url, "status": status, "error": error[:1000], "content_type": "", "title": "",
             "description": "", "text": "", "language": "", "links": "[]", "columns": "{}", "hash": "",

@@ -25,17 +25,17 @@ from ostinato.tasks.crawl.ledger import COUNTED, Ledger
 from ostinato.tasks.crawl.robots import Robots, origin_of
 from ostinato.tasks.crawl.spider import PageSpider
 
-hide_frames_of(__file__)  # what is wrong with others' sites is no bug of ours
+hide_frames_of(__file__)  # errors of other sites are no bugs of Ostinato
 
 MOST_HOSTS_AT_ONCE: Final = 8
 SETTINGS: Final = {
-    "TWISTED_REACTOR_ENABLED": False,  # asyncio alone: a process can then run one crawl after the other
+    "TWISTED_REACTOR_ENABLED": False,  # only asyncio: a process can then run several crawls in turn
     "DOWNLOAD_HANDLERS_BASE": {},
     "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "ostinato.tasks.crawl.download.Downloads"),
-    "DOWNLOADER_MIDDLEWARES_BASE": {},  # no cookies, cache or proxy; robots.txt and redirects are ours
+    "DOWNLOADER_MIDDLEWARES_BASE": {},  # no cookies, cache or proxy; Ostinato reads robots.txt and redirects
     "SPIDER_MIDDLEWARES_BASE": {},
     "EXTENSIONS_BASE": {},
-    "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",  # the ledger knows
+    "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",  # the ledger finds duplicates
     "DOWNLOAD_DELAY_JITTER": 0,
     "LOG_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
@@ -69,13 +69,13 @@ async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _due(ctx: Context, args: CrawlArgs, ledger: Ledger) -> datetime:
-    """The due time that this crawl counts as; Defer while a site that does not change rests."""
+    """Return the due time of this crawl; raise Defer while a site without changes rests."""
     if args.rest_up_to is None or ledger.last is None:
         return ctx.due_at
     at, told = ledger.last
     last, unchanged = datetime.fromisoformat(told.get("due", at)), told.get("unchanged_crawls", 0)
     if ctx.live.asked is AskedBy.HAND:
-        return last  # it is none of the schedule's, and must not move the grid
+        return last  # a run by hand must not move the grid of the schedule
     until = rests_until(ctx.definition.schedule, last, unchanged, args.rest_up_to)
     if until is None or until <= ctx.due_at:
         return ctx.due_at
@@ -93,9 +93,7 @@ async def _begin(args: CrawlArgs, ledger: Ledger, robots: Robots) -> None:
             ledger.find(rules.sitemaps(origin), 0, "sitemap")
 
 
-async def _crawled(
-    args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Outgoing, gate: AskedGate
-) -> PageSpider:
+async def _crawled(args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Outgoing, gate: AskedGate) -> PageSpider:
     logging.getLogger("scrapy").setLevel(logging.WARNING)
     runner = AsyncCrawlerRunner(Settings(SETTINGS))
     crawler = runner.create_crawler(PageSpider)

@@ -1,8 +1,8 @@
-"""The task `fetch`: a source, page after page, into its table.
+"""The task `fetch`: it stores a source in its table, page by page.
 
-`page` asks for a page and holds its body, `reading` finds the records in it, `mapped` makes rows of them, `run` stores
-these, gets the next page meanwhile, and goes on with it. Parsing, mapping and storing happen on threads; only the
-network is waited for on the loop. `turns` keeps these threads from waiting long for each other.
+`page` requests a page and holds its body, `reading` finds its records, and `mapped` makes rows of them. `run` stores
+the rows, and fetches the next page meanwhile. Parsing, mapping and storing use threads; only the network is on the
+loop. `turns` shortens the time that these threads wait for each other.
 """
 
 from typing import Any
@@ -20,9 +20,9 @@ async def fetch(ctx: Context, source: dict[str, Any]) -> dict[str, Any]:
         with TURNS.quick():
             return await SourceRun(ctx, source).go()
     except (TransientFailure, PermanentFailure, Signal) as error:
-        raise error.with_traceback(None) from None  # the sentence says it all
+        raise error.with_traceback(None) from None  # the message is enough
 
 
 hide_frames_of(__file__)
 TASK = Task(fetch, "fetch")
-TASK.hands_back = True  # every page that it has stored stays, and it goes on with the next
+TASK.hands_back = True  # stored pages stay, and the next run goes on from there

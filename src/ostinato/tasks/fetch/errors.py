@@ -1,6 +1,6 @@
-"""Failures of a fetch. Both kinds are retried; the kind tells people where to look.
+"""Failures of a fetch. Both kinds are retried; the kind shows where to look.
 
-A message says what was wrong and where: the page, the status and the first bytes of the answer, the field.
+A message names the fault and its place: the page, the status and the first bytes of the answer, the field.
 """
 
 from datetime import timedelta
@@ -15,11 +15,11 @@ class TransientFailure(Exception):
 
 
 class PermanentFailure(Exception):
-    """A failure that a retry does not mend: the API's answer or the table must change."""
+    """A failure that needs a change of the source, the API or the table."""
 
 
 class AskedToWait(RetryLater):
-    """The API said how long to leave it alone."""
+    """The API asked for a wait."""
 
 
 def failure(error: OstinatoError, page: int, wait: timedelta | None = None) -> Exception:
@@ -27,5 +27,5 @@ def failure(error: OstinatoError, page: int, wait: timedelta | None = None) -> E
     transient = isinstance(error, StoreUnavailable) or (isinstance(error, Unreachable) and error.transient)
     sentence = f"Page {page}: {error}"
     if transient and wait:
-        return AskedToWait(wait, f"{sentence} It asks to be left alone for {format_duration(wait)}.")
+        return AskedToWait(wait, f"{sentence} The API asks to wait {format_duration(wait)}.")
     return TransientFailure(sentence) if transient else PermanentFailure(sentence)

@@ -1,4 +1,4 @@
-"""A page on its way from records to rows: read, checked, mapped; a large one in a file, so that memory stays flat."""
+"""Mapping of a page's records to rows. The rows of a large page go to a file, which limits memory."""
 
 import json
 import tempfile
@@ -18,9 +18,9 @@ from ostinato.tasks.fetch.errors import PermanentFailure, failure
 from ostinato.tasks.fetch.page import FetchedPage
 from ostinato.tasks.fetch.reading import HasStored, PageRecords, read
 
-KEPT: Final = 20  # rejected records that are shown
+MOST_REJECTIONS: Final = 20  # rejected records in the result
 
-Pack = Callable[[list[Row]], Sequence[Row]]  # what makes rows ready for their database
+Pack = Callable[[list[Row]], Sequence[Row]]  # prepares rows for their database
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class Mapped:
     """The rows of a page, before they are stored."""
 
     step: PageStep
-    chunks: Iterable[Sequence[Row]]  # to be gone through as often as one likes
+    chunks: Iterable[Sequence[Row]]  # may be iterated several times
     seen: int  # records
-    offered: int  # rows that they became; the others were rejected
+    offered: int  # rows made of them; the other records were rejected
     rejected: list[Rejection]  # the first of them
-    limited_by: str = ""  # the limit that cut it
+    limited_by: str = ""  # the limit that cut the page
     following: PageStep | None = None  # the next page
-    wait: timedelta | None = None  # the API asks to be left alone for so long
-    so_far: FetchCounters = FetchCounters()  # with this page, but for what storing it will tell
-    files: ExitStack = field(default_factory=ExitStack)  # where large ones are
+    wait: timedelta | None = None  # the wait that the API asks for
+    so_far: FetchCounters = FetchCounters()  # including this page, except for numbers known after storing
+    files: ExitStack = field(default_factory=ExitStack)  # the files of a large page
 
     def stored(self, before: FetchCounters, new: int) -> FetchCounters:
         """Return the counters after a page with this number of new rows."""
@@ -61,7 +61,7 @@ class Mapped:
 
 
 class Spooled:
-    """Rows in a file, a chunk on each line."""
+    """Rows in a file, one chunk on each line."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -73,16 +73,16 @@ class Spooled:
 
 
 class PageReader:
-    """Reads and maps the pages of a run, one after the other, on a thread."""
+    """Reader and mapper of a run's pages, one after the other, on a thread."""
 
     def __init__(self, source: Source, pack: Pack, has_stored: HasStored) -> None:
         self.rejections: list[Rejection] = []  # the first of them
         self._source, self._pack, self._has_stored = source, pack, has_stored
         self._mapper = Mapper(source)
-        self._last: object = None  # the records of the page before, or their digest
+        self._last: object = None  # the records of the previous page, or their digest
 
     def mapped(self, page: FetchedPage, step: PageStep, before: FetchCounters) -> Mapped:
-        """The rows of a page, and which one is next. What is wrong with it is a failure of the run."""
+        """Return the rows of a page and the next step; raise the failure of the run if the page is wrong."""
         try:
             with ExitStack() as files:
                 records = read(page, self._source, lambda: before.items_crawled > 0 or self._has_stored())
@@ -111,12 +111,10 @@ class PageReader:
         rejected: list[Rejection] = []
         given, limited_by = self._cut(records.whole, step, before.items_crawled)
         rows = self._mapper.rows(given, step.number, rejected)
-        return Mapped(step, [self._pack(rows)], len(given), len(rows), rejected[:KEPT], limited_by)
+        return Mapped(step, [self._pack(rows)], len(given), len(rows), rejected[:MOST_REJECTIONS], limited_by)
 
-    def _spooled(
-        self, records: PageRecords, step: PageStep, before: FetchCounters, files: ExitStack
-    ) -> Mapped:
-        """The rows of a large page, in a file: its transaction is to be short, and memory flat."""
+    def _spooled(self, records: PageRecords, step: PageStep, before: FetchCounters, files: ExitStack) -> Mapped:
+        """Write the rows of a large page to a file: it keeps the transaction short and limits memory."""
         made = tempfile.TemporaryFile("w+", encoding="utf-8", prefix="ostinato-")  # noqa: SIM115
         spool = files.enter_context(made)
         mapped, digest = Mapped(step, Spooled(spool), 0, 0, []), blake2b(digest_size=16)
@@ -124,10 +122,10 @@ class PageReader:
             given, cut_by = self._cut(chunk, step, before.items_crawled + mapped.seen)
             mapped.limited_by = mapped.limited_by or cut_by
             rows = self._mapper.rows(given, step.number, mapped.rejected, mapped.seen)
-            del mapped.rejected[KEPT:]
+            del mapped.rejected[MOST_REJECTIONS:]
             mapped.seen += len(given)
             mapped.offered += len(rows)
-            line = json.dumps(rows, default=bytes.hex)  # of the hash, which is the last
+            line = json.dumps(rows, default=bytes.hex)  # default: for the hash, the last cell
             digest.update(line.encode())
             spool.write(line + "\n")
         if mapped.seen and self._last == digest.digest():
@@ -136,7 +134,7 @@ class PageReader:
         return mapped
 
     def _cut(self, records: list[Any], step: PageStep, before: int) -> tuple[list[Any], str]:
-        """As many of these records as there is room for, and the limit that keeps out the others."""
+        """Return the records within limits.maxRecords, and that limit if it cut some."""
         room = self._source.limits.records - before
         if len(records) <= room:
             return records, ""
@@ -146,7 +144,7 @@ class PageReader:
     def _counted(self, mapped: Mapped, page: FetchedPage, before: FetchCounters) -> FetchCounters:
         rejected = before.rejected + mapped.seen - mapped.offered
         crawled = before.items_crawled + mapped.seen
-        self.rejections += mapped.rejected[: KEPT - len(self.rejections)]
+        self.rejections += mapped.rejected[: MOST_REJECTIONS - len(self.rejections)]
         if rejected > self._source.limits.rejected * crawled:
             raise PermanentFailure(self._too_many(rejected, crawled))
         return replace(
@@ -167,7 +165,7 @@ class PageReader:
 
 
 def at_limit(source: Source, name: str, what: str, step: PageStep) -> str:
-    """The name of a limit at which a run stops, where its source says so; else that is a failure."""
+    """Return the name of the reached limit if the source stops there; raise PermanentFailure otherwise."""
     if source.limits.then is OnLimit.FAIL:
         raise PermanentFailure(
             f"Page {step.number}: there is more than {name} allows ({what}); what was fetched is stored. "

@@ -1,6 +1,6 @@
-"""One page: asked for within its bounds, and its body held until it has been read.
+"""Request of one page within its bounds, and its body.
 
-A small body is held in memory. A large one goes to a temporary file, so that a page of a gigabyte costs no more memory
+A small body stays in memory. A large one goes to a temporary file, so that a page of a gigabyte needs no more memory
 than one of a megabyte.
 """
 
@@ -17,20 +17,20 @@ from ostinato.core.sources.paging import PageStep, missing_params, params_of, ur
 from ostinato.outgoing import Bounds, Credentials, Outgoing
 from ostinato.tasks.fetch.errors import failure
 
-LARGE: Final = 1024 * 1024  # bytes that are held in memory
-SILENCE: Final = 30.0  # seconds that an API may say nothing
+LARGE: Final = 1024 * 1024  # bytes held in memory
+SILENCE: Final = 30.0  # seconds without data from the API
 
 
 @dataclass(slots=True)
 class FetchedPage:
-    """An answer, with its body. To be closed."""
+    """An answer with its body. Close it after use."""
 
     url: str
     body: IO[bytes]
     size: int
     requests: int
     link: str
-    wait: timedelta | None  # it asks to be left alone for so long
+    wait: timedelta | None  # the wait that the API asks for
     bad: Callable[[str, bytes], BadAnswer]
 
     @property
@@ -38,7 +38,7 @@ class FetchedPage:
         return self.size > LARGE
 
     def wrong(self, sentence: str) -> BadAnswer:
-        """An error about this answer, with its first bytes."""
+        """Return an error about this answer, with its first bytes."""
         self.body.seek(0)
         return self.bad(sentence, self.body.read(500))
 
@@ -54,11 +54,11 @@ async def ask(
     more: list[tuple[str, str]],
     most: int,
 ) -> FetchedPage:
-    """Ask for a page of at most so many bytes. What goes wrong is a failure of the run, with the page's number."""
+    """Request a page of at most `most` bytes; raise failures of the run with the page's number."""
     url = url_of(source.paging, step, source.url)
     params = [*source.params, *more, *params_of(source.paging, step)]
     if url is step.cursor:
-        params = missing_params(url, params)  # the API has put its own into the URL
+        params = missing_params(url, params)  # the API's URL of the next page has some already
     seconds = source.execution.timeout.total_seconds()
     bounds = Bounds(
         begin=min(SILENCE, seconds),

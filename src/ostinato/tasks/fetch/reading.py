@@ -1,10 +1,10 @@
-"""The records of a page, and what it says about the next one.
+"""The records of a page, and its link to the next one.
 
-A small page is parsed whole, which is fastest. A large one is read from its file as a stream, record by record; what
-it says about the next page is looked for in a second pass, since it may stand before the records or behind them.
+A small page is parsed as a whole, which is fastest. A large one is read from its file as a stream, record by record. A
+second pass looks for the link to the next page, since it may stand before or after the records.
 
-Null instead of a list is a page without records. A list that is missing is one too, once the source has stored records:
-some APIs leave out what is empty. Before that the path is more likely wrong, and the run fails.
+Null instead of a list means a page without records. A missing list means the same once the source has stored records:
+some APIs leave out empty lists. Before that, the path is more likely wrong, and the run fails.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,24 +19,28 @@ from ostinato.core.sources.paths import MISSING, PLACE, find, getter, is_dotted,
 from ostinato.outgoing.reply import parse_json
 from ostinato.tasks.fetch.page import FetchedPage
 
-CHUNK: Final = 1000  # records that are mapped and stored at once
-EVENTS: Final = {"start_map": {}, "number": 0, "boolean": False}  # of ijson, each with a value of its kind
+CHUNK: Final = 1000  # records mapped and stored at once
+EVENTS: Final = {
+    "start_map": {},
+    "number": 0,
+    "boolean": False,
+}  # events of ijson, each with a value of its kind
 HINT: Final = "correct the path, or say response.whenMissing: empty"
 
-HasStored = Callable[[], bool]  # whether the source has stored a record
+HasStored = Callable[[], bool]  # True if the source has stored a record
 
 
 @dataclass(slots=True)
 class PageRecords:
-    """The records of a page, in chunks, each handed out once; `seen` is complete when they have been."""
+    """The records of a page, in chunks that can be read once; afterwards `seen` is complete."""
 
     chunks: Iterator[list[Any]]
     seen: SeenPage
-    whole: list[Any] | None = None  # where they are in memory anyway
+    whole: list[Any] | None = None  # all records, if they are in memory
 
 
 def read(page: FetchedPage, source: Source, has_stored: HasStored = lambda: False) -> PageRecords:
-    """Find the records of a page. BadAnswer where it is not what it should be."""
+    """Find the records of a page; raise BadAnswer if it has another form."""
     if page.is_large and _can_stream(source):
         return _streamed(page, source, has_stored)
     return _whole(page, source, has_stored)
@@ -54,9 +58,7 @@ def _whole(page: FetchedPage, source: Source, has_stored: HasStored) -> PageReco
     if not isinstance(records, list):
         raise page.wrong(_not_a_list(source, records))
     chunks = (records[at : at + CHUNK] for at in range(0, len(records), CHUNK))
-    seen = SeenPage(
-        len(records), _at(source.paging.has_more_path, document), _at(source.paging.next_path, document)
-    )
+    seen = SeenPage(len(records), _at(source.paging.has_more_path, document), _at(source.paging.next_path, document))
     return PageRecords(chunks, SeenPage(seen.records, seen.more, seen.next, page.link), records)
 
 
@@ -76,7 +78,7 @@ def _not_a_list(source: Source, found: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    names = {dict: "an object", str: "a text", bool: "a yes or no", int: "a number", float: "a number"}
+    names = {dict: "an object", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "something else")
 
 
@@ -98,9 +100,7 @@ def _streamed(page: FetchedPage, source: Source, has_stored: HasStored) -> PageR
     return records
 
 
-def _chunks(
-    page: FetchedPage, source: Source, records: PageRecords, has_stored: HasStored
-) -> Iterator[list[Any]]:
+def _chunks(page: FetchedPage, source: Source, records: PageRecords, has_stored: HasStored) -> Iterator[list[Any]]:
     count = 0
     items = _items(page, ".".join([*parts_of(source.response.data_path), "item"]))
     while chunk := list(islice(items, CHUNK)):

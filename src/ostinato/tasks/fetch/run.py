@@ -1,9 +1,9 @@
-"""A run of a source: page after page until there is none, each stored as it comes.
+"""A run of a source: it stores page after page until the last one.
 
-Wherever it is stopped (cancelled, timed out, its worker stopping or killed) the pages before are stored whole, and of
-the one under way nothing is. Whoever tries again begins with the first page, since the API may have changed, unless
-the source says `resume: true`; a run that was only handed back (its worker stopped, or a provider's budget was used
-up) goes on where it was, because starting over would never end.
+When a run is stopped (cancelled, timed out, its worker stopped or killed), earlier pages are stored as a whole, and
+nothing of the present page. A retry begins with the first page, since the API may have changed, unless the source has
+`resume: true`. A run that was only released (its worker stopped, or a provider's budget was spent) goes on with the
+next page: starting over might never end.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from ostinato.tasks.fetch.errors import PermanentFailure, failure
 from ostinato.tasks.fetch.mapped import FetchCounters, Mapped, PageReader, at_limit
 from ostinato.tasks.fetch.page import ask
 
-LONGEST_WAIT: Final = timedelta(seconds=30)  # that a run waits where it is
-A_CANCEL: Final = 30.0  # seconds until one that was asked for has certainly come
+LONGEST_WAIT: Final = timedelta(seconds=30)  # the longest wait without Defer
+CANCEL_WITHIN: Final = 30.0  # seconds within which a requested cancel arrives
 
 
 class SourceRun:
@@ -45,27 +45,28 @@ class SourceRun:
         self._pages = PageReader(self.source, partial(ctx.pack_rows, target), partial(ctx.has_stored, target))
         self._credentials = Credentials(self.source.auth)
         self._trail = Trail()
-        self._more: list[tuple[str, str]] = []  # parameters that ask for what is new
-        self._coming: asyncio.Task[Mapped] | None = None  # the next page, on its way
+        self._more: list[tuple[str, str]] = []  # parameters that select new records
+        self._coming: asyncio.Task[Mapped] | None = None  # the next page
         self._fingerprint = blake2b(encode(written).encode(), digest_size=8).hexdigest()
 
     async def go(self) -> dict[str, Any]:
         ctx, source = self.ctx, self.source
         try:
             await asyncio.to_thread(ctx.open_table, source.target)
-            self._more = await self._what_is_new()
+            self._more = await self._new_only()
         except (Invalid, StoreError) as error:
             raise failure(error, 1) from None
         step = self._first_step()
         try:
-            while step is not None and not self._enough(step):
+            while step is not None and not self._limit_reached(step):
                 step = await self._page(step)
-                self._tell()
+                self._report()
         finally:
-            await self._look_no_further()
+            await self._cancel_next_page()
         if self.limited_by:
             ctx.log.warning(
-                f"There is more than {self.limited_by} allows: the rest was left", source=source.name
+                f"Fetch stopped at {self.limited_by}; the remaining records were not fetched",
+                source=source.name,
             )
         return self.result()
 
@@ -78,23 +79,23 @@ class SourceRun:
             found["limited_by"] = self.limited_by
         return found
 
-    # -- where to begin
+    # -- the first step
 
     def _first_step(self) -> PageStep | None:
-        """The first page, or where this occurrence stopped before; None if it had fetched everything by then."""
+        """Return the first step: the first page, or the one after the checkpoint; None if nothing is left to fetch."""
         stopped = Checkpoint.of(self.ctx.checkpoint)
         if stopped is None or stopped.source != self._fingerprint:
             return PageStep()
-        handed_back = stopped.attempt == self.ctx.attempt
-        if not handed_back and not self.source.execution.resume:
+        was_released = stopped.attempt == self.ctx.attempt
+        if not was_released and not self.source.execution.resume:
             return PageStep()
-        if handed_back:
+        if was_released:
             self.count = FetchCounters(**stopped.counters)
         if stopped.next is not None:
-            self.ctx.log.info("Going on where it stopped", page=stopped.next.number)
+            self.ctx.log.info("Fetch resumed", page=stopped.next.number)
         return stopped.next
 
-    async def _what_is_new(self) -> list[tuple[str, str]]:
+    async def _new_only(self) -> list[tuple[str, str]]:
         asked = self.source.incremental
         if asked is None:
             return []
@@ -104,7 +105,7 @@ class SourceRun:
             return [(asked.param, asked.start)] if asked.start else []
         return [(asked.param, less_overlap(greatest, asked.column, asked.overlap))]
 
-    def _enough(self, step: PageStep) -> bool:
+    def _limit_reached(self, step: PageStep) -> bool:
         pages = self.source.limits.pages
         if self.count.pages >= pages:
             self.limited_by = at_limit(self.source, "limits.maxPages", f"{pages} pages", step)
@@ -113,21 +114,21 @@ class SourceRun:
     # -- a page
 
     async def _page(self, step: PageStep) -> PageStep | None:
-        """Take a page, and get the next one while it is stored: a run waits for the slower of the two only."""
+        """Store a page and fetch the next one meanwhile; return the next step."""
         coming, self._coming = self._coming, None
         mapped = await (coming or self._get(step, self.count))
         following = mapped.following
-        if following is not None and self._may_look_ahead(mapped):
+        if following is not None and self._may_fetch_ahead(mapped):
             self._coming = asyncio.create_task(self._get(following, mapped.so_far))
         try:
             await asyncio.to_thread(self._store, mapped)
         except LeaseLost:
-            await self._look_no_further()
-            await asyncio.sleep(A_CANCEL)  # if somebody has asked us to stop, that is how this ends
+            await self._cancel_next_page()
+            await asyncio.sleep(CANCEL_WITHIN)  # a requested cancel arrives here
             raise
         self.limited_by = mapped.limited_by
         if following is not None and mapped.wait is not None:
-            await self._leave_alone(mapped.wait)
+            await self._wait_for_api(mapped.wait)
         return following
 
     async def _get(self, step: PageStep, before: FetchCounters) -> Mapped:
@@ -139,12 +140,12 @@ class SourceRun:
         page = await ask(self.ctx.outgoing, self.source, step, self._credentials, self._more, most)
         return await asyncio.to_thread(self._pages.mapped, page, step, before)
 
-    def _may_look_ahead(self, mapped: Mapped) -> bool:
-        """Not where the limits end, nor if the API wants to be left alone first, nor when the run is to stop."""
+    def _may_fetch_ahead(self, mapped: Mapped) -> bool:
+        """Return False at a limit, if the API asks for a wait, or if the run is to stop."""
         is_last = mapped.so_far.pages >= self.source.limits.pages or bool(mapped.limited_by)
         return not is_last and mapped.wait is None and not self.ctx.cancelled
 
-    async def _look_no_further(self) -> None:
+    async def _cancel_next_page(self) -> None:
         coming, self._coming = self._coming, None
         if coming is None:
             return
@@ -153,15 +154,15 @@ class SourceRun:
         if not coming.cancelled() and coming.exception() is None:
             coming.result().files.close()
 
-    async def _leave_alone(self, wait: timedelta) -> None:
-        """The API has said that nothing is left for now: a long wait is better spent in the queue."""
+    async def _wait_for_api(self, wait: timedelta) -> None:
+        """Wait as the API asks; raise Defer for a long wait, which the run spends in the queue."""
         if wait > LONGEST_WAIT:
-            self._tell()
+            self._report()
             raise Defer(wait)
         await asyncio.sleep(wait.total_seconds())
 
     def _store(self, mapped: Mapped) -> None:
-        """Store a page together with where its run goes on. On a thread."""
+        """Store a page with the checkpoint of the next one. It runs on a thread."""
         before = self.count
 
         def checkpoint(new: int) -> object:
@@ -177,7 +178,7 @@ class SourceRun:
             raise failure(error, mapped.step.number) from None
         self.count = mapped.stored(before, new)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         count = self.count
         self.ctx.count_items(count.items_crawled, count.items_indexed)
         self.ctx.count(

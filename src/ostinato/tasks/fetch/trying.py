@@ -1,4 +1,4 @@
-"""A source tried out: its first page is fetched and mapped, and nothing is stored."""
+"""A test of a source: its first page is fetched and mapped, but not stored."""
 
 from dataclasses import dataclass, field
 
@@ -17,12 +17,12 @@ SHOWN_ROWS = 100  # rows and rejections
 
 @dataclass(slots=True)
 class Tried:
-    """The result of trying the first page of a source."""
+    """The result of testing the first page of a source."""
 
     columns: tuple[str, ...]
-    rows: list[Row] = field(default_factory=list)  # the first of them, without their hash
+    rows: list[Row] = field(default_factory=list)  # the first rows, without their hash
     records: int = 0
-    distinct: int = 0  # of those that became rows
+    distinct: int = 0  # distinct rows
     rejected: list[Rejection] = field(default_factory=list)
     bytes: int = 0
     requests: int = 0
@@ -30,7 +30,7 @@ class Tried:
 
 
 async def try_source(source: Source, outgoing: Outgoing) -> Tried:
-    """Fetch and map one page. What goes wrong is raised as a run would fail with it."""
+    """Fetch and map one page; raise the same failures as a run."""
     first, tried = PageStep(), Tried(tuple(each.column.name for each in source.response.fields))
     incremental = source.incremental
     more = [(incremental.param, incremental.start)] if incremental and incremental.start else []

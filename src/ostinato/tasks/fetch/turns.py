@@ -1,7 +1,7 @@
-"""Turns at Python's lock.
+"""Short switch intervals of Python's lock.
 
-While pages are fetched one thread maps and another stores. Whoever of them has waited for the database, or for the
-disk, wants the lock for a moment only; by Python's usual 5 ms it would wait until the other one is done with its page.
+During a fetch one thread maps and another stores. A thread that has waited for the database or the disk needs the lock
+only briefly. With Python's usual interval of 5 ms it would wait until the other thread has finished its page.
 """
 
 import sys
@@ -14,18 +14,18 @@ QUICK: Final = 0.0003  # seconds
 
 
 class Turns:
-    """Quick ones, while anybody wants them. The interpreter has one setting for all of its threads."""
+    """Short switch intervals while at least one fetch needs them. The interpreter has one setting for all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._wanted = 0
+        self._users = 0
         self._usual = self._ours = 0.0
 
     @contextmanager
     def quick(self) -> Iterator[None]:
         with self._lock:
-            self._wanted += 1
-            if self._wanted == 1:
+            self._users += 1
+            if self._users == 1:
                 self._usual = sys.getswitchinterval()
                 sys.setswitchinterval(min(self._usual, QUICK))
                 self._ours = sys.getswitchinterval()
@@ -33,8 +33,8 @@ class Turns:
             yield
         finally:
             with self._lock:
-                self._wanted -= 1
-                if not self._wanted and sys.getswitchinterval() == self._ours:  # nobody has chosen meanwhile
+                self._users -= 1
+                if not self._users and sys.getswitchinterval() == self._ours:  # no other code has changed it
                     sys.setswitchinterval(self._usual)
 
 
