@@ -93,7 +93,7 @@ def test_good_args(task, args):
         ("command", {"argv": ["ls"], "env": {"a b": "c"}}, "args.env.a b", "name of a variable"),
         ("command", {"argv": ["ls"], "env": {"OSTINATO_RUN_KEY": "c"}}, "args.env.OSTINATO_RUN_KEY", "set by Ostinato"),
         ("command", {"argv": ["ls"], "secrets": {"P": "hunter2"}}, "args.secrets.P", "not what it is"),
-        ("command", {"argv": ["ls"], "secrets": {"P": "env:SECRET_X"}, "env": {"P": "1"}}, "args.env.P", "it once"),
+        ("command", {"argv": ["a"], "secrets": {"P": "env:SECRET_X"}, "env": {"P": "1"}}, "args.env.P", "name it once"),
         ("command", {"argv": ["ls"], "exit_codes": [256]}, "args.exit_codes[0]", "from 0 to 255"),
         ("python", {"function": "shop.run"}, "args.function", "module:function"),
         ("python", {"function": "shop:os.system"}, "args.function", "module:function"),

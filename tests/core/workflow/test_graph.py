@@ -44,7 +44,7 @@ def test_all_that_a_step_may_say():
         ([1], "nodes[0]: a node is an object"),
         ([{"task": "x"}], "nodes[0].id"),
         ([{"id": "a b", "task": "x"}], "nodes[0].id"),
-        ([step("payload")], "nodes[0].id: 'payload' means"),
+        ([step("payload")], "nodes[0].id: 'payload' is reserved"),
         ([step("a"), step("a")], "nodes[1].id: there are two nodes 'a', here and at nodes[0]"),
         ([{"id": "a"}], "nodes[0].type"),
         ([{"id": "a", "type": "trigger_cron"}], "nodes[0].type"),
