@@ -10,7 +10,7 @@ import pytest
 
 from ostinato.app.engine_link import SILENT, EngineLink, EngineReport, frames
 from ostinato.core.errors import StoreUnavailable
-from ostinato.engine.measurements import EndedTotals, Measured
+from ostinato.engine.measurements import EndedTotals, ProcessMetrics
 from ostinato.isolation.frames import packed
 from ostinato.telemetry.measures import RunTimes, StoreTimes
 from ostinato.telemetry.reports import Counts
@@ -22,7 +22,7 @@ class AnEngine:
     """An engine with a problem and some ended runs."""
 
     def __init__(self) -> None:
-        self.measured = Measured(Counts(), RunTimes(), StoreTimes(), EndedTotals())
+        self.measured = ProcessMetrics(Counts(), RunTimes(), StoreTimes(), EndedTotals())
         self.measured.counts.add("claimed", count=3)
         self.measured.run_times.add([("fine", NOW, NOW - timedelta(seconds=1), NOW + timedelta(hours=9))])
         self.measured.store_times.add(0.002)
@@ -30,7 +30,7 @@ class AnEngine:
     def troubles(self) -> list[str]:
         return ["The dispatcher does not step."]
 
-    def measure(self) -> Measured:
+    def measure(self) -> ProcessMetrics:
         return self.measured
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from ostinato.app.http_process import HttpProcess
 from ostinato.app.listening import AppReference, Listening
 from ostinato.config import Settings
-from ostinato.engine.measurements import EndedTotals, Measured
+from ostinato.engine.measurements import EndedTotals, ProcessMetrics
 from ostinato.telemetry.measures import RunTimes, StoreTimes
 from ostinato.telemetry.reports import Counts
 from tests.waiting import PATIENCE
@@ -42,8 +42,8 @@ def test_a_question_is_answered_while_every_thread_of_asyncio_waits(tmp_path):
         def troubles(self) -> list[str]:
             return []
 
-        def measure(self) -> Measured:
-            return Measured(Counts(), RunTimes(), StoreTimes(), EndedTotals())
+        def measure(self) -> ProcessMetrics:
+            return ProcessMetrics(Counts(), RunTimes(), StoreTimes(), EndedTotals())
 
     async def main() -> list[bytes]:
         bound = Listening(port=0).bind(Settings())

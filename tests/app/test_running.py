@@ -193,7 +193,7 @@ def test_the_banner_tells_what_changed_what_is_paused_and_what_has_gone(new_app)
     assert other.endswith("changed")
     assert "only by hand" in new
     assert lines[-1].startswith("  old is no longer declared")
-    assert "  worker    none here: jobs come due, and run elsewhere" in lines
+    assert "  worker    none here: this process queues due jobs, other workers run them" in lines
 
 
 def test_the_next_run_is_shown_in_the_zone_of_its_schedule(new_app):

@@ -42,7 +42,7 @@ class Scripted:
 def client(monkeypatch):
     scripted = Scripted()
     monkeypatch.setattr(verbs, "_client", lambda _: (scripted, lambda: None))
-    monkeypatch.setattr(executions, "FOLLOWING", 0)
+    monkeypatch.setattr(executions, "FOLLOW_INTERVAL", 0)
     return scripted
 
 

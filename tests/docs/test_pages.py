@@ -9,7 +9,7 @@ import pytest
 
 import ostinato
 from ostinato.app.options import JobOptions
-from ostinato.app.tasks import Using
+from ostinato.app.tasks import UsingOptions
 from ostinato.cli.main import cli
 from ostinato.config import SETTINGS, written
 from ostinato.config.settings import FOR_TESTS, HANDED_TO_COMMANDS, OF_THE_COMMAND_LINE
@@ -232,7 +232,9 @@ def test_every_option_of_a_job_is_documented_and_no_other():
     rows = re.findall(r"^\| (`[^|]*) \|", table, re.M)
     documented = {name: "†" in row for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert set(documented) == set(JobOptions.__annotations__)
-    assert {name for name, in_using in documented.items() if in_using} == set(Using.__annotations__) - {"connection"}
+    assert {name for name, in_using in documented.items() if in_using} == set(UsingOptions.__annotations__) - {
+        "connection"
+    }
 
 
 def test_every_event_is_documented():

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from ostinato import Ostinato
 from ostinato.core.access import Admission, Caller, Role
-from ostinato.engine.measurements import EndedTotals, Measured
+from ostinato.engine.measurements import EndedTotals, ProcessMetrics
 from ostinato.rest.app import create_app
 from ostinato.telemetry.measures import RunTimes, StoreTimes
 from ostinato.telemetry.reports import Counts
@@ -27,8 +27,8 @@ class NoEngine:
     def troubles(self) -> list[str]:
         return []
 
-    def measure(self) -> Measured:
-        return Measured(Counts(), RunTimes(), StoreTimes(), EndedTotals())
+    def measure(self) -> ProcessMetrics:
+        return ProcessMetrics(Counts(), RunTimes(), StoreTimes(), EndedTotals())
 
 
 class Client:

@@ -87,7 +87,7 @@ def test_failures_are_told_with_the_time_of_the_retry(world):
     turn(world, worker, FAILURE)
     first, second = bodies(world, hook)
     assert first["retry_at"] is not None
-    assert "tried again" in first["text"]
+    assert "Next attempt at" in first["text"]
     assert second["retry_at"] is None
     assert (first["execution"]["attempt"], second["execution"]["attempt"]) == (0, 1)
 
@@ -150,7 +150,7 @@ def test_a_run_that_began_late_is_told(world):
     world.settle(world.claim(worker))
     (body,) = bodies(world, hook)
     assert (body["kind"], body["execution"]["number"]) == ("late_start", 2)
-    assert "began 2m late" in body["text"]
+    assert "started 2m late" in body["text"]
 
 
 def test_what_does_not_begin_is_told_once_by_whoever_looks(world):
@@ -163,7 +163,7 @@ def test_what_does_not_begin_is_told_once_by_whoever_looks(world):
         store.outbox.find_late(hook, start, world.advance(2 * SECOND))
     (body,) = bodies(world, hook)
     assert body["job"]["id"] == str(run_once)
-    assert "has not begun" in body["text"]
+    assert "has not started" in body["text"]
     world.settle(world.claim(world.worker()))  # it has started now: no second notice
     assert told(world, hook) == ["late_start"]
 
@@ -214,7 +214,7 @@ def test_what_is_rolled_back_is_not_told(world, monkeypatch):
 def test_a_bug_in_a_notice_keeps_nothing_from_being_settled(world, monkeypatch):
     hook = hooked(world, NoticeKind.FAILURE)
     job = world.add_one(max_retries=0)
-    monkeypatch.setattr("ostinato.core.notices.told", lambda *_: 1 / 0)
+    monkeypatch.setattr("ostinato.core.notices.notices_of", lambda *_: 1 / 0)
     turn(world, world.worker(), FAILURE)
     assert world.facts(job).failed == 1
     assert told(world, hook) == []

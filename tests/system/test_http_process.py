@@ -163,7 +163,7 @@ def test_one_process_is_a_setting(start):
     server = start(OSTINATO_HTTP_PROCESS="off")
     assert server("GET", "/healthz").code == 200
     assert not children(server)
-    assert "  processes one, also for HTTP: OSTINATO_HTTP_PROCESS=off" in server.log
+    assert "  processes one: it also serves HTTP (OSTINATO_HTTP_PROCESS=off)" in server.log
 
 
 def test_the_lines_of_both_processes_are_whole(tmp_path, empty_sqlite_url):

@@ -116,10 +116,10 @@ def _process(settings: Settings, listening: "Listening | None") -> str:
     if listening is not None and listening.apart is not None:
         return "two: this one runs jobs, another one answers HTTP"
     if settings.engine is EngineKind.RQ:
-        return "one, also for HTTP: engine rq"
+        return "one: it also serves HTTP (engine rq)"
     if not settings.http_process:
-        return "one, also for HTTP: OSTINATO_HTTP_PROCESS=off"
-    return "one, also for HTTP: app.run"
+        return "one: it also serves HTTP (OSTINATO_HTTP_PROCESS=off)"
+    return "one: it also serves HTTP (started by app.run)"
 
 
 def _auth(settings: Settings, bound: "socket") -> str:
@@ -138,9 +138,9 @@ def _auth(settings: Settings, bound: "socket") -> str:
 
 def _worker(app: "Ostinato", worker: bool) -> str:
     if app.settings.engine is EngineKind.RQ:
-        return "none here: jobs come due, and RQ's workers run them"
+        return "none here: this process queues due jobs, RQ workers run them"
     if not worker:
-        return "none here: jobs come due, and run elsewhere"
+        return "none here: this process queues due jobs, other workers run them"
     queues, many = app.settings.queues, app.settings.concurrency
     served = "all queues" if not queues else f"queue{'s' * (len(queues) > 1)} {', '.join(queues)}"
     return f"{served}, {many} at once"

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Final
 
 from ostinato.core.errors import StoreUnavailable
-from ostinato.engine.measurements import EndedTotals, EngineView, Measurement
+from ostinato.engine.measurements import EndedTotals, EngineView, MetricsSnapshot
 from ostinato.isolation.frames import BYTES_OF_A_READ, Frame, Unpacking, packed
 
 QUERY_EVERY: Final = 1.0  # seconds between two queries
@@ -29,7 +29,7 @@ class EngineReport:
     """State of an engine: the reasons why no job comes due, if any, and its counts and times."""
 
     troubles: list[str]
-    measurement: Measurement
+    measurement: MetricsSnapshot
 
     @classmethod
     def of(cls, engine: EngineView) -> "EngineReport":
@@ -41,7 +41,7 @@ class EngineReport:
     @classmethod
     def from_json(cls, text: bytes) -> "EngineReport":
         value = json.loads(text)
-        return cls(value["troubles"], Measurement.from_json(value["measurement"]))
+        return cls(value["troubles"], MetricsSnapshot.from_json(value["measurement"]))
 
 
 async def frames(reader: asyncio.StreamReader, take: Callable[[Frame], None]) -> None:
@@ -82,7 +82,7 @@ class EngineLink:
     def measure(self) -> "EngineLink":
         return self
 
-    def measurement(self) -> Measurement:
+    def measurement(self) -> MetricsSnapshot:
         """Query counts and times; raise StoreUnavailable if no answer comes."""
         return self._ask().measurement
 

@@ -1,4 +1,4 @@
-"""Tasks of an app, which can also be enqueued."""
+"""`AppTask`: a task that an app registers, and the ways to enqueue it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,8 +41,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Using(Policy, TypedDict, total=False):
-    """Options of `using` beside policies."""
+class UsingOptions(Policy, TypedDict, total=False):
+    """Options of `using`: every policy, a key, and the caller's connection."""
 
     key: str
     connection: Any
@@ -67,7 +67,7 @@ class Enqueueing(Generic[P]):
         return self._put(self._task.bind(*args, **kwargs), self._app.now())
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
-        """`enqueue` for async code: the database is reached from a thread."""
+        """`enqueue` for async code: it uses the database on a thread."""
         call = self._task.bind(*args, **kwargs)
         return await self._app.in_thread(lambda: self._put(call, self._app.now()))
 
@@ -76,7 +76,7 @@ class Enqueueing(Generic[P]):
         return self._put(self._task.bind(*args, **kwargs), self._app.now() + parse_duration(delay))
 
     def enqueue_at(self, at: datetime, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
-        """Run it once, at an instant; one that has passed means now."""
+        """Run it once at a given time; a past time means now."""
         return self._put(self._task.bind(*args, **kwargs), instant(at))
 
     def _put(self, call: Call, at: datetime) -> Handle:
@@ -125,10 +125,10 @@ class AppTask(Task[P, R]):
         self.open_to_operators(run_args_from(options))
         self._plain = Enqueueing(app, self, EnqueueOptions(without_schedule(options)))
 
-    def using(self, **how: Unpack[Using]) -> Enqueueing[P]:
+    def using(self, **how: Unpack[UsingOptions]) -> Enqueueing[P]:
         """Set options of the next enqueue: policies, a key, or the caller's own transaction (`connection=`)."""
         given = dict(how)
-        check_names(given, Using.__annotations__)
+        check_names(given, UsingOptions.__annotations__)
         connection = given.pop("connection", None)
         options = cast(JobOptions, {**without_schedule(self.options), **given})
         return Enqueueing(self._app, self, EnqueueOptions(options, connection))
@@ -138,7 +138,7 @@ class AppTask(Task[P, R]):
         return self._plain.enqueue(*args, **kwargs)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle:
-        """`enqueue` for async code: the database is reached from a thread."""
+        """`enqueue` for async code: it uses the database on a thread."""
         return await self._plain.aenqueue(*args, **kwargs)
 
     def enqueue_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
@@ -146,11 +146,11 @@ class AppTask(Task[P, R]):
         return self._plain.enqueue_in(delay, *args, **kwargs)
 
     def enqueue_at(self, at: datetime, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
-        """Run it once, at an instant; one that has passed means now."""
+        """Run it once at a given time; a past time means now."""
         return self._plain.enqueue_at(at, *args, **kwargs)
 
 
 def without_schedule(options: JobOptions) -> JobOptions:
-    """Return the options of a declared schedule that apply to an enqueue: policies, not timing or key."""
+    """Keep only the policies; the schedule, its timing and its key do not apply to an enqueue."""
     policies = {name: value for name, value in options.items() if name in POLICY_OPTIONS}
     return cast(JobOptions, policies)

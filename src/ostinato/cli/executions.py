@@ -17,7 +17,7 @@ execution = typer.Typer(help="Executions: list, show, steps, cancel, release, lo
 
 ExecutionArgument = Annotated[str, typer.Argument(metavar="EXECUTION", help="The id of an execution.")]
 
-FOLLOWING: Final = 1.0  # seconds between two requests
+FOLLOW_INTERVAL: Final = 1.0  # seconds between two requests
 LIVE: Final = ("queued", "running")
 
 
@@ -57,7 +57,7 @@ def cancel(
     api: ApiCalls,
     execution: ExecutionArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="End the record of a run that does not stop; it may continue.")
+        bool, typer.Option("--force", help="Mark a run that does not stop as cancelled. Its code may continue to run.")
     ] = False,
 ) -> None:
     """Cancel an execution: stop a running one, or remove a queued one from its queue."""
@@ -96,21 +96,23 @@ def log(
     if api.as_json and not follow:
         print_json(api.get(f"{where}/log", level=level))
         return
-    read, cut, lines = 0, 0, 0
+    cursor, dropped_bytes, lines = 0, 0, 0
     while True:
-        ended = api.get(where)["status"] not in LIVE  # before the log is read: no line is missed
+        # read the status before the log: lines written just before the end are still shown
+        ended = api.get(where)["status"] not in LIVE
         while True:
-            answer = api.get(f"{where}/log", after=read or None, level=level)
+            answer = api.get(f"{where}/log", after=cursor or None, level=level)
             for line in answer["lines"]:
                 _write(line, api.as_json)
-            read, cut, lines = answer["next"], answer["cut"], lines + len(answer["lines"])
+            cursor, dropped_bytes = answer["next"], answer["cut"]
+            lines += len(answer["lines"])
             if not answer["lines"]:
                 break
         if ended or not follow:
             break
-        time.sleep(FOLLOWING)
+        time.sleep(FOLLOW_INTERVAL)
     if not api.as_json:
-        _remark(read, lines, cut)
+        _remark(cursor, lines, dropped_bytes)
 
 
 def _write(line: Any, as_json: bool) -> None:
@@ -124,10 +126,10 @@ def _write(line: Any, as_json: bool) -> None:
         typer.echo(plain(each))
 
 
-def _remark(read: int, lines: int, cut: int) -> None:
-    if cut:
-        note(f"The log was full: {cut:,} more bytes were dropped.")
-    elif not read:
+def _remark(cursor: int, lines: int, dropped_bytes: int) -> None:
+    if dropped_bytes:
+        note(f"The log was full: {dropped_bytes:,} more bytes were dropped.")
+    elif not cursor:
         note("There is no log.")
     elif not lines:
         note("The log has no lines of this level.")

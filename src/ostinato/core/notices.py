@@ -10,8 +10,11 @@ from ostinato.core.model import Change, Definition, Ending, Execution, Job, Live
 from ostinato.core.outcome import OutcomeKind
 
 
-def told(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterator[Notice]:
-    """Yield a hook's notices about a change. `recovered`: executions that are the first success after a failure."""
+def notices_of(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterator[Notice]:
+    """Yield a hook's notices about a change.
+
+    `recovered` holds the ids of executions that succeeded for the first time after a failure.
+    """
     job = change.job
     for ended in change.ended:
         if not ended.step:
@@ -29,8 +32,8 @@ def late(hook: Hook, live: Live, definition: Definition, now: datetime) -> Notic
     waited = (live.started_at or now) - live.run_at
     if NoticeKind.LATE_START not in hook.kinds or live.step or waited < hook.late_after:
         return None
-    began = "began" if live.started_at else "has not begun:"
-    return _late(Named(live.job_id, definition), live, live.id, now, f"{began} {short(waited)} late")
+    started = "started" if live.started_at else "has not started:"
+    return _late(Named(live.job_id, definition), live, live.id, now, f"{started} {short(waited)} late")
 
 
 def overlong(job_id: UUID, definition: Definition, execution_id: UUID, at: datetime, data: dict[str, Any]) -> Notice:
@@ -56,19 +59,19 @@ def _of_execution(hook: Hook, change: Change, ended: Execution, recovered: bool)
         yield _ended(NoticeKind.FINISH, job, ended, f"{job.title} {WORDS[ended.outcome]}{_why(ended)}.")
     if NoticeKind.FAILURE in kinds and ended.outcome.is_failure:
         again = next((live for live in change.add if live.number == ended.number and not live.step), None)
-        more = f" It is tried again at {plain(again.run_at)}." if again else ""
+        more = f" Next attempt at {plain(again.run_at)}." if again else ""
         yield _ended(NoticeKind.FAILURE, job, ended, f"{job.title} {WORDS[ended.outcome]}{_why(ended)}.{more}", again)
     if NoticeKind.RECOVERY in kinds and recovered:
         yield _ended(NoticeKind.RECOVERY, job, ended, f"{job.title} has succeeded again.")
     started = ended.started_at
     if NoticeKind.LATE_START in kinds and started is not None and started - ended.run_at >= hook.late_after:
-        yield _late(job, ended, ended.id, ended.finished_at, f"began {short(started - ended.run_at)} late")
+        yield _late(job, ended, ended.id, ended.finished_at, f"started {short(started - ended.run_at)} late")
 
 
 WORDS = {
     OutcomeKind.COMPLETED: "has completed",
     OutcomeKind.FAILED: "has failed",
-    OutcomeKind.TIMED_OUT: "has run into its timeout",
+    OutcomeKind.TIMED_OUT: "timed out",
     OutcomeKind.CANCELLED: "was cancelled",
     OutcomeKind.LOST: "was lost with its worker",
 }
@@ -89,7 +92,7 @@ def _for_good(change: Change, execution_id: UUID, at: datetime) -> Notice:
         "execution": _execution(ended) if ended else {"id": str(execution_id)},
         "job_ended": over,
     }
-    end = "and is over" if over else "and goes on with its next time"
+    end = "and the job has ended" if over else "and the job continues with its next due time"
     why = _why(ended) if ended else ""
     text = f"{job.title} has used up its retries{why}, {end}."
     return Notice(NoticeKind.FAILED_FOR_GOOD, f"{NoticeKind.FAILED_FOR_GOOD}:{execution_id}", at, job.id, text, about)

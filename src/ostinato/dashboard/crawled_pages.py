@@ -22,7 +22,7 @@ def show_all(visit: PageRequest) -> Response:
     try:
         found = visit.service.pages.search(words or None, job or None, host or None, ROWS_OF_A_PAGE, offset)
     except OstinatoError as error:
-        visit, offset = visit.troubled("filters", error), 0
+        visit, offset = visit.with_error("filters", error), 0
         found = visit.service.pages.search(limit=ROWS_OF_A_PAGE)
     jobs = visit.service.board.some({page.job_id for page in found.pages})
     further = offset + ROWS_OF_A_PAGE
@@ -42,7 +42,7 @@ def show_all(visit: PageRequest) -> Response:
 
 def show(visit: PageRequest) -> Response:
     """Show one page."""
-    whole = visit.service.pages.get(visit.part("id"))
+    whole = visit.service.pages.get(visit.path_param("id"))
     return visit.page(
         "one_page.html",
         page=whole.page,

@@ -42,7 +42,7 @@ def show(visit: PageRequest) -> Response:
         before = query.id_asked(visit, "before")
         events, onward = visit.service.board.audit(job or None, [kind] if kind else [], by, ROWS_OF_A_PAGE, before)
     except OstinatoError as error:
-        visit, before = visit.troubled("filters", error), None
+        visit, before = visit.with_error("filters", error), None
         events, onward = visit.service.board.audit(None, [], "", ROWS_OF_A_PAGE, None)
     return visit.page(
         "events.html",

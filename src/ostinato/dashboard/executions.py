@@ -41,7 +41,7 @@ def show_all(visit: PageRequest) -> Response:
             cursor=cursor or None,
         )
     except Invalid as error:
-        visit, job = visit.troubled("filters", error), None
+        visit, job = visit.with_error("filters", error), None
         page = visit.service.executions.search(limit=ROWS_OF_A_PAGE)
     jobs = visit.service.board.some([*(run.job_id for run in page.items), *([job] if job else [])])
     return visit.page(
@@ -147,9 +147,9 @@ def cancel(visit: PageRequest) -> Response:
     try:
         left = visit.service.executions.cancel(execution_id, by=visit.by, force=force)
     except OstinatoError as error:
-        return _troubled(visit, execution_id, error)
+        return _with_error(visit, execution_id, error)
     message = left.stop.sentence if left.stop else "The run is cancelled."
-    return visit.see(f"/executions/{execution_id}", message)
+    return visit.redirect(f"/executions/{execution_id}", message)
 
 
 def release(visit: PageRequest) -> Response:
@@ -158,8 +158,8 @@ def release(visit: PageRequest) -> Response:
     try:
         visit.service.executions.release(execution_id, by=visit.by)
     except OstinatoError as error:
-        return _troubled(visit, execution_id, error)
-    return visit.see(f"/executions/{execution_id}", f"The run is queued again. {RELEASED}")
+        return _with_error(visit, execution_id, error)
+    return visit.redirect(f"/executions/{execution_id}", f"The run is queued again. {RELEASED}")
 
 
 def run_again(visit: PageRequest) -> Response:
@@ -169,14 +169,14 @@ def run_again(visit: PageRequest) -> Response:
     try:
         job = visit.service.jobs.run_again(found.row, by=visit.caller)
     except OstinatoError as error:
-        return _troubled(visit, execution_id, error)
+        return _with_error(visit, execution_id, error)
     newest: list[ExecutionView] = [ExecutionView.of(live) for live in job.lives]
     queued = max(newest, key=lambda run: run.number, default=None)
-    return visit.see(f"/executions/{queued.id}" if queued else f"/jobs/{job.id}", "A run is queued.")
+    return visit.redirect(f"/executions/{queued.id}" if queued else f"/jobs/{job.id}", "A run is queued.")
 
 
-def _troubled(visit: PageRequest, execution_id: UUID, error: OstinatoError) -> Response:
-    return _page(visit.troubled("actions", error), execution_id)
+def _with_error(visit: PageRequest, execution_id: UUID, error: OstinatoError) -> Response:
+    return _page(visit.with_error("actions", error), execution_id)
 
 
 ROUTES: Final = (

@@ -39,7 +39,7 @@ def show(visit: PageRequest) -> Response:
     try:
         page, history = visit.service.board.history(job.id, ROWS_OF_A_PAGE, cursor)
     except Invalid as error:
-        visit, cursor = visit.troubled("history", error), None
+        visit, cursor = visit.with_error("history", error), None
         page, history = visit.service.board.history(job.id, ROWS_OF_A_PAGE)
     runs = visit.service.board.sparks([job], DOTS).get(job.id, [])
     return visit.page(
@@ -66,7 +66,7 @@ def show(visit: PageRequest) -> Response:
 
 def _find(visit: PageRequest) -> JobView:
     try:
-        return visit.service.jobs.get(visit.part("id"))
+        return visit.service.jobs.get(visit.path_param("id"))
     except NotFound:
         raise NotFound("There is no such job: it may have been deleted, or its time to be kept is over.") from None
 
@@ -116,7 +116,7 @@ def _doing(name: str) -> Callable[[PageRequest], Response]:
         job_id = query.id_in_path(visit)
         answer = visit.service.jobs.bulk(name, [job_id], by=visit.by)[job_id]
         if isinstance(answer, OstinatoError):
-            return show(visit.troubled("actions", answer)) if not isinstance(answer, NotFound) else _raise(answer)
+            return show(visit.with_error("actions", answer)) if not isinstance(answer, NotFound) else _raise(answer)
         return _done(visit, name, job_id, "" if answer is None else f" {answer.sentence}")
 
     return act
@@ -128,13 +128,13 @@ def _raise(error: OstinatoError) -> Response:
 
 def _done(visit: PageRequest, name: str, job_id: UUID, stop: str) -> Response:
     if name == "delete":
-        return visit.see("/jobs", f"The job is deleted.{stop}")
+        return visit.redirect("/jobs", f"The job is deleted.{stop}")
     told = {
         "run": "A run is queued.",
         "retry": "The failed occurrence is tried again.",
         "restart": "It begins as new.",
     }
-    return visit.see(f"/jobs/{job_id}", (told.get(name) or f"The job is {ACTIONS[name].done}.") + stop)
+    return visit.redirect(f"/jobs/{job_id}", (told.get(name) or f"The job is {ACTIONS[name].done}.") + stop)
 
 
 COMMANDS: Final = ("run", "retry", "restart", "pause", "resume", "cancel")

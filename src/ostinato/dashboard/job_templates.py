@@ -9,8 +9,8 @@ from ostinato.core.access import Role
 from ostinato.core.errors import OstinatoError
 from ostinato.dashboard.forms import job
 from ostinato.dashboard.forms.arguments import Arguments
-from ostinato.dashboard.forms.editing import here
-from ostinato.dashboard.forms.errors import WrongFields, troubled
+from ostinato.dashboard.forms.editing import body_context
+from ostinato.dashboard.forms.errors import WrongFields, with_error
 from ostinato.dashboard.forms.fields import Form, typed
 from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get, post
@@ -25,24 +25,24 @@ def show_all(visit: PageRequest) -> Response:
 
 
 def show(visit: PageRequest) -> Response:
-    return _page(visit, visit.service.templates.get(visit.part("name")), {})
+    return _page(visit, visit.service.templates.get(visit.path_param("name")), {})
 
 
 def use(visit: PageRequest) -> Response:
     """Create a job from a template, or show the form with its errors."""
-    view, texts = visit.service.templates.get(visit.part("name")), typed(visit.form, visit.form)
+    view, texts = visit.service.templates.get(visit.path_param("name")), typed(visit.form, visit.form)
     try:
         arguments = Arguments.of_schema(TemplateAnswer.of(view).args)
         params = arguments.read(texts)
         if flaws := arguments.flaws(params):
             raise WrongFields(flaws)
         over = job.new_body({name: texts.get(name, "") for name in JOB_FIELDS})
-        definition = definition_of(visit.service.templates.body(view.template.name, params, over), here(visit))
+        definition = definition_of(visit.service.templates.body(view.template.name, params, over), body_context(visit))
         made, is_new = visit.service.jobs.make(definition, by=visit.by)
     except (OstinatoError, ValidationError) as error:
         return _page(visit, view, texts, error)
     message = "The job is created." if is_new else f"A job with the key {made.key} exists already: this one."
-    return visit.see(f"/jobs/{made.id}", message, visit.service.jobs.secrets(made), [made.task])
+    return visit.redirect(f"/jobs/{made.id}", message, visit.service.jobs.secrets(made), [made.task])
 
 
 def _page(
@@ -55,7 +55,7 @@ def _page(
     arguments = Arguments.of_schema(answer.args)
     form = Form({**arguments.fields, **JOB_FIELDS}, texts)
     if error is not None:
-        visit, form = troubled(visit, "template", form, error)
+        visit, form = with_error(visit, "template", form, error)
     return visit.page("one_template.html", answer=answer, form=form, otherwise=JOB_FIELDS)
 
 

@@ -81,7 +81,7 @@ def show(visit: PageRequest) -> Response:
     try:
         page = visit.service.jobs.search(_chosen(visit), sort=sort, limit=ROWS_OF_A_PAGE, cursor=cursor)
     except Invalid as error:
-        visit = visit.troubled("filters", error)
+        visit = visit.with_error("filters", error)
         page = visit.service.jobs.search(limit=ROWS_OF_A_PAGE)
     page = replace(page, items=tuple(visit.service.jobs.with_reasons(page.items)))
     runs = visit.service.board.sparks(page.items)
@@ -123,7 +123,7 @@ def ask(visit: PageRequest) -> Response:
     action = _action(visit)
     views = _wanted(visit)
     if not views:
-        return visit.see("/jobs", "No jobs selected. Select some first.")
+        return visit.redirect("/jobs", "No jobs selected. Select some first.")
     fit = [view for view in views if action.name in allowed(view.status, is_paused=bool(view.facts.paused_at))]
     return visit.page(
         "bulk.html",
@@ -146,7 +146,7 @@ def act(visit: PageRequest) -> Response:
         message += f" {stops} of them: {STILL_RUNNING.sentence}"
     if errors:
         message += f" {len(errors)} not: {errors[0]}"
-    return visit.see(_back(visit), message)
+    return visit.redirect(_back(visit), message)
 
 
 def _action(visit: PageRequest) -> Action:

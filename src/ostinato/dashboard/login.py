@@ -15,33 +15,33 @@ def ask(visit: PageRequest) -> Response:
     """Redirect to the log-in page, which later leads back to this page."""
     if visit.request.method == "POST":
         trouble = Trouble("Your session has ended. Nothing was changed. Log in and try again.", 401)
-        return _form(visit.troubled("login", trouble), "/")
+        return _form(visit.with_error("login", trouble), "/")
     wanted = visit.path + (f"?{visit.request.url.query}" if visit.request.url.query else "")
-    return visit.see("/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}")
+    return visit.redirect("/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}")
 
 
 def show(visit: PageRequest) -> Response:
     """Show the form, or redirect a visitor who needs no log-in."""
     onward = _local(visit.query.get("next", "/"))
-    return visit.see(onward) if visit.visitor.caller is not None else _form(visit, onward)
+    return visit.redirect(onward) if visit.visitor.caller is not None else _form(visit, onward)
 
 
 def log_in(visit: PageRequest) -> Response:
     onward = _local(str(visit.form.get("next", "/")))
     if not visit.site.visitors.log_in:
-        return visit.see(onward)
+        return visit.redirect(onward)
     credential = str(visit.form.get("credential", "")).strip()
     try:
         session = visit.site.visitors.begin(credential)
     except Unauthorized as error:
         visit.request.state.refused = Refusal.of_text(credential, str(error))
-        return _form(visit.troubled("credential", error), onward)
-    return visit.remember(visit.see(onward), session)
+        return _form(visit.with_error("credential", error), onward)
+    return visit.remember(visit.redirect(onward), session)
 
 
 def log_out(visit: PageRequest) -> Response:
     visit.site.visitors.end(visit.visitor)
-    return visit.forget(visit.see("/login", "You are logged out."))
+    return visit.forget(visit.redirect("/login", "You are logged out."))
 
 
 def _form(visit: PageRequest, onward: str) -> Response:

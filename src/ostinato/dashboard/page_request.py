@@ -1,4 +1,5 @@
-"""The request of a page, with its visitor, and the ways to answer it."""
+"""`PageRequest`: what a page function receives (request, visitor, form, time), and its answers: a page, a redirect, a
+session cookie."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,10 +36,10 @@ class Trouble:
 
     @classmethod
     def of(cls, error: OstinatoError) -> "Trouble":
-        return cls.told(answer_of(error), status_of(error))
+        return cls.from_answer(answer_of(error), status_of(error))
 
     @classmethod
-    def told(cls, answer: ErrorAnswer, status: int = 422) -> "Trouble":
+    def from_answer(cls, answer: ErrorAnswer, status: int = 422) -> "Trouble":
         return cls(answer.detail, status, {line.field: line.message for line in answer.errors or ()})
 
 
@@ -75,7 +76,7 @@ class PageRequest:
     def query(self) -> QueryParams:
         return self.request.query_params
 
-    def part(self, name: str) -> str:
+    def path_param(self, name: str) -> str:
         """Return a parameter of the path: `{id}`."""
         return str(self.request.path_params[name])
 
@@ -89,7 +90,7 @@ class PageRequest:
         """Return True if the visitor has this role; buttons for other roles are hidden."""
         return self.visitor.caller is not None and self.visitor.caller.role.allows(Role(role))
 
-    def troubled(self, where: str, trouble: OstinatoError | Trouble) -> "PageRequest":
+    def with_error(self, where: str, trouble: OstinatoError | Trouble) -> "PageRequest":
         """Return the same request with an error to show in a part of the page."""
         found = trouble if isinstance(trouble, Trouble) else Trouble.of(trouble)
         return replace(self, troubles={**self.troubles, where: found})
@@ -97,7 +98,7 @@ class PageRequest:
     # -- answers
 
     def page(self, template: str, *, status: int = 200, **answer: Any) -> Response:
-        """Answer with a page. If it shows errors, its status is the highest of theirs."""
+        """Render a template. If the page shows errors, the highest error status replaces `status`."""
         worst = max((trouble.status for trouble in self.troubles.values()), default=status)
         message = unquote(self.request.cookies.get(self._message_cookie, ""))
         response = HTMLResponse(self.site.render(template, self, message=message, **answer), worst)
@@ -105,7 +106,9 @@ class PageRequest:
             response.delete_cookie(self._message_cookie)
         return self._with_cookie(response)
 
-    def see(self, path: str, message: str = "", named: Iterable[str] = (), tasks: Collection[str] = ()) -> Response:
+    def redirect(
+        self, path: str, message: str = "", named: Iterable[str] = (), tasks: Collection[str] = ()
+    ) -> Response:
         """Redirect to a page that shows a message, and the warnings of the service."""
         response = RedirectResponse(path, 303)
         message = " ".join([message, *self.service.warnings(named, tasks)])

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from ostinato.core.access import Role
 from ostinato.core.auth import secrets_of
 from ostinato.core.errors import Conflict, Invalid, OstinatoError
-from ostinato.dashboard.forms.errors import troubled
+from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import (
     CHOICE,
     OPTIONAL,
@@ -76,16 +76,16 @@ def save(visit: PageRequest) -> Response:
         else:
             visit.service.providers.create(provider, by=visit.by)
     except (OstinatoError, ValidationError) as error:
-        visit, form = troubled(visit, "provider", form, _in_its_field(error))
+        visit, form = with_error(visit, "provider", form, _in_its_field(error))
         return _page(visit, form)
     named = () if provider.key is None else secrets_of(provider.key)
-    return visit.see("/providers", f"The provider {provider.domain} is saved: {provider.budget}.", named)
+    return visit.redirect("/providers", f"The provider {provider.domain} is saved: {provider.budget}.", named)
 
 
 def delete(visit: PageRequest) -> Response:
-    domain = visit.part("domain")
+    domain = visit.path_param("domain")
     visit.service.providers.delete(domain, by=visit.by)
-    return visit.see("/providers", f"The provider {domain} is deleted. Its requests are no longer limited.")
+    return visit.redirect("/providers", f"The provider {domain} is deleted. Its requests are no longer limited.")
 
 
 def _page(visit: PageRequest, form: Form) -> Response:

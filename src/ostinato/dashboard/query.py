@@ -25,7 +25,7 @@ def address(visit: PageRequest, **changes: str | None) -> str:
 
 def id_in_path(visit: PageRequest, name: str = "id") -> UUID:
     try:
-        return UUID(visit.part(name))
+        return UUID(visit.path_param(name))
     except ValueError:
         raise NotFound("There is no page at this address.") from None
 

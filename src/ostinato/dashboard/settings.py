@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ostinato.config import SETTINGS
 from ostinato.core.access import Role
 from ostinato.core.errors import NotFound, OstinatoError, Unauthorized
-from ostinato.dashboard.forms.errors import troubled
+from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import (
     CHOICE,
     OPTIONAL,
@@ -66,23 +66,23 @@ def make_key(visit: PageRequest) -> Response:
     except Unauthorized:
         raise
     except (OstinatoError, ValidationError) as error:
-        return _page(*troubled(visit, "key", form, error))
+        return _page(*with_error(visit, "key", form, error))
     return _page(visit, Form(KEY_FIELDS, {"role": Role.VIEWER.value}), made)
 
 
 def revoke_key(visit: PageRequest) -> Response:
     try:
-        key = visit.service.keys.revoke(UUID(visit.part("id")), by=visit.by)
+        key = visit.service.keys.revoke(UUID(visit.path_param("id")), by=visit.by)
     except ValueError:
         raise NotFound("There is no key with this id.") from None
-    return visit.see("/settings#keys", f"The key of {key.name} is revoked.")
+    return visit.redirect("/settings#keys", f"The key of {key.name} is revoked.")
 
 
 def end_access(visit: PageRequest) -> Response:
     """End all access. To log in again, the admin creates a token or a key on the command line."""
     ended = visit.service.access.end_all(by=visit.by)
     message = f"All access is ended: API keys revoked: {ended.keys}, sessions ended: {ended.sessions}."
-    return visit.see("/settings", message)
+    return visit.redirect("/settings", message)
 
 
 def _page(visit: PageRequest, form: Form, made: NewKey | None = None) -> Response:

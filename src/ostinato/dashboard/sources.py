@@ -9,7 +9,7 @@ from ostinato.core.auth import references
 from ostinato.core.errors import Conflict, Invalid, OstinatoError
 from ostinato.dashboard.forms import diff, structure
 from ostinato.dashboard.forms import source as source_form
-from ostinato.dashboard.forms.errors import troubled
+from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import Form, typed
 from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get, post
@@ -35,7 +35,7 @@ def list_sources(visit: PageRequest) -> Response:
 
 
 def show(visit: PageRequest) -> Response:
-    view = visit.service.sources.get(visit.part("name"))
+    view = visit.service.sources.get(visit.path_param("name"))
     records, trouble = list[dict[str, Any]](), ""
     try:
         records = list(visit.service.sources.records(view.name, RECORDS))
@@ -55,15 +55,15 @@ def show(visit: PageRequest) -> Response:
 
 
 def run(visit: PageRequest) -> Response:
-    view = visit.service.sources.run(visit.part("name"), by=visit.by)
-    return visit.see(f"/sources/{view.name}", "The source runs as soon as a worker is free.")
+    view = visit.service.sources.run(visit.path_param("name"), by=visit.by)
+    return visit.redirect(f"/sources/{view.name}", "The source runs as soon as a worker is free.")
 
 
 def delete(visit: PageRequest) -> Response:
-    name, with_data = visit.part("name"), bool(visit.form.get("with_data"))
+    name, with_data = visit.path_param("name"), bool(visit.form.get("with_data"))
     rows = visit.service.sources.delete(name, with_data=with_data, by=visit.by)
     message = f", with {rows:,} rows" if with_data else "; its rows stay"
-    return visit.see("/sources", f"The source {name} is deleted{message}.")
+    return visit.redirect("/sources", f"The source {name} is deleted{message}.")
 
 
 # -- the form
@@ -86,20 +86,20 @@ def make(visit: PageRequest) -> Response:
         elif visit.form.get("do") == "save":
             view = visit.service.sources.create(definition, _here(visit), by=visit.by)
             message = "The source is created. Its first run starts at once."
-            return visit.see(f"/sources/{view.name}", message, references(view.written))
+            return visit.redirect(f"/sources/{view.name}", message, references(view.written))
     except OstinatoError as error:
         return _form(visit, texts, error)
     return _form(visit, texts, tried=tried)
 
 
 def edit(visit: PageRequest) -> Response:
-    view = visit.service.sources.get(visit.part("name"))
+    view = visit.service.sources.get(visit.path_param("name"))
     return _form(visit, source_form.texts_of(view.written), view=view)
 
 
 def change(visit: PageRequest) -> Response:
     """Show the changes or a test; save the changes if the visitor has reviewed exactly these."""
-    view, texts = visit.service.sources.get(visit.part("name")), typed(visit.form, visit.form)
+    view, texts = visit.service.sources.get(visit.path_param("name")), typed(visit.form, visit.form)
     tried, lines = None, None
     try:
         definition = source_form.definition_of({**texts, "name": view.name}, view.written)
@@ -110,7 +110,7 @@ def change(visit: PageRequest) -> Response:
             lines = diff.changes(_words(view.written, definition), _words(definition, view.written))
             if lines and texts.get("reviewed") == diff.digest(lines):
                 visit.service.sources.replace(view.name, definition, _here(visit), by=visit.by)
-                return visit.see(f"/sources/{view.name}", "The source is saved.", references(definition))
+                return visit.redirect(f"/sources/{view.name}", "The source is saved.", references(definition))
     except OstinatoError as error:
         return _form(visit, texts, error, view=view, lines=lines)
     return _form(visit, texts, view=view, tried=tried, lines=lines)
@@ -137,7 +137,7 @@ def _form(
 ) -> Response:
     form = Form(source_form.FIELDS, texts)
     if error is not None:
-        visit, form = troubled(visit, "source", form, _in_its_field(view, error))
+        visit, form = with_error(visit, "source", form, _in_its_field(view, error))
     return visit.page(
         "source_form.html",
         form=form,

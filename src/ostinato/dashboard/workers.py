@@ -32,26 +32,26 @@ def drain(visit: PageRequest) -> Response:
     try:
         visit.service.drain(query.id_in_path(visit), by=visit.by)
     except OstinatoError as error:
-        return show(visit.troubled("workers", error))
-    return visit.see("/workers", "The worker claims no more runs, and stops when its runs have finished.")
+        return show(visit.with_error("workers", error))
+    return visit.redirect("/workers", "The worker claims no more runs, and stops when its runs have finished.")
 
 
 def pause(visit: PageRequest) -> Response:
-    name = visit.part("name")
+    name = visit.path_param("name")
     try:
         visit.service.pause_queue(name, by=visit.by)
     except OstinatoError as error:
-        return show(visit.troubled("queues", error))
-    return visit.see("/workers#queues", f"The queue {name} is paused: no runs start from it.")
+        return show(visit.with_error("queues", error))
+    return visit.redirect("/workers#queues", f"The queue {name} is paused: no runs start from it.")
 
 
 def resume(visit: PageRequest) -> Response:
-    name = visit.part("name")
+    name = visit.path_param("name")
     try:
         visit.service.resume_queue(name, by=visit.by)
     except OstinatoError as error:
-        return show(visit.troubled("queues", error))
-    return visit.see("/workers#queues", f"The queue {name} is resumed.")
+        return show(visit.with_error("queues", error))
+    return visit.redirect("/workers#queues", f"The queue {name} is resumed.")
 
 
 ROUTES: Final = (

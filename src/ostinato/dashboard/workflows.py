@@ -11,7 +11,7 @@ from ostinato.core.access import Role
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.dashboard import graph
 from ostinato.dashboard.forms import diff, structure
-from ostinato.dashboard.forms.errors import troubled
+from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import (
     AREA,
     OBJECT,
@@ -79,7 +79,7 @@ def _newest(visit: PageRequest, view: WorkflowView) -> JobView | None:
 
 
 def show(visit: PageRequest) -> Response:
-    return _shown(visit, visit.service.workflows.get(visit.part("id")), Form(RUN_FIELDS, {}))
+    return _shown(visit, visit.service.workflows.get(visit.path_param("id")), Form(RUN_FIELDS, {}))
 
 
 def _shown(visit: PageRequest, view: WorkflowView, form: Form) -> Response:
@@ -103,22 +103,22 @@ def _shown(visit: PageRequest, view: WorkflowView, form: Form) -> Response:
 
 def run(visit: PageRequest) -> Response:
     """Start a workflow now, or show the errors of its payload."""
-    view = visit.service.workflows.get(visit.part("id"))
+    view = visit.service.workflows.get(visit.path_param("id"))
     form = Form(RUN_FIELDS, typed(visit.form, RUN_FIELDS))
     try:
         values = {name: value_of(one, form.text(name)) for name, one in RUN_FIELDS.items() if form.text(name).strip()}
         body = WorkflowRunBody.model_validate(values)
         job = visit.service.workflows.run(view.id, body.payload, trigger=body.trigger, by=visit.by)
     except (OstinatoError, ValidationError) as error:
-        visit, form = troubled(visit, "run", form, error)
+        visit, form = with_error(visit, "run", form, error)
         return _shown(visit, view, form)
-    return visit.see(f"/jobs/{job.id}", f"The run of {view.name} is this job.")
+    return visit.redirect(f"/jobs/{job.id}", f"The run of {view.name} is this job.")
 
 
 def delete(visit: PageRequest) -> Response:
-    view = visit.service.workflows.get(visit.part("id"))
+    view = visit.service.workflows.get(visit.path_param("id"))
     visit.service.workflows.delete(view.id, by=visit.by)
-    return visit.see("/workflows", f"The workflow {view.name} is deleted. Runs in progress continue.")
+    return visit.redirect("/workflows", f"The workflow {view.name} is deleted. Runs in progress continue.")
 
 
 # -- the form
@@ -140,17 +140,17 @@ def make(visit: PageRequest) -> Response:
         )  # fmt: skip
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error)
-    return visit.see(f"/workflows/{view.id}", "The workflow is created.", tasks=view.tasks)
+    return visit.redirect(f"/workflows/{view.id}", "The workflow is created.", tasks=view.tasks)
 
 
 def edit(visit: PageRequest) -> Response:
-    view = visit.service.workflows.get(visit.part("id"))
+    view = visit.service.workflows.get(visit.path_param("id"))
     return _form(visit, _texts_of(view), view=view)
 
 
 def change(visit: PageRequest) -> Response:
     """Show the changes of an edit; save them if the visitor has reviewed exactly these."""
-    view, texts = visit.service.workflows.get(visit.part("id")), typed(visit.form, visit.form)
+    view, texts = visit.service.workflows.get(visit.path_param("id")), typed(visit.form, visit.form)
     if visit.form.get("do") not in ("review", "save"):
         return _form(visit, texts, _checked(visit, texts), view=view)
     lines: list[diff.DiffLine] | None = None
@@ -164,7 +164,7 @@ def change(visit: PageRequest) -> Response:
         view = visit.service.workflows.put(view.id, **body.said(), by=visit.by, allow_unknown=_allowed(visit))
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error, view=view, lines=lines)
-    return visit.see(f"/workflows/{view.id}", "The workflow is saved.", tasks=view.tasks)
+    return visit.redirect(f"/workflows/{view.id}", "The workflow is saved.", tasks=view.tasks)
 
 
 def _form(
@@ -177,7 +177,7 @@ def _form(
 ) -> Response:
     form = Form(FIELDS, texts)
     if error is not None:
-        visit, form = troubled(visit, "workflow", form, _in_its_field(error))
+        visit, form = with_error(visit, "workflow", form, _in_its_field(error))
     line = structure.line_of(form.text("nodes"), form.errors.get("nodes", ""), "nodes")
     return visit.page(
         "workflow_form.html",

@@ -27,7 +27,7 @@ from ostinato.engine.claim_timing import ClaimTiming, HandOff
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, StepReport
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.lease import Renewing
-from ostinato.engine.measurements import EndedTotals, Measured
+from ostinato.engine.measurements import EndedTotals, ProcessMetrics
 from ostinato.engine.notifier import Notifier
 from ostinato.engine.retrying import Retrying
 from ostinato.engine.sweeper import Sweeper
@@ -162,15 +162,15 @@ class Engine:
         self._stopping = Stopping(self.worker, self._retrying, telemetry, grace)
         self._stop, self._now = self._stopping.asked, self._stopping.at_once
         self._failure: Exception | None = None
-        self._measured: Measured | None = None
+        self._measured: ProcessMetrics | None = None
 
-    def measure(self) -> "Measured":
+    def measure(self) -> "ProcessMetrics":
         """Start to measure, for `/metrics`. Call it before `run`."""
         if self._measured is None:
             self._telemetry.measure()
             self._executor.times = StoreTimes()
             assert self._telemetry.run_times is not None
-            self._measured = Measured(
+            self._measured = ProcessMetrics(
                 self._telemetry.counts, self._telemetry.run_times, self._executor.times, EndedTotals()
             )
         return self._measured

@@ -20,7 +20,7 @@ class EndedTotals(Totals[tuple[str, str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class MetricsSnapshot:
     """Counts and times of a process at one moment."""
 
     counts: Mapping[tuple[str, str], int]
@@ -36,7 +36,7 @@ class Measurement:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Measurement":
+    def from_json(cls, value: Mapping[str, Any]) -> "MetricsSnapshot":
         """Read the values of `to_json`."""
         return cls(
             {(kind, which): count for kind, which, count in value["counts"]},
@@ -45,28 +45,28 @@ class Measurement:
         )
 
 
-class Measuring(Protocol):
+class MetricsSource(Protocol):
     """Measurements of the process that runs the jobs."""
 
     @property
     def pid(self) -> int: ...
     @property
     def executions(self) -> EndedTotals: ...
-    def measurement(self) -> Measurement: ...
+    def measurement(self) -> MetricsSnapshot: ...
 
 
 class EngineView(Protocol):
     """The engine as the HTTP API sees it."""
 
     def troubles(self) -> list[str]:
-        """List the reasons why nothing comes due."""
+        """List why this process fires or claims no jobs."""
 
-    def measure(self) -> Measuring:
-        """Start to measure."""
+    def measure(self) -> MetricsSource:
+        """Return the metrics of the worker process, and start to collect them if needed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ProcessMetrics:
     """Counts and times of this process."""
 
     counts: Counts
@@ -75,6 +75,6 @@ class Measured:
     executions: EndedTotals
     pid: int = field(default_factory=os.getpid)
 
-    def measurement(self) -> Measurement:
+    def measurement(self) -> MetricsSnapshot:
         """Copy the counts and times as they are now."""
-        return Measurement(self.counts.snapshot(), self.run_times.snapshot(), self.store_times.snapshot())
+        return MetricsSnapshot(self.counts.snapshot(), self.run_times.snapshot(), self.store_times.snapshot())

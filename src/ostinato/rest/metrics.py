@@ -17,7 +17,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from ostinato.core.errors import StoreError
-from ostinato.engine.measurements import Measurement, Measuring
+from ostinato.engine.measurements import MetricsSnapshot, MetricsSource
 from ostinato.rest.caller import Viewer
 from ostinato.rest.routers import api_router
 from ostinato.service import Service
@@ -56,7 +56,7 @@ COUNTED: Final = (
 class Exporter(Collector):
     """Collector that reads all metrics at each scrape."""
 
-    def __init__(self, service: Service, measuring: Measuring, version: str, refused: Counts) -> None:
+    def __init__(self, service: Service, measuring: MetricsSource, version: str, refused: Counts) -> None:
         self._service, self._measuring, self._version, self._refused = service, measuring, version, refused
 
     def collect(self) -> Iterator[Metric]:
@@ -92,7 +92,7 @@ def _counted(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
         yield family
 
 
-def _times(measured: Measurement) -> Iterator[Metric]:
+def _times(measured: MetricsSnapshot) -> Iterator[Metric]:
     durations = HistogramMetricFamily(
         "ostinato_execution_duration_seconds", "Duration of the runs of this process.", labels=["task"]
     )
@@ -153,7 +153,7 @@ def _add(family: HistogramMetricFamily, labels: list[str], snapshot: Snapshot) -
     family.add_metric(labels, buckets, snapshot.sum)
 
 
-def router(service: Service, measuring: Measuring, version: str, refused: Counts) -> APIRouter:
+def router(service: Service, measuring: MetricsSource, version: str, refused: Counts) -> APIRouter:
     """Return the endpoint `/metrics` for the process that runs the jobs. A separate HTTP process is shown too.
 
     `refused` counts refused credentials.

@@ -1,4 +1,4 @@
-"""Answers of the front desk."""
+"""Answers of the service."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -25,8 +25,8 @@ class TakenJob:
 
     claimed: Claimed | None = None
     changes: tuple[Change, ...] = ()
-    unknown: str | None = None  # the task, if it is unknown here
-    limited: bool = False  # an execution waits for a place of its limit
+    unknown: str | None = None  # task of the first ready execution, if this worker knows none of the ready tasks
+    limited: bool = False  # an execution with a limit was unclaimed before this claim: the caller runs let_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,10 @@ class Taking(Firing):
             known = [live for live in ready if live.task in worker.tasks]
             limited = any(live.limit_key is not None and live.worker_id is None for live in lives)
             if not known:
-                strange = ready[0].task if ready else None
+                unknown_task = ready[0].task if ready else None
+                # park: no worker claims these rows until one comes that knows their task
                 tx.run("park", ids=[live.id for live in ready])
-                return TakenJob(None, fired, strange, limited)
+                return TakenJob(None, fired, unknown_task, limited)
             first = min(known, key=lambda live: (id_of(live) != message, live.priority, live.run_at))
             claimed = self._start(tx, job, first, worker, now, lease)
         return TakenJob(claimed, fired, None, limited)
@@ -81,7 +82,7 @@ class Taking(Firing):
         return {job_id: Present(jobs.get(job_id), tuple(lives[job_id])) for job_id in ids}
 
     def jobs_awaited(self, after: UUID, limit: int) -> list[UUID]:
-        """List the next jobs, in the order of their ids, with a due time to come or a waiting execution."""
+        """List the next job ids after `after` that have a next due time or a live row (queued, waiting or running)."""
         with self._database.read() as tx:
             return [to_uuid(job_id) for (job_id,) in tx.rows("jobs_awaited", after=after, limit=limit)]
 
@@ -135,7 +136,10 @@ class Taking(Firing):
 
 
 def _may_start(live: Live, now: datetime) -> bool:
-    """Return True if its time has come and it waits for nothing; with a limit it passes the gate first."""
+    """Return True if the execution is unclaimed, due and not blocked.
+
+    One with a limit must first be admitted by `let_through`.
+    """
     if live.worker_id is not None or live.run_at > now or live.waits_for not in MAY_START:
         return False
     return live.limit_key is None or live.waits_for is None

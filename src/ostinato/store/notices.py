@@ -74,7 +74,7 @@ class Notices:
         for change in changes:
             for hook in self.hooks:
                 if hook.looks_at(change.job.id):
-                    yield from ((hook, notice) for notice in notices.told(hook, change, recovered))
+                    yield from ((hook, notice) for notice in notices.notices_of(hook, change, recovered))
 
     def _recovered(self, tx: Tx, changes: Sequence[Change]) -> set[UUID]:
         """Return the executions that are the first success after a failure."""

@@ -28,7 +28,7 @@ PLAIN: Final[dict[Any, dict[str, Any]]] = {
     UUID: {"type": "string", "format": "uuid"},
     timedelta: {"anyOf": [{"type": "string"}, {"type": "number"}], "format": "duration"},
 }
-NO_ANNOTATION: Final = inspect.Parameter.empty
+MISSING: Final = inspect.Parameter.empty  # no annotation, or no default
 
 
 def schema_of(task: Task[..., Any]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def schema_of(task: Task[..., Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {each.name: _property(each, hints) for each in named},
-        "required": [each.name for each in named if each.default is NO_ANNOTATION],
+        "required": [each.name for each in named if each.default is MISSING],
         "additionalProperties": len(named) < len(shown),
     }
 
@@ -56,7 +56,7 @@ def help_of(task: Task[..., Any]) -> str:
 
 
 def _hints(task: Task[..., Any]) -> dict[str, Any]:
-    """Return the annotations as types; empty if a name exists only for type checkers."""
+    """Return the annotations as types; empty if they cannot be evaluated (a name under `TYPE_CHECKING`)."""
     try:
         return typing.get_type_hints(inspect.unwrap(task.function))
     except Exception:  # noqa: BLE001  annotations are code of users
@@ -64,8 +64,8 @@ def _hints(task: Task[..., Any]) -> dict[str, Any]:
 
 
 def _property(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> dict[str, Any]:
-    described = _type(hints.get(parameter.name, NO_ANNOTATION))
-    if parameter.default is NO_ANNOTATION:
+    described = _type(hints.get(parameter.name, MISSING))
+    if parameter.default is MISSING:
         return described
     try:
         encode({"default": parameter.default})
@@ -89,7 +89,7 @@ def _type(hint: Any) -> dict[str, Any]:
 
 
 def _collection(kind: type, inner: tuple[Any, ...]) -> dict[str, Any]:
-    """Describe lists and objects. A text or a named tuple accepts any value."""
+    """Describe a list or an object. Bytes, subclasses of `str` and named tuples accept any value."""
     if issubclass(kind, Mapping):
         return {"type": "object"} | ({"additionalProperties": _type(inner[1])} if len(inner) == 2 else {})
     if issubclass(kind, str | bytes | bytearray) or hasattr(kind, "_fields"):

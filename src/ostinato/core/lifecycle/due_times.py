@@ -1,6 +1,6 @@
 """The due times of a job: its schedule within its bounds.
 
-Nothing is due between an anchor and the moment it was set.
+The anchor is the instant from which an interval's periods are counted. A new anchor never makes a past time due.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,17 @@ from ostinato.core.retry import Backoff, within
 from ostinato.core.schedule import Every
 
 INSTANT = timedelta(microseconds=1)
-FIRED_AHEAD = timedelta(seconds=1)  # a row that starts within this is already in the queue
+# a row with run_at this near is queued at once, without WaitsFor.TIME; longer than the dispatcher's AHEAD (0.5 s)
+FIRED_AHEAD = timedelta(seconds=1)
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
 
 def first_anchor(definition: Definition, now: datetime) -> datetime:
-    """Return the anchor of a new job: `start_at`, past or future, is on its grid."""
+    """Return the anchor of a new job.
+
+    An interval with a `start_at`, past or future, is counted from it; other jobs from now.
+    """
     start, schedule = definition.policies.start_at, definition.schedule
     if start is not None and start < now and isinstance(schedule, Every):
         return start + (now - start) // schedule.period * schedule.period
@@ -34,10 +38,11 @@ def anchor_from(definition: Definition, now: datetime) -> datetime:
     return now
 
 
-def anchor_by(definition: Definition, facts: Facts, now: datetime) -> datetime:
-    """Bring back an anchor that a wrong clock set, without moving the grid: by whole periods, and not before now.
+def corrected_anchor(definition: Definition, facts: Facts, now: datetime) -> datetime:
+    """Return the anchor, moved back if a fast clock set it in the future.
 
-    The next due time is then late by less than a period, and never early: the clock may have been right before.
+    An interval's anchor moves by whole periods, so its due times stay on the same grid. The next one may be up to a
+    period late, but is never early. With `fixed_delay` there is no grid: the anchor becomes now.
     """
     start, schedule = definition.policies.start_at, definition.schedule
     if not isinstance(schedule, Every) or definition.policies.fixed_delay:
@@ -48,7 +53,10 @@ def anchor_by(definition: Definition, facts: Facts, now: datetime) -> datetime:
 
 
 def backoff_of(definition: Definition, facts: Facts) -> Backoff:
-    """Return the backoff of a job; a job that names none waits at most a period."""
+    """Return the backoff of a job.
+
+    Unless the user set them, base and cap are at most the shortest gap of its schedule.
+    """
     backoff = definition.policies.backoff
     if not backoff.within_period:
         return backoff

@@ -106,7 +106,7 @@ def rewind(job: Job, lives: Sequence[Live], now: datetime, chance: Chance, ahead
 def _bring_back(draft: Draft) -> None:
     """Move values that a wrong clock put into the future back to now."""
     facts, now, period = draft.facts, draft.now, draft.definition.policies.retry_reset_period
-    facts.anchor = due_times.anchor_by(draft.definition, facts, now)
+    facts.anchor = due_times.corrected_anchor(draft.definition, facts, now)
     if facts.period_start is not None:
         facts.period_start = min(facts.period_start, now)
     if facts.reset_at is not None and period is not None:

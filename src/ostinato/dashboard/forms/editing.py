@@ -1,4 +1,4 @@
-"""An edit of a job: what was typed beside what is there, in the words of the REST door."""
+"""Job edits from the dashboard form: compare it with the job, check the result, list the differences, save."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,8 @@ from ostinato.shapes.job_body import BodyContext, JobEdit
 from ostinato.shapes.own_job import OurWords
 
 
-def here(visit: PageRequest) -> BodyContext:
+def body_context(visit: PageRequest) -> BodyContext:
+    """Return the context in which a request body is read: time, zone, app, run args."""
     return BodyContext(visit.now, visit.site.settings.timezone, visit.service.app, visit.service.tasks.run_args)
 
 
@@ -32,7 +33,7 @@ def texts_of(visit: PageRequest, answer: JobAnswer) -> dict[str, str]:
 
 
 def args_of(visit: PageRequest, texts: Mapping[str, str], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The args that were typed; checked by what the task takes, unless they are as they were."""
+    """Read the arguments from the form; check them against the task's schema if they changed."""
     arguments = Arguments.of(visit.service, texts.get("task", "").strip())
     args = arguments.read(texts)
     if args != before and (wrong := arguments.flaws(args)):
@@ -52,14 +53,14 @@ class JobEditing:
 
     @classmethod
     def of(cls, visit: PageRequest, view: JobView, texts: Mapping[str, str]) -> "JobEditing":
-        """Invalid, or what pydantic says, if it cannot be so."""
+        """Build and check the edit; raise Invalid or ValidationError if it is not allowed."""
         answer = answer_of(visit, view)
         body = job.changed_body(texts, texts_of(visit, answer))
         same_task = "task" not in body
         args = args_of(visit, texts, answer.args if same_task else None)
         if args != answer.args:
             body["args"] = args
-        change = job_body.edit(JobEdit.model_validate(body), answer, here(visit))
+        change = job_body.edit(JobEdit.model_validate(body), answer, body_context(visit))
         wanted = change(view.definition)
         allow = same_task or bool(visit.form.get("allow_unknown"))
         visit.service.jobs.check(wanted, view.definition, allow_unknown=allow)
@@ -67,7 +68,7 @@ class JobEditing:
         return cls(visit, view, change, diff.changes(_words(answer), _words(after)), allow)
 
     def save(self) -> None:
-        """Stale if somebody was faster."""
+        """Save the edit; raise Stale if the job has changed since `view` was read."""
         self.visit.service.jobs.edit(
             self.view.id,
             self.change,
@@ -78,6 +79,6 @@ class JobEditing:
 
 
 def _words(answer: JobAnswer) -> dict[str, Any]:
-    """Return the fields of a job in our words."""
+    """Return the job's fields as the REST API names them, for the diff."""
     shown = answer.model_dump(mode="json", include=set(OurWords.model_fields))
     return {name: value for name, value in shown.items() if name != "timezone"}  # the schedule has it

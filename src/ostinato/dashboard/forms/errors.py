@@ -19,7 +19,7 @@ class WrongFields(Invalid):
         self.fields = fields
 
 
-def troubled(
+def with_error(
     visit: PageRequest, where: str, form: Form, error: OstinatoError | ValidationError
 ) -> tuple[PageRequest, Form]:
     """Add an error to the request and the form: beside its fields, or above the form."""
@@ -29,13 +29,13 @@ def troubled(
     marked = form.wrong(errors)
     if len(above) < len(errors):
         above.insert(0, "Nothing was saved. Correct the marked fields.")
-    return visit.troubled(where, replace(trouble, sentence=" ".join(above), fields=marked.errors)), marked
+    return visit.with_error(where, replace(trouble, sentence=" ".join(above), fields=marked.errors)), marked
 
 
 def _trouble(error: OstinatoError | ValidationError) -> Trouble:
     match error:
         case ValidationError():
-            return Trouble.told(refused(error.errors()))
+            return Trouble.from_answer(refused(error.errors()))
         case WrongFields():
             return Trouble(str(error), 422, error.fields)
         case UnknownTask():

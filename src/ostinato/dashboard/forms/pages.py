@@ -10,8 +10,8 @@ from ostinato.core.errors import OstinatoError, Stale
 from ostinato.core.zones import zone_names
 from ostinato.dashboard.forms import diff, job
 from ostinato.dashboard.forms.arguments import Arguments
-from ostinato.dashboard.forms.editing import JobEditing, answer_of, args_of, here, texts_of
-from ostinato.dashboard.forms.errors import troubled
+from ostinato.dashboard.forms.editing import JobEditing, answer_of, args_of, body_context, texts_of
+from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import Form, typed
 from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get, post
@@ -46,26 +46,26 @@ def make(visit: PageRequest) -> Response:
     try:
         said = job.new_body(texts)
         body = JobBody.model_validate({**said, "args": args_of(visit, texts)})
-        definition = job_body.new_definition(body, here(visit))
+        definition = job_body.new_definition(body, body_context(visit))
         unknown = bool(visit.form.get("allow_unknown"))
         made, is_new = visit.service.jobs.make(definition, by=visit.by, allow_unknown=unknown)
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error)
     message = "The job is created." if is_new else f"A job with the key {made.key} exists already: this one."
-    return visit.see(f"/jobs/{made.id}", message, visit.service.jobs.secrets(made), [made.task])
+    return visit.redirect(f"/jobs/{made.id}", message, visit.service.jobs.secrets(made), [made.task])
 
 
 # -- an existing job
 
 
 def edit(visit: PageRequest) -> Response:
-    view = visit.service.jobs.get(visit.part("id"))
+    view = visit.service.jobs.get(visit.path_param("id"))
     return _form(visit, texts_of(visit, answer_of(visit, view)), view=view)
 
 
 def change(visit: PageRequest) -> Response:
     """Show the changes of an edit; save them if the visitor has reviewed exactly these."""
-    view, texts = visit.service.jobs.get(visit.part("id")), typed(visit.form, visit.form)
+    view, texts = visit.service.jobs.get(visit.path_param("id")), typed(visit.form, visit.form)
     if visit.form.get("do") not in ("review", "save"):
         return _form(visit, texts, view=view)
     lines = None
@@ -83,7 +83,7 @@ def change(visit: PageRequest) -> Response:
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error, view=view, lines=lines)
     saved, message = visit.service.jobs.get(view.id), f"Saved: {', '.join(line.name for line in lines)}."
-    return visit.see(f"/jobs/{view.id}", message, visit.service.jobs.secrets(saved), [saved.task])
+    return visit.redirect(f"/jobs/{view.id}", message, visit.service.jobs.secrets(saved), [saved.task])
 
 
 # -- during typing
@@ -121,7 +121,7 @@ def _form(
     arguments = Arguments.of(visit.service, task)
     form = Form({**job.FIELDS, **arguments.fields}, texts)
     if error is not None:
-        visit, form = troubled(visit, "job", form, error)
+        visit, form = with_error(visit, "job", form, error)
     return visit.page(
         "job_form.html",
         form=form,
@@ -146,7 +146,7 @@ def _foreseen(visit: PageRequest, texts: dict[str, str]) -> dict[str, Any]:
         return {"sentence": "once, as soon as it is saved", "times": [], "zone": None, "wrong": ""}
     try:
         asked = PreviewBody.model_validate({"schedule": schedule, "timezone": zone or None, "n": SHOWN_TIMES})
-        found = previewed(asked, here(visit), allowance())
+        found = previewed(asked, body_context(visit), allowance())
     except OstinatoError as error:
         return {"sentence": "", "times": [], "zone": None, "wrong": str(error)}
     except ValidationError as error:

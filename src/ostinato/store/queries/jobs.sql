@@ -156,7 +156,7 @@ WHERE j.deleted_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l
 ORDER BY j.deleted_at LIMIT :limit
 
 -- name: jobs_awaited
--- Jobs, in the order of their ids, for which a worker should be called: with a due time to come or a waiting execution.
+-- List the next job ids after `after` that have a next due time or a live row (queued, waiting or running).
 SELECT j.id FROM {jobs} AS j
 WHERE j.id > :after AND j.deleted_at IS NULL AND (j.next_due_at IS NOT NULL
     OR EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id))
