@@ -45,7 +45,8 @@ def children_of(pid: int) -> list[int]:
 
 def children(server: Server) -> list[int]:
     """Children that run Python: a moment after their start they are still copies of their parent."""
-    return [each for each in children_of(pid_of(server)) if "app.door" in Path(f"/proc/{each}/cmdline").read_text()]
+    found = children_of(pid_of(server))
+    return [each for each in found if "app.http_main" in Path(f"/proc/{each}/cmdline").read_text()]
 
 
 def http_process(server: Server) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.waiting import eventually
 
-CONFIGURED = Path(__file__).parent.parent / "api" / "schemathesis.toml"
+CONFIGURED = Path(__file__).parent.parent / "rest" / "schemathesis.toml"
 HOOKS = CONFIGURED.with_name("schema_hooks.py")
 SECRET = "0123456789abcdef0123456789abcdef"
 AN_APP = """

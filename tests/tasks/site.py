@@ -120,15 +120,20 @@ class _Visitor(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site, headers = self.server.site, self.headers
         conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
-        hit = Hit(time.monotonic(), self.path, headers.get("User-Agent", ""), conditional)
-        site.arrive(hit)
+        self.hit: Hit | None = Hit(time.monotonic(), self.path, headers.get("User-Agent", ""), conditional)
+        site.arrive(self.hit)
         try:
             site.hold.wait(PATIENCE)
             self._answer(site)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         finally:
-            site.leave(hit)
+            self._leave()
+
+    def _leave(self) -> None:
+        hit, self.hit = self.hit, None
+        if hit is not None:
+            self.server.site.leave(hit)
 
     def _answer(self, site: Site) -> None:
         path = self.path
@@ -209,6 +214,7 @@ class _Visitor(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(data)))
         for name, value in (more or {}).items():
             self.send_header(name, value)
+        self._leave()  # before the visitor can know of the answer, and ask again
         self.end_headers()
         self.wfile.write(data)
 
