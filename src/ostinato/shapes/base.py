@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from ostinato.core.bounds import EARLIEST
-from ostinato.core.duration import format_duration, parse_duration
+from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Conflict, Invalid
 from ostinato.core.payload import as_whole
 from ostinato.shapes.openapi import INSTANT, Within
@@ -131,8 +131,3 @@ Switch = StrictBool
 Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(INSTANT, mode="validation")]
 Duration = Annotated[timedelta, BeforeValidator(_span)]  # use it with Within, which documents the bounds
 Span = Annotated[Duration, Within(timedelta(0))]
-
-
-def span_or_none(value: timedelta | None) -> str | None:
-    """Return a duration as text, or None."""
-    return None if value is None else format_duration(value)
