@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install lock demo test quick check lint browser screenshots bench soak format clean
+.PHONY: help install lock demo test quick check lint browser screenshots bench soak format map clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
@@ -71,6 +71,9 @@ bench: install  ## the benchmarks, beside the peers; ARGS="--quick" for ours alo
 format: install  ## format, and mend what ruff can mend
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
+
+map: install  ## write the imports of each room into docs/explanation/architecture.md
+	$(PY) -m tests.docs.rooms
 
 clean:  ## remove everything that was made
 	rm -rf .venv .demo dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

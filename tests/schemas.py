@@ -14,12 +14,17 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
+from ostinato.feature import our_features
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from tests.waiting import PATIENCE
 
 SCHEMA = "ostinato"
 META = Identifier(SCHEMA, "meta")
+VERSIONS = SQL(", ").join(
+    SQL("({}, {})").format(f"{migrate.VERSION}{owner}", str(version))
+    for owner, version in migrate.latest_versions(our_features()).items()
+)
 SMALL = 128 * 1024  # bytes: in a larger table the rows that were deleted begin to be in the way
 
 # The transaction that wrote a row of a catalogue stands in its xmin, whatever it changed.
@@ -133,9 +138,7 @@ class PostgresSchema:
             for name, is_large in filled.items()
         ]
         statements.append(
-            SQL("INSERT INTO {} VALUES ('version:core', {}), ('database_id', 'tests'), ('generation', 'first')").format(
-                META, str(migrate.latest_version())
-            )
+            SQL("INSERT INTO {} VALUES ('database_id', 'tests'), ('generation', 'first'), {}").format(META, VERSIONS)
         )
         connection.execute(SQL("; ").join(statements))
         if any(filled.values()):

@@ -6,7 +6,8 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from ostinato.dashboard.app import ROUTES
+from ostinato.dashboard.app import routes_of
+from ostinato.feature import our_features
 from tests.browser.place import Place
 from tests.browser.small_site import a_small_site
 from tests.waiting import eventually
@@ -129,7 +130,7 @@ class HostilePlace(Place):
 def pages(ids: dict[str, str]) -> list[str]:
     """The address of every page there is: a new one is in it by itself, and fails if nobody says what stands in it."""
     found = []
-    for route in ROUTES:
+    for route in routes_of(our_features()):
         if route.method != "GET" or route.path in ("/jobs/preview", "/jobs/arguments"):
             continue
         path = route.path

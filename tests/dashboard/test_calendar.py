@@ -17,7 +17,7 @@ def at(visitor: Visitor, monkeypatch):
     """Make a filled database at an instant, with a visitor from Paris."""
 
     def at(*when: int) -> Busy:
-        clock = visitor.app.scheduler._clock
+        clock = visitor.app.scheduler.clock
         monkeypatch.setattr(type(clock), "now", lambda _: datetime(*when, tzinfo=UTC))
         visitor.client.cookies.set("ostinato_zone", "Europe%2FParis")
         return Busy(visitor)

@@ -11,7 +11,8 @@ from ostinato.core.access import Role
 from ostinato.core.account import account_text
 from ostinato.core.model import Change, Ending, Status
 from ostinato.core.outcome import OutcomeKind
-from ostinato.dashboard.app import ROUTES
+from ostinato.dashboard.app import routes_of
+from ostinato.feature import our_features
 from tests.build import HOUR, SECOND
 from tests.dashboard.busy import EVIL, Busy
 from tests.dashboard.conftest import Visitor
@@ -23,7 +24,9 @@ EMPTY = [
 ]  # fmt: skip
 FORMS = re.compile(r'<form[^>]*method="post"[^>]*action="([^"]+)"')
 OURS = [
-    route for route in ROUTES if route.method == "POST" and re.match(r"/(jobs|executions|workers|queues)/", route.path)
+    route
+    for route in routes_of(our_features())
+    if route.method == "POST" and re.match(r"/(jobs|executions|workers|queues)/", route.path)
 ]
 
 

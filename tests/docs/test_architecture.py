@@ -10,14 +10,12 @@ import pytest
 
 from tests.core.faults import MAY_BECOME
 from tests.docs.pages import ROOT, blocks, name_of, prose
+from tests.docs.rooms import ARCHITECTURE, ROOM, SOURCE, rooms, with_imports
 
-SOURCE = ROOT / "src" / "ostinato"
 EXPLANATION = ROOT / "docs" / "explanation"
-ARCHITECTURE = EXPLANATION / "architecture.md"
 MAPS = [ARCHITECTURE, EXPLANATION / "design.md", EXPLANATION / "tests.md", ROOT / "CONTRIBUTING.md"]
 PATH = re.compile(r"`((?:[\w.-]+/)+(?:[\w*-]+\.\w+)?|[\w-]+\.(?:py|sql|toml|md))(?:: [^`]+)?`")
 NAMED = re.compile(r"`([\w/.-]+\.(?:py|sql)): (\w+(?:\.\w+)?)`")
-ROOM = re.compile(r"^\| `(\w+)` \| .+ \| (.+) \| (.+) \|$", re.M)
 LAYER = re.compile(r"^  (\w+(?: · \w+)*)(?:  +.*)?$", re.M)
 
 
@@ -46,28 +44,6 @@ def _defined(body: list[ast.stmt]) -> set[str]:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 names.add(name)
     return names
-
-
-def rooms() -> set[str]:
-    packages = {file.parent.name for file in SOURCE.glob("*/__init__.py")}
-    return packages | {file.stem for file in SOURCE.glob("*.py")} - {"__init__"}
-
-
-def imports_of(room: str) -> set[str]:
-    """Rooms that a room imports, wherever in its files, and also for types only."""
-    single = SOURCE / f"{room}.py"
-    trees = [ast.parse(file.read_text()) for file in ([single] if single.exists() else (SOURCE / room).rglob("*.py"))]
-    modules: set[str] = set()
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        match node:
-            case ast.ImportFrom(module="ostinato"):
-                modules |= {f"ostinato.{each.name}" for each in node.names}
-            case ast.ImportFrom(module=str(module)):
-                modules.add(module)
-            case ast.Import():
-                modules |= {each.name for each in node.names}
-    parts = [module.split(".") for module in modules]
-    return {each[1] for each in parts if each[0] == "ostinato" and each[1:]} & rooms() - {room}
 
 
 def layers() -> list[list[str]]:
@@ -100,8 +76,8 @@ def test_the_ways_name_functions():
 
 
 def test_the_map_has_every_room_with_its_imports():
-    listed = {room: set(re.findall(r"`(\w+)`", imports)) for room, imports, _ in ROOM.findall(prose(ARCHITECTURE))}
-    assert listed == {room: imports_of(room) - {"core"} for room in rooms()}
+    assert {room for room, _, _ in ROOM.findall(prose(ARCHITECTURE))} == rooms()
+    assert with_imports(ARCHITECTURE.read_text()) == ARCHITECTURE.read_text(), "run `make map`"
 
 
 def test_what_a_room_may_not_import_is_refused_by_the_contract():

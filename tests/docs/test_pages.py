@@ -13,7 +13,8 @@ from ostinato.app.tasks import UsingOptions
 from ostinato.cli.main import cli
 from ostinato.config import SETTINGS, written
 from ostinato.config.settings import FOR_TESTS, HANDED_TO_COMMANDS, OF_THE_COMMAND_LINE
-from ostinato.store.dialect import DatabaseKind, Dialect
+from ostinato.feature import our_features
+from ostinato.store.dialect import TABLES, DatabaseKind, Dialect
 from ostinato.store.migrate import MIGRATIONS
 from ostinato.telemetry.reports import KINDS
 from tests import role_table
@@ -260,8 +261,11 @@ def test_every_log_line_that_is_documented_exists():
 
 
 def test_every_table_is_documented_and_no_other():
-    dialect = Dialect(DatabaseKind.SQLITE)
-    script = "\n".join("\n".join(map(str, dialect.script(path.read_text()))) for path in MIGRATIONS.glob("*.sql"))
+    features = our_features()
+    dialect = Dialect(DatabaseKind.SQLITE, tables=TABLES | features.tables)
+    folders = [MIGRATIONS, *features.folders("migrations").values()]
+    files = [file.read_text() for folder in folders for file in sorted(folder.glob("*.sql"))]
+    script = "\n".join(str(line) for text in files for line in dialect.script(text))
     made = {"meta"} | set(re.findall(r"CREATE (?:TABLE|VIEW) ostinato_(\w+)", script))
     assert set(re.findall(r"^\| `(\w+)` \|", DATABASE_PAGE.read_text(), re.M)) == made
 

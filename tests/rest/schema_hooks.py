@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from ostinato.core import templating
 from ostinato.core.builtin import NAMES
 from ostinato.core.cron import ALIASES
-from ostinato.core.job_templates import PARAMS
 from ostinato.core.payload import as_whole
 from ostinato.core.window import DAYS
 from ostinato.core.zones import zone_names
+from ostinato.features.templates.rules import PARAMS
 
 NAME = st.from_regex(r"[a-z][a-z0-9_]{0,19}", fullmatch=True)
 

@@ -62,7 +62,7 @@ def test_what_is_wrong_is_named_and_no_secret_is_repeated(client, body, says):
 
 def test_what_is_left_and_who_waits_is_shown_and_why_says_so(new_client):
     client = new_client()
-    service, store = client.service, client.service._store
+    service, store = client.service, client.service.store
     client.post(API, json=GIVEN | {"domain": "api.example.org"})
     now = service.now()
     taken = store.providers.take("api.example.org", 23, now, 30 * SECOND)

@@ -105,7 +105,7 @@ def test_a_newer_schema_is_refused(db, folder):
     upgrade(db, folder)
     (folder / "0002_second.sql").unlink()
     for act in (require_current, upgrade):
-        with pytest.raises(ForeignDatabase, match="version 2, this program knows 1"):
+        with pytest.raises(ForeignDatabase, match="version 2, this program knows version 1"):
             act(db, folder)
     assert schema_version(db) == 2
 

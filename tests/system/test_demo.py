@@ -11,7 +11,8 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from ostinato.dashboard.app import NAVIGATION
+from ostinato.dashboard.app import menu_of
+from ostinato.feature import our_features
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,7 +50,7 @@ def test_the_demo_fills_every_page_and_ctrl_c_leaves_nothing_behind(tmp_path, fr
     demo = started(tmp_path, port, api_port)
     try:
         address = f"http://127.0.0.1:{port}"
-        for path, _ in NAVIGATION:
+        for path, _ in menu_of(our_features()):
             if path != "/settings":
                 eventually(lambda path=path: has_something(seen(address + path)))
         assert seen(f"http://127.0.0.1:{api_port}/books")

@@ -92,11 +92,11 @@ def opened(url: str | None, patience: float = 30.0) -> Database:
 
 def behind(database: Database) -> str | None:
     """Return advice if the schema is older than this program; change nothing."""
-    version, latest = migrate.schema_version(database), migrate.latest_version()
-    if version >= latest:
+    there, latest = migrate.versions(database), migrate.latest_versions(database.features)
+    if all(there.get(owner, 0) >= version for owner, version in latest.items()):
         return None
-    state = f"is version {version}" if version else "is not there yet"
-    return f"The schema {state}, this program needs version {latest}: run `ostinato db upgrade`."
+    state = f"is {migrate.written(there)}" if there else "is not there yet"
+    return f"The schema {state}, this program needs {migrate.written(latest)}: run `ostinato db upgrade`."
 
 
 def _problems(database: Database) -> list[str]:

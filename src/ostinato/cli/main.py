@@ -22,11 +22,11 @@ from ostinato.cli.output import plain
 from ostinato.cli.providers import provider
 from ostinato.cli.sources import source
 from ostinato.cli.tasks import task
-from ostinato.cli.templates import template
 from ostinato.cli.transfer import export, incoming
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
 from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.feature import our_features
 
 cli = typer.Typer(
     name="ostinato",
@@ -39,7 +39,8 @@ database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_m
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
     "access": access, "db": database, "config": config, "import": incoming, "workflow": workflow, "provider": provider,
-    "source": source, "template": template, "page": page, "hook": hook,
+    "source": source, "page": page, "hook": hook,
+    **{name: group for module in our_features().modules("cli") for name, group in module.GROUPS.items()},
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

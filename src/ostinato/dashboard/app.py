@@ -32,7 +32,6 @@ from ostinato.dashboard import (
     formatting,
     graph,
     job,
-    job_templates,
     jobs,
     login,
     overview,
@@ -48,6 +47,7 @@ from ostinato.dashboard.headers import Strict
 from ostinato.dashboard.page_request import PageRequest, Trouble
 from ostinato.dashboard.routes import Route
 from ostinato.dashboard.static_files import Files
+from ostinato.feature import Features
 from ostinato.service import Service
 
 log = logging.getLogger("ostinato.dashboard")
@@ -61,7 +61,6 @@ ROUTES: Final[Sequence[Route]] = (
     *crawled_pages.ROUTES,
     *workflows.ROUTES,
     *providers.ROUTES,
-    *job_templates.ROUTES,
     *settings_page.ROUTES,
     *jobs.ROUTES,
     *job.ROUTES,
@@ -70,20 +69,30 @@ ROUTES: Final[Sequence[Route]] = (
     *workers.ROUTES,
     *events.ROUTES,
 )
-NAVIGATION: Final = (  # shown if the path has a route
-    ("/", "Overview"),
-    ("/jobs", "Jobs"),
-    ("/executions", "Executions"),
-    ("/calendar", "Calendar"),
-    ("/sources", "Sources"),
-    ("/pages", "Pages"),
-    ("/workflows", "Workflows"),
-    ("/templates", "Templates"),
-    ("/providers", "Providers"),
-    ("/workers", "Workers"),
-    ("/events", "Events"),
-    ("/settings", "Settings"),
+NAVIGATION: Final = (  # place, path and title; those of features lie between
+    (10, "/", "Overview"),
+    (20, "/jobs", "Jobs"),
+    (30, "/executions", "Executions"),
+    (40, "/calendar", "Calendar"),
+    (50, "/sources", "Sources"),
+    (60, "/pages", "Pages"),
+    (70, "/workflows", "Workflows"),
+    (90, "/providers", "Providers"),
+    (100, "/workers", "Workers"),
+    (110, "/events", "Events"),
+    (120, "/settings", "Settings"),
 )
+
+
+def routes_of(features: Features) -> list[Route]:
+    """Return the routes of all pages."""
+    return [*ROUTES, *(route for module in features.modules("pages") for route in module.ROUTES)]
+
+
+def menu_of(features: Features) -> list[tuple[str, str]]:
+    """Return the paths and titles of the menu, in order."""
+    places = sorted([*NAVIGATION, *(entry for feature in features for entry in feature.menu)])
+    return [(path, title) for _, path, title in places]
 
 
 class Site:
@@ -96,8 +105,10 @@ class Site:
         self._workload = workload
         self._files = Files(HERE / "static")
         self._templates = self._environment()
+        pages = routes_of(service.features)
+        self._menu, self._paths = menu_of(service.features), {route.path for route in pages}
         # Fixed paths come before paths with a {part}: /jobs/new is not a job.
-        ordered = sorted(ROUTES, key=lambda route: route.path.count("{"))
+        ordered = sorted(pages, key=lambda route: route.path.count("{"))
         self.routes: list[BaseRoute] = [
             StarletteRoute("/static/{name}", self._files.answer),
             *(StarletteRoute(each.path, self._endpoint(each), methods=[each.method]) for each in ordered),
@@ -107,7 +118,7 @@ class Site:
 
     def _environment(self) -> Environment:
         found = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
+            loader=FileSystemLoader([HERE / "templates", *self.service.features.folders("templates").values()]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -118,14 +129,13 @@ class Site:
         return found
 
     def render(self, template: str, visit: PageRequest, **answer: Any) -> str:
-        there = {route.path for route in ROUTES}
         return self._templates.get_template(template).render(
             visit=visit,
             now=visit.now,
             may=visit.may,
             troubles=visit.troubles,
-            there=there,
-            navigation=[(path, name) for path, name in NAVIGATION if path in there],
+            there=self._paths,
+            navigation=self._menu,
             version=self.version,
             log_in=self.visitors.log_in,
             **answer,

@@ -1,10 +1,10 @@
 """`PageRequest`: what a page function receives (request, visitor, form, time), and its answers: a page, a redirect, a
 session cookie."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
 from starlette.datastructures import FormData, QueryParams
@@ -20,6 +20,8 @@ from ostinato.shapes.errors import ErrorAnswer, answer_of, status_of
 
 if TYPE_CHECKING:
     from ostinato.dashboard.app import Site
+
+P = TypeVar("P")
 
 ZONE: Final = "ostinato_zone"  # the cookie in which live.js stores the zone of the browser
 MESSAGE_SECONDS: Final = 60  # lifetime of a message for the next page
@@ -57,6 +59,10 @@ class PageRequest:
     @property
     def service(self) -> Service:
         return self.site.service
+
+    def part(self, kind: Callable[[Service], P]) -> P:
+        """Return the commands and questions of a feature."""
+        return self.service.part(kind)
 
     @property
     def caller(self) -> Caller:

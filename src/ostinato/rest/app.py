@@ -25,7 +25,6 @@ from ostinato.rest import (
     sources,
     statistics,
     tasks,
-    templates,
     workers,
     workflows,
 )
@@ -49,7 +48,6 @@ ROUTERS: Final = (
     statistics.router,
     workers.router,
     tasks.router,
-    templates.router,
     keys.router,
     access.router,
     hooks.router,
@@ -79,7 +77,8 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.service, app.state.settings, app.state.streams = service, settings, Streams(service)
-    for router in (*ROUTERS, docs.router, *routers):
+    of_features = [module.router for module in service.features.modules("endpoints")]
+    for router in (*ROUTERS, *of_features, docs.router, *routers):
         app.router.routes.extend(router.routes)
     answer_errors(app)
     app.add_middleware(Repeating, repeats=service.repeats)

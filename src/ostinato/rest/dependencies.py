@@ -1,7 +1,7 @@
 """Dependencies of endpoints: the service, and the context of a request body."""
 
-from collections.abc import Collection, Iterable
-from typing import Annotated, Final
+from collections.abc import Callable, Collection, Iterable
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request, Response
 
@@ -18,6 +18,15 @@ async def the_service(request: Request) -> Service:
 
 
 ServiceDep = Annotated[Service, Depends(the_service)]
+
+
+def part(kind: Callable[[Service], Any]) -> Any:
+    """Return a dependency that gives the part of a feature in the service."""
+
+    async def found(service: ServiceDep) -> Any:
+        return service.part(kind)
+
+    return Depends(found)
 
 
 async def here(request: Request, service: ServiceDep) -> BodyContext:

@@ -65,6 +65,10 @@ class KnownTasks:
         self._elsewhere = self._store.workers.known_tasks(self._clock.now())
         return frozenset({*self._here(), *BUILT_IN, *self._elsewhere})
 
+    def has_built_in(self, name: str) -> bool:
+        """Return True if a built-in task has this name, even if one of the user's has replaced it."""
+        return name in BUILT_IN
+
     def is_built_in(self, name: str) -> bool:
         """Return True if this name is a built-in task."""
         return name in BUILT_IN and self.own(name) is None

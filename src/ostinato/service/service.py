@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from ostinato.clock import Clock
@@ -30,12 +30,13 @@ from ostinato.service.secret_grants import Ungranted, few, ungranted
 from ostinato.service.sessions import SessionService
 from ostinato.service.sources import SourceService
 from ostinato.service.tasks import TaskService
-from ostinato.service.templates import TemplateService
 from ostinato.service.workflows import WorkflowService
 from ostinato.store.feed import Feed, is_wanted
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
 from ostinato.task import Task
+
+P = TypeVar("P")
 
 LOOKED_THROUGH: Final = 5_000  # events, for those of some kinds
 
@@ -54,12 +55,12 @@ class Service:
         permits: Permits = NOTHING_ALLOWED,
     ) -> None:
         """`tasks`: the names known to this process; `own`: finds a user's task; `permits`: for built-in ones."""
-        self._store, self._clock, self.app = store, clock, app
+        self.store, self.clock, self.app, self.features = store, clock, app, store.database.features
+        self._parts: dict[Any, Any] = {}
         self._grants = Grants.of(permits)
-        known = self._known = KnownTasks(store, clock, tasks, own, permits)
+        known = self.known = KnownTasks(store, clock, tasks, own, permits)
         self.jobs = JobService(store, clock, chance, app, known)
         self.tasks = TaskService(known)
-        self.templates = TemplateService(store, clock)
         self.executions = ExecutionService(store, clock, chance, self.jobs)
         self.board = DashboardService(store, clock, self.jobs, self.executions)
         self.declarations = Declarations(store, clock, self.jobs, app)
@@ -74,47 +75,52 @@ class Service:
         self.workflows = WorkflowService(store, clock, self.jobs, known, app)
         self.schedules = ScheduleService(store, self.jobs)
 
+    def part(self, kind: Callable[["Service"], P]) -> P:
+        """Return the commands and questions of a feature."""
+        found: P | None = self._parts.get(kind)
+        return self._parts.setdefault(kind, kind(self)) if found is None else found
+
     def now(self) -> datetime:
         """Return the time of the one clock."""
-        return self._clock.now()
+        return self.clock.now()
 
     def unready(self) -> list[str]:
         """List the reasons why this process cannot work now; StoreError when the database does not answer."""
-        if self._store.is_current():
+        if self.store.is_current():
             return []
         return ["The schema of the database does not fit this program: upgrade the older of the two."]
 
     def status_counts(self, app: str | None = None) -> dict[Status, int]:
         """Count jobs by status, zeros included; of all apps, unless one is given."""
-        return {**dict.fromkeys(Status, 0), **self._store.search.count_by_status(app)}
+        return {**dict.fromkeys(Status, 0), **self.store.search.count_by_status(app)}
 
     def metrics(self) -> Metrics:
         """Return the figures of all apps."""
-        figures = self._store.statistics
+        figures = self.store.statistics
         return metrics(
             self.status_counts(),
             figures.counters(),
             figures.newest_runs(),
             figures.last_seen(),
-            self._clock.now(),
+            self.clock.now(),
         )
 
     def gauges(self) -> Gauges:
         """Return the figures for a monitor."""
-        figures = self._store.statistics
-        return Gauges(self.status_counts(), self.queues(), figures.at_work(self._clock.now()), figures.counters())
+        figures = self.store.statistics
+        return Gauges(self.status_counts(), self.queues(), figures.at_work(self.clock.now()), figures.counters())
 
     def feed(self, job: Ref | None = None) -> Feed:
         """Return the feed of one job or of all, from now on or since a cursor; listeners may share it."""
         job_id = None if job is None else self.jobs.get(job).id
-        return Feed(self._store.database, self._clock, job_id)
+        return Feed(self.store.database, self.clock, job_id)
 
     def events(self, job: Ref | None, kinds: Collection[str], limit: int) -> list[Event]:
         """List events of these kinds, the newest first; `job.*` matches every kind with that prefix."""
         job_id = None if job is None else self.jobs.get(job).id
         found, before = list[Event](), None
         for _ in range(LOOKED_THROUGH // PAGE_LIMIT):
-            page = self._store.history.events(PAGE_LIMIT, job_id, before)
+            page = self.store.history.events(PAGE_LIMIT, job_id, before)
             found += [event for event in page if is_wanted(event.kind, kinds)]
             if len(page) < PAGE_LIMIT or len(found) >= limit:
                 break
@@ -123,39 +129,39 @@ class Service:
 
     def workers(self, since: timedelta = timedelta(days=1)) -> list[WorkerRow]:
         """List live and recent workers."""
-        return self._store.workers.seen(self._clock.now(), since)
+        return self.store.workers.seen(self.clock.now(), since)
 
     def drain(self, worker_id: UUID, *, by: str = "") -> None:
         """Ask a worker to claim no more."""
-        self._store.workers.drain(worker_id, self._clock.now(), by)
+        self.store.workers.drain(worker_id, self.clock.now(), by)
 
     def queues(self) -> list[QueueRow]:
         """List the queues, with counts of their waiting and running executions."""
-        return self._store.workers.queues()
+        return self.store.workers.queues()
 
     def pause_queue(self, name: str, *, by: str = "") -> None:
         """Pause a queue: after the return nothing of it starts."""
         check_queue_name(name)
-        self._store.workers.pause_queue(name, self._clock.now(), by)
+        self.store.workers.pause_queue(name, self.clock.now(), by)
 
     def resume_queue(self, name: str, *, by: str = "") -> None:
         check_queue_name(name)
-        self._store.workers.resume_queue(name, self._clock.now(), by)
+        self.store.workers.resume_queue(name, self.clock.now(), by)
 
     def bound_queue(self, name: str, max_queued: int | None, *, by: str = "") -> None:
         """Let the schedule fire into a queue only while fewer than this may start; None: without bound."""
         check_queue_name(name)
         if max_queued is not None and max_queued < 1:
             raise Invalid(f"max_queued must be 1 or more, not {max_queued}.")
-        self._store.workers.bound_queue(name, max_queued, self._clock.now(), by)
+        self.store.workers.bound_queue(name, max_queued, self.clock.now(), by)
 
     def check_up(self) -> list[Finding]:
         """Return the findings of the doctor, with advice."""
-        return check_up(self._store, self._grants)
+        return check_up(self.store, self._grants)
 
     def ungranted(self) -> list[Ungranted]:
         """List the stored references to secrets that are not granted on this host."""
-        return ungranted(self._store, self._grants)
+        return ungranted(self.store, self._grants)
 
     def warnings(self, named: Iterable[str], tasks: Collection[str] = ()) -> list[str]:
         """List those of these references to secrets that are not granted on this host; workers elsewhere may have them.
@@ -165,10 +171,10 @@ class Service:
         refused = [self._grants.refusal(each) for each in dict.fromkeys(named) if not self._grants.allows(each)]
         unchecked = [
             f"No worker has described the task {name!r}: its args are not checked."
-            for name in self._known.undescribed(tasks)
+            for name in self.known.undescribed(tasks)
         ]
         return few(refused) + few(unchecked)
 
     def problems(self) -> list[str]:
         """List the flaws of the database."""
-        return self._store.audit.problems()
+        return self.store.audit.problems()

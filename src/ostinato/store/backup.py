@@ -10,7 +10,7 @@ text.
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from ostinato.core.errors import Conflict, ForeignDatabase, Invalid, NotFound, StoreError
+from ostinato.feature import Features
 from ostinato.store import migrate
 from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Database, Row, Tx
@@ -49,14 +50,14 @@ def backup(source: Database, file: Path, progress: Progress) -> None:
     """Copy the database into a new SQLite file; the file appears only when it is complete."""
     if file.exists():
         raise Conflict(f"{file} exists already: choose another name, or move it away.")
-    version = _version(source)
+    there = _versions(source)
     part = file.with_name(file.name + ".part")
     try:
         _make(part)
         if isinstance(source, SqliteDatabase):
             _copy_pages(source, part, progress)
         else:
-            _copy_rows_to_file(source, version, part, progress)
+            _copy_rows_to_file(source, there, part, progress)
         _stand_alone(part)
         _flush(part)
         part.rename(file)
@@ -70,7 +71,7 @@ def restore(file: Path, target: Database, progress: Progress) -> None:
     """Restore a backup into an empty database, in one transaction."""
     if not file.is_file():
         raise NotFound(f"There is no file {file}.")
-    with _opened(file) as source:
+    with _opened(file, target.features) as source:
         migrate.upgrade(target)
         origin = migrate.identity_of(source)
         with source.read() as before, target.write(LIFETIME) as after:
@@ -81,14 +82,14 @@ def restore(file: Path, target: Database, progress: Progress) -> None:
             after.notify()
 
 
-def _version(source: Database) -> int:
-    """Return the version of the schema. A backup is taken before an upgrade, so it does not upgrade."""
-    version = migrate.schema_version(source)
-    if version == 0:
+def _versions(source: Database) -> Mapping[str, int]:
+    """Return the versions of the schema. A backup is taken before an upgrade, so it does not upgrade."""
+    there, latest = migrate.versions(source), migrate.latest_versions(source.features)
+    if not there:
         raise NotFound(f"{source.name} has no tables of Ostinato to back up.")
-    if version > migrate.latest_version():
-        raise ForeignDatabase(f"{source.name} is at version {version}: use a newer Ostinato.")
-    return version
+    if any(version > latest.get(owner, 0) for owner, version in there.items()):
+        raise ForeignDatabase(f"{source.name} is at {migrate.written(there)}: use a newer Ostinato.")
+    return there
 
 
 def _make(part: Path) -> None:
@@ -116,9 +117,9 @@ def _copy_pages(source: SqliteDatabase, part: Path, progress: Progress) -> None:
         source.same_file.part_with(cursor)
 
 
-def _copy_rows_to_file(source: Database, version: int, part: Path, progress: Progress) -> None:
-    with closing(SqliteDatabase(part, durable=False)) as copy:
-        migrate.upgrade(copy, until=version)
+def _copy_rows_to_file(source: Database, there: Mapping[str, int], part: Path, progress: Progress) -> None:
+    with closing(SqliteDatabase(part, source.features, durable=False)) as copy:
+        migrate.upgrade(copy, until=there)
         origin = migrate.identity_of(source)
         with source.read() as before, copy.write(LIFETIME) as after:
             _copy_rows(_Side(source, before), _Side(copy, after), _tables(after), progress)
@@ -248,7 +249,7 @@ def _refuse_if_used(target: _Side, tables: list[_Table]) -> None:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[SqliteDatabase]:
+def _opened(file: Path, features: Features) -> Iterator[SqliteDatabase]:
     """Open a copy of the backup, upgraded if it is older than this program; the file itself stays unchanged."""
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "backup.db"
@@ -258,7 +259,7 @@ def _opened(file: Path) -> Iterator[SqliteDatabase]:
                 original.backup(pages)
         except sqlite3.Error as error:
             raise translated(error, str(file)) from error
-        with closing(SqliteDatabase(copy, durable=False)) as database:
+        with closing(SqliteDatabase(copy, features, durable=False)) as database:
             if migrate.schema_version(database) == 0:
                 raise Invalid(f"{file} is not a backup of Ostinato.")
             migrate.upgrade(database)

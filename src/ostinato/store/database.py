@@ -20,6 +20,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from ostinato.core.errors import Invalid, InvalidSetting, RowRefused, StoreError
-from ostinato.store.dialect import DatabaseKind, Dialect, Statement
+from ostinato.feature import Features, our_features
+from ostinato.store.dialect import TABLES, DatabaseKind, Dialect, Statement
 
 Row = tuple[Any, ...]
 Batch = Sequence[Row]
@@ -134,8 +136,8 @@ class Database(ABC):
     elsewhere: bool  # it is another process, so this one can work meanwhile
     name: str  # for people: the absolute path, or the URL without its password
 
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
+    def __init__(self, dialect: Dialect, features: Features) -> None:
+        self.dialect, self.features = replace(dialect, tables=TABLES | features.tables), features
         self.statements: dict[str, Statement] = {}
         self.on_change: Callable[[Collection[UUID]], None] | None = None  # gets the changed jobs after each commit
         _all.add(self)
@@ -277,22 +279,27 @@ def open_database(
     durable: bool = True,
     max_connections: int = 10,
     resolve: Callable[[], Mapping[str, str]] = dict,
+    features: Features | None = None,
 ) -> Database:
     """Open a database by its URL: `sqlite:///relative.db`, `sqlite:////abs/path.db`, `postgresql://user@host/name`.
 
     `deadline`: the longest wait of a transaction for the database, in seconds. `durable=False` skips the fsyncs of
-    SQLite (for tests). The others are for PostgreSQL: `resolve` gives the host of each new connection.
+    SQLite (for tests). `features`: those whose tables it has (default: ours). The others are for PostgreSQL: `resolve`
+    gives the host of each new connection.
     """
+    features = features or our_features()
     scheme, separator, rest = url.partition("://")
     if scheme == "sqlite" and separator:
         from ostinato.store.sqlite import SqliteDatabase
 
-        return SqliteDatabase(_sqlite_path(rest), deadline=deadline, durable=durable)
+        return SqliteDatabase(_sqlite_path(rest), features, deadline=deadline, durable=durable)
     if scheme in ("postgresql", "postgres") and separator:
         from ostinato.store.postgres import PostgresDatabase  # only here: psycopg takes a while to import
 
         dialect = Dialect(DatabaseKind.POSTGRES, schema)
-        return PostgresDatabase(url, dialect, deadline=deadline, max_connections=max_connections, resolve=resolve)
+        return PostgresDatabase(
+            url, dialect, features, deadline=deadline, max_connections=max_connections, resolve=resolve
+        )
     raise InvalidSetting(
         "The database URL cannot be used: write sqlite:///file.db, sqlite:////absolute/path/file.db or "
         "postgresql://user:password@host/database."

@@ -6,7 +6,7 @@ Each statement stands under a line `-- name: claim`. If the two databases must d
 A statement may contain, besides SQL (never inside quotes):
 
     :now                             a parameter
-    {jobs} {live} …                  our tables (`TABLES`)
+    {jobs} {live} …                  our tables (`TABLES`), and those of features
     {columns live} {rows of live} …  the columns of a table (see columns.py)
     {rows: id uuid, fence bigint}    the rows of the batch, as a table `u`; its columns are written u.id, u.fence,
                                      and it stands alone after FROM, or before CROSS JOIN
@@ -41,7 +41,7 @@ from ostinato.store.columns import with_columns
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
     "log_sizes dependencies workflows workflow_versions pages crawl_urls crawl_hosts providers passages deferrals "
-    "templates barred declined task_schemas meta job_status".split()
+    "barred declined task_schemas meta job_status".split()
 )
 SEARCH_INDEX: Final = "page_words"  # SQLite has tables for the words; PostgreSQL has a column
 
@@ -90,6 +90,7 @@ class Dialect:
 
     kind: DatabaseKind
     schema: str = "ostinato"
+    tables: frozenset[str] = TABLES
 
     def __post_init__(self) -> None:
         if not IDENTIFIER.fullmatch(self.schema):
@@ -239,7 +240,7 @@ class _Rendering:
 
     def _word(self, word: str) -> str:
         words = WORDS[self.dialect.kind]
-        if word in TABLES:
+        if word in self.dialect.tables:
             return self.dialect.table(word)
         if word in words:
             return words[word]
@@ -305,7 +306,7 @@ class _Rendering:
         empty, and then scans all of it for each row of a batch. It considers that only if it could also merge the two,
         and it cannot with an array. SQLite keeps the order of a CROSS JOIN."""
         table, _, column = key.partition(".")
-        if table in TABLES:  # an alias is not allowed here
+        if table in self.dialect.tables:  # an alias is not allowed here
             key = f"{self.dialect.table(table)}.{column}"
         return f"{key} = ANY (ARRAY[{other}])" if self.postgres else f"{key} = {other}"
 

@@ -1,21 +1,26 @@
 """The schema and its versions.
 
-A migration is `migrations/NNNN_name.sql`, written in the words of `dialect`; the current version is in `{meta}` under
-`version:core`. Migrations only add. Each is one transaction; concurrent callers wait for each other.
+A migration is `migrations/NNNN_name.sql`, written in the words of `dialect`. The kernel and each feature with tables
+have migrations and a version of their own, in `{meta}` under `version:core` and `version:NAME`. The kernel's migrations
+are applied first. Migrations only add. Each is one transaction; concurrent callers wait for each other.
 """
 
 import math
 import secrets
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from ostinato.core.errors import ForeignDatabase, RightsMissing, SchemaBehind, StoreError, StoreUnavailable
+from ostinato.feature import Features
 from ostinato.store.database import Database, Tx
-from ostinato.store.dialect import TABLES, DatabaseKind
+from ostinato.store.dialect import DatabaseKind
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
+CORE: Final = "core"  # the owner of the kernel's migrations
+VERSION: Final = "version:"
 
 TABLES_THERE: Final = {
     # not to_regclass: its cache may lack tables that others made while we waited for them
@@ -27,9 +32,9 @@ TABLES_THERE: Final = {
     DatabaseKind.SQLITE: "SELECT name FROM {rows: name text} WHERE name IN (SELECT name FROM sqlite_master)",
 }
 # Before the first release versions were counted under `schema_version`; such a database is refused.
-READ_VERSION: Final = "SELECT key, value FROM {meta} WHERE key IN ('version:core', 'schema_version') ORDER BY key"
+READ_VERSIONS: Final = "SELECT key, value FROM {meta} WHERE key LIKE 'version:%' OR key = 'schema_version'"
 WRITE_VERSION: Final = """
-    INSERT INTO {meta} (key, value) VALUES ('version:core', :version)
+    INSERT INTO {meta} (key, value) VALUES (:key, :version)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 NEW_IDENTITY: Final = """
@@ -59,23 +64,35 @@ class DatabaseIdentity:
         return f"{self.database_id}, generation {self.generation}"
 
 
-def schema_version(db: Database) -> int:
-    """Return the version of the schema, 0 without one. Raise ForeignDatabase if tables with our names are not ours."""
+def versions(db: Database) -> dict[str, int]:
+    """Return the versions of the schema by owner, none without a schema.
+
+    Raise ForeignDatabase if tables with our names are not ours.
+    """
     with db.read() as tx:
-        return _version(db, tx)
+        return _versions(db, tx)
 
 
-def latest_version(folder: Path | None = None) -> int:
-    """Return the version that this program needs."""
-    return len(_migrations(folder))
+def schema_version(db: Database) -> int:
+    """Return the version of the kernel's tables, 0 without a schema."""
+    return versions(db).get(CORE, 0)
 
 
-def upgrade(db: Database, folder: Path | None = None, until: int | None = None) -> list[str]:
-    """Apply the missing migrations, up to a version if one is given; return their names."""
-    version, migrations = schema_version(db), _migrations(folder)
-    _refuse_newer(db, version, len(migrations))
-    missing = list(enumerate(migrations[:until], 1))[version:]
-    return [path.stem for number, path in missing if _apply(db, number, path)]
+def latest_versions(features: Features, folder: Path | None = None) -> dict[str, int]:
+    """Return the versions that this program needs, by owner. `folder`: the migrations of the kernel."""
+    return {owner: len(_migrations(path)) for owner, path in _owners(features, folder).items()}
+
+
+def upgrade(db: Database, folder: Path | None = None, until: Mapping[str, int] | None = None) -> list[str]:
+    """Apply the missing migrations, up to these versions if any are given; return their names."""
+    there = versions(db)
+    _refuse_newer(db, there, latest_versions(db.features, folder))
+    applied = list[str]()
+    for owner, path in _owners(db.features, folder).items():
+        last = None if until is None else until.get(owner, 0)
+        missing = list(enumerate(_migrations(path)[:last], 1))[there.get(owner, 0) :]
+        applied += [_shown(owner, file) for number, file in missing if _apply(db, owner, number, file)]
+    return applied
 
 
 def require_current(db: Database, folder: Path | None = None) -> None:
@@ -84,38 +101,60 @@ def require_current(db: Database, folder: Path | None = None) -> None:
     SQLite is upgraded in place; PostgreSQL without a schema or with an older one raises SchemaBehind; a newer one
     raises ForeignDatabase.
     """
-    version, latest = schema_version(db), len(_migrations(folder))
-    _refuse_newer(db, version, latest)
-    if version == latest:
+    there, latest = versions(db), latest_versions(db.features, folder)
+    _refuse_newer(db, there, latest)
+    if is_current(there, latest):
         return
     if db.dialect.kind is DatabaseKind.POSTGRES:
         raise SchemaBehind(
-            f"The schema of {db.name} is {f'version {version}' if version else 'not there yet'}, "
-            f"this program needs version {latest}: run `ostinato db upgrade`."
+            f"The schema of {db.name} is {written(there)}, this program needs {written(latest)}: "
+            "run `ostinato db upgrade`."
         )
     upgrade(db, folder)
 
 
-def _migrations(folder: Path | None) -> list[Path]:
+def is_current(there: Mapping[str, int], latest: Mapping[str, int]) -> bool:
+    """Return True if the tables fit this program; those of features that it lacks do not matter."""
+    return all(there.get(owner, 0) == version for owner, version in latest.items())
+
+
+def written(there: Mapping[str, int]) -> str:
+    """Return versions for people: that of the kernel, and those of features that are not 1."""
+    if not there:
+        return "not there yet"
+    others = [f"{owner} {version}" for owner, version in sorted(there.items()) if owner != CORE and version != 1]
+    return ", ".join([f"version {there.get(CORE, 0)}", *others])
+
+
+def _owners(features: Features, folder: Path | None) -> dict[str, Path]:
+    """Return the folders of migrations by owner, that of the kernel first."""
+    core = folder or MIGRATIONS
+    return {CORE: core} if folder else {CORE: core, **features.folders("migrations")}
+
+
+def _shown(owner: str, file: Path) -> str:
+    return file.stem if owner == CORE else f"{owner} {file.stem}"
+
+
+def _migrations(folder: Path) -> list[Path]:
     """Return the migrations in order; they are numbered from 0001 without gaps."""
-    folder = folder or MIGRATIONS
     paths = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if [int(path.name[:4]) for path in paths] != list(range(1, len(paths) + 1)):
         raise StoreError(f"The migrations in {folder} are not numbered 0001, 0002, …")
     return paths
 
 
-def _apply(db: Database, number: int, path: Path) -> bool:
+def _apply(db: Database, owner: str, number: int, path: Path) -> bool:
     with db.write(math.inf) as tx:
         _wait_for_others(db, tx)
-        version = _version(db, tx)
-        if version >= number:
+        there = _versions(db, tx)
+        if there.get(owner, 0) >= number:
             return False
-        if version == 0:
+        if not there:
             _make_room(db, tx)
         for statement in db.dialect.script(path.read_text("utf-8")):
             tx.run(statement)
-        tx.run(db.dialect.statement(WRITE_VERSION), version=str(number))
+        tx.run(db.dialect.statement(WRITE_VERSION), key=VERSION + owner, version=str(number))
         tx.run(db.dialect.statement(NEW_IDENTITY), database_id=new_name(), generation=new_name())
     return True
 
@@ -150,22 +189,23 @@ def _make_room(db: Database, tx: Tx) -> None:
     tx.run(db.dialect.statement(CREATE_META))
 
 
-def _version(db: Database, tx: Tx) -> int:
-    names = [(db.dialect.table(name),) for name in sorted(TABLES)]
+def _versions(db: Database, tx: Tx) -> dict[str, int]:
+    names = [(db.dialect.table(name),) for name in sorted(db.dialect.tables)]
     there = tx.rows(db.dialect.statement(TABLES_THERE[db.dialect.kind]), names)
     if not there:
-        return 0
+        return {}
     if (db.dialect.table("meta"),) not in there:
         raise ForeignDatabase(f"{db.name} has a table {there[0][0]} that is not ours: it is left as it is.")
-    return _version_in_meta(db, tx)
+    return _versions_in_meta(db, tx)
 
 
-def _version_in_meta(db: Database, tx: Tx) -> int:
+def _versions_in_meta(db: Database, tx: Tx) -> dict[str, int]:
     try:
-        found: dict[str, str] = dict(tx.rows(db.dialect.statement(READ_VERSION)))
+        found: dict[str, str] = dict(tx.rows(db.dialect.statement(READ_VERSIONS)))
         if "schema_version" in found:
             raise ForeignDatabase(UNRELEASED.format(name=db.name))
-        return int(found["version:core"])
+        there = {key.removeprefix(VERSION): int(value) for key, value in found.items()}
+        return {CORE: there[CORE], **there}
     except (StoreUnavailable, RightsMissing, ForeignDatabase):
         raise
     except (StoreError, KeyError, ValueError) as error:
@@ -173,8 +213,8 @@ def _version_in_meta(db: Database, tx: Tx) -> int:
         raise ForeignDatabase(f"{db.name} has a table {table} that is not ours: it is left as it is.") from error
 
 
-def _refuse_newer(db: Database, version: int, latest: int) -> None:
-    if version > latest:
+def _refuse_newer(db: Database, there: Mapping[str, int], latest: Mapping[str, int]) -> None:
+    if any(there.get(owner, 0) > version for owner, version in latest.items()):
         raise ForeignDatabase(
-            f"The schema of {db.name} is version {version}, this program knows {latest}: use a newer Ostinato."
+            f"The schema of {db.name} is {written(there)}, this program knows {written(latest)}: use a newer Ostinato."
         )

@@ -39,6 +39,7 @@ from ostinato.core.errors import (
     StoreError,
     StoreUnavailable,
 )
+from ostinato.feature import Features
 from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.arrays import ARRAYS, DUMPERS
 from ostinato.store.database import (
@@ -212,12 +213,13 @@ class PostgresDatabase(Database):
         self,
         url: str,
         dialect: Dialect,
+        features: Features,
         *,
         deadline: float = 30.0,
         max_connections: int = 10,
         resolve: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        super().__init__(dialect)
+        super().__init__(dialect, features)
         asked = _read(url)
         self.name = _display_name(asked)
         limits = {

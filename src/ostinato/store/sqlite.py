@@ -31,6 +31,7 @@ from ostinato.core.errors import (
     StoreError,
     StoreUnavailable,
 )
+from ostinato.feature import Features
 from ostinato.store.adapt import to_bytes, to_micros
 from ostinato.store.database import (
     Batch,
@@ -207,8 +208,8 @@ def _uuid(text: str | None) -> bytes | None:
 class SqliteDatabase(Database):
     elsewhere = False
 
-    def __init__(self, file: Path, *, deadline: float = 30.0, durable: bool = True) -> None:
-        super().__init__(Dialect(DatabaseKind.SQLITE))
+    def __init__(self, file: Path, features: Features, *, deadline: float = 30.0, durable: bool = True) -> None:
+        super().__init__(Dialect(DatabaseKind.SQLITE), features)
         if sqlite3.sqlite_version_info < OLDEST:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: Ostinato needs 3.38 or newer.")
         self.file = file

@@ -1,7 +1,8 @@
 """The store: all rows of Ostinato, as tables of one database."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from ostinato.core.model import Chance
 from ostinato.store import migrate
@@ -31,7 +32,6 @@ from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
 from ostinato.store.source_databases import Reach
 from ostinato.store.statistics import Statistics
-from ostinato.store.templates import Templates
 from ostinato.store.why_rows import Traces
 from ostinato.store.workers import Workers
 from ostinato.store.workflows import Workflows
@@ -41,13 +41,24 @@ from ostinato.store.workflows import Workflows
 QUERIES: Final = sorted((Path(__file__).parent / "queries").glob("*.sql"))
 
 
+P = TypeVar("P")
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A part that holds something open."""
+
+    def close(self) -> None: ...
+
+
 class Store:
     """All tables: jobs, queue, history, workers and the rest. A method is one transaction."""
 
     def __init__(self, database: Database, chance: Chance, reach: Reach = Reach()) -> None:  # noqa: B008  a frozen value
-        self.database = database
+        self.database, self.chance = database, chance
+        self._parts: dict[Any, Any] = {}
         self._definitions = Definitions()
-        for path in QUERIES:
+        for path in (*QUERIES, *database.features.statements):
             database.load(path)
         notices = Notices(chance)
         self.jobs = Jobs(database, self._definitions, notices)
@@ -74,8 +85,12 @@ class Store:
         self.crawls = Crawls(database)
         self.pages = CrawledPages(database)
         self.providers = Providers(database, chance)
-        self.templates = Templates(database, chance)
         self.declined = Declined(database, chance)
+
+    def part(self, kind: Callable[["Store"], P]) -> P:
+        """Return the tables of a feature, one object for each process."""
+        found: P | None = self._parts.get(kind)
+        return self._parts.setdefault(kind, kind(self)) if found is None else found
 
     def require_current(self) -> None:
         """Raise unless the schema is the one of this program."""
@@ -83,7 +98,7 @@ class Store:
 
     def is_current(self) -> bool:
         """Return True if the schema still has our version: another process may have upgraded it."""
-        return migrate.schema_version(self.database) == migrate.latest_version()
+        return migrate.is_current(migrate.versions(self.database), migrate.latest_versions(self.database.features))
 
     def remembered(self, key: str) -> str | None:
         """Return a note that the database stores for us."""
@@ -96,5 +111,8 @@ class Store:
             tx.run("remember", key=key, value=value)
 
     def close(self) -> None:
+        for part in self._parts.values():
+            if isinstance(part, Closing):
+                part.close()
         self.records.close()
         self.database.close()

@@ -481,17 +481,6 @@ CREATE TABLE {deferrals} (
 
 CREATE INDEX {prefix}deferrals_domain ON {deferrals} (domain);
 
--- Job templates of users; built-in templates are not stored.
-CREATE TABLE {templates} (
-    name {text} PRIMARY KEY,
-    description {text} NOT NULL,
-    parameters {json} NOT NULL,
-    body {json} NOT NULL,            -- of a job, with placeholders
-    created_at {instant} NOT NULL,
-    updated_at {instant} NOT NULL,
-    updated_by {text} NOT NULL
-) {keyed};
-
 -- [postgres]
 
 -- The claim index orders by priority, then by time, then by when a row was queued (ids rise with time). PostgreSQL

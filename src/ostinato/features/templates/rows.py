@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.model import Chance, Event, Json
+from ostinato.core.model import Event, Json
 from ostinato.store import rows
-from ostinato.store.database import Database, Tx
+from ostinato.store.database import Tx
+from ostinato.store.store import Store
 
 MOST_TEMPLATES: Final = 1000
 
@@ -32,8 +33,8 @@ TEMPLATE: Final = rows.Shape(TemplateRow)
 class Templates:
     """Table of templates."""
 
-    def __init__(self, database: Database, chance: Chance) -> None:
-        self._database, self._chance = database, chance
+    def __init__(self, store: Store) -> None:
+        self._database, self._chance = store.database, store.chance
 
     def save(self, template: TemplateRow, *, new: bool = False) -> TemplateRow:
         """Save a template, replacing one of the same name; with `new`, raise Conflict if it exists."""

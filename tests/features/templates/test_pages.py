@@ -6,6 +6,7 @@ import re
 from html import unescape
 
 from ostinato.core.access import Role
+from ostinato.features.templates.service import TemplateService
 
 
 def fill(visitor, code=303, **fields):
@@ -13,7 +14,7 @@ def fill(visitor, code=303, **fields):
 
 
 def save(visitor):
-    visitor.app.scheduler.templates.save(
+    visitor.app.scheduler.part(TemplateService).save(
         {
             "name": "ping",
             "description": "Call <b>it</b>.",

@@ -16,7 +16,8 @@ from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 from ostinato.shapes.documents import read_json
 
-template = typer.Typer(help="Job templates: list, show, apply, use, delete.", rich_markup_mode=None)
+template = typer.Typer(rich_markup_mode=None)
+GROUPS: Final = {"template": template}
 
 WRITTEN: Final = "a template is an object with a name, parameters and a job"
 TemplateArgument = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The name of a template.")]

@@ -14,30 +14,32 @@ from ostinato.dashboard.forms.errors import WrongFields, with_error
 from ostinato.dashboard.forms.fields import Form, typed
 from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get, post
-from ostinato.service.templates import TemplateView
-from ostinato.shapes.templates import TemplateAnswer, definition_of
+from ostinato.features.templates.service import TemplateService, TemplateView
+from ostinato.features.templates.shapes import TemplateAnswer, definition_of
 
 JOB_FIELDS: Final = {name: job.FIELDS[name] for name in ("name", "schedule", "timezone", "key", "queue", "tags")}
 
 
 def show_all(visit: PageRequest) -> Response:
-    return visit.page("templates.html", views=visit.service.templates.list())
+    return visit.page("templates.html", views=visit.part(TemplateService).list())
 
 
 def show(visit: PageRequest) -> Response:
-    return _page(visit, visit.service.templates.get(visit.path_param("name")), {})
+    return _page(visit, visit.part(TemplateService).get(visit.path_param("name")), {})
 
 
 def use(visit: PageRequest) -> Response:
     """Create a job from a template, or show the form with its errors."""
-    view, texts = visit.service.templates.get(visit.path_param("name")), typed(visit.form, visit.form)
+    view, texts = visit.part(TemplateService).get(visit.path_param("name")), typed(visit.form, visit.form)
     try:
         arguments = Arguments.of_schema(TemplateAnswer.of(view).args)
         params = arguments.read(texts)
         if flaws := arguments.flaws(params):
             raise WrongFields(flaws)
         over = job.new_body({name: texts.get(name, "") for name in JOB_FIELDS})
-        definition = definition_of(visit.service.templates.body(view.template.name, params, over), body_context(visit))
+        definition = definition_of(
+            visit.part(TemplateService).body(view.template.name, params, over), body_context(visit)
+        )
         made, is_new = visit.service.jobs.make(definition, by=visit.by)
     except (OstinatoError, ValidationError) as error:
         return _page(visit, view, texts, error)

@@ -6,14 +6,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from ostinato.clock import Clock
 from ostinato.core.auth import check_no_credentials
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.job_templates import Template, parameters_json, read_template, shipped
 from ostinato.core.payload import decode, encode
-from ostinato.store.store import Store
-from ostinato.store.templates import TemplateRow
-from ostinato.tasks import BUILT_IN
+from ostinato.features.templates.rows import TemplateRow, Templates
+from ostinato.features.templates.rules import Template, parameters_json, read_template, shipped
+from ostinato.service import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,8 @@ class TemplateView:
 class TemplateService:
     """Commands and questions about templates."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, service: Service) -> None:
+        self._rows, self._clock, self._known = service.store.part(Templates), service.clock, service.known
 
     @cached_property
     def _shipped(self) -> dict[str, Template]:
@@ -44,13 +42,13 @@ class TemplateService:
     def list(self) -> list[TemplateView]:
         """List the templates, by name."""
         ours = [TemplateView(each, built_in=True) for each in self._shipped.values()]
-        theirs = [_view(row) for row in self._store.templates.list()]
+        theirs = [_view(row) for row in self._rows.list()]
         return sorted([*ours, *theirs], key=lambda view: view.template.name)
 
     def get(self, name: str) -> TemplateView:
         if name in self._shipped:
             return TemplateView(self._shipped[name], built_in=True)
-        row = self._store.templates.get(name)
+        row = self._rows.get(name)
         if row is None:
             raise NotFound(f"There is no template {name[:100]!r}.")
         return _view(row)
@@ -59,17 +57,17 @@ class TemplateService:
         """Create a template, or change the one of that name; `new`: Conflict if there is one."""
         template = read_template(dict(given))
         self._refuse_ours(template.name)
-        if str(template.usual.get("task")) in BUILT_IN:
+        if self._known.has_built_in(str(template.usual.get("task"))):
             check_no_credentials(template.usual.get("args"), "job.args")
         now = self._clock.now()
         parameters = encode(parameters_json(template), "parameters")
         row = TemplateRow(template.name, template.description, parameters, encode(template.job, "job"), now, now, by)
-        return _view(self._store.templates.save(row, new=new))
+        return _view(self._rows.save(row, new=new))
 
     def delete(self, name: str, *, by: str = "") -> None:
         """Delete a template; jobs made from it stay as they are."""
         self._refuse_ours(name)
-        self._store.templates.delete(name, self._clock.now(), by)
+        self._rows.delete(name, self._clock.now(), by)
 
     def body(self, name: str, params: Mapping[str, Any], over: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the body of a job, filled in; `over`: further fields of this job."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.errors import WrongArgument
-from ostinato.core.job_templates import KINDS, parameters_json, read_template, shipped
+from ostinato.features.templates.rules import KINDS, parameters_json, read_template, shipped
 
 JOB = {
     "task": "http",

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, Field, ValidationError, WithJsonSchema
 
 from ostinato.core.arguments import schema
-from ostinato.core.job_templates import KINDS, NAME, Parameter
 from ostinato.core.model import Definition
+from ostinato.features.templates.rules import KINDS, NAME, Parameter
 from ostinato.shapes import job_body
 from ostinato.shapes.answers import Answer, Out
 from ostinato.shapes.base import RequestBody, Text, WrongField, did_you_mean, shape

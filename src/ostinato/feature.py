@@ -1,0 +1,105 @@
+"""What a feature hands to the kernel: one value, and files whose names the kernel and its frames know.
+
+A feature is a folder. Its `__init__.py` holds the value `FEATURE` and imports nothing but this module. The rest is
+imported when it is first needed, and found by its name:
+
+    *.sql          named statements, and migrations/NNNN_name.sql: the tables of the feature
+    endpoints.py   `router`: what can be asked over HTTP
+    cli.py         `GROUPS`: commands by name
+    pages.py       `ROUTES`: pages of the dashboard, with their templates/
+    task_NAME.py   `TASK`: the code of a task; args_NAME.py: `BUILT_IN`, its description
+
+Other files are the feature's own; by custom they are rules, rows, service and shapes.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from ostinato.core.errors import InvalidSetting
+
+OURS: Final = "ostinato.features"  # the package that lists the features that come with Ostinato
+MENU_LAST: Final = 100  # the place of a page in the menu, unless the feature gives one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Feature:
+    """One feature, as its folder declares it."""
+
+    package: str  # `__name__` of the folder
+    uses: tuple[str, ...] = ()  # names of features whose modules it may import
+    needs: tuple[str, ...] = ()  # libraries of its extra; without them its tasks are left to other workers
+    tables: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    commands: Mapping[str, str] | None = None  # groups of commands, and their help
+    menu: tuple[tuple[int, str, str], ...] = ()  # pages in the menu: place, path, title
+
+    @property
+    def name(self) -> str:
+        return self.package.rpartition(".")[2]
+
+    @property
+    def folder(self) -> Path:
+        return Path(next(iter(sys.modules[self.package].__path__)))
+
+    @property
+    def is_installed(self) -> bool:
+        """True if the libraries of its extra are there."""
+        return all(find_spec(name) is not None for name in self.needs)
+
+    def module(self, name: str) -> ModuleType | None:
+        """Import a file of the feature; None if it has none of this name."""
+        full = f"{self.package}.{name}"
+        return import_module(full) if full in sys.modules or find_spec(full) is not None else None
+
+
+class Features:
+    """The features of a process."""
+
+    def __init__(self, features: Sequence[Feature] = ()) -> None:
+        self._features = tuple(features)
+        self.tasks: Final[Mapping[str, Feature]] = _owners({each: each.tasks for each in features}, "task")
+        self.tables: Final = frozenset(_owners({each: each.tables for each in features}, "table"))
+        _owners({each: (each.name,) for each in features}, "feature")
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self._features)
+
+    def modules(self, name: str) -> Iterator[ModuleType]:
+        """Import the files of this name."""
+        return (module for each in self if (module := each.module(name)) is not None)
+
+    def folders(self, name: str) -> dict[str, Path]:
+        """Return the folders of this name, by feature."""
+        return {each.name: path for each in self if (path := each.folder / name).is_dir()}
+
+    @cached_property
+    def statements(self) -> list[Path]:
+        """The files of named statements."""
+        return [path for each in self for path in sorted(each.folder.glob("*.sql"))]
+
+
+def _owners(claims: Mapping[Feature, Sequence[str]], what: str) -> dict[str, Feature]:
+    """Return the feature that has each name. Raise InvalidSetting if two claim one."""
+    found: dict[str, Feature] = {}
+    for feature, names in claims.items():
+        for name in names:
+            if name in found:
+                raise InvalidSetting(
+                    f"Two features have a {what} {name}: {found[name].package} and {feature.package}. Use one of them."
+                )
+            found[name] = feature
+    return found
+
+
+@cache
+def our_features() -> Features:
+    """Return the features that come with Ostinato."""
+    names: Sequence[str] = import_module(OURS).NAMES
+    return Features([import_module(f"{OURS}.{name}").FEATURE for name in names])

@@ -1,0 +1,5 @@
+"""Features: each folder is one, and registers itself by the value `FEATURE` (see ostinato/feature.py)."""
+
+from typing import Final
+
+NAMES: Final = ("templates",)
