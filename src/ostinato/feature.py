@@ -7,22 +7,24 @@ imported when it is first needed, and found by its name:
     endpoints.py   `router`: what can be asked over HTTP
     cli.py         `GROUPS`: commands by name
     pages.py       `ROUTES`: pages of the dashboard, with their templates/
-    task_NAME.py   `TASK`: the code of a task; args_NAME.py: `BUILT_IN`, its description
+    args.py        `BUILT_INS`: the descriptions of its tasks, and task.py `TASKS`: their code by name
+    calls.py       `CALLS`: what a running task may ask of its worker, as `ctx.call("feature.name", request)`
 
 Other files are the feature's own; by custom they are rules, rows, service and shapes.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
-from ostinato.core.errors import InvalidSetting
+from ostinato.core.builtin import BuiltIn, Permits
+from ostinato.core.errors import Invalid, InvalidSetting
 
 OURS: Final = "ostinato.features"  # the package that lists the features that come with Ostinato
 MENU_LAST: Final = 100  # the place of a page in the menu, unless the feature gives one
@@ -36,7 +38,7 @@ class Feature:
     uses: tuple[str, ...] = ()  # names of features whose modules it may import
     needs: tuple[str, ...] = ()  # libraries of its extra; without them its tasks are left to other workers
     tables: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()  # names of built-in tasks
     commands: Mapping[str, str] | None = None  # groups of commands, and their help
     menu: tuple[tuple[int, str, str], ...] = ()  # pages in the menu: place, path, title
 
@@ -78,6 +80,43 @@ class Features:
     def folders(self, name: str) -> dict[str, Path]:
         """Return the folders of this name, by feature."""
         return {each.name: path for each in self if (path := each.folder / name).is_dir()}
+
+    # -- tasks
+
+    @cached_property
+    def runnable(self) -> Mapping[str, Callable[[], Any]]:
+        """The built-in tasks whose libraries are installed, to be imported at first use."""
+        return {name: partial(self.task, name) for name, feature in self.tasks.items() if feature.is_installed}
+
+    def task(self, name: str) -> Any:
+        """Import a built-in task."""
+        return self._file(self.tasks[name], "task").TASKS[name]
+
+    @cache  # noqa: B019  there is one object for a process
+    def built_in(self, name: str) -> BuiltIn:
+        """Import the description of a built-in task."""
+        described: Sequence[BuiltIn] = self._file(self.tasks[name], "args").BUILT_INS
+        return next(each for each in described if each.name == name)
+
+    def check(self, name: str, given: Any, permits: Permits) -> None:
+        """Raise Invalid unless a built-in task can be run with these args."""
+        self.built_in(name).check(given, permits)
+
+    @cache  # noqa: B019  there is one object for a process
+    def call(self, name: str) -> Any:
+        """Import the function that answers a call of a running task, such as `sources.store`."""
+        owner = next((each for each in self if each.name == name.partition(".")[0]), None)
+        module = None if owner is None else owner.module("calls")
+        found = None if module is None else module.CALLS.get(name.partition(".")[2])
+        if found is None:
+            raise Invalid(f"There is no call {name[:100]!r}.")
+        return found
+
+    def _file(self, feature: Feature, name: str) -> Any:
+        found = feature.module(name)
+        if found is None:
+            raise InvalidSetting(f"The feature {feature.package} has tasks, but no {name}.py.")
+        return found
 
     @cached_property
     def statements(self) -> list[Path]:

@@ -10,7 +10,7 @@ import pytest
 from ostinato import Context, Ostinato, RetryLater
 from ostinato.app.banner import banner
 from ostinato.core.model import Status
-from ostinato.tasks import BUILT_IN
+from ostinato.feature import our_features
 from tests.app.conftest import during
 from tests.waiting import PATIENCE
 
@@ -30,7 +30,7 @@ def test_running_works_and_leaves_nothing_running(app):
     handle = asyncio.run(main())
     assert handle.status is Status.COMPLETED, "the app can still be asked"
     (worker,) = app.scheduler.workers()
-    assert (worker.task_names - set(BUILT_IN), worker.running) == ({"work"}, 0)
+    assert (worker.task_names - our_features().tasks.keys(), worker.running) == ({"work"}, 0)
     assert worker.closed_at is not None
 
 

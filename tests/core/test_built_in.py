@@ -7,21 +7,20 @@ import json
 import pytest
 
 from ostinato.core.addresses import EVERYWHERE
-from ostinato.core.builtin import NAMES, Permits, check, described
-from ostinato.core.builtin.python import is_below
+from ostinato.core.builtin import Permits
 from ostinato.core.errors import WrongArgument
+from ostinato.feature import our_features
+from ostinato.features.python.args import is_below
 
 ALL = Permits(egress=EVERYWHERE, commands=True, shell=True, python=("shop", "reports.daily"))
 NONE = Permits()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(our_features().tasks))
 def test_each_is_described_and_can_be_loaded(name):
-    from ostinato.tasks import BUILT_IN
-
-    built_in = described(name)
+    built_in = our_features().built_in(name)
     assert built_in.name == name
-    assert BUILT_IN[name]().name == name
+    assert our_features().task(name).name == name
     json.dumps(built_in.schema)
     for field, about in built_in.schema["properties"].items():
         assert about["description"], field
@@ -44,7 +43,7 @@ def test_each_is_described_and_can_be_loaded(name):
     ],
 )  # fmt: skip
 def test_good_args(task, args):
-    check(task, args, ALL)
+    our_features().check(task, args, ALL)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_good_args(task, args):
 )  # fmt: skip
 def test_a_refusal_names_the_field(task, args, field, sentence):
     with pytest.raises(WrongArgument) as refused:
-        check(task, args, ALL)
+        our_features().check(task, args, ALL)
     assert refused.value.field == field
     assert sentence in str(refused.value)
     assert "hunter2" not in str(refused.value)
@@ -121,9 +120,9 @@ def test_a_refusal_names_the_field(task, args, field, sentence):
     ],
 )
 def test_what_is_not_allowed_is_refused_with_the_setting_that_allows_it(task, args, permits, setting):
-    check(task, args, ALL)
+    our_features().check(task, args, ALL)
     with pytest.raises(WrongArgument, match=setting):
-        check(task, args, permits)
+        our_features().check(task, args, permits)
 
 
 def test_a_prefix_is_a_whole_module():

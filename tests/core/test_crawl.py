@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.arguments import read
-from ostinato.core.builtin import Permits, check
+from ostinato.core.builtin import Permits
 from ostinato.core.builtin.crawl import CrawlArgs
 from ostinato.core.crawl.patterns import fits
 from ostinato.core.crawl.pauses import rests_until
@@ -16,6 +16,7 @@ from ostinato.core.crawl.scope import Scope
 from ostinato.core.crawl.urls import canonical, host_of, page_id, path_of
 from ostinato.core.errors import WrongArgument
 from ostinato.core.schedule import Cron, Every, Manual
+from ostinato.feature import our_features
 from tests.build import DAY, HOUR, NOW
 
 PAGE = "http://example.org/a?x=1&y=2"
@@ -152,11 +153,11 @@ def test_it_rests_until_a_due_time_of_the_schedule():
 )  # fmt: skip
 def test_args_that_cannot_be_are_refused_with_the_field(args, said):
     with pytest.raises(WrongArgument, match=said):
-        check("crawl", args, Permits())
+        our_features().check("crawl", args, Permits())
 
 
 def test_the_words_of_seed_003_are_args_too():
-    check(
+    our_features().check(
         "crawl",
         {"url": "https://example.com", "source_id": "news-site", "source_name": "example.com"},
         Permits(),
@@ -166,7 +167,7 @@ def test_the_words_of_seed_003_are_args_too():
 def test_without_scrapy_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("ostinato.core.builtin.crawl.find_spec", lambda _: None)
     with pytest.raises(WrongArgument, match=r'pip install "ostinato\[crawl\]"'):
-        check("crawl", {"url": "https://example.com"}, Permits())
+        our_features().check("crawl", {"url": "https://example.com"}, Permits())
 
 
 def test_the_longest_rest_is_a_duration():

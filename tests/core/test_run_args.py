@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from ostinato.core import lifecycle
 from ostinato.core.access import Role
-from ostinato.core.builtin import described
 from ostinato.core.checks import check_definition
 from ostinato.core.errors import Forbidden, Invalid, WrongArgument
 from ostinato.core.payload import decode, encode
 from ostinato.core.run_args import check_run_args, merge
+from ostinato.feature import our_features
 from tests.build import NOW, FixedChance, a_definition, a_job
 
 ARGS = {"url": "https://example.org", "values": {"day": "mon", "city": "Paris"}, "keep": 0}
@@ -152,9 +152,9 @@ def test_a_name_that_is_none_is_refused(names):
     ],
 )
 def test_a_built_in_task_opens_values_that_decide_nothing(task, args, names):
-    described(task).check_open(args, names)
+    our_features().built_in(task).check_open(args, names)
     with pytest.raises(WrongArgument, match="run_args cannot name other"):
-        described(task).check_open(args, [*names, "other"])
+        our_features().built_in(task).check_open(args, [*names, "other"])
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_built_in_task_opens_values_that_decide_nothing(task, args, names):
 )
 def test_a_built_in_task_opens_nothing_else(task, args, name):
     with pytest.raises(WrongArgument, match=rf"run_args cannot name {name}: the task {task} lets") as error:
-        described(task).check_open(args, [name])
+        our_features().built_in(task).check_open(args, [name])
     assert error.value.field == "run_args"
 
 
@@ -193,4 +193,4 @@ def test_a_built_in_task_opens_nothing_else(task, args, name):
 def test_a_value_that_chooses_the_server_is_not_opened(url, names):
     args = {"url": url, "values": {"v": "1", "deep": {"v": "1"}}}
     with pytest.raises(WrongArgument, match="scheme, host or port"):
-        described("http").check_open(args, names)
+        our_features().built_in("http").check_open(args, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from ostinato.clock import SystemClock
 from ostinato.core.account import Account
-from ostinato.core.errors import Invalid, LeaseLost
+from ostinato.core.errors import Invalid, LeaseLost, NotFound
 from ostinato.core.outcome import Completed, Deferred, Failed
 from ostinato.core.policy import Isolation
 from ostinato.task import Task
@@ -103,6 +104,34 @@ async def test_a_checkpoint_that_is_refused_is_an_error_in_the_task(bench: Bench
     bench.refuse = LeaseLost("too late")
     outcome = (await bench.run(work.tells)).outcome
     assert (outcome.error.kind, outcome.error.message) == ("LeaseLost", "too late")
+
+
+async def test_a_call_of_a_feature_goes_to_the_worker_and_back(bench: Bench):
+    outcome = (await bench.run(work.calls, request={"n": [1, None]})).outcome
+    assert json.loads(outcome.result) == {
+        "answer": {"name": "shop.store", "request": {"n": [1, None]}},
+        "checkpoint": {"seen": 7},
+    }
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind", "message"),
+    [
+        (LeaseLost("too late"), "LeaseLost", "too late"),
+        (NotFound("There is no shop."), "Invalid", "There is no shop."),
+        (RuntimeError("a bug"), "Invalid", "The call failed in the worker: RuntimeError."),
+    ],
+)
+async def test_a_call_that_is_refused_is_an_error_in_the_task(bench: Bench, refusal, kind, message):
+    bench.refuse = refusal
+    outcome = (await bench.run(work.calls)).outcome
+    assert (outcome.error.kind, outcome.error.message) == (kind, message)
+
+
+async def test_a_call_from_another_process_takes_json(bench: Bench):
+    outcome = (await bench.run(work.calls, request="a set")).outcome
+    assert outcome.error.kind == "Invalid"
+    assert "shop.store" in outcome.error.message
 
 
 async def test_all_that_is_written_is_handed_over_with_time_stream_and_execution(bench: Bench):

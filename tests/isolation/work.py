@@ -103,6 +103,11 @@ def tells(ctx: Context) -> Any:
     return {"before": before, "now": ctx.checkpoint, "key": ctx.execution_key, "args": ctx.args}
 
 
+def calls(ctx: Context, request: Any = None) -> Any:
+    answer = ctx.call("shop.store", {1, 2} if request == "a set" else request)
+    return {"answer": answer, "checkpoint": ctx.checkpoint}
+
+
 def writes(lines: list[str]) -> None:
     for line in lines:
         print(line)  # noqa: T201

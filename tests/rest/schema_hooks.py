@@ -16,11 +16,11 @@ import schemathesis
 from hypothesis import strategies as st
 
 from ostinato.core import templating
-from ostinato.core.builtin import NAMES
 from ostinato.core.cron import ALIASES
 from ostinato.core.payload import as_whole
 from ostinato.core.window import DAYS
 from ostinato.core.zones import zone_names
+from ostinato.feature import our_features
 from ostinato.features.templates.rules import PARAMS
 
 NAME = st.from_regex(r"[a-z][a-z0-9_]{0,19}", fullmatch=True)
@@ -74,7 +74,7 @@ def _job(body: dict[str, Any]) -> None:
     first, last = body.get("start_at"), body.get("end_at")
     if first and last and _at(last) < _at(first):
         body["start_at"], body["end_at"] = last, first
-    if body.get("task") in NAMES:
+    if body.get("task") in our_features().tasks:
         body["task"] = "anything"
     if not body.get("task"):
         body["args"] = body["run_args"] = None

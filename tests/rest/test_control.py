@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from ostinato.feature import our_features
 from ostinato.rest import jobs, statistics
 from ostinato.service.allowance import allowance
-from ostinato.tasks import BUILT_IN
 from tests.rest.conftest import during
 from tests.waiting import PATIENCE, until
 
@@ -383,7 +383,7 @@ def test_a_worker_is_drained(app, api):
         return found, await asyncio.to_thread(api.post, f"/workers/{found['id']}/drain")
 
     before, after = during(app, drain)
-    assert set(before["tasks"]) - set(BUILT_IN) == {"bad", "fine", "other"}
+    assert set(before["tasks"]) - our_features().tasks.keys() == {"bad", "fine", "other"}
     assert after["status"] == "draining"
     assert after["drain_asked_at"] is not None
     assert "no worker" in api.refused("POST", f"/workers/{before['id']}/drain", code=404)

@@ -34,13 +34,12 @@ from ostinato.app.options import (
 )
 from ostinato.app.tasks import AppTask, run_once, without_schedule
 from ostinato.config import Settings
-from ostinato.core.builtin import check
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
+from ostinato.feature import our_features
 from ostinato.task import Call, Context, Registry, Task
-from ostinato.tasks import runnable
 from ostinato.telemetry.formatting import configure_logging
 from ostinato.telemetry.reports import Hook, Hooks
 
@@ -81,7 +80,8 @@ class Ostinato:
         self.name = name
         self._chosen: dict[str, Any] = {**settings, "timezone": timezone}
         self.settings = Settings.load(self._chosen)
-        self.registry = Registry(runnable())
+        self._features = our_features()
+        self.registry = Registry(self._features.runnable)
         self.hooks = Hooks()
         self._declared: dict[str, Definition] = {}
         self._workflows: dict[str, AppWorkflow] = {}
@@ -173,7 +173,7 @@ class Ostinato:
         """Bind arguments to a task by its name; the task may be known only to other processes."""
         text = encode(args)
         if self.registry.is_built_in(task):
-            check(task, args, self.settings.permits)
+            self._features.check(task, args, self.settings.permits)
         elif task in self.registry.names():
             known = self.registry.get(task)
             known.arguments(args)  # Invalid if they do not fit

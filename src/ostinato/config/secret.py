@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ostinato.core.auth import OURS, REFERENCE, is_of_kernel
-from ostinato.core.builtin.described import USUAL_SECRETS, Permits
+from ostinato.core.builtin import USUAL_SECRETS, Permits
 from ostinato.core.errors import Invalid
 
 LARGEST_SECRET_FILE: Final = 65_536  # bytes of a file that holds a secret

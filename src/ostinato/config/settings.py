@@ -46,8 +46,7 @@ from ostinato.config.kinds import (
 )
 from ostinato.config.secret import Secret
 from ostinato.core.addresses import PUBLIC_ONLY, Egress
-from ostinato.core.builtin import Permits
-from ostinato.core.builtin.described import USUAL_ENVIRONMENT, USUAL_SECRETS
+from ostinato.core.builtin import USUAL_ENVIRONMENT, USUAL_SECRETS, Permits
 from ostinato.core.duration import DAY, SECOND
 from ostinato.core.errors import Invalid, InvalidSetting
 from ostinato.core.policy import Isolation

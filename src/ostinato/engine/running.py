@@ -18,17 +18,19 @@ Of two wishes the stronger counts: lost, then cancelled, then timed out, then in
 """
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ostinato.core.account import Stopped, account_text
-from ostinato.core.errors import Invalid, OstinatoError
+from ostinato.core.errors import Invalid, LeaseLost, OstinatoError
 from ostinato.core.model import Json
 from ostinato.core.outcome import (
     Cancelled,
@@ -46,6 +48,7 @@ from ostinato.engine.run_on_loop import charged
 from ostinato.isolation.orders import FunctionReference, RunOrder
 from ostinato.isolation.reports import NOT_STARTED, SUPERVISOR_LOST, Report
 from ostinato.task import Context, Task
+from ostinato.task.context import written
 from ostinato.task.outcomes import COMPLETED, described, hide_frames_of, of_error, of_value
 
 if TYPE_CHECKING:
@@ -332,6 +335,12 @@ class OnProcess(Running):
     def checkpointed(self, checkpoint: Json) -> None:
         self._answer(lambda: self.context.pass_on_checkpoint(checkpoint))
 
+    def called(self, name: str, request: Json) -> None:
+        def answer() -> Json:
+            return written(self.context.pass_on_call(name, json.loads(request)), name)
+
+        self._answer(answer)
+
     def crawled(self, turn: Json) -> None:
         self._answer(lambda: self.context.pass_on_crawl_turn(turn))
 
@@ -339,13 +348,17 @@ class OnProcess(Running):
         """Answer the task's process from a thread, which may wait for the store."""
 
         def answer() -> None:
-            error, body = None, b""
+            error, body, lost = None, b"", True
             try:
                 body = (asked() or "").encode()
             except OstinatoError as refused:
-                error = str(refused)
+                error, lost = str(refused), isinstance(refused, LeaseLost)
+            except Exception as bug:  # the task must not wait for ever
+                log.exception("A call failed: execution=%s", self.execution_id)
+                error, lost = f"The call failed in the worker: {type(bug).__name__}.", False
             with suppress(RuntimeError):  # the loop is closed
-                self._runner.loop.call_soon_threadsafe(self._runner.pool.answer, self._run, error, body)
+                send = partial(self._runner.pool.answer, self._run, error, body, lost=lost)
+                self._runner.loop.call_soon_threadsafe(send)
 
         try:
             self._runner.threads.submit(answer)

@@ -16,15 +16,15 @@ from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from ostinato.clock import Clock
-from ostinato.core import builtin
 from ostinato.core.builtin import Permits
 from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
 from ostinato.core.model import Chance, Claimed, Definition, FencedId, Json, Live
 from ostinato.core.outcome import Cancelled, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
 from ostinato.core.policy import Isolation
+from ostinato.engine.calls import REFUSED, TaskCalls
 from ostinato.engine.claim_timing import ClaimOrder
-from ostinato.engine.crawling import REFUSED, CrawlCalls
+from ostinato.engine.crawling import CrawlCalls
 from ostinato.engine.dispatcher import StepReport
 from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import Echo, LogBook
@@ -38,9 +38,10 @@ from ostinato.isolation.plan import ProcessPlan, Written
 from ostinato.isolation.pool import Pool
 from ostinato.outgoing import Outgoing
 from ostinato.store.claiming import Claim
+from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
-from ostinato.task import Context, Registry
+from ostinato.task import Context, Registry, Reply
 from ostinato.task.describing import describe
 from ostinato.task.outcomes import described
 from ostinato.telemetry.reports import Telemetry
@@ -93,6 +94,7 @@ class Worker:
         self.permits = identity.permits
         self._crawling = CrawlCalls(store.crawls, store.providers, clock)
         self.lease = Lease(store, clock, identity.lease)
+        self._calls = TaskCalls(Kernel(store, clock, chance), self.lease)
         self.tables = TableCalls(store.records, self.lease, clock)
         self.wake = asyncio.Event()  # set when there is something to claim, or room for it
         self.cramped = False  # the last claim might have brought more with more room
@@ -243,7 +245,7 @@ class Worker:
     def _context(self, claimed: Claimed, definition: Definition, me: str) -> Context:
         args: dict[str, Any] = decode(claimed.args)
         if self._registry.is_built_in(claimed.live.task):  # perhaps made elsewhere, with more rights
-            builtin.check(claimed.live.task, args, self.permits)
+            self._store.database.features.check(claimed.live.task, args, self.permits)
         return Context(claimed.live, definition, args, me, self, self._clock.monotonic)
 
     # -- settling
@@ -321,6 +323,9 @@ class Worker:
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         if not self.lease.trusted or not self._store.queue.save_checkpoint(execution_id, fence, checkpoint):
             raise LeaseLost(REFUSED)
+
+    def call(self, live: Live, name: str, request: Any) -> Reply:
+        return self._calls.answer(live, name, request)
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
         while self.lease.trusted:

@@ -2,4 +2,4 @@
 
 from typing import Final
 
-NAMES: Final = ("templates",)
+NAMES: Final = ("command", "crawling", "http", "python", "sources", "templates", "workflows")

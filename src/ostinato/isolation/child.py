@@ -7,6 +7,7 @@ It may clean up until SIGKILL.
 
 import asyncio
 import faulthandler
+import json
 import logging
 import os
 import resource
@@ -35,8 +36,8 @@ from ostinato.isolation.frames import BYTES_OF_A_READ, Frame, Head, Unpacking, p
 from ostinato.isolation.orders import FunctionReference, RunOrder, outcome_text
 from ostinato.isolation.plan import OUTPUT
 from ostinato.isolation.preparing import Surroundings
-from ostinato.task import Context, Task, Terminated
-from ostinato.task.context import KEPT
+from ostinato.task import Context, Reply, Task, Terminated
+from ostinato.task.context import KEPT, written
 from ostinato.task.outcomes import hide_frames_of, of_error, of_value
 from ostinato.task.witness import witness_of_environment
 
@@ -102,7 +103,7 @@ class Child:
         if answer is None:
             raise LeaseLost("The worker of this run has ended.")
         if error := answer.head.get("error"):
-            raise LeaseLost(error)
+            raise (LeaseLost if answer.head["lost"] else Invalid)(error)
         return answer.body
 
     def _next(self) -> Frame | None:
@@ -231,6 +232,10 @@ class ChildHost:
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         self._child.ask({"ev": "checkpoint"}, checkpoint.encode())
+
+    def call(self, live: Live, name: str, request: Any) -> Reply:
+        answer = self._child.ask({"ev": "call", "name": name}, written(request, name).encode())
+        return Reply(*json.loads(answer))
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
         return self._child.ask({"ev": "crawl"}, turn.encode()).decode()

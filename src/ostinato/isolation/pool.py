@@ -36,6 +36,7 @@ class RunListener(Protocol):
     def progressed(self, progress: str) -> None: ...
     def wrote(self, lines: int, size: int, last: str) -> None: ...
     def checkpointed(self, checkpoint: str) -> None: ...
+    def called(self, name: str, request: str) -> None: ...
     def crawled(self, turn: str) -> None: ...
     def ended(self, report: Report) -> None: ...
 
@@ -98,9 +99,9 @@ class Pool:
         """Stop a run: SIGTERM now, SIGKILL after the grace. It has ended when its listener's `ended` is called."""
         self._send({"do": "stop", "run": run, "grace": grace})
 
-    def answer(self, run: int, error: str | None, body: bytes = b"") -> None:
-        """Answer the request of a run (a checkpoint, a turn of a crawl): done, or refused."""
-        self._send({"do": "answer", "run": run, "error": error}, body)
+    def answer(self, run: int, error: str | None, body: bytes = b"", *, lost: bool = True) -> None:
+        """Answer the request of a run (a checkpoint, a call): done, or refused. `lost`: the run has lost its lease."""
+        self._send({"do": "answer", "run": run, "error": error, "lost": lost}, body)
 
     async def end_all(self, seconds: float) -> None:
         """Kill all runs, and wait until they have ended."""
@@ -194,6 +195,8 @@ class Pool:
                 given.listener.progressed(text)
             case "checkpoint" if given is not None:
                 given.listener.checkpointed(text)
+            case "call" if given is not None:
+                given.listener.called(head["name"], text)
             case "crawl" if given is not None:
                 given.listener.crawled(text)
             case "up":

@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from ostinato.clock import Clock
-from ostinato.core import builtin
 from ostinato.core.builtin import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import UnknownTask
 from ostinato.core.model import Json
@@ -16,7 +15,6 @@ from ostinato.core.task_schema import Schema, TaskSchema, check_by_schema
 from ostinato.store.store import Store
 from ostinato.task import Task
 from ostinato.task.describing import schema_of
-from ostinato.tasks import BUILT_IN
 
 FRESH: Final = timedelta(seconds=1)  # the descriptions of workers are read again after this
 
@@ -47,13 +45,14 @@ class KnownTasks:
     ) -> None:
         """`here`: the tasks of this process. `own`: finds a user's task, which may replace a built-in one."""
         self._store, self._clock, self._here = store, clock, here
+        self.features = store.database.features
         self.own, self.permits = own, permits
         self._elsewhere: frozenset[str] = frozenset()
         self._read: Mapping[str, _Read] = {}
 
     def require(self, names: Collection[str]) -> None:
         """Raise UnknownTask unless each of these names is known; most unknown names are typing mistakes."""
-        strange = set(names) - set(self._here()) - BUILT_IN.keys() - self._elsewhere
+        strange = set(names) - set(self._here()) - self.features.tasks.keys() - self._elsewhere
         if strange:
             self._elsewhere = self._store.workers.known_tasks(self._clock.now())
             strange -= self._elsewhere
@@ -63,19 +62,19 @@ class KnownTasks:
     def everywhere(self) -> frozenset[str]:
         """Return the names of all known tasks."""
         self._elsewhere = self._store.workers.known_tasks(self._clock.now())
-        return frozenset({*self._here(), *BUILT_IN, *self._elsewhere})
+        return frozenset({*self._here(), *self.features.tasks, *self._elsewhere})
 
     def has_built_in(self, name: str) -> bool:
         """Return True if a built-in task has this name, even if one of the user's has replaced it."""
-        return name in BUILT_IN
+        return name in self.features.tasks
 
     def is_built_in(self, name: str) -> bool:
         """Return True if this name is a built-in task."""
-        return name in BUILT_IN and self.own(name) is None
+        return self.has_built_in(name) and self.own(name) is None
 
     def described(self, names: Collection[str]) -> Mapping[str, TaskSchema]:
         """Return workers' descriptions of those of these tasks that only other processes have."""
-        wanted = [name for name in names if name not in BUILT_IN and self.own(name) is None]
+        wanted = [name for name in names if not self.has_built_in(name) and self.own(name) is None]
         if not wanted:
             return {}
         now = self._clock.now()
@@ -89,7 +88,9 @@ class KnownTasks:
         """List the tasks whose args neither this process nor a worker has described."""
         described = self.described(names)
         return [
-            name for name in sorted(names) if name not in BUILT_IN and name not in described and self.own(name) is None
+            name
+            for name in sorted(names)
+            if not self.has_built_in(name) and name not in described and self.own(name) is None
         ]
 
     def schema(self, name: str, described: Mapping[str, TaskSchema]) -> Schema | None:
@@ -109,8 +110,9 @@ class KnownTasks:
         """
         if self.is_built_in(name):
             given = decode(args)
-            builtin.check(name, given, self.permits)
-            builtin.described(name).check_open(given, run_args)
+            built_in = self.features.built_in(name)
+            built_in.check(given, self.permits)
+            built_in.check_open(given, run_args)
         elif name in described:
             check_by_schema(described[name].args, decode(args))
 
@@ -121,7 +123,7 @@ class KnownTasks:
             own.check(decode(args))
 
     def _sentence(self, name: str) -> str:
-        close = get_close_matches(name, {*self._here(), *BUILT_IN, *self._elsewhere}, n=1)
+        close = get_close_matches(name, {*self._here(), *self.features.tasks, *self._elsewhere}, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         return (
             f"No process here, and no worker of the last 30 days, knows a task {name!r}.{hint}"

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.clock import Clock
 from ostinato.core.auth import REFERENCE
-from ostinato.core.builtin.described import NOTHING_ALLOWED, Permits
+from ostinato.core.builtin import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreUnavailable
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json

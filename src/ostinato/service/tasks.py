@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ostinato.core.builtin import described
 from ostinato.core.errors import NotFound
 from ostinato.core.task_schema import TaskSchema
 from ostinato.service.known_tasks import KnownTasks
@@ -54,5 +53,5 @@ class TaskService:
             return TaskView(name, "elsewhere", described_there.help, dict(described_there.args))
         if not self._known.is_built_in(name):
             return TaskView(name, "elsewhere")
-        ours = described(name)
+        ours = self._known.features.built_in(name)
         return TaskView(name, "built_in", ours.help, ours.schema, ours.off(self._known.permits))

@@ -3,7 +3,7 @@
 This package uses neither the database nor the loop: the worker gives a Context its host, and the runner calls a Task.
 """
 
-from ostinato.task.context import Context, Progress, RunHost
+from ostinato.task.context import Context, Progress, Reply, RunHost
 from ostinato.task.registry import Registry
 from ostinato.task.signals import Defer, GiveUp, RetryLater, Signal, Terminated
 from ostinato.task.task import Call, Task
@@ -15,6 +15,7 @@ __all__ = [
     "GiveUp",
     "Progress",
     "Registry",
+    "Reply",
     "RetryLater",
     "RunHost",
     "Signal",

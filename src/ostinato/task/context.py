@@ -38,6 +38,13 @@ KEPT: Final = "ostinato_kept"  # marks a log record that is already in the log o
 _LOGGER = logging.getLogger("ostinato.task")
 
 
+class Reply(NamedTuple):
+    """The reply to a call of a running task; `checkpoint`: the new one of its run, if the call has stored it."""
+
+    value: Any
+    checkpoint: Json | None = None
+
+
 class RunHost(Protocol):
     """The worker's side of a Context: it receives progress, checkpoints and log lines."""
 
@@ -58,6 +65,9 @@ class RunHost(Protocol):
     @property
     def tables(self) -> Tables:
         """Tables of users, for tasks that store records."""
+
+    def call(self, live: Live, name: str, request: Any) -> Reply:
+        """Answer a call from a feature of the worker; raise LeaseLost if the run has lost its lease."""
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
         """Store a turn of a crawl under its fence, and return the next; raise LeaseLost if the lease is lost."""
@@ -89,6 +99,9 @@ class QuietHost:
     @property
     def tables(self) -> Tables:
         raise Invalid("Only a task that runs in a worker can write to tables.")
+
+    def call(self, live: Live, name: str, request: Any) -> Reply:
+        raise Invalid(f"Only a task that runs in a worker can call {name}.")
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
         raise Invalid("Only a crawl that runs in a worker can store pages.")
@@ -331,6 +344,22 @@ class Context:
     def pass_on_checkpoint(self, checkpoint: Json) -> None:
         self._host.save_checkpoint(self.live.id, self.live.fence, checkpoint)
 
+    def call(self, name: str, request: Any = None) -> Any:
+        """Call a feature of the worker, such as `sources.store`. It waits for the database; raise LeaseLost if this run
+        has lost its lease.
+
+        In an `async def` task write `await asyncio.to_thread(ctx.call, name, request)`. In a process of its own the
+        request and the answer must be JSON.
+        """
+        return self.pass_on_call(name, request).value
+
+    def pass_on_call(self, name: str, request: Any) -> Reply:
+        """Call a feature and keep the checkpoint that it has stored."""
+        reply = self._host.call(self.live, name, request)
+        if reply.checkpoint is not None:
+            self._checkpoint = reply.checkpoint
+        return reply
+
     def pass_on_crawl_turn(self, turn: Json) -> Json:
         return self._host.crawl_turn(self.live, turn)
 
@@ -384,6 +413,14 @@ class Context:
         count = self._host.tables.store(self.live.id, self.live.fence, target, chunks, text)
         self._checkpoint = text(count)
         return count
+
+
+def written(value: Any, name: str) -> Json:
+    """Write what goes to another process as JSON; raise Invalid if it is not."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Invalid(f"The call {name} of a task in a process of its own takes and gives JSON: {error}.") from None
 
 
 _CURRENT: ContextVar[Context | None] = ContextVar("ostinato_context", default=None)

@@ -21,7 +21,7 @@ from ostinato.core.arguments import (
     text,
     whole,
 )
-from ostinato.core.builtin.described import BuiltIn, Permits, refuse_private
+from ostinato.core.builtin import BuiltIn, Permits, refuse_private
 from ostinato.core.crawl.urls import canonical, host_of
 from ostinato.core.errors import WrongArgument
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.core.arguments import FieldKind, Flaw, arg
-from ostinato.core.builtin.described import BuiltIn, Permits
+from ostinato.core.builtin import BuiltIn, Permits
 from ostinato.core.errors import Invalid, WrongArgument
 
 

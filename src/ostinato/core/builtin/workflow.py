@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.core.arguments import FieldKind, Flaw, anything, arg, text
-from ostinato.core.builtin.described import BuiltIn
+from ostinato.core.builtin import BuiltIn
 
 
 def _reference(value: Any) -> int | str:

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from ostinato.config.secret import Grants
 from ostinato.core.arguments import read
-from ostinato.core.builtin.command import CommandArgs
 from ostinato.core.duration import format_duration
 from ostinato.core.policy import Isolation, Policies
+from ostinato.features.command.args import CommandArgs
 from ostinato.task import Context, Task
 from ostinato.task.outcomes import hide_frames_of
 
@@ -100,4 +100,4 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-TASK = Task(command, isolation=Isolation.PROCESS)
+TASKS: Final = {"command": Task(command, isolation=Isolation.PROCESS)}

@@ -13,10 +13,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from ostinato.core import templating
 from ostinato.core.arguments import Flaw, read
-from ostinato.core.builtin.http import HttpArgs
 from ostinato.core.errors import Invalid, Unreachable
 from ostinato.core.payload import decode
 from ostinato.core.urls import host_of
+from ostinato.features.http.args import HttpArgs
 from ostinato.outgoing import Bounds, Credentials, Reply
 from ostinato.task import Context, GiveUp, RetryLater, Task
 from ostinato.task.outcomes import hide_frames_of
@@ -189,4 +189,4 @@ async def _beginning(reply: Reply, most: int, progress: _AnswerProgress) -> byte
     return read
 
 
-TASK = Task(http)
+TASKS: Final = {"http": Task(http)}

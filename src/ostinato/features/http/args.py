@@ -25,7 +25,7 @@ from ostinato.core.arguments import (
     whole,
 )
 from ostinato.core.auth import Auth, header_flaw
-from ostinato.core.builtin.described import BuiltIn, Permits, refuse_private
+from ostinato.core.builtin import BuiltIn, Permits, refuse_private
 from ostinato.core.errors import WrongArgument
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -164,11 +164,13 @@ def _destination(url: str, names: Sequence[str], sample: str) -> tuple[str, str]
     return parts.scheme, parts.netloc
 
 
-BUILT_IN: Final = BuiltIn(
-    "http",
-    "Call a URL and check the status of the answer.",
-    HttpArgs,
-    refuse=_refuse,
-    openable=("values",),
-    refuse_open=_refuse_open,
+BUILT_INS: Final = (
+    BuiltIn(
+        "http",
+        "Call a URL and check the status of the answer.",
+        HttpArgs,
+        refuse=_refuse,
+        openable=("values",),
+        refuse_open=_refuse_open,
+    ),
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.core.arguments import FieldKind, Flaw, anything, arg, mapping, text
-from ostinato.core.builtin.described import BuiltIn, Permits
+from ostinato.core.builtin import BuiltIn, Permits
 from ostinato.core.errors import WrongArgument
 
 OFF: Final = (
@@ -59,11 +59,13 @@ def _refuse(args: PythonArgs, permits: Permits) -> None:
         )
 
 
-BUILT_IN: Final = BuiltIn(
-    "python",
-    "Call a Python function, in a process of its own.",
-    PythonArgs,
-    _off,
-    _refuse,
-    openable=("args",),
+BUILT_INS: Final = (
+    BuiltIn(
+        "python",
+        "Call a Python function, in a process of its own.",
+        PythonArgs,
+        _off,
+        _refuse,
+        openable=("args",),
+    ),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.core.arguments import SECRET, FieldKind, Flaw, arg, many, mapping, switch, text, whole
-from ostinato.core.builtin.described import BuiltIn, Permits
+from ostinato.core.builtin import BuiltIn, Permits
 from ostinato.core.errors import WrongArgument
 
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -87,6 +87,6 @@ def _refuse(args: CommandArgs, permits: Permits) -> None:
         raise WrongArgument("args.shell", NO_SHELL)
 
 
-BUILT_IN: Final = BuiltIn(
-    "command", "Run a program; its output is the log of the execution.", CommandArgs, _off, _refuse
+BUILT_INS: Final = (
+    BuiltIn("command", "Run a program; its output is the log of the execution.", CommandArgs, _off, _refuse),
 )

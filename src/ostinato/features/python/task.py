@@ -1,17 +1,17 @@
 """`python`: call `module:function` in a process of its own.
 
-`core.builtin.python` has checked that the module is allowed. The function must be defined in that module or below it:
+`args.py` has checked that the module is allowed. The function must be defined in that module or below it:
 other functions that the module imports (`os.system`) are not allowed.
 """
 
 import asyncio
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from ostinato.core.arguments import read
-from ostinato.core.builtin.python import PythonArgs, is_below
 from ostinato.core.errors import Invalid
 from ostinato.core.policy import Isolation
+from ostinato.features.python.args import PythonArgs, is_below
 from ostinato.task import Context, GiveUp, Task
 
 
@@ -45,4 +45,4 @@ def _found(args: PythonArgs) -> Task[..., Any]:
     return Task(function, args.name)
 
 
-TASK = Task(python, isolation=Isolation.PROCESS)
+TASKS: Final = {"python": Task(python, isolation=Isolation.PROCESS)}

@@ -1,0 +1,10 @@
+"""The task `python`: call a function."""
+
+from typing import Final
+
+from ostinato.feature import Feature
+
+FEATURE: Final = Feature(
+    package=__name__,
+    tasks=("python",),
+)

@@ -1,0 +1,7 @@
+"""The task `fetch`."""
+
+from typing import Final
+
+from ostinato.feature import Feature
+
+FEATURE: Final = Feature(package=__name__, tasks=("fetch",))
