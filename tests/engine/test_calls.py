@@ -10,7 +10,7 @@ from ostinato.core.errors import Invalid, LeaseLost, StoreUnavailable
 from ostinato.engine import calls
 from ostinato.engine.calls import TaskCalls
 from ostinato.store.kernel import Kernel, TaskCall
-from ostinato.task import Reply
+from ostinato.task import CallReply
 from tests.build import a_live
 
 LIVE = a_live(running=True)
@@ -28,7 +28,7 @@ class Shop:
         self.asked.append(request)
         if self.failures:
             raise self.failures.pop()
-        return Reply(len(self.asked), '{"n":1}')
+        return CallReply(len(self.asked), '{"n":1}')
 
     def call(self, name):
         assert name == "shop.store"
@@ -40,7 +40,7 @@ def asked(shop, request=None):
 
 
 def test_a_call_is_answered_with_its_checkpoint():
-    assert asked(Shop(), {"n": 1}) == Reply(1, '{"n":1}')
+    assert asked(Shop(), {"n": 1}) == CallReply(1, '{"n":1}')
 
 
 def test_a_run_without_a_trusted_lease_calls_nothing():

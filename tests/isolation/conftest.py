@@ -24,7 +24,7 @@ from ostinato.engine.running import Running
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import ProcessPlan, Written
 from ostinato.isolation.pool import Pool
-from ostinato.task import Context, Reply, Task
+from ostinato.task import CallReply, Context, Task
 from tests.build import a_definition, a_live
 from tests.waiting import PATIENCE, until
 
@@ -111,10 +111,10 @@ class Bench:
             raise self.refuse
         self.checkpoints.append(checkpoint)
 
-    def call(self, _live: object, name: str, request: Any) -> Reply:
+    def call(self, _live: object, name: str, request: Any) -> CallReply:
         if self.refuse is not None:
             raise self.refuse
-        return Reply({"name": name, "request": request}, '{"seen":7}')
+        return CallReply({"name": name, "request": request}, '{"seen":7}')
 
     def _on_finished(self, running: Running, outcome: Outcome) -> None:
         assert running not in self.ended

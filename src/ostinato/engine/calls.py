@@ -9,7 +9,7 @@ from ostinato.core.errors import Invalid, LeaseLost, StoreUnavailable
 from ostinato.core.model import Live
 from ostinato.engine.lease import Lease
 from ostinato.store.kernel import Kernel, TaskCall
-from ostinato.task import Reply
+from ostinato.task import CallReply
 
 AGAIN: Final = 0.5  # seconds until a call is repeated while the database is unavailable
 REFUSED: Final = "This run no longer holds its execution: nothing was saved."
@@ -22,7 +22,7 @@ class TaskCalls:
     kernel: Kernel
     lease: Lease
 
-    def answer(self, live: Live, name: str, request: Any) -> Reply:
+    def answer(self, live: Live, name: str, request: Any) -> CallReply:
         """Answer a call on the thread of its run; raise LeaseLost if the run may no longer write."""
         if _is_on_a_loop():
             raise Invalid(f"The call {name} waits for the database: make it on a thread.")

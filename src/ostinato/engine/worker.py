@@ -41,7 +41,7 @@ from ostinato.store.claiming import Claim
 from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
-from ostinato.task import Context, Registry, Reply
+from ostinato.task import CallReply, Context, Registry
 from ostinato.task.describing import describe
 from ostinato.task.outcomes import described
 from ostinato.telemetry.reports import Telemetry
@@ -324,7 +324,7 @@ class Worker:
         if not self.lease.trusted or not self._store.queue.save_checkpoint(execution_id, fence, checkpoint):
             raise LeaseLost(REFUSED)
 
-    def call(self, live: Live, name: str, request: Any) -> Reply:
+    def call(self, live: Live, name: str, request: Any) -> CallReply:
         return self._calls.answer(live, name, request)
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:

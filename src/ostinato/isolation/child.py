@@ -36,7 +36,7 @@ from ostinato.isolation.frames import BYTES_OF_A_READ, Frame, Head, Unpacking, p
 from ostinato.isolation.orders import FunctionReference, RunOrder, outcome_text
 from ostinato.isolation.plan import OUTPUT
 from ostinato.isolation.preparing import Surroundings
-from ostinato.task import Context, Reply, Task, Terminated
+from ostinato.task import CallReply, Context, Task, Terminated
 from ostinato.task.context import KEPT, written
 from ostinato.task.outcomes import hide_frames_of, of_error, of_value
 from ostinato.task.witness import witness_of_environment
@@ -233,9 +233,9 @@ class ChildHost:
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         self._child.ask({"ev": "checkpoint"}, checkpoint.encode())
 
-    def call(self, live: Live, name: str, request: Any) -> Reply:
+    def call(self, live: Live, name: str, request: Any) -> CallReply:
         answer = self._child.ask({"ev": "call", "name": name}, written(request, name).encode())
-        return Reply(*json.loads(answer))
+        return CallReply(*json.loads(answer))
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
         return self._child.ask({"ev": "crawl"}, turn.encode()).decode()

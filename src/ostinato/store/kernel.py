@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from ostinato.clock import Clock
 from ostinato.core.model import Chance, Live
 from ostinato.store.store import Store
-from ostinato.task import Reply
+from ostinato.task import CallReply
 
 P = TypeVar("P")
 
@@ -33,5 +33,5 @@ class TaskCall:
     again while the database is unavailable and the lease is trusted, so calling it twice must do no harm.
     """
 
-    answer: Callable[[Kernel, Live, Any], Reply]
+    answer: Callable[[Kernel, Live, Any], CallReply]
     repeats: bool = False

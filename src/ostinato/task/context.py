@@ -38,7 +38,7 @@ KEPT: Final = "ostinato_kept"  # marks a log record that is already in the log o
 _LOGGER = logging.getLogger("ostinato.task")
 
 
-class Reply(NamedTuple):
+class CallReply(NamedTuple):
     """The reply to a call of a running task; `checkpoint`: the new one of its run, if the call has stored it."""
 
     value: Any
@@ -66,7 +66,7 @@ class RunHost(Protocol):
     def tables(self) -> Tables:
         """Tables of users, for tasks that store records."""
 
-    def call(self, live: Live, name: str, request: Any) -> Reply:
+    def call(self, live: Live, name: str, request: Any) -> CallReply:
         """Answer a call from a feature of the worker; raise LeaseLost if the run has lost its lease."""
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
@@ -100,7 +100,7 @@ class QuietHost:
     def tables(self) -> Tables:
         raise Invalid("Only a task that runs in a worker can write to tables.")
 
-    def call(self, live: Live, name: str, request: Any) -> Reply:
+    def call(self, live: Live, name: str, request: Any) -> CallReply:
         raise Invalid(f"Only a task that runs in a worker can call {name}.")
 
     def crawl_turn(self, live: Live, turn: Json) -> Json:
@@ -353,7 +353,7 @@ class Context:
         """
         return self.pass_on_call(name, request).value
 
-    def pass_on_call(self, name: str, request: Any) -> Reply:
+    def pass_on_call(self, name: str, request: Any) -> CallReply:
         """Call a feature and keep the checkpoint that it has stored."""
         reply = self._host.call(self.live, name, request)
         if reply.checkpoint is not None:
