@@ -12,15 +12,16 @@ import pytest
 from ostinato.core import lifecycle
 from ostinato.core.errors import StoreError
 from ostinato.core.model import AskedBy, Change, Definition, Ending, Facts, Skip, SkipReason, WaitsFor
+from ostinato.feature import our_features
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.columns import columns_of, with_columns
-from ostinato.store.dialect import DatabaseKind, Dialect
+from ostinato.store.dialect import TABLES, DatabaseKind, Dialect
 from ostinato.store.store import QUERIES
 from tests.build import HOUR, NOW, a_definition, a_job, a_live, an_execution
 
-TEXT = "\n".join(path.read_text("utf-8") for path in QUERIES)
-STATEMENTS = {kind: Dialect(kind).statements(TEXT) for kind in DatabaseKind}
+TEXT = "\n".join(path.read_text("utf-8") for path in (*QUERIES, *our_features().statements))
+STATEMENTS = {kind: Dialect(kind, tables=TABLES | our_features().tables).statements(TEXT) for kind in DatabaseKind}
 NAMES = sorted(STATEMENTS[DatabaseKind.SQLITE])
 
 SCALARS = {
