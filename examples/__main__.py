@@ -21,7 +21,7 @@ def main() -> None:
     os.environ.setdefault("OSTINATO_DATABASE_URL", f"sqlite:///{FOLDER}/ostinato.db")
     api.start(api_port)
     _prepare()
-    from ostinato.cli import main as ostinato
+    from ostinato.program import main as ostinato
 
     sys.argv = ["ostinato", "serve", "--app", "examples.demo:app", "--port", str(port)]
     ostinato()

@@ -14,7 +14,6 @@ import typer
 from typer.testing import CliRunner
 
 from ostinato import Ostinato
-from ostinato.app.options import TaskOptions
 from ostinato.cli.job_flags import describing
 from ostinato.core.choice import Choice
 from ostinato.core.model import SkipReason
@@ -24,6 +23,7 @@ from ostinato.core.why import explain
 from ostinato.dashboard.forms.job import FIELDS, FROM_SIGNATURE, GROUPS, WHEN
 from ostinato.dashboard.job import ALWAYS
 from ostinato.engine.running import RUNNING
+from ostinato.service.options import TaskOptions
 from ostinato.shapes.job_answer import JobAnswer
 from ostinato.shapes.job_body import JobBody
 from tests.build import HOUR, a_job

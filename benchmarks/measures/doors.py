@@ -67,7 +67,7 @@ def _server(set_up: Stage, marks: Path) -> Iterator[str]:
     command = [
         sys.executable,
         "-c",
-        "from ostinato.cli import main; main()",
+        "from ostinato.program import main; main()",
         "serve",
         "--no-worker",
         "--port",

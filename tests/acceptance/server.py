@@ -58,7 +58,7 @@ class Server:
         with self._log.open("wb") as out:
             self._process = subprocess.Popen(
                 [
-                    sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "seed:app",
+                    sys.executable, "-c", "from ostinato.program import main; main()", "serve", "--app", "seed:app",
                     "--port", "0", "--database", url, "--migrate", *flags,
                 ],
                 cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ostinato.cli.main import run
+from ostinato.program import run
 from tests.acceptance.server import Server
 from tests.tasks.site import a_site
 from tests.waiting import eventually

@@ -249,7 +249,7 @@ def test_a_table_of_the_user_is_used_and_anything_else_is_refused_with_what_is_m
 
 def cli(server: Server, *words: str, code: int = 0) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", "from ostinato.cli import main; main()", *words, "--server", server.address],
+        [sys.executable, "-c", "from ostinato.program import main; main()", *words, "--server", server.address],
         capture_output=True, text=True, timeout=PATIENCE, cwd=server.folder, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == code, done.stderr

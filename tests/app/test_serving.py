@@ -6,9 +6,9 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.app.listening import AppReference, Listening
-from ostinato.cli.process import serve
 from ostinato.config import Settings
 from ostinato.core.errors import InvalidSetting
+from ostinato.program import serve_app
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -44,7 +44,7 @@ def test_a_port_out_of_range_is_one_sentence():
 def test_serve_gives_http_a_process_of_its_own_unless_that_is_off_or_rq_runs_the_jobs(monkeypatch, chosen, apart):
     asked: list[Listening] = []
     monkeypatch.setattr(Ostinato, "run", lambda _, **how: asked.append(how["listening"]))
-    serve(None, chosen, Listening(), worker=True, migrate=False)
+    serve_app(None, chosen, Listening(), worker=True, migrate=False)
     assert [each.apart for each in asked] == [AppReference(None, chosen) if apart else None]
 
 

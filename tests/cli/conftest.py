@@ -6,7 +6,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from ostinato.cli.main import run
+from ostinato.program import run
 from tests.cli.places import Place
 
 

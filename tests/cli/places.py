@@ -54,7 +54,7 @@ class Place:
         self._log = folder / "server.log"  # not a pipe: one that nobody reads fills up, and the server stands still
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "shop:app",
+                [sys.executable, "-c", "from ostinato.program import main; main()", "serve", "--app", "shop:app",
                  "--migrate", "--port", "0"],
                 cwd=folder, stdout=log, stderr=subprocess.STDOUT,
                 env=os.environ | USUAL | environment,

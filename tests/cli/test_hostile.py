@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ostinato.cli.main import run
+from ostinato.program import run
 from tests.shapes.test_documents import BOMB, nested
 
 DEEP = nested(100_000)

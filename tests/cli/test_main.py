@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from ostinato.cli.main import exit_code, run
 from ostinato.core.errors import Conflict, Invalid, InvalidSchedule, NotFound, SchemaBehind, StoreUnavailable
+from ostinato.program import exit_code, run
 
 A_MODULE = """
 from ostinato import Ostinato
@@ -130,7 +130,7 @@ def test_postgresql_that_is_behind_says_what_to_run(ostinato, empty_postgres_url
 
 
 def test_help_does_not_load_what_it_does_not_need():
-    code = "import sys; from ostinato.cli.main import run; run(['--help']); print(sorted(sys.modules))"
+    code = "import sys; from ostinato.program import run; run(['--help']); print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for heavy in ("psycopg", "rich.console", "rich.table", "sqlalchemy", "httpx2"):
         assert f"'{heavy}'" not in done.stdout
@@ -148,7 +148,7 @@ def test_a_closed_pipe_is_no_error(monkeypatch, tmp_path):
 
 def complete(words: str, place: int) -> list[str]:
     """What a shell would offer."""
-    code = "from ostinato.cli import main; main()"
+    code = "from ostinato.program import main; main()"
     asked = {"_OSTINATO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | asked)
     return done.stdout.split()

@@ -42,7 +42,7 @@ class Process:
 
     def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from ostinato.cli import main; main()", *arguments],
+            [sys.executable, "-c", "from ostinato.program import main; main()", *arguments],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
         )  # fmt: skip

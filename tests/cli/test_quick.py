@@ -123,7 +123,7 @@ def test_everything_else_is_left_to_the_application(quickly, request_):
 
 def test_a_question_does_not_load_the_application(world, database_url):
     code = (
-        "import sys; from ostinato.cli.main import run; "
+        "import sys; from ostinato.program import run; "
         f"run(['job', 'list', '--database', {database_url!r}]); "
         "print([name for name in ('fastapi', 'starlette', 'httpx2', 'ostinato.engine') if name in sys.modules])"
     )

@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE
 pytestmark = pytest.mark.system
 
 OURS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
-COMMAND = [sys.executable, "-c", "from ostinato.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from ostinato.program import main; main()"]
 
 
 class Terminal:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ostinato.cli.main import run
+from ostinato.program import run
 from tests.cli.test_processes import command
 from tests.docs.pages import ROOT, blocks
 from tests.waiting import PATIENCE

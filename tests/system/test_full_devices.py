@@ -23,7 +23,7 @@ def tick() -> None:
     print("printed", flush=True)
     Path("done").touch()
 """
-PROGRAM = "from ostinato.cli import main; main()"
+PROGRAM = "from ostinato.program import main; main()"
 STREAMS = {
     "stdout": "exec {0} > /dev/full 2> log",
     "stderr": "exec {0} > log 2> /dev/full",

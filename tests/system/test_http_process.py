@@ -171,7 +171,7 @@ def test_the_lines_of_both_processes_are_whole(tmp_path, empty_sqlite_url):
     """Each write to a socket of packets is a packet: a line in two writes could be cut by the other process."""
     (tmp_path / "seed.py").write_text(AN_APP)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "seed:app",
+    command = [sys.executable, "-c", "from ostinato.program import main; main()", "serve", "--app", "seed:app",
                "--port", "0", "--database", empty_sqlite_url]  # fmt: skip
     quiet = subprocess.DEVNULL
     with ours, subprocess.Popen(command, cwd=tmp_path, stdin=quiet, stdout=quiet, stderr=theirs) as process:

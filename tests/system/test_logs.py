@@ -37,7 +37,7 @@ class Server:
         self.app.open(upgrade=True)
         self._out = (folder / "err").open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "talkative:app",
+            [sys.executable, "-c", "from ostinato.program import main; main()", "serve", "--app", "talkative:app",
              "--port", "0", "--concurrency", "20"],
             cwd=HERE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._out,
             env=os.environ | USUAL | {"OSTINATO_DATABASE_URL": url},

@@ -86,7 +86,7 @@ def test_a_redis_that_is_away_is_one_line_of_each_process_and_no_traceback(
     log = tmp_path / "log"
     with log.open("wb") as out:
         worker = subprocess.Popen(
-            [sys.executable, "-c", "from ostinato.cli import main; main()", "worker", "--app", "shop:app",
+            [sys.executable, "-c", "from ostinato.program import main; main()", "worker", "--app", "shop:app",
              "--engine", "rq", "--redis", private_valkey.url, "--database", sqlite_url, "--concurrency", "2"],
             cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
         )  # fmt: skip

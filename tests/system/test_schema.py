@@ -37,7 +37,7 @@ def asking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str]
     log = tmp_path / "log"
     with log.open("w") as out:
         server = subprocess.Popen(
-            [sys.executable, "-c", "from ostinato.cli import main; main()", "serve", "--app", "shop:app",
+            [sys.executable, "-c", "from ostinato.program import main; main()", "serve", "--app", "shop:app",
              "--port", "0"],
             cwd=tmp_path, stdout=out, stderr=out,
             env=os.environ | {"OSTINATO_DATABASE_URL": "sqlite:///shop.db", "PYTHONUNBUFFERED": "1"} | secret,
@@ -53,7 +53,10 @@ def asking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str]
 
 def _credential(folder: Path, secret: dict[str, str]) -> list[str]:
     made = subprocess.run(
-        [sys.executable, "-c", "from ostinato.cli import main; main()", "token", "create", "ann", "--role", "admin"],
+        [
+            sys.executable, "-c", "from ostinato.program import main; main()",
+            "token", "create", "ann", "--role", "admin",
+        ],
         cwd=folder, env=os.environ | secret, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return ["-H", f"Authorization: Bearer {made.stdout.split()[-1]}"]

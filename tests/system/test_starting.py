@@ -36,7 +36,7 @@ class Started:
         self._log = folder / "log"
         with self._log.open("wb") as out:
             self.popen = subprocess.Popen(
-                [sys.executable, "-c", "from ostinato.cli import main; main()", *arguments],
+                [sys.executable, "-c", "from ostinato.program import main; main()", *arguments],
                 cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"},
             )  # fmt: skip

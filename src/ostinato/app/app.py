@@ -16,8 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
-from ostinato.app.handle import Handle
-from ostinato.app.options import (
+from ostinato.app.tasks import AppTask, run_once, without_schedule
+from ostinato.config import Settings
+from ostinato.core.errors import Invalid
+from ostinato.core.model import Definition
+from ostinato.core.payload import encode
+from ostinato.core.policy import Isolation
+from ostinato.feature import our_features
+from ostinato.service.handle import Handle
+from ostinato.service.options import (
     ISOLATION,
     JOB_OPTIONS,
     LIMITS,
@@ -32,13 +39,6 @@ from ostinato.app.options import (
     isolation_from,
     schedule_from,
 )
-from ostinato.app.tasks import AppTask, run_once, without_schedule
-from ostinato.config import Settings
-from ostinato.core.errors import Invalid
-from ostinato.core.model import Definition
-from ostinato.core.payload import encode
-from ostinato.core.policy import Isolation
-from ostinato.feature import our_features
 from ostinato.task import Call, Context, Registry, Task
 from ostinato.telemetry.formatting import configure_logging
 from ostinato.telemetry.reports import Hook, Hooks

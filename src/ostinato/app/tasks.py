@@ -16,8 +16,12 @@ from typing import (
     overload,
 )
 
-from ostinato.app.handle import Handle
-from ostinato.app.options import (
+from ostinato.core.duration import parse_duration
+from ostinato.core.model import Definition
+from ostinato.core.policy import Isolation
+from ostinato.core.schedule import Once
+from ostinato.service.handle import Handle
+from ostinato.service.options import (
     POLICY_OPTIONS,
     Duration,
     JobOptions,
@@ -28,10 +32,6 @@ from ostinato.app.options import (
     limits_from,
     run_args_from,
 )
-from ostinato.core.duration import parse_duration
-from ostinato.core.model import Definition
-from ostinato.core.policy import Isolation
-from ostinato.core.schedule import Once
 from ostinato.task import Call, Context, Task
 
 if TYPE_CHECKING:

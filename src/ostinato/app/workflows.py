@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
-from ostinato.app.handle import Handle
-from ostinato.app.options import JOB_OPTIONS, JobOptions, check_names, has_schedule
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import encode
 from ostinato.core.workflow import WORKFLOW_TASK, TriggerKind, read_graph
 from ostinato.core.workflow.references import PART, REF
+from ostinato.service.handle import Handle
+from ostinato.service.options import JOB_OPTIONS, JobOptions, check_names, has_schedule
 from ostinato.task import Call, Task
 
 if TYPE_CHECKING:

@@ -5,7 +5,3 @@ An error is one sentence on stderr and an exit code, never a traceback:
 
     0 done · 1 a check found a problem · 2 bad input · 3 not found · 4 conflict · 5 no database, or no server
 """
-
-from ostinato.cli.main import main
-
-__all__ = ["main"]

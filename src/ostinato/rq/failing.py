@@ -9,9 +9,9 @@ from uuid import UUID
 
 from rq.job import Job as Entry
 
-from ostinato.app.handle import RunFailed
 from ostinato.core.model import Change
 from ostinato.service import ExecutionView
+from ostinato.service.handle import RunFailed
 from ostinato.telemetry.reports import Telemetry
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ostinato import Ostinato
-from ostinato.app.options import define
 from ostinato.core.payload import encode
 from ostinato.core.schedule import Once
+from ostinato.service.options import define
 from ostinato.service.views import ExecutionView
 from tests.app.conftest import during, new_app
 from tests.tasks.server import Answer, Server, serving

@@ -1,11 +1,13 @@
-"""Tree of all commands, the flags of serve and worker, and the exit code of each error."""
+"""The program `ostinato`: the tree of all commands, the processes of serve and worker, the exit code of each error."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.main import get_command
@@ -25,8 +27,13 @@ from ostinato.cli.tasks import task
 from ostinato.cli.transfer import export, incoming
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
+from ostinato.config import EngineKind
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.feature import our_features
+
+if TYPE_CHECKING:
+    from ostinato.app import Ostinato
+    from ostinato.app.listening import Listening
 
 cli = typer.Typer(
     name="ostinato",
@@ -118,11 +125,10 @@ def serve(
     HTTP has its own process, so that clients cannot delay jobs (OSTINATO_HTTP_PROCESS=off: one process for both).
     """
     from ostinato.app.listening import Listening
-    from ostinato.cli.process import serve
 
     _reloading(reload)
     chosen = _chosen(database, queues, concurrency, engine, redis)
-    serve(app, chosen, Listening(host, port, insecure), worker=not no_worker, migrate=migrate)
+    serve_app(app, chosen, Listening(host, port, insecure), worker=not no_worker, migrate=migrate)
 
 
 @cli.command()
@@ -137,10 +143,55 @@ def worker(
     reload: ReloadOption = False,
 ) -> None:
     """Run the jobs of an app; start any number of workers. Without --app: jobs with built-in tasks."""
-    from ostinato.cli.process import work
-
     _reloading(reload)
-    work(app, _chosen(database, queues, concurrency, engine, redis), migrate=migrate)
+    work_for(app, _chosen(database, queues, concurrency, engine, redis), migrate=migrate)
+
+
+def serve_app(
+    where: str | None, chosen: Mapping[str, object], listening: "Listening", *, worker: bool, migrate: bool
+) -> None:
+    """Serve HTTP and run jobs. With RQ, one process does both, because it notifies RQ of each change."""
+    from ostinato.app.listening import AppReference
+    from ostinato.app.loading import load_app
+
+    app = load_app(where)
+    app.configure(**chosen)
+    if app.settings.http_process and app.settings.engine is not EngineKind.RQ:
+        listening = replace(listening, apart=AppReference(where, chosen))
+    app.run(worker=worker, migrate=migrate, listening=listening)
+    _flush_or_discard()
+
+
+def work_for(where: str | None, chosen: Mapping[str, object], *, migrate: bool) -> None:
+    """Run the jobs of an app; without an app, run jobs with built-in tasks."""
+    from ostinato.app.loading import load_app
+
+    app = load_app(where)
+    app.configure(**chosen)
+    with _crew(app, where, chosen) if app.settings.engine is EngineKind.RQ else nullcontext():
+        app.run(migrate=migrate)
+    _flush_or_discard()
+
+
+def _flush_or_discard() -> None:
+    """Flush the output, and drop it if the device is full: otherwise Python would exit with code 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _crew(app: "Ostinato", where: str | None, chosen: Mapping[str, object]) -> AbstractContextManager[object]:
+    """Return the RQ workers, one for each concurrent run."""
+    from ostinato.wiring import require_rq
+
+    require_rq()
+    from ostinato.rq.processes import Crew
+
+    settings = app.settings
+    return Crew(where, chosen, settings.concurrency, settings.shutdown_grace.total_seconds())
 
 
 def _reloading(wanted: bool) -> None:
