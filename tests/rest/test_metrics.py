@@ -141,7 +141,7 @@ def test_every_metric_is_on_the_page_and_no_other(new_app):
     app = new_app()
     told = scraped(app, NoEngine()).answer.text
     names = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE ostinato_")}
-    page = (ROOT / "docs" / "guides" / "monitoring.md").read_text().partition("## What to be woken by")[0]
+    page = (ROOT / "docs" / "guides" / "monitoring.md").read_text().partition("## Alerts")[0]
     assert set(re.findall(r"`(ostinato_\w+)", page)) == names
 
 
