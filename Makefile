@@ -14,10 +14,10 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install lock demo test quick check lint browser screenshots bench soak format map clean
+.PHONY: help install lock demo test quick check lint browser screenshots bench soak format docs docs-serve reference map clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 install: .venv/.ready  ## make .venv with everything in it
 
@@ -72,9 +72,20 @@ format: install  ## format, and mend what ruff can mend
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
+docs: install  ## build the site into site/, strictly
+	.venv/bin/zensical build --clean --strict
+	$(PY) -m tests.docs.site site
+
+docs-serve: install  ## serve the site, and rebuild it while you write; PORT=8001 chooses a port
+	.venv/bin/zensical serve --dev-addr localhost:$(or $(PORT),8000)
+
+reference: install  ## write the signatures of the Python reference, and docs/llms.txt
+	$(PY) -m tests.docs.reference
+	$(PY) -m tests.docs.site
+
 map: install  ## write the imports of each room into docs/explanation/architecture.md
 	$(PY) -m tests.docs.rooms
 
 clean:  ## remove everything that was made
-	rm -rf .venv .demo dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .demo dist build site .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
