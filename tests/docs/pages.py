@@ -8,6 +8,8 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    ROOT / "UPGRADING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
