@@ -1,5 +1,6 @@
 """The value that registers a feature, and what the kernel finds by it."""
 
+import ast
 import sys
 
 import pytest
@@ -55,3 +56,17 @@ def test_the_value_of_a_feature_imports_nothing_but_the_module_of_features():
             ["from typing import Final", "from ostinato.feature import Feature"],
             ["from ostinato.feature import Feature"],
         ), feature.name
+
+
+@pytest.mark.parametrize("feature", list(our_features()), ids=lambda feature: feature.name)
+def test_a_feature_imports_only_the_features_that_it_declares_to_use(feature):
+    """Removing a folder and its line breaks only the features that declare to use it."""
+    used = {name.split(".")[2] for file in feature.folder.rglob("*.py") for name in imported_features(file)}
+    assert used - {feature.name} <= set(feature.uses)
+
+
+def imported_features(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        yield from (name for name in names if name.startswith("ostinato.features."))

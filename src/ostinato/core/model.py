@@ -144,6 +144,11 @@ class Facts:
     deleted_at: datetime | None = None
 
     @property
+    def errors(self) -> int:
+        """Failed, timed-out and lost attempts."""
+        return self.failed + self.timed_out + self.lost
+
+    @property
     def first_run_waits(self) -> bool:
         """True if the first run of a new job, due at its anchor, waits for a place in its bounded queue."""
         return self.last_due_at is None and self.next_due_at == self.anchor

@@ -2,4 +2,4 @@
 
 from typing import Final
 
-NAMES: Final = ("command", "crawling", "http", "python", "sources", "templates", "workflows")
+NAMES: Final = ("command", "crawling", "http", "python", "schedules_api", "sources", "templates", "workflows")

@@ -25,7 +25,6 @@ from ostinato.service.known_tasks import KnownTasks, no_task
 from ostinato.service.metrics import Gauges, Metrics, metrics
 from ostinato.service.paging import PAGE_LIMIT
 from ostinato.service.providers import ProviderService
-from ostinato.service.schedules import ScheduleService
 from ostinato.service.secret_grants import Ungranted, few, ungranted
 from ostinato.service.sessions import SessionService
 from ostinato.service.sources import SourceService
@@ -73,7 +72,6 @@ class Service:
         self.sources = SourceService(store, clock, self.jobs, app)
         self.pages = CrawledPageService(store, self.jobs)
         self.workflows = WorkflowService(store, clock, self.jobs, known, app)
-        self.schedules = ScheduleService(store, self.jobs)
 
     def part(self, kind: Callable[["Service"], P]) -> P:
         """Return the commands and questions of a feature."""

@@ -1,5 +1,6 @@
 """Jobs: creation, changes by rules, queries."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,10 +16,10 @@ from ostinato.store.declined import decline
 from ostinato.store.locking import Definitions
 from ostinato.store.notices import Notices
 from ostinato.store.run_after import NOBODY, chain, come_after
-from ostinato.store.schedules import note_restart
 
 Rule = Callable[[Job, Sequence[Live], Execution | None], Change]
 Place = tuple[str, str]  # app, key
+RESTARTED = "job.restarted"  # the event of a restart
 TRIES = 5  # two processes may race for one key: one of them tries again
 
 
@@ -110,7 +111,7 @@ class Jobs:
             tx.run("delete_dependencies_of", ids=[job_id])
             if after is not None and change.job.policies.after is not None:
                 come_after(tx, {job_id: after})
-        note_restart(tx, change)
+        _note_restart(tx, change)
         self._notices.write(tx, [change])
         return change
 
@@ -235,6 +236,14 @@ class Jobs:
         jobs = locking.with_definitions(tx, self._definitions, dict(map(rows.facts_of, tx.rows("facts", ids=ids))))
         lives = locking.lives_of(tx, ids, "live_of")
         return {job_id: JobRow(jobs[job_id], tuple(lives[job_id])) for job_id in ids if job_id in jobs}
+
+
+def _note_restart(tx: Tx, change: Change) -> None:
+    """Note the counters of a job at its restart: they go on."""
+    if any(event.kind == RESTARTED for event in change.events):
+        facts = change.job.facts
+        counted = {"completed": facts.completed, "errors": facts.errors}
+        tx.run("note_restart", id=change.job.id, counted=json.dumps(counted))
 
 
 def _place(change: Change) -> Place | None:

@@ -27,7 +27,6 @@ from ostinato.store.pages import CrawledPages
 from ostinato.store.providers import Providers
 from ostinato.store.queue import Queue
 from ostinato.store.records import SourceRecords
-from ostinato.store.schedules import Schedules
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
 from ostinato.store.source_databases import Reach
@@ -74,7 +73,6 @@ class Store:
         self.answers = Answers(database)
         self.clock_record = ClockRecord(database)
         self.search = Search(database, self.jobs)
-        self.schedules = Schedules(database)
         self.statistics = Statistics(database)
         self.traces = Traces(database)
         self.board = Board(database)

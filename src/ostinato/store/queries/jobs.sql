@@ -187,3 +187,7 @@ SELECT pruned FROM {jobs} WHERE id = :id {for_update}
 -- name: note_pruned
 -- Note what retention removed, so that counters can still be checked against history.
 UPDATE {jobs} SET pruned = :pruned WHERE id = :id
+
+-- name: note_restart
+-- Note the counters of a job at its restart: they go on, and some count from there.
+UPDATE {jobs} SET restarted = :counted WHERE id = :id

@@ -8,12 +8,11 @@ from ostinato.core.errors import NotFound
 from ostinato.core.model import Ending, Facts
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.schedule import is_recurring
-from ostinato.service.jobs import JobService, Ref
+from ostinato.features.schedules_api.rows import Counted, Schedules
+from ostinato.service import JobView, Service
+from ostinato.service.jobs import Ref
 from ostinato.service.paging import Page, check_page
-from ostinato.service.views import JobView
 from ostinato.store.rows import LastRun
-from ostinato.store.schedules import Counted, errors_of
-from ostinato.store.store import Store
 
 
 class Word(StrEnum):
@@ -54,7 +53,7 @@ class ScheduleView:
 
     @property
     def error_count(self) -> int:
-        return errors_of(self.job.facts) - (0 if self.before is None else self.before.errors)
+        return self.job.facts.errors - (0 if self.before is None else self.before.errors)
 
     @property
     def current_retry(self) -> int:
@@ -76,8 +75,8 @@ class ScheduleView:
 class ScheduleService:
     """Queries about schedules; commands go to their jobs."""
 
-    def __init__(self, store: Store, jobs: JobService) -> None:
-        self._store, self._jobs = store, jobs
+    def __init__(self, service: Service) -> None:
+        self._rows, self._jobs, self._store = service.store.part(Schedules), service.jobs, service.store
 
     def get(self, ref: Ref) -> ScheduleView:
         """Return one schedule; a job that runs once is none."""
@@ -92,7 +91,7 @@ class ScheduleService:
     def page(self, word: Word | None, tag: str | None, limit: int, offset: int) -> Page[ScheduleView]:
         """Return a page of schedules, the newest first; with a `tag` only those that have it."""
         check_page(limit, offset)
-        ids, total = self._store.schedules.page(word, tag, limit, offset)
+        ids, total = self._rows.page(word, tag, limit, offset)
         found = self._store.jobs.get(ids)
         views = [JobView.of(found[job_id]) for job_id in ids if job_id in found]
         return Page(self.of(views), total, None)
@@ -102,6 +101,6 @@ class ScheduleService:
         if not views:
             return []
         ids = [view.id for view in views]
-        last, errors = self._jobs.last_runs(views), self._store.schedules.last_errors(ids)
-        before = self._store.schedules.restarts(ids)
+        last, errors = self._jobs.last_runs(views), self._rows.last_errors(ids)
+        before = self._rows.restarts(ids)
         return [ScheduleView(view, last.get(view.id), errors.get(view.id), before.get(view.id)) for view in views]

@@ -11,14 +11,8 @@ from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Definition
 from ostinato.core.workflow import WORKFLOW_TASK
 from ostinato.core.workflow.origin import Origin
-from ostinato.rest.caller import Admin, Operator, Viewer
-from ostinato.rest.dependencies import ServiceDep
-from ostinato.rest.routers import api_router
-from ostinato.service import JobView, Service
-from ostinato.service.workflows import tag_of
-from ostinato.shapes.base import WrongState
-from ostinato.shapes.errors import ErrorAnswer
-from ostinato.shapes.schedules import (
+from ostinato.features.schedules_api.service import ScheduleService
+from ostinato.features.schedules_api.shapes import (
     BatchBody,
     ScheduleAnswer,
     ScheduleBody,
@@ -27,8 +21,16 @@ from ostinato.shapes.schedules import (
     ScheduleQuery,
     edited,
 )
+from ostinato.rest.caller import Admin, Operator, Viewer
+from ostinato.rest.dependencies import ServiceDep, part
+from ostinato.rest.routers import api_router
+from ostinato.service import JobView, Service
+from ostinato.service.workflows import tag_of
+from ostinato.shapes.base import WrongState
+from ostinato.shapes.errors import ErrorAnswer
 
 router = api_router("schedules")
+Schedules = Annotated[ScheduleService, part(ScheduleService)]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Ref = Annotated[str, Path(alias="id", description="The id of a schedule: that of its job.", max_length=200)]
@@ -49,15 +51,19 @@ REFUSED: Any = {400: {"model": ErrorAnswer, "description": "The state of the sch
 
 
 @at("GET", "/schedules", response_model=ScheduleList)
-def list_schedules(asked: Annotated[ScheduleQuery, Query()], service: ServiceDep, by: Viewer) -> ScheduleList:
+def list_schedules(
+    asked: Annotated[ScheduleQuery, Query()], schedules: Schedules, service: ServiceDep, by: Viewer
+) -> ScheduleList:
     """List schedules, the newest first: all repeating jobs, from any API."""
     tag = None if asked.workflow_id is None else tag_of(service.workflows.get(asked.workflow_id).id)
-    page = service.schedules.page(asked.status, tag, asked.limit, asked.offset)
+    page = schedules.page(asked.status, tag, asked.limit, asked.offset)
     return ScheduleList(items=[ScheduleAnswer.of(view) for view in page.items], total=page.total)
 
 
 @at("POST", "/schedules", status_code=201, response_model=ScheduleAnswer)
-def create_schedule(body: ScheduleBody, service: ServiceDep, by: Admin, response: Response) -> ScheduleAnswer:
+def create_schedule(
+    body: ScheduleBody, schedules: Schedules, service: ServiceDep, by: Admin, response: Response
+) -> ScheduleAnswer:
     """Create a schedule; its first run is one interval from now."""
     definition = service.workflows.definition(
         body.workflow_id,
@@ -71,66 +77,68 @@ def create_schedule(body: ScheduleBody, service: ServiceDep, by: Admin, response
     wanted = replace(definition, description=body.description)
     view, _ = service.jobs.make(wanted, by=by.name, allow_unknown=True)
     response.headers["Location"] = f"/api/v1/schedules/{view.id}/"
-    return _answer(service, view)
+    return _answer(schedules, view)
 
 
 @at("POST", "/schedules/batch-delete", status_code=204)
-def delete_schedules(body: BatchBody, service: ServiceDep, by: Admin) -> None:
+def delete_schedules(body: BatchBody, schedules: Schedules, service: ServiceDep, by: Admin) -> None:
     """Delete many schedules. A schedule that does not exist is no error."""
     for schedule_id in body.schedule_ids:
         with suppress(NotFound):
-            service.jobs.delete(service.schedules.get(schedule_id).job.id, by=by.name)
+            service.jobs.delete(schedules.get(schedule_id).job.id, by=by.name)
 
 
 @at("GET", "/schedules/{id}", response_model=ScheduleAnswer)
-def get_schedule(ref: Ref, service: ServiceDep, by: Viewer) -> ScheduleAnswer:
+def get_schedule(ref: Ref, schedules: Schedules, by: Viewer) -> ScheduleAnswer:
     """Get a schedule."""
-    return ScheduleAnswer.of(service.schedules.get(ref))
+    return ScheduleAnswer.of(schedules.get(ref))
 
 
 @at("PATCH", "/schedules/{id}", response_model=ScheduleAnswer)
-def edit_schedule(ref: Ref, body: ScheduleEdit, service: ServiceDep, by: Admin) -> ScheduleAnswer:
+def edit_schedule(ref: Ref, body: ScheduleEdit, schedules: Schedules, service: ServiceDep, by: Admin) -> ScheduleAnswer:
     """Change the fields that the body contains. A run in progress does not change; a new interval starts now."""
-    view, said = service.schedules.get(ref).job, body.given()
+    view, said = schedules.get(ref).job, body.given()
 
     def change(definition: Definition) -> Definition:
         return edited(_with_workflow(service, definition, said), said)
 
     if change(view.definition) != view.definition:
         view = service.jobs.edit(view.id, change, by=by.name, allow_unknown=True)
-    return _answer(service, view)
+    return _answer(schedules, view)
 
 
 @at("DELETE", "/schedules/{id}", status_code=204)
-def delete_schedule(ref: Ref, service: ServiceDep, by: Admin) -> None:
+def delete_schedule(ref: Ref, schedules: Schedules, service: ServiceDep, by: Admin) -> None:
     """Delete a schedule. A run in progress is asked to stop."""
-    service.jobs.delete(service.schedules.get(ref).job.id, by=by.name)
+    service.jobs.delete(schedules.get(ref).job.id, by=by.name)
 
 
 @at("POST", "/schedules/{id}/pause", response_model=ScheduleAnswer, responses=REFUSED)
-def pause_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
+def pause_schedule(ref: Ref, schedules: Schedules, service: ServiceDep, by: Operator) -> ScheduleAnswer:
     """Pause an active schedule: no run starts; a run in progress may finish."""
-    return _steered(service, ref, service.jobs.pause, "paused", by.name)
+    return _steered(schedules, ref, service.jobs.pause, "paused", by.name)
 
 
 @at("POST", "/schedules/{id}/resume", response_model=ScheduleAnswer, responses=REFUSED)
-def resume_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
+def resume_schedule(ref: Ref, schedules: Schedules, service: ServiceDep, by: Operator) -> ScheduleAnswer:
     """Resume a paused schedule; its next run is one interval from now."""
-    return _steered(service, ref, service.jobs.resume, "resumed", by.name)
+    return _steered(schedules, ref, service.jobs.resume, "resumed", by.name)
 
 
 @at("POST", "/schedules/{id}/restart", response_model=ScheduleAnswer, responses=REFUSED)
-def restart_schedule(ref: Ref, service: ServiceDep, by: Operator) -> ScheduleAnswer:
+def restart_schedule(ref: Ref, schedules: Schedules, service: ServiceDep, by: Operator) -> ScheduleAnswer:
     """Restart a schedule that is done or dead, with its counters at 0."""
-    return _steered(service, ref, service.jobs.restart, "restarted", by.name)
+    return _steered(schedules, ref, service.jobs.restart, "restarted", by.name)
 
 
-def _steered(service: Service, ref: str, command: Callable[..., JobView], done: str, by: str) -> ScheduleAnswer:
-    before = service.schedules.get(ref)
+def _steered(
+    schedules: ScheduleService, ref: str, command: Callable[..., JobView], done: str, by: str
+) -> ScheduleAnswer:
+    before = schedules.get(ref)
     try:
-        return _answer(service, command(before.job.id, by=by))
+        return _answer(schedules, command(before.job.id, by=by))
     except Conflict:
-        word = service.schedules.get(ref).word
+        word = schedules.get(ref).word
         raise WrongState(f"This schedule is {word}: it cannot be {done}. {ALLOWED[done]}") from None
 
 
@@ -141,8 +149,8 @@ ALLOWED = {
 }
 
 
-def _answer(service: Service, view: JobView) -> ScheduleAnswer:
-    return ScheduleAnswer.of(service.schedules.of([view])[0])
+def _answer(schedules: ScheduleService, view: JobView) -> ScheduleAnswer:
+    return ScheduleAnswer.of(schedules.of([view])[0])
 
 
 def _with_workflow(service: Service, definition: Definition, said: Mapping[str, Any]) -> Definition:

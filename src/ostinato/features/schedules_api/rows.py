@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ostinato.core.model import Change, Facts
 from ostinato.store.adapt import to_uuid
-from ostinato.store.database import Database, Tx
-
-RESTARTED = "job.restarted"  # the event of a restart
+from ostinato.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +21,8 @@ class Counted:
 class Schedules:
     """Queries about repeating jobs."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, store: Store) -> None:
+        self._database = store.database
 
     def page(self, word: str | None, tag: str | None, limit: int, offset: int) -> tuple[list[UUID], int]:
         """Return a page of repeating jobs, the newest first, and their total."""
@@ -46,22 +43,6 @@ class Schedules:
         with self._database.read() as tx:
             found = tx.rows("restarts", ids=list(ids))
         return {to_uuid(job_id): _counted(json.loads(text)) for job_id, text in found}
-
-
-def note_restart(tx: Tx, change: Change) -> None:
-    """Note the counters of a job if this is its restart: the schedules API counts from there."""
-    if any(event.kind == RESTARTED for event in change.events):
-        facts = change.job.facts
-        counted = {
-            "completed": facts.completed,
-            "errors": errors_of(facts),
-        }
-        tx.run("note_restart", id=change.job.id, counted=json.dumps(counted))
-
-
-def errors_of(facts: Facts) -> int:
-    """Count failed, timed-out and lost attempts."""
-    return facts.failed + facts.timed_out + facts.lost
 
 
 def _counted(saved: Mapping[str, int]) -> Counted:

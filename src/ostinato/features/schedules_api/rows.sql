@@ -1,4 +1,4 @@
--- Repeating jobs for the schedules API (shapes/schedules.py).
+-- Repeating jobs for the schedules API (shapes.py).
 
 -- part: chosen_schedules
 -- Ids of jobs are in the order of creation. Tags are a JSON list of texts (search.sql).
@@ -28,6 +28,3 @@ WHERE j.id {in: ids uuid}
 -- name: restarts
 -- The counters of these jobs at their last restart.
 SELECT j.id, j.restarted FROM {jobs} AS j WHERE j.id {in: ids uuid} AND j.restarted <> '{}'
-
--- name: note_restart
-UPDATE {jobs} SET restarted = :counted WHERE id = :id
