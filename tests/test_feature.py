@@ -20,7 +20,10 @@ def a_feature(tmp_path, monkeypatch, name, **fields):
     return Feature(package=name, **fields)
 
 
-@pytest.mark.parametrize(("claim", "what"), [({"tables": ("parcels",)}, "table"), ({"tasks": ("send",)}, "task")])
+@pytest.mark.parametrize(
+    ("claim", "what"),
+    [({"tables": ("parcels",)}, "table"), ({"tasks": ("send",)}, "task"), ({"commands": {"send": "Send."}}, "group")],
+)
 def test_a_name_that_two_features_claim_is_refused_with_both(tmp_path, monkeypatch, claim, what):
     one, other = (a_feature(tmp_path, monkeypatch, name, **claim) for name in ("acme_one", "acme_other"))
     with pytest.raises(InvalidSetting, match=f"{what} .*acme_one and acme_other"):

@@ -5,7 +5,7 @@ imported when it is first needed, and found by its name:
 
     *.sql          named statements, and migrations/NNNN_name.sql: the tables of the feature
     endpoints.py   `router`: what can be asked over HTTP
-    cli.py         `GROUPS`: commands by name
+    cli.py         `GROUPS`: groups of commands by name; `COMMANDS`: others by path, such as "export" and "job convert"
     pages.py       `ROUTES`: pages of the dashboard, with their templates/
     args.py        `BUILT_INS`: the descriptions of its tasks, and task.py `TASKS`: their code by name
     calls.py       `CALLS`: what a running task may ask of its worker, as `ctx.call("feature.name", request)`
@@ -15,7 +15,7 @@ Other files are the feature's own; by custom they are rules, rows, service and s
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -39,7 +39,7 @@ class Feature:
     needs: tuple[str, ...] = ()  # libraries of its extra; without them its tasks are left to other workers
     tables: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()  # names of built-in tasks
-    commands: Mapping[str, str] | None = None  # groups of commands, and their help
+    commands: Mapping[str, str] = field(default_factory=dict)  # groups of commands, and their help
     menu: tuple[tuple[int, str, str], ...] = ()  # pages in the menu: place, path, title
 
     @property
@@ -69,6 +69,7 @@ class Features:
         self.tasks: Final[Mapping[str, Feature]] = _owners({each: each.tasks for each in features}, "task")
         self.tables: Final = frozenset(_owners({each: each.tables for each in features}, "table"))
         _owners({each: (each.name,) for each in features}, "feature")
+        _owners({each: tuple(each.commands) for each in features}, "group of commands")
 
     def __iter__(self) -> Iterator[Feature]:
         return iter(self._features)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.main import get_command
@@ -24,7 +24,6 @@ from ostinato.cli.output import plain
 from ostinato.cli.providers import provider
 from ostinato.cli.sources import source
 from ostinato.cli.tasks import task
-from ostinato.cli.transfer import export, incoming
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
 from ostinato.config import EngineKind
@@ -45,12 +44,16 @@ cli = typer.Typer(
 database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
-    "access": access, "db": database, "config": config, "import": incoming, "workflow": workflow, "provider": provider,
+    "access": access, "db": database, "config": config, "workflow": workflow, "provider": provider,
     "source": source, "page": page, "hook": hook,
-    **{name: group for module in our_features().modules("cli") for name, group in module.GROUPS.items()},
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)
+for feature in our_features():
+    of_feature: Any = feature.module("cli")
+    for name, text in feature.commands.items():
+        GROUPS[name] = of_feature.GROUPS[name]
+        cli.add_typer(GROUPS[name], name=name, help=text)
 
 AppOption = Annotated[
     str | None,
@@ -276,7 +279,10 @@ def doctor(
 cli.command("workers")(workers)
 cli.command("stats")(stats)
 cli.command("top")(top)
-cli.command("export")(export)
+for module in our_features().modules("cli"):
+    for path, command in getattr(module, "COMMANDS", {}).items():
+        where, _, name = path.rpartition(" ")
+        (GROUPS[where] if where else cli).command(name)(command)
 
 
 def main() -> None:

@@ -260,21 +260,3 @@ def why(
 ) -> None:
     """Explain the due time of a job at or before an instant."""
     api.tell(api.get(api.job(job, "why"), at=at), lambda answer: reasons(answer, api.now()))
-
-
-@job.command("convert")
-@verb
-def convert(
-    api: ApiCalls,
-    jobs: Annotated[list[str], typer.Argument(metavar="[JOB]...", help="The jobs (default: all).")] = [],  # noqa: B006
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare the next ten due times before and after.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Restore the cron expressions.")] = False,
-) -> None:
-    """Convert cron schedules to intervals with the same due times. Other schedules (schedule_time) stay cron."""
-    from ostinato.cli import converting
-
-    if undo:
-        converting.undo(api, jobs)
-    else:
-        converting.convert(api, jobs, yes=yes, verify=verify)

@@ -2,4 +2,14 @@
 
 from typing import Final
 
-NAMES: Final = ("command", "crawling", "http", "python", "schedules_api", "sources", "templates", "workflows")
+NAMES: Final = (
+    "command",
+    "crawling",
+    "http",
+    "python",
+    "schedules_api",
+    "sources",
+    "templates",
+    "transfer",
+    "workflows",
+)

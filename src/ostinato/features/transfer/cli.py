@@ -32,7 +32,7 @@ class OrJobs(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-incoming = typer.Typer(cls=OrJobs, help="Import: jobs (from `export`), crontab.", rich_markup_mode=None)
+incoming = typer.Typer(cls=OrJobs, rich_markup_mode=None)
 
 
 @verb
@@ -188,17 +188,17 @@ def import_crontab(
     undo: Annotated[bool, typer.Option("--undo", help="Delete the jobs of the newest import.")] = False,
 ) -> None:
     """Create a job from each line of a crontab. Plain periods become intervals with the same due times."""
-    from ostinato.cli import crontab
     from ostinato.config import Settings
     from ostinato.core.zones import zone
+    from ostinato.features.transfer import crontab_import
 
     if undo:
-        crontab.undo(api, file, yes)
+        crontab_import.undo(api, file, yes)
         return
     if file is None:
         raise Invalid("Give a crontab: a file, or - for standard input (crontab -l | ostinato import crontab -).")
     zone_name = zone(timezone or Settings.load().timezone).key
-    wish = crontab.Wish(
+    wish = crontab_import.Wish(
         file,
         task,
         queue,
@@ -209,4 +209,25 @@ def import_crontab(
         yes=yes,
         verify=verify,
     )
-    crontab.import_crontab(api, wish)
+    crontab_import.import_crontab(api, wish)
+
+
+@verb
+def convert(
+    api: ApiCalls,
+    jobs: Annotated[list[str], typer.Argument(metavar="[JOB]...", help="The jobs (default: all).")] = [],  # noqa: B006
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare the next ten due times before and after.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore the cron expressions.")] = False,
+) -> None:
+    """Convert cron schedules to intervals with the same due times. Other schedules (schedule_time) stay cron."""
+    from ostinato.features.transfer import converting
+
+    if undo:
+        converting.undo(api, jobs)
+    else:
+        converting.convert(api, jobs, yes=yes, verify=verify)
+
+
+GROUPS: Final = {"import": incoming}
+COMMANDS: Final = {"export": export, "job convert": convert}

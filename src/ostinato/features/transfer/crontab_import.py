@@ -14,12 +14,12 @@ import typer
 from ostinato.cli.client import path
 from ostinato.cli.codes import FOUND_SOMETHING
 from ostinato.cli.output import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
-from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
 from ostinato.cli.verbs import ApiCalls
-from ostinato.core.crontab import CronPlan, Crontab, Entry, read_crontab
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.schedule import to_json
 from ostinato.core.zones import zone
+from ostinato.features.transfer.crontab import CronPlan, Crontab, Entry, read_crontab
+from ostinato.features.transfer.planning import Compared, compare, comparison, planned, schedule_words, shown_times
 
 TAG: Final = "crontab"
 LARGEST: Final = 1024 * 1024  # bytes

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ostinato.core.crontab import CronPlan, Difference, differences, plain_period, plan, read_crontab
 from ostinato.core.duration import DAY, HOUR, MINUTE, WEEK
 from ostinato.core.schedule import Cron, Every, preview
+from ostinato.features.transfer.crontab import CronPlan, Difference, differences, plain_period, plan, read_crontab
 
 NOW = datetime(2026, 11, 16, 17, 10, 30, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from ostinato.cli.times import absolute
 from ostinato.cli.verbs import ApiCalls
-from ostinato.core.crontab import VERIFIED, CronPlan, Difference, differences, plan
 from ostinato.core.describe import describe
 from ostinato.core.schedule import Cron
+from ostinato.features.transfer.crontab import VERIFIED, CronPlan, Difference, differences, plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ import typer
 
 from ostinato.cli.codes import FOUND_SOMETHING
 from ostinato.cli.output import Answer, Column, Listing, Sentences, Several, Shown, note, print_json, show
-from ostinato.cli.planning import Compared, compare, comparison, planned, schedule_words, shown_times
 from ostinato.cli.verbs import ApiCalls
-from ostinato.core.crontab import VERIFIED, CronPlan
 from ostinato.core.errors import Invalid
 from ostinato.core.schedule import Cron, Every, to_json
+from ostinato.features.transfer.crontab import VERIFIED, CronPlan
+from ostinato.features.transfer.planning import Compared, compare, comparison, planned, schedule_words, shown_times
 
 BEFORE: Final = "converted_from"  # in the metadata of a job: its schedule before the conversion
 GOING_ON: Final = ["pending", "scheduled", "queued", "running", "paused"]
