@@ -10,10 +10,10 @@ import pytest
 
 from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.errors import Invalid, StoreUnavailable, Unreachable
-from ostinato.core.sources.databases import read_database
+from ostinato.features.sources.databases import Reach, resolved
+from ostinato.features.sources.rules.databases import read_database
 from ostinato.outgoing import Outgoing
 from ostinato.store.database import Database, open_database
-from ostinato.store.source_databases import Reach, resolved
 
 LOCAL = """
     127.0.0.1 127.0.0.2 127.1 127.0.1 2130706433 0x7f000001 0x7f.1 0177.0.0.1 017700000001 0 0.0.0.0 localhost

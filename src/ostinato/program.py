@@ -22,7 +22,6 @@ from ostinato.cli.jobs import job
 from ostinato.cli.operating import queue, stats, top, workers
 from ostinato.cli.output import plain
 from ostinato.cli.providers import provider
-from ostinato.cli.sources import source
 from ostinato.cli.tasks import task
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
@@ -45,7 +44,7 @@ database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_m
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
     "access": access, "db": database, "config": config, "workflow": workflow, "provider": provider,
-    "source": source, "page": page, "hook": hook,
+    "page": page, "hook": hook,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from ostinato.chance import RandomChance
 from ostinato.clock import Clock, MeasuredClock, uptime
-from ostinato.config import EngineKind, Grants, Settings
+from ostinato.config import EngineKind, Settings
 from ostinato.core.errors import InvalidSetting
 from ostinato.core.model import Chance
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.dialect import DatabaseKind
-from ostinato.store.source_databases import Reach
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry.reports import Counts, Hooks, Telemetry
@@ -44,7 +43,7 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
     database = open_database(settings.database_url, schema=settings.schema, max_connections=settings.concurrency + 10)
     chance = RandomChance()
     try:
-        store = Store(database, chance, _reach(settings))
+        store = Store(database, chance, settings)
         if upgrade:
             migrate.upgrade(database)
         store.require_current()
@@ -53,11 +52,6 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
     except BaseException:
         database.close()
         raise
-
-
-def _reach(settings: Settings) -> Reach:
-    """Return the databases that sources may use."""
-    return Reach(settings.allow_private_addresses, settings.data_folder, Grants.of(settings.permits))
 
 
 def require_rq() -> None:

@@ -8,6 +8,7 @@ from ostinato import Ostinato
 from ostinato.app.banner import banner
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import DeclinedJob, Status
+from ostinato.features.sources.service import SourceService
 from ostinato.service.declarations import fingerprint
 from tests.app.test_declarations import declaring, work
 from tests.sources import a_source
@@ -153,7 +154,7 @@ def test_a_source_that_was_deleted_stays_deleted(new_app):
 
     app = shop()
     assert len(app.apply_declarations().created) == 1
-    app.scheduler.sources.delete("us_gdp", by="ops")
+    app.scheduler.part(SourceService).delete("us_gdp", by="ops")
     assert shop().apply_declarations().declined == (app.declared[0].key,)
 
 

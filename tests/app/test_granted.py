@@ -12,9 +12,9 @@ from ostinato.core.auth import InHeader
 from ostinato.core.duration import HOUR
 from ostinato.core.hooks import NoticeKind
 from ostinato.core.providers import Provider
+from ostinato.features.sources.service import SourceContext, SourceService
 from ostinato.service.doctor import FindingState
 from ostinato.service.hooks import NewHook
-from ostinato.service.sources import SourceContext
 from ostinato.wiring import build_api
 from tests.app.conftest import during
 from tests.playground import answered
@@ -123,9 +123,9 @@ def test_a_source_sends_and_opens_nothing_that_is_not_granted(app, playground):
     by_token = a_source(name="a", url=playground.url("/good"), auth=ENV)
     by_database = a_source(name="b", url=playground.url("/good"), database="env:PARTNER_TOKEN")
     for definition in (by_token, by_database):
-        app.scheduler.sources.create(definition, here)
+        app.scheduler.part(SourceService).create(definition, here)
     with pytest.raises(ValueError, match="Add env:PARTNER_TOKEN to OSTINATO_SECRETS"):
-        app.scheduler.sources.test(by_token, here)
+        app.scheduler.part(SourceService).test(by_token, here)
 
     def errors():
         return [str(run.error) for run in app.scheduler.executions.search(states=["failed"]).items]
@@ -218,7 +218,7 @@ def stored(app):
     app.apply_declarations()
     service.hooks.create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:OF_A_HOOK"))
     service.providers.create(Provider("a.org", 1, HOUR, InHeader("X-Key", "env:OF_A_PROVIDER")))
-    service.sources.create(a_source(auth={"type": "bearer", "token": "env:OF_A_SOURCE"}), SourceContext())
+    service.part(SourceService).create(a_source(auth={"type": "bearer", "token": "env:OF_A_SOURCE"}), SourceContext())
     call = {"url": "https://a.org", "auth": {"type": "bearer", "token": "env:OF_A_STEP"}}
     service.workflows.create("flow", [{"id": "call", "task": "http", "args": call}])
 

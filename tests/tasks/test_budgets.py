@@ -8,9 +8,10 @@ import pytest
 from ostinato.core.errors import Conflict
 from ostinato.core.model import Status
 from ostinato.core.providers import Provider
+from ostinato.features.sources.service import SourceService
 from tests.build import HOUR
+from tests.features.sources.test_fetch import HERE, api, app, numbers  # noqa: F401  fixtures
 from tests.played_api import a_source_of
-from tests.tasks.test_fetch import HERE, api, app, numbers  # noqa: F401  fixtures
 
 HOST = "127.0.0.1"
 
@@ -24,7 +25,7 @@ def test_a_fetch_waits_for_a_budget_and_goes_on_where_it_was(app, api):  # noqa:
 
     async def story():
         async with app.running(), asyncio.timeout(100):
-            made = await asyncio.to_thread(service.sources.create, source, HERE)
+            made = await asyncio.to_thread(service.part(SourceService).create, source, HERE)
             await until(app, lambda: service.providers.get(HOST).waiting == 1)
             assert len(api.asked("/offset")) == 2
             assert service.providers.get(HOST).left == 0
@@ -47,9 +48,9 @@ def test_a_fetch_waits_for_a_budget_and_goes_on_where_it_was(app, api):  # noqa:
 def test_trying_a_source_takes_from_the_same_budget(app, api):  # noqa: F811
     service = app.scheduler
     service.providers.put(Provider(HOST, 1, HOUR), by="ann")
-    assert service.sources.test(a_source_of(api.url("/offset?offset=0")), HERE).records > 0
+    assert service.part(SourceService).test(a_source_of(api.url("/offset?offset=0")), HERE).records > 0
     with pytest.raises(Conflict, match=r"The budget of 127\.0\.0\.1 is used up until"):
-        service.sources.test(a_source_of(api.url("/offset?offset=0")), HERE)
+        service.part(SourceService).test(a_source_of(api.url("/offset?offset=0")), HERE)
 
 
 async def until(app, true) -> None:  # noqa: F811

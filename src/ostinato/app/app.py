@@ -197,7 +197,7 @@ class Ostinato:
 
     def source(self, definition: Mapping[str, Any] | str | Path) -> None:
         """Declare a source, or the sources of a file; they are created or updated when this app starts to work."""
-        from ostinato.app.sources import declared_sources
+        from ostinato.features.sources.declared import declared_sources
 
         for job in declared_sources(definition, self.settings, self.name):
             if job.key in self._declared:

@@ -36,7 +36,6 @@ from ostinato.dashboard import (
     login,
     overview,
     providers,
-    sources,
     workers,
     workflows,
 )
@@ -57,7 +56,6 @@ ROUTES: Final[Sequence[Route]] = (
     *login.ROUTES,
     *overview.ROUTES,
     *forms.ROUTES,
-    *sources.ROUTES,
     *crawled_pages.ROUTES,
     *workflows.ROUTES,
     *providers.ROUTES,
@@ -74,7 +72,6 @@ NAVIGATION: Final = (  # place, path and title; those of features lie between
     (20, "/jobs", "Jobs"),
     (30, "/executions", "Executions"),
     (40, "/calendar", "Calendar"),
-    (50, "/sources", "Sources"),
     (60, "/pages", "Pages"),
     (70, "/workflows", "Workflows"),
     (90, "/providers", "Providers"),

@@ -32,7 +32,6 @@ from ostinato.engine.long_runs import LongRuns, long_runs
 from ostinato.engine.runner import Runner
 from ostinato.engine.running import Running
 from ostinato.engine.settler import MOST_AT_ONCE, Settler
-from ostinato.engine.tables import TableCalls
 from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import ProcessPlan, Written
 from ostinato.isolation.pool import Pool
@@ -95,7 +94,6 @@ class Worker:
         self._crawling = CrawlCalls(store.crawls, store.providers, clock)
         self.lease = Lease(store, clock, identity.lease)
         self._calls = TaskCalls(Kernel(store, clock, chance), self.lease)
-        self.tables = TableCalls(store.records, self.lease, clock)
         self.wake = asyncio.Event()  # set when there is something to claim, or room for it
         self.cramped = False  # the last claim might have brought more with more room
         self.logs = LogBook(store, clock, self.in_store, identity.keep_log)

@@ -43,7 +43,6 @@ from ostinato.task.witness import witness_of_environment
 
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
-    from ostinato.task.tables import Tables
 
 hide_frames_of(__file__)
 for _caller in (asyncio.run, asyncio.BaseEventLoop.run_forever):  # these files call async tasks
@@ -222,10 +221,6 @@ class ChildHost:
     @property
     def outgoing(self) -> "Outgoing":
         raise Invalid("A task in a process of its own cannot use the worker's outgoing calls.")
-
-    @property
-    def tables(self) -> "Tables":
-        raise Invalid("A task in a process of its own cannot write to the worker's tables.")
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         self._child.send({"ev": "progress"}, progress.encode())

@@ -21,7 +21,6 @@ from ostinato.rest import (
     keys,
     logs,
     providers,
-    sources,
     statistics,
     tasks,
     workers,
@@ -53,7 +52,6 @@ ROUTERS: Final = (
     crawled_pages.router,
     events.router,
     workflows.router,
-    sources.router,
 )
 
 

@@ -27,7 +27,6 @@ from ostinato.service.paging import PAGE_LIMIT
 from ostinato.service.providers import ProviderService
 from ostinato.service.secret_grants import Ungranted, few, ungranted
 from ostinato.service.sessions import SessionService
-from ostinato.service.sources import SourceService
 from ostinato.service.tasks import TaskService
 from ostinato.service.workflows import WorkflowService
 from ostinato.store.feed import Feed, is_wanted
@@ -69,7 +68,6 @@ class Service:
         self.hooks = HookService(store, clock, chance, self.jobs)
         self.providers = ProviderService(store, clock)
         self.repeats = Repeats(store, clock)
-        self.sources = SourceService(store, clock, self.jobs, app)
         self.pages = CrawledPageService(store, self.jobs)
         self.workflows = WorkflowService(store, clock, self.jobs, known, app)
 

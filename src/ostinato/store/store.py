@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
+from ostinato.config import Settings
 from ostinato.core.model import Chance
 from ostinato.store import migrate
 from ostinato.store.access import Access
@@ -26,10 +27,8 @@ from ostinato.store.outbox import Outbox
 from ostinato.store.pages import CrawledPages
 from ostinato.store.providers import Providers
 from ostinato.store.queue import Queue
-from ostinato.store.records import SourceRecords
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
-from ostinato.store.source_databases import Reach
 from ostinato.store.statistics import Statistics
 from ostinato.store.why_rows import Traces
 from ostinato.store.workers import Workers
@@ -53,8 +52,8 @@ class Closing(Protocol):
 class Store:
     """All tables: jobs, queue, history, workers and the rest. A method is one transaction."""
 
-    def __init__(self, database: Database, chance: Chance, reach: Reach = Reach()) -> None:  # noqa: B008  a frozen value
-        self.database, self.chance = database, chance
+    def __init__(self, database: Database, chance: Chance, settings: Settings = Settings()) -> None:  # noqa: B008  a frozen value
+        self.database, self.chance, self.settings = database, chance, settings
         self._parts: dict[Any, Any] = {}
         self._definitions = Definitions()
         for path in (*QUERIES, *database.features.statements):
@@ -79,7 +78,6 @@ class Store:
         self.hours = Hours(database)
         self.logs = Logs(database)
         self.workflows = Workflows(database, chance)
-        self.records = SourceRecords(database, reach)
         self.crawls = Crawls(database)
         self.pages = CrawledPages(database)
         self.providers = Providers(database, chance)
@@ -112,5 +110,4 @@ class Store:
         for part in self._parts.values():
             if isinstance(part, Closing):
                 part.close()
-        self.records.close()
         self.database.close()

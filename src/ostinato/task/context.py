@@ -11,7 +11,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
@@ -24,8 +24,6 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import AskedBy, Definition, Json, Live
 from ostinato.core.payload import LogMessage, cut, decode, encode
 from ostinato.core.schedule import Manual
-from ostinato.core.tables import Cell, MappedColumn, Row, TableState, Target
-from ostinato.task.tables import Tables
 
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
@@ -62,10 +60,6 @@ class RunHost(Protocol):
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         """Store a checkpoint, then return; raise LeaseLost if the run has lost its lease."""
 
-    @property
-    def tables(self) -> Tables:
-        """Tables of users, for tasks that store records."""
-
     def call(self, live: Live, name: str, request: Any) -> CallReply:
         """Answer a call from a feature of the worker; raise LeaseLost if the run has lost its lease."""
 
@@ -95,10 +89,6 @@ class QuietHost:
 
     def save_checkpoint(self, execution_id: UUID, fence: int, checkpoint: Json) -> None:
         pass
-
-    @property
-    def tables(self) -> Tables:
-        raise Invalid("Only a task that runs in a worker can write to tables.")
 
     def call(self, live: Live, name: str, request: Any) -> CallReply:
         raise Invalid(f"Only a task that runs in a worker can call {name}.")
@@ -382,37 +372,6 @@ class Context:
         text = encode(value, "checkpoint")
         self._host.save_checkpoint(self.live.id, self.live.fence, text)
         self._checkpoint = text
-
-    # -- tables (for built-in tasks; all these methods wait for the database)
-
-    def open_table(self, target: Target) -> TableState:
-        """Create a table if it is missing; raise Invalid if an existing one does not fit."""
-        return self._host.tables.open(target)
-
-    def greatest(self, target: Target, column: MappedColumn) -> Cell:
-        """Return the greatest value that a source has stored in a column."""
-        return self._host.tables.greatest(target, column)
-
-    def has_stored(self, target: Target) -> bool:
-        """Return True if a source has a row in its table."""
-        return self._host.tables.has_stored(target)
-
-    def pack_rows(self, target: Target, rows: Sequence[Row]) -> Sequence[Row]:
-        """Prepare rows for `store_page`."""
-        return self._host.tables.pack(target, rows)
-
-    def store_page(self, target: Target, chunks: Iterable[Sequence[Row]], checkpoint: Callable[[int], object]) -> int:
-        """Store rows and a checkpoint in one transaction; raise LeaseLost if this run has lost its lease.
-
-        `checkpoint` makes the checkpoint from the number of new rows.
-        """
-
-        def text(new: int) -> str:
-            return encode(checkpoint(new), "checkpoint")
-
-        count = self._host.tables.store(self.live.id, self.live.fence, target, chunks, text)
-        self._checkpoint = text(count)
-        return count
 
 
 def written(value: Any, name: str) -> Json:

@@ -1,0 +1,175 @@
+"""Mapping of a page's records to rows. The rows of a large page go to a file, which limits memory."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from hashlib import blake2b
+from typing import IO, Any, Final
+
+from ostinato.core.errors import LeaseLost, OstinatoError
+from ostinato.features.sources.fetch.errors import PermanentFailure, failure
+from ostinato.features.sources.fetch.page import FetchedPage
+from ostinato.features.sources.fetch.reading import PageRecords, read
+from ostinato.features.sources.fetch.table import RunTable
+from ostinato.features.sources.rules.definition import OnLimit, PagingKind, Source
+from ostinato.features.sources.rules.mapping import Mapper, Rejection
+from ostinato.features.sources.rules.paging import DoesNotAdvance, PageStep, next_step
+from ostinato.features.sources.rules.tables import Row
+
+MOST_REJECTIONS: Final = 20  # rejected records in the result
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCounters:
+    """Counters of a run."""
+
+    pages: int = 0
+    requests: int = 0
+    bytes: int = 0
+    items_crawled: int = 0  # records seen
+    items_indexed: int = 0  # new rows
+    duplicates: int = 0
+    rejected: int = 0
+
+
+@dataclass(slots=True)
+class Mapped:
+    """The rows of a page, before they are stored."""
+
+    step: PageStep
+    chunks: Iterable[Sequence[Row]]  # may be iterated several times
+    seen: int  # records
+    offered: int  # rows made of them; the other records were rejected
+    rejected: list[Rejection]  # the first of them
+    limited_by: str = ""  # the limit that cut the page
+    following: PageStep | None = None  # the next page
+    wait: timedelta | None = None  # the wait that the API asks for
+    so_far: FetchCounters = FetchCounters()  # including this page, except for numbers known after storing
+    files: ExitStack = field(default_factory=ExitStack)  # the files of a large page
+
+    def stored(self, before: FetchCounters, new: int) -> FetchCounters:
+        """Return the counters after a page with this number of new rows."""
+        return replace(
+            self.so_far,
+            items_indexed=before.items_indexed + new,
+            duplicates=before.duplicates + self.offered - new,
+        )
+
+
+class Spooled:
+    """Rows in a file, one chunk on each line."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        self._file.seek(0)
+        for line in self._file:
+            yield [(*cells, bytes.fromhex(of)) for *cells, of in json.loads(line)]
+
+
+class PageReader:
+    """Reader and mapper of a run's pages, one after the other, on a thread."""
+
+    def __init__(self, source: Source, table: RunTable) -> None:
+        self.rejections: list[Rejection] = []  # the first of them
+        self._source, self._table = source, table
+        self._mapper = Mapper(source)
+        self._last: object = None  # the records of the previous page, or their digest
+
+    def mapped(self, page: FetchedPage, step: PageStep, before: FetchCounters) -> Mapped:
+        """Return the rows of a page and the next step; raise the failure of the run if the page is wrong."""
+        try:
+            with ExitStack() as files:
+                records = read(page, self._source, lambda: before.items_crawled > 0 or self._table.has_stored())
+                self._require_progress(records, step)
+                mapped = self._rows(records, step, before, files)
+                mapped.wait = page.wait
+                mapped.following = next_step(self._source.paging, step, records.seen, page.url)
+                mapped.so_far = self._counted(mapped, page, before)
+                mapped.files = files.pop_all()
+            return mapped
+        except LeaseLost:
+            raise
+        except OstinatoError as error:
+            raise failure(error, step.number) from None
+        finally:
+            page.close()
+
+    def _require_progress(self, records: PageRecords, step: PageStep) -> None:
+        if self._source.paging.kind is PagingKind.NONE or records.whole is None:
+            return
+        if records.whole and records.whole == self._last:
+            raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
+        self._last = records.whole
+
+    def _rows(self, records: PageRecords, step: PageStep, before: FetchCounters, files: ExitStack) -> Mapped:
+        if records.whole is None:
+            return self._spooled(records, step, before, files)
+        rejected: list[Rejection] = []
+        given, limited_by = self._cut(records.whole, step, before.items_crawled)
+        rows = self._mapper.rows(given, step.number, rejected)
+        return Mapped(step, [self._table.pack(rows)], len(given), len(rows), rejected[:MOST_REJECTIONS], limited_by)
+
+    def _spooled(self, records: PageRecords, step: PageStep, before: FetchCounters, files: ExitStack) -> Mapped:
+        """Write the rows of a large page to a file: it keeps the transaction short and limits memory."""
+        made = tempfile.TemporaryFile("w+", encoding="utf-8", prefix="ostinato-")  # noqa: SIM115
+        spool = files.enter_context(made)
+        mapped, digest = Mapped(step, Spooled(spool), 0, 0, []), blake2b(digest_size=16)
+        for chunk in records.chunks:
+            given, cut_by = self._cut(chunk, step, before.items_crawled + mapped.seen)
+            mapped.limited_by = mapped.limited_by or cut_by
+            rows = self._mapper.rows(given, step.number, mapped.rejected, mapped.seen)
+            del mapped.rejected[MOST_REJECTIONS:]
+            mapped.seen += len(given)
+            mapped.offered += len(rows)
+            line = json.dumps(rows, default=bytes.hex)  # default: for the hash, the last cell
+            digest.update(line.encode())
+            spool.write(line + "\n")
+        if mapped.seen and self._last == digest.digest():
+            raise DoesNotAdvance(f"page {step.number} is the same as the page before it.")
+        self._last = digest.digest()
+        return mapped
+
+    def _cut(self, records: list[Any], step: PageStep, before: int) -> tuple[list[Any], str]:
+        """Return the records within limits.maxRecords, and that limit if it cut some."""
+        room = self._source.limits.records - before
+        if len(records) <= room:
+            return records, ""
+        name = at_limit(self._source, "limits.maxRecords", f"{self._source.limits.records} records", step)
+        return records[: max(room, 0)], name
+
+    def _counted(self, mapped: Mapped, page: FetchedPage, before: FetchCounters) -> FetchCounters:
+        rejected = before.rejected + mapped.seen - mapped.offered
+        crawled = before.items_crawled + mapped.seen
+        self.rejections += mapped.rejected[: MOST_REJECTIONS - len(self.rejections)]
+        if rejected > self._source.limits.rejected * crawled:
+            raise PermanentFailure(self._too_many(rejected, crawled))
+        return replace(
+            before,
+            pages=before.pages + 1,
+            requests=before.requests + page.requests,
+            bytes=before.bytes + page.size,
+            items_crawled=crawled,
+            rejected=rejected,
+        )
+
+    def _too_many(self, rejected: int, crawled: int) -> str:
+        first = "; ".join(str(each) for each in self.rejections[:3])
+        return (
+            f"{rejected} of {crawled} records were rejected, more than limits.maxRejected allows "
+            f"({self._source.limits.rejected:.0%}): {first}"
+        )
+
+
+def at_limit(source: Source, name: str, what: str, step: PageStep) -> str:
+    """Return the name of the reached limit if the source stops there; raise PermanentFailure otherwise."""
+    if source.limits.then is OnLimit.FAIL:
+        raise PermanentFailure(
+            f"Page {step.number}: there is more than {name} allows ({what}); what was fetched is stored. "
+            "Allow more, or say limits.onLimit: stop."
+        )
+    return name

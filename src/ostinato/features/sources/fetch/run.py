@@ -1,0 +1,192 @@
+"""A run of a source: it stores page after page until the last one.
+
+When a run is stopped (cancelled, timed out, its worker stopped or killed), earlier pages are stored as a whole, and
+nothing of the present page. A retry begins with the first page, since the API may have changed, unless the source has
+`resume: true`. A run that was only released (its worker stopped, or a provider's budget was spent) goes on with the
+next page: starting over might never end.
+"""
+
+import asyncio
+from dataclasses import asdict
+from datetime import timedelta
+from hashlib import blake2b
+from typing import Any, Final
+
+from ostinato.core.errors import Invalid, LeaseLost, OstinatoError, StoreError
+from ostinato.core.payload import encode
+from ostinato.features.sources.fetch.errors import PermanentFailure, failure
+from ostinato.features.sources.fetch.mapped import FetchCounters, Mapped, PageReader, at_limit
+from ostinato.features.sources.fetch.page import ask
+from ostinato.features.sources.fetch.table import RunTable
+from ostinato.features.sources.rules import read_source
+from ostinato.features.sources.rules.converting import less_overlap
+from ostinato.features.sources.rules.paging import Checkpoint, DoesNotAdvance, PageStep, Trail
+from ostinato.outgoing import Credentials
+from ostinato.task import Context, Defer, GiveUp
+
+LONGEST_WAIT: Final = timedelta(seconds=30)  # the longest wait without Defer
+CANCEL_WITHIN: Final = 30.0  # seconds within which a requested cancel arrives
+
+
+class SourceRun:
+    """One run of a source."""
+
+    def __init__(self, ctx: Context, written: dict[str, Any]) -> None:
+        try:
+            self.source = read_source(written)
+        except Invalid as error:
+            raise GiveUp(f"The definition of this source cannot be used: {error}") from None
+        if not self.source.active:
+            raise GiveUp(f"The source {self.source.name} is {self.source.status}: only an active one runs.")
+        self.ctx = ctx
+        self.count = FetchCounters()
+        self.limited_by = ""
+        self._table = RunTable(ctx, self.source.target)
+        self._pages = PageReader(self.source, self._table)
+        self._credentials = Credentials(self.source.auth)
+        self._trail = Trail()
+        self._more: list[tuple[str, str]] = []  # parameters that select new records
+        self._coming: asyncio.Task[Mapped] | None = None  # the next page
+        self._fingerprint = blake2b(encode(written).encode(), digest_size=8).hexdigest()
+
+    async def go(self) -> dict[str, Any]:
+        """Store page after page; return the result of the run."""
+        try:
+            await self._open()
+            step = self._first_step()
+            while step is not None and not self._limit_reached(step):
+                step = await self._page(step)
+                self._report()
+        except LeaseLost:
+            await self._cancel_next_page()
+            await asyncio.sleep(CANCEL_WITHIN)  # a requested cancel arrives here
+            raise
+        finally:
+            await self._cancel_next_page()
+        if self.limited_by:
+            self.ctx.log.warning(
+                f"Fetch stopped at {self.limited_by}; the remaining records were not fetched",
+                source=self.source.name,
+            )
+        return self.result()
+
+    def result(self) -> dict[str, Any]:
+        """The result of the run."""
+        found: dict[str, Any] = {"table": self.source.table, **asdict(self.count)}
+        if self._pages.rejections:
+            found["rejections"] = [asdict(each) for each in self._pages.rejections]
+        if self.limited_by:
+            found["limited_by"] = self.limited_by
+        return found
+
+    # -- the first step
+
+    def _first_step(self) -> PageStep | None:
+        """Return the first step: the first page, or the one after the checkpoint; None if nothing is left to fetch."""
+        stopped = Checkpoint.of(self.ctx.checkpoint)
+        if stopped is None or stopped.source != self._fingerprint:
+            return PageStep()
+        was_released = stopped.attempt == self.ctx.attempt
+        if not was_released and not self.source.execution.resume:
+            return PageStep()
+        if was_released:
+            self.count = FetchCounters(**stopped.counters)
+        if stopped.next is not None:
+            self.ctx.log.info("Fetch resumed", page=stopped.next.number)
+        return stopped.next
+
+    async def _open(self) -> None:
+        try:
+            await asyncio.to_thread(self._table.open)
+            self._more = await self._new_only()
+        except (Invalid, StoreError) as error:
+            raise failure(error, 1) from None
+
+    async def _new_only(self) -> list[tuple[str, str]]:
+        asked = self.source.incremental
+        if asked is None:
+            return []
+        greatest = await asyncio.to_thread(self._table.greatest, asked.column)
+        if greatest is None:
+            return [(asked.param, asked.start)] if asked.start else []
+        return [(asked.param, less_overlap(greatest, asked.column, asked.overlap))]
+
+    def _limit_reached(self, step: PageStep) -> bool:
+        pages = self.source.limits.pages
+        if self.count.pages >= pages:
+            self.limited_by = at_limit(self.source, "limits.maxPages", f"{pages} pages", step)
+        return bool(self.limited_by)
+
+    # -- a page
+
+    async def _page(self, step: PageStep) -> PageStep | None:
+        """Store a page and fetch the next one meanwhile; return the next step."""
+        coming, self._coming = self._coming, None
+        mapped = await (coming or self._get(step, self.count))
+        following = mapped.following
+        if following is not None and self._may_fetch_ahead(mapped):
+            self._coming = asyncio.create_task(self._get(following, mapped.so_far))
+        await asyncio.to_thread(self._store, mapped)
+        self.limited_by = mapped.limited_by
+        if following is not None and mapped.wait is not None:
+            await self._wait_for_api(mapped.wait)
+        return following
+
+    async def _get(self, step: PageStep, before: FetchCounters) -> Mapped:
+        try:
+            self._trail.go(step)
+        except DoesNotAdvance as error:
+            raise PermanentFailure(f"Page {step.number}: {error}") from None
+        most = max(self.source.limits.bytes - before.bytes, 1)
+        page = await ask(self.ctx.outgoing, self.source, step, self._credentials, self._more, most)
+        return await asyncio.to_thread(self._pages.mapped, page, step, before)
+
+    def _may_fetch_ahead(self, mapped: Mapped) -> bool:
+        """Return False at a limit, if the API asks for a wait, or if the run is to stop."""
+        is_last = mapped.so_far.pages >= self.source.limits.pages or bool(mapped.limited_by)
+        return not is_last and mapped.wait is None and not self.ctx.cancelled
+
+    async def _cancel_next_page(self) -> None:
+        coming, self._coming = self._coming, None
+        if coming is None:
+            return
+        coming.cancel()
+        await asyncio.wait([coming])
+        if not coming.cancelled() and coming.exception() is None:
+            coming.result().files.close()
+
+    async def _wait_for_api(self, wait: timedelta) -> None:
+        """Wait as the API asks; raise Defer for a long wait, which the run spends in the queue."""
+        if wait > LONGEST_WAIT:
+            self._report()
+            raise Defer(wait)
+        await asyncio.sleep(wait.total_seconds())
+
+    def _store(self, mapped: Mapped) -> None:
+        """Store a page with the checkpoint of the next one. It runs on a thread."""
+        before = self.count
+
+        def checkpoint(new: int) -> object:
+            counters = asdict(mapped.stored(before, new))
+            return Checkpoint(mapped.following, self._fingerprint, self.ctx.attempt, counters).to_json()
+
+        try:
+            with mapped.files:
+                new = self._table.store(mapped.chunks, checkpoint)
+        except LeaseLost:
+            raise
+        except OstinatoError as error:
+            raise failure(error, mapped.step.number) from None
+        self.count = mapped.stored(before, new)
+
+    def _report(self) -> None:
+        count = self.count
+        self.ctx.count_items(count.items_crawled, count.items_indexed)
+        self.ctx.count(
+            pages=count.pages, requests=count.requests, bytes=count.bytes, duplicates=count.duplicates,
+            rejected=count.rejected,
+        )  # fmt: skip
+        self.ctx.progress(
+            count.pages,
+            message=f"{count.pages} pages, {count.items_crawled} records, {count.items_indexed} new",
+        )

@@ -1,0 +1,34 @@
+-- The tables of users: their columns. Statements that write to them are built in features/sources/table_statements.py, where names
+-- are quoted.
+
+-- name: save_page
+-- The checkpoint of a stored page, if its run still holds its execution and no cancel is requested.
+UPDATE {live} SET checkpoint = :checkpoint WHERE id = :id AND fence = :fence AND cancel_asked_at IS NULL
+
+-- name: may_write
+-- The same check for a page that is stored in another database.
+SELECT id FROM {live} WHERE id = :id AND fence = :fence AND cancel_asked_at IS NULL
+
+-- name: usual_schema [postgres]
+-- The schema of a table that is named without one.
+SELECT current_schema()::text
+
+-- name: usual_schema [sqlite]
+SELECT ''
+
+-- name: columns_of [postgres]
+-- The columns of a table: name, type, kind of type, and whether it has a default value.
+SELECT a.attname::text, format_type(a.atttypid, a.atttypmod)::text, t.typcategory::text,
+    CASE WHEN a.atthasdef OR a.attidentity <> '' THEN 1 ELSE 0 END::bigint
+FROM pg_catalog.pg_attribute a
+JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+WHERE n.nspname = :schema AND c.relname = :name AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+
+-- name: columns_of [sqlite]
+SELECT c.name, c.type, '', CASE WHEN c.dflt_value IS NOT NULL OR c.pk > 0 THEN 1 ELSE 0 END
+FROM sqlite_schema s CROSS JOIN pragma_table_xinfo(s.name) c
+WHERE s.type = 'table' AND lower(s.name) = lower(:name) AND :schema = ''
+ORDER BY c.cid

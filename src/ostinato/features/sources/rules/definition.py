@@ -1,0 +1,155 @@
+"""The definition of a source, after parsing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from ostinato.core.auth import Auth
+from ostinato.core.schedule import Schedule
+from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, Target
+
+ACTIVE = "active"
+ROOT = "."
+
+
+class PagingKind(StrEnum):
+    """The pagination of an API."""
+
+    NONE = "none"
+    PAGE = "page"  # a page number
+    OFFSET = "offset"  # number of records to leave out
+    CURSOR = "cursor"  # a token in each answer
+    LINK_HEADER = "link_header"  # `Link: <…>; rel="next"`
+    NEXT_URL = "next_url"  # a URL in each answer
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """The parameters of pagination. Paths start at the root of the answer."""
+
+    kind: PagingKind = PagingKind.NONE
+    param: str = ""  # of the page, the offset or the cursor
+    limit_param: str = ""
+    limit: int | None = None
+    start: int = 1  # the number of the first page
+    has_more_path: str = ""
+    next_path: str = ""  # where the next cursor or URL stands
+
+
+@dataclass(frozen=True, slots=True)
+class MappedField:
+    """One value of a record, and its target column."""
+
+    source: str
+    column: MappedColumn
+
+
+class WhenMissing(StrEnum):
+    """Handling of an answer without a value at `dataPath`: a failure, or a page without records."""
+
+    FAIL = "fail"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The reading of an answer."""
+
+    data_path: str
+    fields: tuple[MappedField, ...]
+    unique: tuple[str, ...]  # target columns: the tuple that is hashed
+    when_missing: WhenMissing | None = None  # None: a failure until the source has stored a record
+
+
+@dataclass(frozen=True, slots=True)
+class Incremental:
+    """Settings to fetch only new records: from the greatest stored value of a column, less an overlap."""
+
+    param: str
+    column: MappedColumn
+    overlap: timedelta | float | None = None
+    start: str = ""  # the first value, while nothing is stored
+
+
+class OnLimit(StrEnum):
+    """Handling of a run that reaches a limit while there is more."""
+
+    FAIL = "fail"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a run: pages, bytes, and records that may be rejected."""
+
+    pages: int = 1000
+    bytes: int = 50_000_000
+    records: int = 1_000_000
+    rejected: float = 0.1  # the share of the records
+    then: OnLimit = OnLimit.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """Timeout and retries of a run."""
+
+    timeout: timedelta = timedelta(seconds=300)
+    max_retries: int = 5
+    reset_period: timedelta = timedelta(days=1)
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A declared HTTP API to fetch into a table."""
+
+    name: str
+    url: str
+    table: str
+    response: Response
+    schedule: Schedule
+    status: str = ACTIVE
+    description: str = ""
+    database: str = ""
+    execution: RunSettings = RunSettings()
+    params: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    auth: Auth | None = None
+    paging: Paging = Paging()
+    incremental: Incremental | None = None
+    limits: Limits = Limits()
+    queue: str = "default"
+    priority: int = 5
+    tags: tuple[str, ...] = ()
+    owner: str = ""
+    written: Mapping[str, Any] = field(default_factory=dict, compare=False)  # as the user wrote it
+
+    @property
+    def active(self) -> bool:
+        """True if it runs."""
+        return self.status == ACTIVE
+
+    @property
+    def target(self) -> Target:
+        columns = tuple(each.column for each in self.response.fields)
+        return Target(self.name, self.table, columns, self.database)
+
+
+__all__ = [
+    "ACTIVE",
+    "ROOT",
+    "ColumnType",
+    "Incremental",
+    "Limits",
+    "MappedColumn",
+    "MappedField",
+    "OnLimit",
+    "Paging",
+    "PagingKind",
+    "Response",
+    "RunSettings",
+    "Source",
+    "WhenMissing",
+]

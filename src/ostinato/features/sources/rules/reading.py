@@ -1,0 +1,300 @@
+"""The reader of definitions of sources. Invalid names the wrong field."""
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from ostinato.core.addresses import EVERYWHERE, Egress, check_url
+from ostinato.core.auth import REFERENCE, check_header_name, check_reference, header_flaw, parse_auth
+from ostinato.core.bounds import LONGEST_WAIT, check_queue_name
+from ostinato.core.duration import HOUR
+from ostinato.core.errors import Invalid
+from ostinato.core.schedule import Every, Schedule, from_json, parse_schedule
+from ostinato.core.zones import zone as known_zone
+from ostinato.features.sources.rules.databases import ServerDatabase, read_database
+from ostinato.features.sources.rules.definition import (
+    ACTIVE,
+    ROOT,
+    Incremental,
+    Limits,
+    MappedField,
+    OnLimit,
+    Paging,
+    PagingKind,
+    Response,
+    RunSettings,
+    Source,
+    WhenMissing,
+)
+from ostinato.features.sources.rules.paths import check_path
+from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, check_column_name, check_table_name
+from ostinato.features.sources.rules.words import ObjectReader, span_of, text_of
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+WORDS: Final = {"hourly": HOUR, "daily": 24 * HOUR, "weekly": 7 * 24 * HOUR}
+INTERVAL: Final = "interval:"
+GREATEST: Final = re.compile(r"max\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*\)")
+PASSWORD: Final = re.compile(r"[a-z]+://[^/]*:[^/]*@|[?&](?:password|passfile)=", re.IGNORECASE)
+MOST_FIELDS: Final = 500
+MOST_BYTES: Final = 1_000_000_000_000
+TIMES: Final = (ColumnType.TIMESTAMP, ColumnType.DATE)
+
+
+def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYWHERE) -> Source:
+    """Read a source from plain values; `timezone` is for schedules that name none."""
+    words = ObjectReader(given)
+    name = _name(words)  # missing fields are named in the order in which people write them
+    url = check_url(words.needed_text("url"), "url", egress)
+    words.needed("table")
+    table = check_table_name(words.name("table"))
+    if not words.has("response"):
+        raise words.missing("response", "it names the place of the records and the columns of their values")
+    response = _response(words.inner("response"))
+    source = Source(
+        name=name,
+        url=url,
+        table=table,
+        response=response,
+        schedule=_schedule(words, timezone),
+        status=words.text("status", ACTIVE, 100) or ACTIVE,
+        description=words.text("description"),
+        database=_database(words, egress),
+        params=_params(words),
+        headers=_headers(words.inner("headers")),
+        auth=parse_auth(words.any("auth")) if words.has("auth") else None,
+        paging=_paging(words),
+        incremental=_incremental(words, response),
+        limits=_limits(words.inner("limits")),
+        queue=_queue(words),
+        priority=words.whole("priority", 5, 1, 10),
+        tags=tuple(text_of(each, where, 100) for where, each in words.items("tags", 50)),
+        owner=words.text("owner", longest=200),
+        execution=_execution(words),
+        written=dict(given) if isinstance(given, Mapping) else {},
+    )
+    words.no_more()
+    return source
+
+
+def _name(words: ObjectReader) -> str:
+    words.needed("name")
+    name = words.name("name")
+    if not NAME.fullmatch(name):
+        raise Invalid(f"name must be letters, digits and . _ -, at most 100, not {name[:80]!r}.")
+    return name
+
+
+def _schedule(words: ObjectReader, timezone: str) -> Schedule:
+    written, zone = words.any("schedule"), words.text("timezone", timezone)
+    try:
+        known_zone(zone)
+        if written is None:
+            return Every(WORDS["daily"])
+        if isinstance(written, Mapping):
+            return from_json(
+                {**written, "timezone": zone} if "cron" in written and "timezone" not in written else written
+            )
+        text = text_of(written, "schedule", 200).strip()
+        if text.lower() in WORDS:
+            return Every(WORDS[text.lower()])
+        if text.lower().startswith(INTERVAL):
+            return Every.of(text[len(INTERVAL) :].strip())
+        return parse_schedule(text, zone)
+    except Invalid as error:
+        raise Invalid(f"schedule: {error}") from None
+
+
+def _database(words: ObjectReader, egress: Egress) -> str:
+    database = words.text("database", longest=2000)
+    if not database:
+        return ""
+    if REFERENCE.fullmatch(database):
+        return check_reference(database, "database")
+    if not database.startswith(("sqlite:///", "postgresql://", "postgres://")):
+        raise Invalid(
+            "database must be a URL (sqlite:///file.db, postgresql://host/database), or a reference to one: "
+            "env:SECRET_NAME or file:/run/secrets/NAME."
+        )
+    if PASSWORD.search(database):
+        raise Invalid("database must not hold a password: store the URL at env:SECRET_NAME or file:/run/secrets/NAME.")
+    read = read_database(database)
+    if isinstance(read, ServerDatabase):
+        read.check(egress)
+    return database
+
+
+def _params(words: ObjectReader) -> tuple[tuple[str, str], ...]:
+    found = []
+    for where, each in words.items("params", 200):
+        param = ObjectReader(each, where)
+        found.append((param.needed_text("name", 200), param.text("value")))
+        param.no_more()
+    return tuple(found)
+
+
+def _headers(words: ObjectReader) -> tuple[tuple[str, str], ...]:
+    found = []
+    for name in list(words._given):
+        value = words.text(name, longest=4000)
+        header = check_header_name(str(name), words.path(str(name)))
+        flaw = header_flaw(header)
+        if flaw is None and header.lower() == "accept-encoding":
+            flaw = "is set by Ostinato: leave it out."
+        if flaw is not None:
+            raise Invalid(f"headers.{header} {flaw}")
+        if not value.isascii() or not value.isprintable():
+            raise Invalid(f"headers.{header} must be printable ASCII.")
+        found.append((header, value))
+    return tuple(found)
+
+
+def _response(words: ObjectReader) -> Response:
+    data_path = check_path(words.text("dataPath", ROOT, 500) or ROOT, "response.dataPath")
+    fields = tuple(_field(ObjectReader(each, where)) for where, each in words.items("fields", MOST_FIELDS))
+    if not fields:
+        raise words.missing("fields", "it lists the values and their columns")
+    names = [each.column.name for each in fields]
+    for name in names:
+        if sum(name.lower() == other.lower() for other in names) > 1:
+            raise Invalid(f"response.fields: two fields go to the column {name}.")
+    unique = tuple(text_of(each, where, 100) for where, each in words.items("unique", MOST_FIELDS))
+    for name in unique:
+        if name not in names:
+            raise Invalid(f"response.unique: {name!r} is not a target column; there are {', '.join(names)}.")
+    when_missing = words.choice("whenMissing", list(WhenMissing), "")
+    words.no_more()
+    return Response(data_path, fields, unique or tuple(names), WhenMissing(when_missing) if when_missing else None)
+
+
+def _field(words: ObjectReader) -> MappedField:
+    source = check_path(words.needed_text("source", 500), words.path("source"))
+    kind = ColumnType(words.choice("type", list(ColumnType), ColumnType.TEXT))
+    target = words.name("target") or source
+    name = check_column_name(target, words.path("target" if words.has("target") else "source"))
+    words.no_more()
+    return MappedField(source, MappedColumn(name, kind))
+
+
+def _paging(words: ObjectReader) -> Paging:
+    given = [name for name in ("pagination", "offsetPagination", "cursorPagination") if words.has(name)]
+    if len(given) > 1:
+        raise Invalid(f"{given[1]}: a source has one pagination, and {given[0]} is given already.")
+    if not given:
+        return Paging()
+    inner = words.inner(given[0])
+    kinds = {"offsetPagination": PagingKind.PAGE, "cursorPagination": PagingKind.CURSOR}
+    if given[0] not in kinds and inner.says_something and not inner.has("type"):
+        raise inner.missing("type", f"it is one of {', '.join(PagingKind)}")
+    kind = kinds.get(given[0]) or PagingKind(inner.choice("type", list(PagingKind), PagingKind.NONE))
+    paging = _paging_of(kind, inner)
+    inner.no_more()
+    return paging
+
+
+def _paging_of(kind: PagingKind, words: ObjectReader) -> Paging:
+    match kind:
+        case PagingKind.PAGE:
+            start = words.whole("start", 1, 0, 1_000_000)
+            return _counted(kind, words.text("pageParam") or "page", start, words)
+        case PagingKind.OFFSET:
+            paging = _counted(kind, words.text("offsetParam") or words.text("pageParam") or "offset", 0, words)
+            if paging.limit is None:
+                raise words.missing("limit", "the offset grows by this number of records")
+            return paging
+        case PagingKind.CURSOR:
+            param, path = words.needed_text("cursorParam", 200), words.needed_text("nextCursorPath", 500)
+            limit_param, limit = _limit(words)
+            check_path(path, words.path("nextCursorPath"))
+            return Paging(kind, param, limit_param, limit, next_path=path)
+        case PagingKind.NEXT_URL:
+            path = check_path(words.needed_text("nextUrlPath", 500), words.path("nextUrlPath"))
+            limit_param, limit = _limit(words)
+            return Paging(kind, "", limit_param, limit, next_path=path)
+        case PagingKind.LINK_HEADER:
+            limit_param, limit = _limit(words)
+            return Paging(kind, "", limit_param, limit)
+        case _:
+            return Paging()
+
+
+def _counted(kind: PagingKind, param: str, start: int, words: ObjectReader) -> Paging:
+    limit_param, limit = _limit(words)
+    more = words.text("hasMorePath", longest=500)
+    if more:
+        check_path(more, words.path("hasMorePath"))
+    return Paging(kind, param, limit_param, limit, start, more)
+
+
+def _limit(words: ObjectReader) -> tuple[str, int | None]:
+    param, limit = words.text("limitParam", longest=200), words.whole("limit", 0, 1, 10_000_000)
+    if param and not limit:
+        raise words.missing("limit", f"it is the value of {words.path('limitParam')}")
+    return (param or "limit", limit) if limit else ("", None)
+
+
+def _incremental(words: ObjectReader, response: Response) -> Incremental | None:
+    if not words.has("incremental"):
+        return None
+    inner = words.inner("incremental")
+    written = inner.needed_text("from", 200)
+    match = GREATEST.fullmatch(written.strip())
+    columns = {each.column.name: each.column for each in response.fields}
+    if match is None or match[1] not in columns:
+        raise Invalid(f"incremental.from must be max(column) with one of {', '.join(columns)}, not {written[:80]!r}.")
+    column = columns[match[1]]
+    found = Incremental(
+        inner.needed_text("param", 200), column, _overlap(inner.any("overlap"), column), inner.text("start")
+    )
+    inner.no_more()
+    return found
+
+
+def _overlap(written: Any, column: MappedColumn) -> timedelta | float | None:
+    if written is None:
+        return None
+    if column.type in TIMES:
+        return span_of(written, "incremental.overlap")
+    numeric = column.type in (ColumnType.INTEGER, ColumnType.NUMBER)
+    if numeric and isinstance(written, int | float) and not isinstance(written, bool) and written >= 0:
+        return float(written)
+    raise Invalid(
+        f"incremental.overlap: {column.name} is of the type {column.type}, from which {written!r} cannot be taken."
+    )
+
+
+def _limits(words: ObjectReader) -> Limits:
+    usual = Limits()
+    found = Limits(
+        words.whole("maxPages", usual.pages, 1, 10_000_000),
+        words.size("maxBytes", usual.bytes, MOST_BYTES),
+        words.whole("maxRecords", usual.records, 1, 10_000_000_000),
+        words.share("maxRejected", usual.rejected),
+        OnLimit(words.choice("onLimit", list(OnLimit), usual.then)),
+    )
+    words.no_more()
+    return found
+
+
+def _execution(words: ObjectReader) -> RunSettings:
+    inner, usual = words.inner("execution"), RunSettings()
+    found = RunSettings(
+        inner.span("timeout", usual.timeout),
+        inner.whole("maxRetries", usual.max_retries, 0, 1_000_000),
+        inner.span("retryResetPeriod", usual.reset_period),
+        inner.switch("resume", words.switch("resume")),
+    )
+    for name, value in {"timeout": found.timeout, "retryResetPeriod": found.reset_period}.items():
+        if not timedelta(0) < value <= LONGEST_WAIT:
+            raise Invalid(f"execution.{name} must be longer than 0 s and at most ten years.")
+    inner.no_more()
+    return found
+
+
+def _queue(words: ObjectReader) -> str:
+    queue = words.name("queue", "default")
+    try:
+        check_queue_name(queue)
+    except Invalid as error:
+        raise Invalid(f"queue: {error}") from None
+    return queue

@@ -1,0 +1,193 @@
+"""Shapes of sources. Answers contain the definition as it was written."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Self
+from uuid import UUID
+
+from pydantic import BaseModel, Field, WithJsonSchema
+
+from ostinato.core.account import Account
+from ostinato.core.describe import describe
+from ostinato.core.model import Status
+from ostinato.core.schedule import Manual
+from ostinato.features.sources.fetch.trying import Tried
+from ostinato.features.sources.service import Planned, SourceView
+from ostinato.features.sources.source_schema import CHANGED, REPLACED, SOURCE
+from ostinato.shapes.base import RequestBody, Switch
+
+Definition = Annotated[
+    dict[str, Any],
+    WithJsonSchema(SOURCE),
+    Field(
+        description="name, url, table, response {dataPath, fields, unique}; schedule, execution, params, headers, "
+        "auth, pagination, incremental, limits, database, status …",
+        examples=[
+            {
+                "name": "us_gdp",
+                "url": "https://api.example.org/v1/series",
+                "table": "gdp",
+                "schedule": "daily",
+                "response": {
+                    "dataPath": "data.items",
+                    "fields": [{"source": "value", "target": "amount", "type": "number"}],
+                },
+            }
+        ],
+    ),
+]
+
+
+Replacing = Annotated[dict[str, Any], WithJsonSchema(REPLACED)]
+Changes = Annotated[dict[str, Any], WithJsonSchema(CHANGED)]
+
+
+class ApplyBody(RequestBody):
+    """The desired sources."""
+
+    sources: list[Definition] = Field(max_length=1000)
+    prune: Switch = Field(False, description="Delete all other sources; their rows stay.")
+    dry_run: Switch = Field(False, description="Only return the plan; change nothing.")
+
+
+class LastRunAnswer(BaseModel):
+    """The newest ended run of a source."""
+
+    at: datetime
+    outcome: str
+    error: str | None
+    items_crawled: int | None = Field(description="Records fetched by the run.")
+    items_indexed: int | None = Field(description="New records among them.")
+
+
+class SourceAnswer(BaseModel):
+    """A source: its definition, the state of its job, and its retry budget."""
+
+    id: UUID = Field(description="The id of its job.")
+    name: str
+    status: str = Field(description="A source runs only if its status is active.")
+    description: str
+    url: str | None
+    table: str | None
+    schedule: str = Field(description="The schedule in plain English.")
+    job_status: Status
+    next_run_at: datetime | None
+    period_start: datetime | None = Field(description="Start of the current retry period.")
+    retry_count: int = Field(description="Failures within the retry period.")
+    max_retries: int = Field(description="Number of failures that use up the retry budget.")
+    next_retry_at: datetime | None = Field(description="The time of the next retry; null if there is none.")
+    last_run: LastRunAnswer | None
+    completed: int
+    failed: int
+    version: int
+    flaw: str | None = Field(description="Why the definition cannot be used; null if it can.")
+    definition: dict[str, Any]
+
+    @classmethod
+    def of(cls, view: SourceView) -> Self:
+        facts, definition, source = view.job.facts, view.job.definition, view.source
+        planned = source.schedule if source is not None else Manual()
+        last = None
+        if view.last is not None:
+            account = Account.from_json(view.last.account)
+            last = LastRunAnswer(
+                at=view.last.finished_at, outcome=view.last.outcome, error=view.last.error or None,
+                items_crawled=account.items_crawled, items_indexed=account.items_indexed,
+            )  # fmt: skip
+        return cls(
+            id=view.job.id, name=view.name, status="unreadable" if source is None else source.status,
+            description=definition.description, url=None if source is None else source.url,
+            table=None if source is None else source.table,
+            schedule=describe(planned, facts.anchor), job_status=view.job.status, next_run_at=view.job.next_run_at,
+            period_start=view.period_start, retry_count=view.retry_count,
+            max_retries=definition.policies.max_retries, next_retry_at=view.next_retry_at, last_run=last,
+            completed=facts.completed, failed=facts.failed + facts.timed_out + facts.lost, version=facts.version,
+            flaw=view.flaw or None, definition=dict(view.written),
+        )  # fmt: skip
+
+
+class SourceList(BaseModel):
+    """All sources by name."""
+
+    sources: list[SourceAnswer]
+    total: int
+
+
+class PlannedAnswer(BaseModel):
+    """The plan for one source."""
+
+    name: str
+    change: str = Field(json_schema_extra={"enum": ["created", "changed", "unchanged", "deleted", "kept"]})
+    fields: list[str] = Field(description="Fields that differ.")
+    next_run_at: datetime | None
+
+    @classmethod
+    def of(cls, planned: Planned) -> Self:
+        return cls(
+            name=planned.name,
+            change=planned.change,
+            fields=list(planned.fields),
+            next_run_at=planned.next_run_at,
+        )
+
+
+class PlanAnswer(BaseModel):
+    """The plan, applied or not."""
+
+    plan: list[PlannedAnswer]
+    dry_run: bool
+
+    @classmethod
+    def of(cls, planned: Sequence[Planned], dry_run: bool) -> Self:
+        return cls(plan=[PlannedAnswer.of(each) for each in planned], dry_run=dry_run)
+
+
+class RejectionAnswer(BaseModel):
+    """A rejected record, with the reason."""
+
+    page: int
+    record: int
+    field: str
+    reason: str
+    excerpt: str
+
+
+class TriedAnswer(BaseModel):
+    """The first page of a source, fetched and mapped; nothing was stored."""
+
+    columns: list[str]
+    rows: list[list[Any]] = Field(description="The first 100 rows.")
+    records: int
+    distinct: int = Field(description="Number of distinct rows among the accepted records.")
+    rejected: int
+    rejections: list[RejectionAnswer]
+    requests: int
+    bytes: int
+    more: bool = Field(description="There is a next page.")
+
+    @classmethod
+    def of(cls, tried: Tried) -> Self:
+        rejections = [
+            RejectionAnswer(page=r.page, record=r.record, field=r.field, reason=r.reason, excerpt=r.excerpt)
+            for r in tried.rejected[:100]
+        ]
+        return cls(
+            columns=list(tried.columns), rows=[list(row) for row in tried.rows], records=tried.records,
+            distinct=tried.distinct, rejected=len(tried.rejected), rejections=rejections,
+            requests=tried.requests, bytes=tried.bytes, more=tried.more,
+        )  # fmt: skip
+
+
+class RecordList(BaseModel):
+    """The newest rows of a source, by column."""
+
+    records: list[dict[str, Any]]
+    table: str
+    limit: int
+
+
+class SourceGone(BaseModel):
+    """The answer to a deletion."""
+
+    message: str
+    rows_deleted: int
