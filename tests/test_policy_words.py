@@ -23,7 +23,7 @@ from ostinato.core.why import explain
 from ostinato.dashboard.forms.job import FIELDS, FROM_SIGNATURE, GROUPS, WHEN
 from ostinato.dashboard.job import ALWAYS
 from ostinato.engine.running import RUNNING
-from ostinato.service.options import TaskOptions
+from ostinato.options import TaskOptions
 from ostinato.shapes.job_answer import JobAnswer
 from ostinato.shapes.job_body import JobBody
 from tests.build import HOUR, a_job

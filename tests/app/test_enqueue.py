@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ostinato import Context, GiveUp
-from ostinato.app import RunFailed
+from ostinato import Context, GiveUp, RunFailed
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Status
 from ostinato.core.schedule import Once

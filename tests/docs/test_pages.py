@@ -12,8 +12,8 @@ from ostinato.app.tasks import UsingOptions
 from ostinato.config import SETTINGS, written
 from ostinato.config.settings import FOR_TESTS, HANDED_TO_COMMANDS, OF_THE_COMMAND_LINE
 from ostinato.feature import our_features
+from ostinato.options import JobOptions
 from ostinato.program import cli
-from ostinato.service.options import JobOptions
 from ostinato.store.dialect import TABLES, DatabaseKind, Dialect
 from ostinato.store.migrate import MIGRATIONS
 from ostinato.telemetry.reports import KINDS

@@ -88,7 +88,7 @@ async def listening(app, *args, **given) -> AsyncIterator[Stream]:
 
 
 def a_job(app):
-    from ostinato.service.options import define, schedule_from
+    from ostinato.options import define, schedule_from
 
     options = {"every": "1h"}
     definition = define("work", "{}", schedule_from(options, "UTC"), options, app.name, 3)

@@ -98,7 +98,7 @@ def test_what_the_database_knows_is_told_by_every_process(new_app):
 
 
 def _definition(app):
-    from ostinato.service.options import define, schedule_from
+    from ostinato.options import define, schedule_from
 
     options = {"every": "1h"}
     return define(f"work-{uuid4()}", "{}", schedule_from(options, "UTC"), options, app.name, 3)

@@ -16,7 +16,7 @@ import pytest
 from ostinato import Handle
 from ostinato.core.payload import encode
 from ostinato.core.schedule import Once
-from ostinato.service.options import define
+from ostinato.options import define
 from ostinato.service.views import ExecutionView
 from ostinato.store.logs import LogLine
 from tests.system.conftest import SHORT, Workshop, opened

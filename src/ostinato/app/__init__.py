@@ -2,6 +2,5 @@
 
 from ostinato.app.app import Ostinato
 from ostinato.app.tasks import AppTask
-from ostinato.service.handle import Handle, RunFailed
 
-__all__ = ["AppTask", "Handle", "Ostinato", "RunFailed"]
+__all__ = ["AppTask", "Ostinato"]

@@ -23,8 +23,8 @@ from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
 from ostinato.feature import our_features
-from ostinato.service.handle import Handle
-from ostinato.service.options import (
+from ostinato.handle import Handle
+from ostinato.options import (
     ISOLATION,
     JOB_OPTIONS,
     LIMITS,

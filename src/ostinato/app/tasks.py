@@ -20,8 +20,8 @@ from ostinato.core.duration import parse_duration
 from ostinato.core.model import Definition
 from ostinato.core.policy import Isolation
 from ostinato.core.schedule import Once
-from ostinato.service.handle import Handle
-from ostinato.service.options import (
+from ostinato.handle import Handle
+from ostinato.options import (
     POLICY_OPTIONS,
     Duration,
     JobOptions,

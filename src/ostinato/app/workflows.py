@@ -19,8 +19,8 @@ from ostinato.core.errors import Invalid
 from ostinato.core.payload import encode
 from ostinato.core.workflow import WORKFLOW_TASK, TriggerKind, read_graph
 from ostinato.core.workflow.references import PART, REF
-from ostinato.service.handle import Handle
-from ostinato.service.options import JOB_OPTIONS, JobOptions, check_names, has_schedule
+from ostinato.handle import Handle
+from ostinato.options import JOB_OPTIONS, JobOptions, check_names, has_schedule
 from ostinato.task import Call, Task
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from uuid import UUID
 from rq.job import Job as Entry
 
 from ostinato.core.model import Change
+from ostinato.handle import RunFailed
 from ostinato.service import ExecutionView
-from ostinato.service.handle import RunFailed
 from ostinato.telemetry.reports import Telemetry
 
 

@@ -15,8 +15,8 @@ from rq.job import Job as Entry
 from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
 
-from ostinato.app import RunFailed
 from ostinato.engine.retrying import until_available
+from ostinato.handle import RunFailed
 from ostinato.rq.functions import rq_engine
 from ostinato.rq_messages import RqMessages
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.app import Handle, Ostinato
+from ostinato.app import Ostinato
 from ostinato.chance import RandomChance
 from ostinato.clock import ManualClock
 from ostinato.config import Settings
 from ostinato.core.duration import HOUR, parse_duration
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Event, Execution, Live, Skip
+from ostinato.handle import Handle
 from ostinato.service import ExecutionView, Service
 from ostinato.service.jobs import JobService
 from ostinato.store.database import open_database

@@ -13,7 +13,7 @@ import pytest
 from ostinato import Ostinato
 from ostinato.core.payload import encode
 from ostinato.core.schedule import Once
-from ostinato.service.options import define
+from ostinato.options import define
 from ostinato.service.views import ExecutionView
 from tests.app.conftest import during, new_app
 from tests.tasks.server import Answer, Server, serving
