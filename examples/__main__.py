@@ -8,7 +8,8 @@ from pathlib import Path
 
 from examples.sources import api
 from ostinato import Ostinato
-from ostinato.core.providers import Provider
+from ostinato.features.providers.rules import Provider
+from ostinato.features.providers.service import ProviderService
 
 FOLDER = Path(".demo")
 
@@ -47,7 +48,7 @@ def _prepare() -> None:
     """Save a budget for the example API. An app itself cannot declare budgets."""
     with closing(Ostinato()) as app:
         app.open(upgrade=True)
-        app.scheduler.providers.put(Provider("127.0.0.1", 120, api.MINUTE), by="demo")
+        app.scheduler.part(ProviderService).put(Provider("127.0.0.1", 120, api.MINUTE), by="demo")
 
 
 if __name__ == "__main__":

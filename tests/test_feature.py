@@ -1,12 +1,52 @@
-"""The value that registers a feature, and what the kernel finds by it."""
+"""The value that registers a feature, what the kernel finds by it, and the walls between features."""
 
 import ast
+import asyncio
+import os
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ostinato.core.errors import InvalidSetting
 from ostinato.feature import Feature, Features, our_features
+from ostinato.outgoing.gate import LateGate, OpenGate
+
+SOURCE = Path(__file__).parent.parent / "src"
+# Opens a database, runs a job, builds the HTTP application and every command, and imports all files of features.
+WHOLE_PROCESS = """
+import asyncio, sys
+from ostinato import Ostinato
+from ostinato.feature import our_features
+from ostinato.program import run
+from ostinato.wiring import build_api
+
+app = Ostinato(database_url=sys.argv[1])
+
+@app.task
+def greet():
+    return "hello"
+
+async def main():
+    async with app.running():
+        (handle,) = app.enqueue([app.call("greet")])
+        assert (await handle.await_(60)).result == "hello"
+    engine = app.engine()
+    engine.sweeper.tidy()
+    build_api(app.parts, app.scheduler, engine, insecure=True)
+
+app.open(upgrade=True)
+asyncio.run(main())
+app.close()
+for feature in our_features():
+    for file in feature.folder.glob("*.py"):
+        feature.module(file.stem)
+assert run(["job", "list", "--database", sys.argv[1]]) == 0
+assert run(["doctor", "--database", sys.argv[1]]) in (0, 1)
+print([each.name for each in our_features()])
+"""
 
 
 def a_feature(tmp_path, monkeypatch, name, **fields):
@@ -59,6 +99,52 @@ def test_the_value_of_a_feature_imports_nothing_but_the_module_of_features():
             ["from typing import Final", "from ostinato.feature import Feature"],
             ["from ostinato.feature import Feature"],
         ), feature.name
+
+
+def test_a_second_gate_of_outgoing_requests_is_refused_with_both(tmp_path, monkeypatch):
+    both = [a_feature(tmp_path, monkeypatch, name) for name in ("acme_gate", "acme_fence")]
+    for each in both:
+        (each.folder / "gate.py").write_text("")
+    with pytest.raises(InvalidSetting, match="acme_gate and acme_fence"):
+        Features(both).gate  # noqa: B018
+    assert Features(both[:1]).gate.__name__ == "acme_gate.gate"
+    assert Features().gate is None
+
+
+def test_a_gate_is_made_for_the_first_request_and_closed_once_it_is_made():
+    made = []
+
+    def make():
+        made.append(OpenGate())
+        return made[-1]
+
+    async def story():
+        gate = LateGate(make)
+        await gate.close()
+        assert made == []
+        for _ in range(2):
+            await gate.admit("example.org", 0, 1)
+        await gate.close()
+
+    asyncio.run(story())
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("name", ["crawling", "providers", "templates"])
+def test_a_removed_feature_takes_only_those_along_that_declare_to_use_it(tmp_path, name):
+    """Its folder and its line are removed: everything else still works."""
+    removed = {each.name for each in our_features() if name in (each.name, *each.uses)}
+    shutil.copytree(SOURCE, tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = tmp_path / "src/ostinato/features"
+    for each in removed:
+        shutil.rmtree(folder / each)
+    listed = [each.name for each in our_features() if each.name not in removed]
+    (folder / "__init__.py").write_text(f"NAMES = {listed!r}")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    command = [sys.executable, "-c", WHOLE_PROCESS, f"sqlite:///{tmp_path}/a.db"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == str(listed)
 
 
 @pytest.mark.parametrize("feature", list(our_features()), ids=lambda feature: feature.name)

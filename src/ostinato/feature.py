@@ -9,6 +9,9 @@ imported when it is first needed, and found by its name:
     pages.py       `ROUTES`: pages of the dashboard, with their templates/
     args.py        `BUILT_INS`: the descriptions of its tasks, and task.py `TASKS`: their code by name
     calls.py       `CALLS`: what a running task may ask of its worker, as `ctx.call("feature.name", request)`
+    gate.py        `gate(kernel, in_store)`: the gate that each request to another host passes; one feature has it
+    tidy.py        `tidy(kernel, now)`: deletes rows that are only old; the sweeper calls it from time to time
+    references.py  `references(store)`: users and references of the secrets that its rows name, for `doctor`
 
 Other files are the feature's own; by custom they are rules, rows, service and shapes.
 """
@@ -118,6 +121,15 @@ class Features:
         if found is None:
             raise InvalidSetting(f"The feature {feature.package} has tasks, but no {name}.py.")
         return found
+
+    @cached_property
+    def gate(self) -> Any:
+        """Import the file of the gate that outgoing requests pass; None if no feature has one."""
+        found = list(self.modules("gate"))
+        if len(found) > 1:
+            names = " and ".join(module.__package__ or "" for module in found)
+            raise InvalidSetting(f"Several features have a gate of outgoing requests: {names}. Use one of them.")
+        return found[0] if found else None
 
     @cached_property
     def statements(self) -> list[Path]:

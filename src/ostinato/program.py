@@ -21,7 +21,6 @@ from ostinato.cli.hooks import hook
 from ostinato.cli.jobs import job
 from ostinato.cli.operating import queue, stats, top, workers
 from ostinato.cli.output import plain
-from ostinato.cli.providers import provider
 from ostinato.cli.tasks import task
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.cli.workflows import workflow
@@ -43,7 +42,7 @@ cli = typer.Typer(
 database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
-    "access": access, "db": database, "config": config, "workflow": workflow, "provider": provider,
+    "access": access, "db": database, "config": config, "workflow": workflow,
     "page": page, "hook": hook,
 }  # fmt: skip
 for name, group in GROUPS.items():

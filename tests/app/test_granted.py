@@ -11,7 +11,8 @@ from ostinato.app.banner import announce
 from ostinato.core.auth import InHeader
 from ostinato.core.duration import HOUR
 from ostinato.core.hooks import NoticeKind
-from ostinato.core.providers import Provider
+from ostinato.features.providers.rules import Provider
+from ostinato.features.providers.service import ProviderService
 from ostinato.features.sources.service import SourceContext, SourceService
 from ostinato.service.doctor import FindingState
 from ostinato.service.hooks import NewHook
@@ -137,7 +138,7 @@ def test_a_source_sends_and_opens_nothing_that_is_not_granted(app, playground):
 
 def test_a_provider_sends_no_key_that_is_not_granted(app, playground):
     provider = Provider("127.0.0.1", 100, HOUR, InHeader("X-Key", "env:PARTNER_TOKEN"))
-    app.scheduler.providers.create(provider)
+    app.scheduler.part(ProviderService).create(provider)
     run = ended(app, "http", url=playground.url("/good"))
     assert "Add env:PARTNER_TOKEN to OSTINATO_SECRETS" in str(run.error)
     assert playground.requests == []
@@ -217,7 +218,7 @@ def stored(app):
         app.schedule(app.call("http", **args), every="1h", key=f"job-{number}")
     app.apply_declarations()
     service.hooks.create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:OF_A_HOOK"))
-    service.providers.create(Provider("a.org", 1, HOUR, InHeader("X-Key", "env:OF_A_PROVIDER")))
+    service.part(ProviderService).create(Provider("a.org", 1, HOUR, InHeader("X-Key", "env:OF_A_PROVIDER")))
     service.part(SourceService).create(a_source(auth={"type": "bearer", "token": "env:OF_A_SOURCE"}), SourceContext())
     call = {"url": "https://a.org", "auth": {"type": "bearer", "token": "env:OF_A_STEP"}}
     service.workflows.create("flow", [{"id": "call", "task": "http", "args": call}])

@@ -20,7 +20,7 @@ class Shop:
     """Features of which one has the call `shop.store`, and a lease."""
 
     def __init__(self, *, repeats: bool = False) -> None:
-        self.trusted, self.asked, self.failures = True, [], []
+        self.trusted, self.asked, self.failures, self.is_stale = True, [], [], False
         self.store, self.database, self.features = self, self, self
         self._call = TaskCall(self.answer, repeats)
 
@@ -28,7 +28,7 @@ class Shop:
         self.asked.append(request)
         if self.failures:
             raise self.failures.pop()
-        return CallReply(len(self.asked), '{"n":1}')
+        return None if self.is_stale else CallReply(len(self.asked), '{"n":1}')
 
     def call(self, name):
         assert name == "shop.store"
@@ -49,6 +49,14 @@ def test_a_run_without_a_trusted_lease_calls_nothing():
     with pytest.raises(LeaseLost):
         asked(shop)
     assert shop.asked == []
+
+
+def test_a_run_with_a_stale_fence_learns_that_its_lease_is_lost():
+    shop = Shop(repeats=True)
+    shop.is_stale = True
+    with pytest.raises(LeaseLost):
+        asked(shop)
+    assert len(shop.asked) == 1
 
 
 def test_a_call_on_the_loop_is_refused_because_it_waits_for_the_database():

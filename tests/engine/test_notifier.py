@@ -10,16 +10,17 @@ from uuid import UUID
 
 import pytest
 
-from ostinato.budgets import way_out
 from ostinato.config import Secret
 from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.builtin import Permits
 from ostinato.core.errors import StoreUnavailable
 from ostinato.core.hooks import Hook, Measure, NoticeKind, Threshold
-from ostinato.core.providers import Provider
 from ostinato.engine.heartbeat import Heartbeat
 from ostinato.engine.notifier import MOST_ATTEMPTS, Notifier, backoff
+from ostinato.features.providers.rows import Providers
+from ostinato.features.providers.rules import Provider
 from ostinato.outgoing import Outgoing
+from ostinato.store.kernel import Kernel
 from tests.build import DAY, HOUR, MINUTE, SECOND
 from tests.engine.at_work import idle
 from tests.waiting import PATIENCE
@@ -290,8 +291,10 @@ def test_a_spent_budget_postpones_a_notice_and_costs_no_attempt(rig, story):
     """Webhooks share the budget of their host with all others."""
 
     async def tale(notifier, listener, hook):
-        rig.store.providers.save(Provider("127.0.0.1", 1, HOUR), rig.clock.now(), "ann")
-        notifier._outgoing = out = way_out(rig.store, rig.clock, in_store, Permits(egress=EVERYWHERE))
+        rig.store.part(Providers).save(Provider("127.0.0.1", 1, HOUR), rig.clock.now(), "ann")
+        notifier._outgoing = out = Kernel(rig.store, rig.clock, rig.chance).outgoing(
+            in_store, Permits(egress=EVERYWHERE)
+        )
         await run_once(rig, 2)
         assert await notifier.step() == 2
         assert len(listener.heard) == 1

@@ -8,3 +8,4 @@ from tests.engine.conftest import pytest_pyfunc_call, rig, threads
 from tests.rest.conftest import api, as_role, client, new_client
 from tests.service.conftest import service
 from tests.store.conftest import postgres_world, store, world
+from tests.system.conftest import workshop

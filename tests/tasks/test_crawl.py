@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ostinato import Ostinato
-from ostinato.core.providers import Provider
+from ostinato.features.providers.rules import Provider
+from ostinato.features.providers.service import ProviderService
 from ostinato.service import ExecutionView
 from ostinato.store.pages import CrawledPage
 from ostinato.task import Call
@@ -246,7 +247,7 @@ def test_private_addresses_are_refused_unless_they_are_allowed(database_url, sit
 
 def test_a_crawl_that_finds_a_budget_spent_is_put_off_and_keeps_what_it_has(app, site):
     site.robots = ""
-    app.scheduler.providers.create(Provider("127.0.0.1", 4, timedelta(hours=1)))
+    app.scheduler.part(ProviderService).create(Provider("127.0.0.1", 4, timedelta(hours=1)))
 
     async def main() -> ExecutionView:
         async with app.running():
@@ -259,7 +260,7 @@ def test_a_crawl_that_finds_a_budget_spent_is_put_off_and_keeps_what_it_has(app,
     assert waits.attempt == 0
     assert len(site.hits) == 4  # robots.txt and three months
     assert pages(app, site).keys() == {"/calendar/1", "/calendar/2", "/calendar/3"}
-    assert app.scheduler.providers.get("127.0.0.1").waiting == 1
+    assert app.scheduler.part(ProviderService).get("127.0.0.1").waiting == 1
 
 
 def test_a_site_that_does_not_change_rests_at_due_times_of_its_schedule(app, site):

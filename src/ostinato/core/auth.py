@@ -76,6 +76,7 @@ class ClientCredentials:
 
 
 Auth = Bearer | Basic | InHeader | InQuery | ClientCredentials
+RequestKey = Bearer | InHeader | InQuery  # a credential that a request carries as it is
 
 FIELDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # by type: required, and optional
     "bearer": (("token",), ()),

@@ -35,7 +35,6 @@ from ostinato.dashboard import (
     jobs,
     login,
     overview,
-    providers,
     workers,
     workflows,
 )
@@ -58,7 +57,6 @@ ROUTES: Final[Sequence[Route]] = (
     *forms.ROUTES,
     *crawled_pages.ROUTES,
     *workflows.ROUTES,
-    *providers.ROUTES,
     *settings_page.ROUTES,
     *jobs.ROUTES,
     *job.ROUTES,
@@ -74,7 +72,6 @@ NAVIGATION: Final = (  # place, path and title; those of features lie between
     (40, "/calendar", "Calendar"),
     (60, "/pages", "Pages"),
     (70, "/workflows", "Workflows"),
-    (90, "/providers", "Providers"),
     (100, "/workers", "Workers"),
     (110, "/events", "Events"),
     (120, "/settings", "Settings"),

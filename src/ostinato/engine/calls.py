@@ -29,11 +29,15 @@ class TaskCalls:
         call: TaskCall = self.kernel.store.database.features.call(name)
         while self.lease.trusted:
             try:
-                return call.answer(self.kernel, live, request)
+                reply = call.answer(self.kernel, live, request)
             except StoreUnavailable:
                 if not call.repeats:
                     raise
                 time.sleep(AGAIN)
+            else:
+                if reply is None:
+                    break
+                return reply
         raise LeaseLost(REFUSED)
 
 

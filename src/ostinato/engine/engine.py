@@ -17,7 +17,6 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final, Protocol, TypeVar
 
-from ostinato.budgets import way_out
 from ostinato.clock import Clock, MeasuredClock
 from ostinato.config import Settings
 from ostinato.core.model import Chance
@@ -37,6 +36,7 @@ from ostinato.engine.worker import NOTHING_MOVED, Identity, Worker
 from ostinato.isolation.plan import ProcessPlan
 from ostinato.store.claiming import Claim
 from ostinato.store.history import Keep
+from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry.measures import StoreTimes
@@ -141,7 +141,8 @@ class Engine:
             app, version, settings.queues, settings.concurrency, settings.lease, processes, settings.isolation,
             settings.keep_log_mb * MIB, settings.permits,
         )  # fmt: skip
-        self._outgoing = way_out(store, clock, lambda call: self.worker.in_store(call), settings.permits)
+        kernel = Kernel(store, clock, chance)
+        self._outgoing = kernel.outgoing(lambda call: self.worker.in_store(call), settings.permits)
         self.worker: Worker = Worker(
             store, registry, clock, chance, telemetry, identity, self._executor, self._outgoing
         )

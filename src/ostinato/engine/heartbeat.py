@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from ostinato.budgets import InStore
 from ostinato.config import Secret
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
 from ostinato.outgoing import Outgoing
+from ostinato.store.kernel import InStore
 from ostinato.telemetry.reports import Telemetry
 
 ANSWER_WITHIN: Final = 10.0

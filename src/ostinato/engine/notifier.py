@@ -11,12 +11,12 @@ import logging
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from ostinato.budgets import InStore
 from ostinato.clock import Clock
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
 from ostinato.core.hooks import Hook, NoticeKind
 from ostinato.core.ids import EPOCH
 from ostinato.outgoing import CallAnswer, Outgoing
+from ostinato.store.kernel import InStore
 from ostinato.store.outbox import Postponed, Sent, ToSend
 from ostinato.store.store import Store
 from ostinato.telemetry.reports import Telemetry

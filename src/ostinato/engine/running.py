@@ -341,9 +341,6 @@ class OnProcess(Running):
 
         self._answer(answer)
 
-    def crawled(self, turn: Json) -> None:
-        self._answer(lambda: self.context.pass_on_crawl_turn(turn))
-
     def _answer(self, asked: Callable[[], Json | None]) -> None:
         """Answer the task's process from a thread, which may wait for the store."""
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Final, TypeVar
 from uuid import UUID
 
-from ostinato.budgets import way_out
 from ostinato.clock import Clock
 from ostinato.config import Settings
 from ostinato.core.errors import DatabaseReplaced, StoreError
@@ -20,6 +19,7 @@ from ostinato.engine.lease import Renewing
 from ostinato.engine.threads import StoreThreads
 from ostinato.engine.worker import Identity, Worker
 from ostinato.isolation.plan import ProcessPlan
+from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry.reports import Telemetry
@@ -49,12 +49,8 @@ class SingleRun:
         identity = Identity(
             "", "", (), 1, settings.lease, processes, settings.isolation, settings.keep_log_mb * MIB, settings.permits
         )  # fmt: skip
-        self._outgoing = way_out(
-            store,
-            clock,
-            lambda call: self._worker.in_store(call),
-            settings.permits,
-        )
+        kernel = Kernel(store, clock, chance)
+        self._outgoing = kernel.outgoing(lambda call: self._worker.in_store(call), settings.permits)
         self._worker: Worker = Worker(
             store, registry, clock, chance, telemetry, identity, self._executor, self._outgoing
         )

@@ -14,6 +14,7 @@ from ostinato.core.ids import EPOCH
 from ostinato.core.model import Chance, Change
 from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep
+from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from ostinato.store.workers import LeaseSeen
 from ostinato.telemetry.reports import Telemetry
@@ -69,12 +70,15 @@ class Sweeper:
         """Delete rows that are only old, unless the clock has just jumped."""
         self._store.queue.forget_limits(now)
         self._store.hours.keep(now)
-        self._store.providers.forget(now)
+        self._store.deferrals.forget()
         self._store.crawls.forget_hosts(now)
         self._store.access.forget(now)
         self._store.workers.forget_tasks(now)
         oldest = now - timedelta(days=self._keep.days)
         self._store.history.prune_events(now, self._keep, self._chance.id(oldest))
+        kernel = Kernel(self._store, self._clock, self._chance)
+        for module in kernel.features.modules("tidy"):
+            module.tidy(kernel, now)
 
     def _expired_leases(self, leases: list[LeaseSeen]) -> list[LeaseSeen]:
         now, at = self._clock.now(), self._clock.monotonic()

@@ -7,7 +7,6 @@ Everything here runs on one event loop; the store is reached only through `in_st
 import asyncio
 import os
 import socket
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -17,14 +16,13 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.builtin import Permits
-from ostinato.core.errors import Invalid, LeaseLost, StoreError, StoreUnavailable
+from ostinato.core.errors import Invalid, LeaseLost, StoreError
 from ostinato.core.model import Chance, Claimed, Definition, FencedId, Json, Live
 from ostinato.core.outcome import Cancelled, Error, Failed, Interrupted, Lost, Outcome
 from ostinato.core.payload import decode
 from ostinato.core.policy import Isolation
 from ostinato.engine.calls import REFUSED, TaskCalls
 from ostinato.engine.claim_timing import ClaimOrder
-from ostinato.engine.crawling import CrawlCalls
 from ostinato.engine.dispatcher import StepReport
 from ostinato.engine.lease import Lease
 from ostinato.engine.logbook import Echo, LogBook
@@ -54,7 +52,6 @@ STUCK_AFTER: Final = timedelta(seconds=5)
 BURST: Final = timedelta(seconds=0.5)
 PROCESSES_HAVE: Final = 1.0  # seconds to end after SIGKILL
 KEEP_SHOWN: Final = 10 * 1024 * 1024  # bytes of a run's output on the worker's own log, if none is stored
-STORE_AGAIN: Final = 0.5  # seconds until a turn of a crawl is retried while the database is unavailable
 NOTHING_MOVED: Final = StepReport(0, None)
 
 
@@ -91,7 +88,6 @@ class Worker:
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
         self.outgoing = outgoing or Outgoing()
         self.permits = identity.permits
-        self._crawling = CrawlCalls(store.crawls, store.providers, clock)
         self.lease = Lease(store, clock, identity.lease)
         self._calls = TaskCalls(Kernel(store, clock, chance), self.lease)
         self.wake = asyncio.Event()  # set when there is something to claim, or room for it
@@ -324,14 +320,6 @@ class Worker:
 
     def call(self, live: Live, name: str, request: Any) -> CallReply:
         return self._calls.answer(live, name, request)
-
-    def crawl_turn(self, live: Live, turn: Json) -> Json:
-        while self.lease.trusted:
-            try:
-                return self._crawling.answer(live, turn)
-            except StoreUnavailable:
-                time.sleep(STORE_AGAIN)  # on the run's own thread
-        raise LeaseLost(REFUSED)
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         self.logs.record(execution_id, level, said)

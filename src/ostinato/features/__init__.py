@@ -6,6 +6,7 @@ NAMES: Final = (
     "command",
     "crawling",
     "http",
+    "providers",
     "python",
     "schedules_api",
     "sources",

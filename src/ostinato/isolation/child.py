@@ -232,9 +232,6 @@ class ChildHost:
         answer = self._child.ask({"ev": "call", "name": name}, written(request, name).encode())
         return CallReply(*json.loads(answer))
 
-    def crawl_turn(self, live: Live, turn: Json) -> Json:
-        return self._child.ask({"ev": "crawl"}, turn.encode()).decode()
-
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         head: Head = {"ev": "log", "level": level, "logger": OUTPUT.name, "at": time.time()}
         with suppress(OSError):  # the supervisor has ended, so this child ends soon

@@ -37,7 +37,6 @@ class RunListener(Protocol):
     def wrote(self, lines: int, size: int, last: str) -> None: ...
     def checkpointed(self, checkpoint: str) -> None: ...
     def called(self, name: str, request: str) -> None: ...
-    def crawled(self, turn: str) -> None: ...
     def ended(self, report: Report) -> None: ...
 
 
@@ -197,8 +196,6 @@ class Pool:
                 given.listener.checkpointed(text)
             case "call" if given is not None:
                 given.listener.called(head["name"], text)
-            case "crawl" if given is not None:
-                given.listener.crawled(text)
             case "up":
                 self._supervisor = head["pid"]
             case "born":

@@ -1,16 +1,17 @@
-"""The gate, which checks the budgets of providers before each hop of a request."""
+"""The gate, which admits each hop of a request to another host. A feature may bring one; it can limit the requests."""
 
+from collections.abc import Callable
 from typing import Protocol
 
-from ostinato.core.providers import Key
+from ostinato.core.auth import RequestKey
 
 
 class RequestPermit(Protocol):
     """Permission to send one request."""
 
     @property
-    def key(self) -> Key | None:
-        """The provider's key for each request."""
+    def key(self) -> RequestKey | None:
+        """The credential that the gate adds to the request."""
 
     def over(self) -> None:
         """Note that the answer has begun or failed: from now on the request only ages out of the window."""
@@ -37,3 +38,20 @@ class OpenGate:
 
     async def close(self) -> None:
         pass
+
+
+class LateGate:
+    """A gate that is made for the first request: most processes send none."""
+
+    def __init__(self, make: Callable[[], Gate]) -> None:
+        self._make = make
+        self._gate: Gate | None = None
+
+    async def admit(self, host: str, patience: float, within: float) -> RequestPermit | None:
+        if self._gate is None:
+            self._gate = self._make()
+        return await self._gate.admit(host, patience, within)
+
+    async def close(self) -> None:
+        if self._gate is not None:
+            await self._gate.close()

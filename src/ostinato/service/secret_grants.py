@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.config import Grants
-from ostinato.core.auth import references, secrets_of
+from ostinato.core.auth import references
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Json
 from ostinato.core.payload import decode
@@ -48,7 +48,7 @@ def ungranted(store: Store, grants: Grants) -> list[Ungranted]:
 
 
 def _stored(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield users and their references: jobs of built-in tasks, steps of workflows, hooks and providers."""
+    """Yield users and their references: jobs of built-in tasks, steps of workflows, hooks, and rows of features."""
     for name, args in Checkup(store.database).naming_secrets(MOST_JOBS):
         yield from ((f"job {name}", each) for each in references(_read(args)))
     for name, nodes in _workflows(store):
@@ -57,9 +57,8 @@ def _stored(store: Store) -> Iterator[tuple[str, str]]:
     for hook in store.outbox.hooks():
         if hook.secret:
             yield f"hook {hook.id}", hook.secret
-    for provider in store.providers.all():
-        if provider.key is not None:
-            yield from ((f"provider {provider.domain}", each) for each in secrets_of(provider.key))
+    for module in store.database.features.modules("references"):
+        yield from module.references(store)
 
 
 def _workflows(store: Store) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -24,7 +24,6 @@ from ostinato.service.keys import KeyService
 from ostinato.service.known_tasks import KnownTasks, no_task
 from ostinato.service.metrics import Gauges, Metrics, metrics
 from ostinato.service.paging import PAGE_LIMIT
-from ostinato.service.providers import ProviderService
 from ostinato.service.secret_grants import Ungranted, few, ungranted
 from ostinato.service.sessions import SessionService
 from ostinato.service.tasks import TaskService
@@ -66,7 +65,6 @@ class Service:
         self.sessions = SessionService(store, clock)
         self.access = AccessService(store, clock, chance)
         self.hooks = HookService(store, clock, chance, self.jobs)
-        self.providers = ProviderService(store, clock)
         self.repeats = Repeats(store, clock)
         self.pages = CrawledPageService(store, self.jobs)
         self.workflows = WorkflowService(store, clock, self.jobs, known, app)

@@ -120,7 +120,7 @@ class Inquiry:
         last = evidence.attempts[-1] if evidence.attempts else None
         if not isinstance(last, Live) or last.waits_for is not WaitsFor.TIME:
             return None
-        return self._store.providers.deferred_by(last.id, last.run_at)
+        return self._store.deferrals.budget_of(last.id, last.run_at)
 
     def _queue_pause(self, evidence: Evidence) -> tuple[Event | None, datetime | None]:
         """Find a pause of the queue while the last attempt waited, and its end."""

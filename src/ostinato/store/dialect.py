@@ -40,7 +40,7 @@ from ostinato.store.columns import with_columns
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
-    "log_sizes dependencies workflows workflow_versions pages crawl_urls crawl_hosts providers passages deferrals "
+    "log_sizes dependencies workflows workflow_versions pages crawl_urls crawl_hosts deferrals "
     "barred declined task_schemas meta job_status".split()
 )
 SEARCH_INDEX: Final = "page_words"  # SQLite has tables for the words; PostgreSQL has a column

@@ -235,7 +235,7 @@ class Settling(Duty):
 
 
 def _deferrals(finished: Sequence[Finished], changes: Sequence[Change]) -> Iterator[tuple[UUID, str, datetime]]:
-    """Return the executions that wait for a provider's budget, and until when."""
+    """Return the executions that wait for a budget, and until when."""
     budgets = {
         each.live.id: each.outcome.budget
         for each in finished

@@ -15,6 +15,7 @@ from ostinato.store.crawls import Crawls
 from ostinato.store.dashboard import Board
 from ostinato.store.database import Database
 from ostinato.store.declined import Declined
+from ostinato.store.deferrals import Deferrals
 from ostinato.store.history import History
 from ostinato.store.hourly_counts import Hours
 from ostinato.store.idempotency import Answers
@@ -25,7 +26,6 @@ from ostinato.store.logs import Logs
 from ostinato.store.notices import Notices
 from ostinato.store.outbox import Outbox
 from ostinato.store.pages import CrawledPages
-from ostinato.store.providers import Providers
 from ostinato.store.queue import Queue
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
@@ -80,8 +80,8 @@ class Store:
         self.workflows = Workflows(database, chance)
         self.crawls = Crawls(database)
         self.pages = CrawledPages(database)
-        self.providers = Providers(database, chance)
         self.declined = Declined(database, chance)
+        self.deferrals = Deferrals(database)
 
     def part(self, kind: Callable[["Store"], P]) -> P:
         """Return the tables of a feature, one object for each process."""

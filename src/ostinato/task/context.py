@@ -63,9 +63,6 @@ class RunHost(Protocol):
     def call(self, live: Live, name: str, request: Any) -> CallReply:
         """Answer a call from a feature of the worker; raise LeaseLost if the run has lost its lease."""
 
-    def crawl_turn(self, live: Live, turn: Json) -> Json:
-        """Store a turn of a crawl under its fence, and return the next; raise LeaseLost if the lease is lost."""
-
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         """Store a line of the execution's log; return True if it is stored. It must neither block nor fail."""
 
@@ -92,9 +89,6 @@ class QuietHost:
 
     def call(self, live: Live, name: str, request: Any) -> CallReply:
         raise Invalid(f"Only a task that runs in a worker can call {name}.")
-
-    def crawl_turn(self, live: Live, turn: Json) -> Json:
-        raise Invalid("Only a crawl that runs in a worker can store pages.")
 
     def keep_record(self, execution_id: UUID, level: int, said: object) -> bool:
         return False
@@ -349,14 +343,6 @@ class Context:
         if reply.checkpoint is not None:
             self._checkpoint = reply.checkpoint
         return reply
-
-    def pass_on_crawl_turn(self, turn: Json) -> Json:
-        return self._host.crawl_turn(self.live, turn)
-
-    def crawl_turn(self, turn: dict[str, Any]) -> dict[str, Any]:
-        """Store pages of a crawl and return its next URLs. It waits for the database."""
-        answer: dict[str, Any] = json.loads(self._host.crawl_turn(self.live, json.dumps(turn)))
-        return answer
 
     @property
     def checkpoint(self) -> Any:

@@ -144,16 +144,16 @@ class SourceService:
 
     def test(self, definition: object, here: SourceContext) -> "Tried":
         """Fetch and map one page of a definition; nothing is stored. Invalid as from `create` or a run."""
-        from ostinato.budgets import way_out  # imported late: only a test of a source needs it
         from ostinato.features.sources.fetch.errors import PermanentFailure, TransientFailure
         from ostinato.features.sources.fetch.trying import try_source
+        from ostinato.store.kernel import Kernel  # imported late: only a test of a source needs these
         from ostinato.task import Signal
 
         source = _read(definition, here)
         self._check_table(source)
 
         async def one_page() -> "Tried":
-            outgoing = way_out(self._store, self._clock, asyncio.to_thread, here.permits)
+            outgoing = Kernel(self._store, self._clock, self._store.chance).outgoing(asyncio.to_thread, here.permits)
             try:
                 return await try_source(source, outgoing)
             finally:

@@ -2,7 +2,7 @@
 
     ledger.py    URLs to visit and visited: the worker stores them, in turns, under the fence of the run
     download.py  downloads of pages: Scrapy requests them through the HTTP client `outgoing`
-    budgets.py   the gate of its requests, which asks the worker about the budgets of providers
+    features/providers/gate.py   the gate of its requests, which asks the worker about the budgets of providers
     robots.py    rules of robots.txt
     extract.py   extraction of a page's title, text, links and columns
     sitemaps.py  the URLs in a sitemap

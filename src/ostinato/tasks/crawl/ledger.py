@@ -69,7 +69,7 @@ class Ledger:
 
     async def begin(self) -> None:
         """Read the state of the crawl; an earlier attempt may have begun it."""
-        told = await self.ask({"do": "begin"})
+        told = await self.ask("crawling.begin")
         last = told["last"]
         self.last = last if last is not None and isinstance(last[1], dict) else None
         self._seen = told["seen"]
@@ -87,7 +87,7 @@ class Ledger:
     async def turn(self) -> None:
         """Store the work since the last turn, and take more URLs if there is room."""
         async with self._turning:
-            told = await self.ask(self._so_far())
+            told = await self.ask("crawling.turn", self._so_far())
             self._seen += told["new"]
             held = {*self._under_way, *self._done, *(visit.url for visit in self._queue)}
             coming = (UrlVisit(*each) for each in told["waiting"])
@@ -110,7 +110,7 @@ class Ledger:
         """Store the rest and end the crawl."""
         while self._has_news:
             await self.turn()
-        await self.ask({"do": "end"})
+        await self.ask("crawling.end")
 
     async def save(self) -> None:
         """Store the work since the last turn, before the run stops."""
@@ -121,12 +121,12 @@ class Ledger:
     def _has_news(self) -> bool:
         return bool(self._done or self._found)
 
-    async def ask(self, turn: dict[str, Any]) -> dict[str, Any]:
-        """Send one turn at a time to the worker, even if an earlier caller was cancelled meanwhile."""
+    async def ask(self, name: str, request: Any = None) -> Any:
+        """Send one call at a time to the worker, even if an earlier caller was cancelled meanwhile."""
 
-        def asked() -> dict[str, Any]:
+        def asked() -> Any:
             with self._line:
-                return self._ctx.crawl_turn(turn)
+                return self._ctx.call(name, request)
 
         return await asyncio.to_thread(asked)
 
@@ -135,7 +135,6 @@ class Ledger:
         found = [self._found.pop(url) for url in list(self._found)[:MOST_FOUND]]
         room = self._hand + URLS_PER_TURN
         turn = {
-            "do": "turn",
             "fetched": self._fetched,
             "touched": self._touched,
             "done": self._done,

@@ -19,7 +19,7 @@ from ostinato.core.payload import MIB
 from ostinato.outgoing import Bounds, Outgoing
 from ostinato.task import Defer
 from ostinato.tasks.crawl import extract, sitemaps
-from ostinato.tasks.crawl.budgets import AskedGate
+from ostinato.tasks.crawl.budgets import PoliteGate
 from ostinato.tasks.crawl.ledger import Ledger, UrlVisit
 from ostinato.tasks.crawl.robots import Robots, Rules
 
@@ -47,7 +47,7 @@ class PageSpider(Spider):
         ledger: Ledger,
         robots: Robots,
         outgoing: Outgoing,
-        gate: AskedGate,
+        gate: PoliteGate,
         **given: Any,
     ) -> None:
         super().__init__(**given)

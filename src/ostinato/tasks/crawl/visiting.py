@@ -20,7 +20,7 @@ from ostinato.core.payload import MIB
 from ostinato.outgoing import Outgoing
 from ostinato.task import Context, Defer, GiveUp
 from ostinato.task.outcomes import hide_frames_of
-from ostinato.tasks.crawl.budgets import AskedGate
+from ostinato.tasks.crawl.budgets import PoliteGate
 from ostinato.tasks.crawl.ledger import COUNTED, Ledger
 from ostinato.tasks.crawl.robots import Robots, origin_of
 from ostinato.tasks.crawl.spider import PageSpider
@@ -50,7 +50,7 @@ async def visit(ctx: Context, given: dict[str, Any]) -> dict[str, Any]:
     ledger = Ledger(ctx, scope, args.max_pages, args.max_mb * MIB, hand)
     await ledger.begin()
     due = _due(ctx, args, ledger)
-    gate = AskedGate(ledger.ask, args.delay.total_seconds())
+    gate = PoliteGate(ledger.ask, args.delay.total_seconds())
     outgoing = Outgoing(egress=ctx.permits.egress, grants=Grants.of(ctx.permits), gate=gate)
     robots = Robots(outgoing, args.user_agent, args.robots)
     try:
@@ -93,7 +93,7 @@ async def _begin(args: CrawlArgs, ledger: Ledger, robots: Robots) -> None:
             ledger.find(rules.sitemaps(origin), 0, "sitemap")
 
 
-async def _crawled(args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Outgoing, gate: AskedGate) -> PageSpider:
+async def _crawled(args: CrawlArgs, ledger: Ledger, robots: Robots, outgoing: Outgoing, gate: PoliteGate) -> PageSpider:
     logging.getLogger("scrapy").setLevel(logging.WARNING)
     runner = AsyncCrawlerRunner(Settings(SETTINGS))
     crawler = runner.create_crawler(PageSpider)

@@ -10,8 +10,8 @@ from ostinato.core.auth import InHeader
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import WaitsFor
 from ostinato.core.outcome import Deferred
-from ostinato.core.providers import MARGIN, Provider
-from ostinato.store.providers import BudgetSpending
+from ostinato.features.providers.rows import BudgetSpending, Providers
+from ostinato.features.providers.rules import MARGIN, Provider
 from tests.build import HOUR, MINUTE, SECOND
 from tests.store.conftest import together
 
@@ -20,11 +20,11 @@ HOLD = 30 * SECOND
 
 
 def provider(world, limit: int = 3, period: timedelta = MINUTE, domain: str = HOST) -> None:
-    world.store.providers.save(Provider(domain, limit, period), world.now, "ann")
+    world.store.part(Providers).save(Provider(domain, limit, period), world.now, "ann")
 
 
 def take(world, want: int = 1, over=(), store=None, domain: str = HOST):
-    return (store or world.store).providers.take(domain, want, world.now, HOLD, over)
+    return (store or world.store).part(Providers).take(domain, want, world.now, HOLD, over)
 
 
 def answered(world, taken, used: int | None = None) -> BudgetSpending:
@@ -32,11 +32,11 @@ def answered(world, taken, used: int | None = None) -> BudgetSpending:
 
 
 def standing(world) -> dict[str, tuple[int, int]]:
-    return {row.provider.domain: (row.left, row.waiting) for row in world.store.providers.standing(world.now)}
+    return {row.provider.domain: (row.left, row.waiting) for row in world.store.part(Providers).standing(world.now)}
 
 
 def test_a_provider_is_saved_replaced_and_deleted(world):
-    store = world.store.providers
+    store = world.store.part(Providers)
     first = Provider(HOST, 3, MINUTE, InHeader("X-Key", "env:SECRET_KEY"))
     assert store.save(first, world.now, "ann", new=True)
     with pytest.raises(Conflict):
@@ -59,7 +59,7 @@ def test_so_many_are_let_through_and_then_it_is_said_when_there_will_be_more(wor
     for _ in range(3):
         taken = take(world)
         assert taken.count == 1
-        world.store.providers.answer([answered(world, taken)])
+        world.store.part(Providers).answer([answered(world, taken)])
         world.advance(SECOND)
     refused = take(world)
     assert (refused.count, refused.opens_at) == (0, world.now - 3 * SECOND + MINUTE + MARGIN)
@@ -83,7 +83,7 @@ def test_what_is_answered_late_counts_from_its_answer(world):
     provider(world)
     taken = take(world, want=3)
     world.advance(20 * SECOND)
-    world.store.providers.answer([answered(world, taken)])
+    world.store.part(Providers).answer([answered(world, taken)])
     world.advance(MINUTE)
     assert take(world).count == 0
     world.advance(MARGIN)
@@ -95,7 +95,7 @@ def test_what_was_not_used_is_given_back(world):
     taken = take(world, want=3)
     assert take(world, over=[answered(world, taken, used=1)]).count == 1  # answered and taken in one call
     second = take(world)
-    world.store.providers.answer([answered(world, second, used=0)])
+    world.store.part(Providers).answer([answered(world, second, used=0)])
     assert standing(world) == {HOST: (1, 0)}
 
 
@@ -113,12 +113,12 @@ def test_large_budgets_are_taken_in_batches(world):
 def test_an_edit_counts_from_its_commit(world):
     provider(world, limit=10)
     taken = take(world, want=8)
-    world.store.providers.answer([answered(world, taken)])
+    world.store.part(Providers).answer([answered(world, taken)])
     provider(world, limit=5)
     assert take(world).count == 0
     provider(world, limit=10)
     assert take(world, want=5).count == 2
-    world.store.providers.delete(HOST, world.now, "ann")
+    world.store.part(Providers).delete(HOST, world.now, "ann")
     assert take(world, over=[answered(world, taken)]) is None
 
 
@@ -126,7 +126,7 @@ def test_a_clock_that_was_set_back_does_not_close_a_window_for_long(world):
     provider(world, limit=1)
     world.advance(100 * HOUR)
     taken = take(world)
-    world.store.providers.answer([answered(world, taken)])
+    world.store.part(Providers).answer([answered(world, taken)])
     world.advance(-100 * HOUR)
     refused = take(world)
     assert refused.count == 0
@@ -155,7 +155,7 @@ def test_whatever_is_taken_and_answered_no_window_ever_sees_more(world):
                 under_way.remove(each)
                 taken, since = each
                 if dice.random() < 0.8:  # otherwise the process died with it
-                    world.store.providers.answer([answered(world, taken)])
+                    world.store.part(Providers).answer([answered(world, taken)])
                 moment = since + dice.random() * (min(world.now, since + HOLD) - since)
                 seen += [moment] * taken.count
         taken = take(world, want=dice.randint(1, 3))
@@ -176,11 +176,11 @@ def test_who_waits_for_a_budget_is_known_while_it_waits(world):
     world.settle(claimed[:2], Deferred(until, HOST))
     world.settle(claimed[2:], Deferred(until))
     waiting = [live for job_id in ids for live in world.lives(job_id) if live.waits_for is WaitsFor.TIME]
-    assert [world.store.providers.deferred_by(live.id, live.run_at) for live in waiting].count(HOST) == 2
+    assert [world.store.deferrals.budget_of(live.id, live.run_at) for live in waiting].count(HOST) == 2
     assert standing(world) == {HOST: (3, 2)}
     world.now = until
     world.run_all(worker)
     assert standing(world) == {HOST: (3, 0)}
     assert world.sql("SELECT count(*) FROM {deferrals}") == [(2,)]
-    world.store.providers.forget(world.now)
+    world.store.deferrals.forget()
     assert world.sql("SELECT count(*) FROM {deferrals}") == [(0,)]

@@ -7,18 +7,20 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.core.auth import Bearer, InHeader, InQuery
+from ostinato.core.auth import Bearer, InHeader, InQuery, RequestKey
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.model import Chance, Event
-from ostinato.core.providers import KNOWN_WITHIN, Key, Passage, Provider, batch_of, counts_until, opening
+from ostinato.core.model import Event
+from ostinato.features.providers.rules import KNOWN_WITHIN, Passage, Provider, batch_of, counts_until, opening
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros
-from ostinato.store.database import Database, Tx
+from ostinato.store.database import Tx
+from ostinato.store.deferrals import try_deferred, waiting_for_budgets
+from ostinato.store.store import Store
 
 MICROSECOND: Final = timedelta(microseconds=1)
 LONGEST_HOLD: Final = timedelta(minutes=15)
 LOOKED_AT: Final = 10_000  # requests read to compute when a budget opens
-KINDS: Final[Mapping[str, type[Key]]] = {"bearer": Bearer, "header": InHeader, "query": InQuery}
+KINDS: Final[Mapping[str, type[RequestKey]]] = {"bearer": Bearer, "header": InHeader, "query": InQuery}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,8 @@ class BudgetTaken:
 class Providers:
     """Tables of providers and of the requests taken from their budgets."""
 
-    def __init__(self, database: Database, chance: Chance) -> None:
-        self._database, self._chance = database, chance
+    def __init__(self, store: Store) -> None:
+        self._database, self._chance = store.database, store.chance
 
     # -- providers as people declare them
 
@@ -76,7 +78,7 @@ class Providers:
                     key=_key_text(provider.key), now=now, by=by,
                 )  # fmt: skip
                 self._tell(tx, "provider.saved", provider.domain, now, by, budget=provider.budget)
-                self._try_deferred(tx, provider.domain, now)
+                try_deferred(tx, provider.domain, now + KNOWN_WITHIN)
         return before is None
 
     def delete(self, domain: str, now: datetime, by: str) -> None:
@@ -84,7 +86,7 @@ class Providers:
             if not tx.run("delete_provider", domain=domain):
                 raise NotFound(f"There is no provider {domain}.")
             self._tell(tx, "provider.deleted", domain, now, by)
-            self._try_deferred(tx, domain, now)
+            try_deferred(tx, domain, now + KNOWN_WITHIN)
 
     def all(self) -> list[Provider]:
         with self._database.read() as tx:
@@ -95,7 +97,7 @@ class Providers:
         with self._database.read() as tx:
             found = [ProviderRow(_provider(row), from_micros(row[4]), row[5]) for row in tx.rows("list_providers")]
             used: dict[str, int] = dict(tx.rows("used_of_budgets", now=now) if found else ())
-            waiting: dict[str, int] = dict(tx.rows("waiting_for_budgets") if found else ())
+            waiting: dict[str, int] = waiting_for_budgets(tx) if found else {}
         return [
             replace(row, used=used.get(row.provider.domain, 0), waiting=waiting.get(row.provider.domain, 0))
             for row in found
@@ -153,41 +155,27 @@ class Providers:
             for count, taken_at, until, answered_at in tx.rows("list_passages", domain=domain, limit=LOOKED_AT)
         ]
 
-    # -- waiting executions
-
-    def deferred_by(self, execution_id: UUID, until: datetime) -> str | None:
-        """Return the provider for whose budget a live row waits until then."""
-        with self._database.read() as tx:
-            row = tx.row("deferral_of", id=execution_id, until=until)
-        return None if row is None else str(row[0])
-
     def forget(self, now: datetime) -> None:
-        """Delete requests that no longer count, and deferrals that are over."""
+        """Delete requests that no longer count."""
         with self._database.write() as tx:
             tx.run("forget_old_passages", now=now)
-            tx.run("forget_deferrals")
-
-    def _try_deferred(self, tx: Tx, domain: str, now: datetime) -> None:
-        """Let runs that wait for a changed budget try again, once every process has read the change."""
-        if tx.run("try_deferred", domain=domain, until=now + KNOWN_WITHIN):
-            tx.notify()
 
     def _tell(self, tx: Tx, kind: str, domain: str, at: datetime, by: str, **data: Any) -> None:
         text = json.dumps({"domain": domain, **data})
         tx.run("insert_events", [rows.EVENT.row(Event(self._chance.id(at), at, kind, by=by, data=text))])
 
 
-def key_written(key: Key) -> dict[str, str]:
+def key_written(key: RequestKey) -> dict[str, str]:
     """Return a key as people write it: where its secret is stored."""
     (kind,) = (name for name, each in KINDS.items() if isinstance(key, each))
     return {"type": kind, **asdict(key)}
 
 
-def _key_text(key: Key | None) -> str | None:
+def _key_text(key: RequestKey | None) -> str | None:
     return None if key is None else json.dumps(key_written(key))
 
 
-def _key_of(text: str | None) -> Key | None:
+def _key_of(text: str | None) -> RequestKey | None:
     if text is None:
         return None
     fields = json.loads(text)

@@ -7,7 +7,8 @@ import pytest
 
 from ostinato.core.errors import Conflict
 from ostinato.core.model import Status
-from ostinato.core.providers import Provider
+from ostinato.features.providers.rules import Provider
+from ostinato.features.providers.service import ProviderService
 from ostinato.features.sources.service import SourceService
 from tests.build import HOUR
 from tests.features.sources.test_fetch import HERE, api, app, numbers  # noqa: F401  fixtures
@@ -17,23 +18,21 @@ HOST = "127.0.0.1"
 
 
 def test_a_fetch_waits_for_a_budget_and_goes_on_where_it_was(app, api):  # noqa: F811
-    service, source = (
-        app.scheduler,
-        a_source_of(api.url("/offset"), pagination={"type": "offset", "limit": 10}),
-    )
-    service.providers.put(Provider(HOST, 2, HOUR), by="ann")
+    service, providers = app.scheduler, app.scheduler.part(ProviderService)
+    source = a_source_of(api.url("/offset"), pagination={"type": "offset", "limit": 10})
+    providers.put(Provider(HOST, 2, HOUR), by="ann")
 
     async def story():
         async with app.running(), asyncio.timeout(100):
             made = await asyncio.to_thread(service.part(SourceService).create, source, HERE)
-            await until(app, lambda: service.providers.get(HOST).waiting == 1)
+            await until(app, lambda: providers.get(HOST).waiting == 1)
             assert len(api.asked("/offset")) == 2
-            assert service.providers.get(HOST).left == 0
+            assert providers.get(HOST).left == 0
             view = service.jobs.get(made.job.id)
             assert view.status is Status.SCHEDULED
             why = service.jobs.why(made.job.id)
             assert f"It waits for {HOST}'s budget until" in " ".join(why.sentences)
-            service.providers.put(Provider(HOST, 50, HOUR), by="ann")  # waiting runs try again
+            providers.put(Provider(HOST, 50, HOUR), by="ann")  # waiting runs try again
             await until(app, lambda: app.executions.list(job=made.job.id, limit=5)[0].outcome is not None)
             return app.executions.list(job=made.job.id, limit=5)
 
@@ -42,12 +41,12 @@ def test_a_fetch_waits_for_a_budget_and_goes_on_where_it_was(app, api):  # noqa:
     assert numbers(app) == list(range(25))
     assert len(api.asked("/offset")) == 3  # no page twice
     assert (ended.items_crawled, ended.items_indexed) == (25, 25)  # all of them counted
-    assert service.providers.get(HOST).waiting == 0
+    assert providers.get(HOST).waiting == 0
 
 
 def test_trying_a_source_takes_from_the_same_budget(app, api):  # noqa: F811
     service = app.scheduler
-    service.providers.put(Provider(HOST, 1, HOUR), by="ann")
+    service.part(ProviderService).put(Provider(HOST, 1, HOUR), by="ann")
     assert service.part(SourceService).test(a_source_of(api.url("/offset?offset=0")), HERE).records > 0
     with pytest.raises(Conflict, match=r"The budget of 127\.0\.0\.1 is used up until"):
         service.part(SourceService).test(a_source_of(api.url("/offset?offset=0")), HERE)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from ostinato.core.auth import Bearer, InHeader, InQuery, parse_auth
+from ostinato.core.auth import Bearer, InHeader, InQuery, RequestKey, parse_auth
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import Invalid
 
@@ -30,8 +30,6 @@ KNOWN_AFTER: Final = 2.0  # seconds for which a process trusts the list of provi
 KNOWN_WITHIN: Final = timedelta(seconds=KNOWN_AFTER + 1)  # then every process knows a change
 LEAST_WAIT: Final = timedelta(milliseconds=50)
 
-Key = Bearer | InHeader | InQuery
-
 
 @dataclass(frozen=True, slots=True)
 class Provider:
@@ -40,7 +38,7 @@ class Provider:
     domain: str
     limit: int
     period: timedelta
-    key: Key | None = None  # sent with each request
+    key: RequestKey | None = None  # sent with each request
 
     @property
     def budget(self) -> str:
@@ -70,7 +68,7 @@ def parse_provider(given: object, what: str = "provider") -> Provider:
     )
 
 
-def make_provider(domain: object, limit: object, period: object, key: Key | None = None) -> Provider:
+def make_provider(domain: object, limit: object, period: object, key: RequestKey | None = None) -> Provider:
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_REQUESTS:
         raise Invalid(f"limit must be a whole number from 1 to {MOST_REQUESTS}.")
     if not isinstance(period, str | int | float | timedelta) or isinstance(period, bool):
@@ -130,7 +128,7 @@ def _ends(passages: Iterable[Passage], period: timedelta) -> list[tuple[datetime
     ]
 
 
-def parse_key(given: object) -> Key:
+def parse_key(given: object) -> RequestKey:
     """Read the key that each request to a provider carries."""
     key = parse_auth(given, "key")
     if not isinstance(key, Bearer | InHeader | InQuery):

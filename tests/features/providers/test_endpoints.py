@@ -3,7 +3,7 @@
 import pytest
 
 from ostinato.core.outcome import Deferred
-from ostinato.store.providers import BudgetSpending
+from ostinato.features.providers.rows import BudgetSpending, Providers
 from tests.build import MINUTE, SECOND
 
 API = "/api/v1/providers"
@@ -65,8 +65,8 @@ def test_what_is_left_and_who_waits_is_shown_and_why_says_so(new_client):
     service, store = client.service, client.service.store
     client.post(API, json=GIVEN | {"domain": "api.example.org"})
     now = service.now()
-    taken = store.providers.take("api.example.org", 23, now, 30 * SECOND)
-    store.providers.answer([BudgetSpending(taken.id, "api.example.org", 23, now)])
+    taken = store.part(Providers).take("api.example.org", 23, now, 30 * SECOND)
+    store.part(Providers).answer([BudgetSpending(taken.id, "api.example.org", 23, now)])
     body = {
         "task": "http",
         "args": {"url": "https://api.example.org/"},

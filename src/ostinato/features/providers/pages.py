@@ -24,8 +24,9 @@ from ostinato.dashboard.forms.fields import (
 )
 from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get, post
+from ostinato.features.providers.service import ProviderService
+from ostinato.features.providers.shapes import ProviderAnswer, ProviderBody
 from ostinato.shapes.base import WrongField
-from ostinato.shapes.providers import ProviderAnswer, ProviderBody
 
 KEY: Final = "key"  # the object that describes the credential of each request
 FIELDS: Final = table(
@@ -60,7 +61,7 @@ def show(visit: PageRequest) -> Response:
     """Show all providers; `?edit=` fills the form with one."""
     texts: dict[str, str] = {}
     if domain := visit.query.get("edit"):
-        answer = ProviderAnswer.of(visit.service.providers.get(domain))
+        answer = ProviderAnswer.of(visit.part(ProviderService).get(domain))
         texts = flat(answer.model_dump(mode="json"), FIELDS.values())
     return _page(visit, Form(FIELDS, texts))
 
@@ -72,9 +73,9 @@ def save(visit: PageRequest) -> Response:
     try:
         provider = ProviderBody.model_validate(_values(form)).new()
         if edits:
-            visit.service.providers.put(provider, by=visit.by)
+            visit.part(ProviderService).put(provider, by=visit.by)
         else:
-            visit.service.providers.create(provider, by=visit.by)
+            visit.part(ProviderService).create(provider, by=visit.by)
     except (OstinatoError, ValidationError) as error:
         visit, form = with_error(visit, "provider", form, _in_its_field(error))
         return _page(visit, form)
@@ -84,13 +85,13 @@ def save(visit: PageRequest) -> Response:
 
 def delete(visit: PageRequest) -> Response:
     domain = visit.path_param("domain")
-    visit.service.providers.delete(domain, by=visit.by)
+    visit.part(ProviderService).delete(domain, by=visit.by)
     return visit.redirect("/providers", f"The provider {domain} is deleted. Its requests are no longer limited.")
 
 
 def _page(visit: PageRequest, form: Form) -> Response:
     edits = str(visit.form.get("edits", "")) or visit.query.get("edit", "")
-    return visit.page("providers.html", providers=visit.service.providers.list(), form=form, edits=edits)
+    return visit.page("providers.html", providers=visit.part(ProviderService).list(), form=form, edits=edits)
 
 
 def _values(form: Form) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -12,10 +12,11 @@ from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, 
 from ostinato.cli.times import at_length
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid, NotFound
-from ostinato.core.providers import parse_provider
+from ostinato.features.providers.rules import parse_provider
 from ostinato.shapes.documents import listed, read_file
 
-provider = typer.Typer(help="Providers (request budgets): apply, list, show, delete.", rich_markup_mode=None)
+provider = typer.Typer(rich_markup_mode=None)
+GROUPS: Final = {"provider": provider}
 
 DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="Such as api.example.org.")]
 

@@ -1,4 +1,4 @@
--- Budgets of hosts (core/providers.py).
+-- Budgets of hosts (rules.py).
 
 -- name: save_provider
 INSERT INTO {providers} (domain, most, period, key, saved_at, saved_by)
@@ -50,28 +50,6 @@ DELETE FROM {passages} WHERE id {in: ids uuid}
 -- name: used_of_budgets
 -- The part of each budget that is in use.
 SELECT domain, CAST(sum(count) AS {bigint}) FROM {passages} WHERE until > :now GROUP BY domain
-
--- name: waiting_for_budgets
--- The number of live rows that wait for each budget.
-SELECT d.domain, count(*) FROM {deferrals} AS d JOIN {live} AS l ON l.id = d.execution_id
-WHERE l.waits_for = 'time' AND l.run_at = d.until GROUP BY d.domain
-
--- name: save_deferrals
-INSERT INTO {deferrals} (execution_id, domain, until)
-SELECT u.execution_id, u.domain, u.until FROM {rows: execution_id uuid, domain text, until instant} WHERE true
-ON CONFLICT (execution_id) DO UPDATE SET domain = excluded.domain, until = excluded.until
-
--- name: deferral_of
--- The budget for which a live row waits.
-SELECT domain FROM {deferrals} WHERE execution_id = :id AND until = :until
-
--- name: try_deferred
--- A budget was changed: rows that wait for it may try soon.
-UPDATE {live} SET run_at = :until WHERE waits_for = 'time' AND run_at > :until AND id IN (
-    SELECT d.execution_id FROM {deferrals} AS d WHERE d.domain = :domain AND d.until = {live}.run_at)
-
--- name: forget_deferrals
-DELETE FROM {deferrals} AS d WHERE NOT EXISTS (SELECT 1 FROM {live} AS l WHERE {found_by: l.id d.execution_id})
 
 -- name: forget_old_passages
 -- Requests of domains that are no longer used.

@@ -1,10 +1,9 @@
 """Commands and questions about providers: their budgets, and the rest of each."""
 
-from ostinato.clock import Clock
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.core.providers import Provider, check_domain
-from ostinato.store.providers import ProviderRow
-from ostinato.store.store import Store
+from ostinato.features.providers.rows import ProviderRow, Providers
+from ostinato.features.providers.rules import Provider, check_domain
+from ostinato.service import Service
 
 MOST_PROVIDERS = 1000
 
@@ -12,8 +11,8 @@ MOST_PROVIDERS = 1000
 class ProviderService:
     """Commands and questions about providers. Every process uses a change within seconds."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, service: Service) -> None:
+        self._rows, self._clock = service.store.part(Providers), service.clock
 
     def create(self, provider: Provider, *, by: str = "") -> ProviderRow:
         """Create a provider; Conflict if its domain has one already."""
@@ -25,7 +24,7 @@ class ProviderService:
 
     def list(self) -> list[ProviderRow]:
         """List the providers, by domain."""
-        return self._store.providers.standing(self._clock.now())
+        return self._rows.standing(self._clock.now())
 
     def get(self, domain: str) -> ProviderRow:
         name = check_domain(domain)
@@ -36,11 +35,11 @@ class ProviderService:
 
     def delete(self, domain: str, *, by: str = "") -> None:
         """Delete a provider; requests to its hosts have no budget any more."""
-        self._store.providers.delete(check_domain(domain), self._clock.now(), by)
+        self._rows.delete(check_domain(domain), self._clock.now(), by)
 
     def _saved(self, provider: Provider, by: str, new: bool = False) -> tuple[ProviderRow, bool]:
-        known = self._store.providers.all()
+        known = self._rows.all()
         if len(known) >= MOST_PROVIDERS and all(each.domain != provider.domain for each in known):
             raise Conflict(f"There are {MOST_PROVIDERS} providers already: delete one first.")
-        is_new = self._store.providers.save(provider, self._clock.now(), by, new=new)
+        is_new = self._rows.save(provider, self._clock.now(), by, new=new)
         return self.get(provider.domain), is_new

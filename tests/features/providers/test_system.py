@@ -7,12 +7,15 @@ import time
 import pytest
 
 from ostinato.core.outcome import OutcomeKind
-from ostinato.core.providers import Provider
+from ostinato.features.providers.rows import Providers
+from ostinato.features.providers.rules import Provider
 from tests.build import SECOND
+from tests.features.providers.test_gate import most_in_any
 from tests.playground import Playground
 from tests.system.conftest import Workshop
-from tests.test_budgets import most_in_any
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.system
 
 LIMIT = 10
 ALLOWED = {"allow_private_addresses": True, "concurrency": 6}
@@ -23,7 +26,7 @@ def test_two_workers_one_of_which_dies_never_ask_more_often_than_they_may(
     workshop: Workshop, playground: Playground, seconds: int
 ):
     store = workshop.app.parts.store
-    store.providers.save(Provider("127.0.0.1", LIMIT, SECOND), workshop.app.parts.clock.now(), "test")
+    store.part(Providers).save(Provider("127.0.0.1", LIMIT, SECOND), workshop.app.parts.clock.now(), "test")
     first, _ = workshop.start(2, **ALLOWED)
     jobs = [
         *workshop.enqueue("asks", 6, url=playground.url("/ok"), times=1000, patience=2.0),

@@ -5,17 +5,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from ostinato.budgets import Budgets, way_out
 from ostinato.chance import RandomChance
 from ostinato.clock import ManualClock, SystemClock
 from ostinato.core.addresses import EVERYWHERE
 from ostinato.core.auth import Bearer, InHeader, InQuery
 from ostinato.core.builtin import Permits
 from ostinato.core.errors import BudgetSpent, Unreachable
-from ostinato.core.providers import MARGIN, Provider
+from ostinato.features.providers.gate import Budgets
+from ostinato.features.providers.rows import Providers
+from ostinato.features.providers.rules import MARGIN, Provider
 from ostinato.outgoing import Credentials, Outgoing
 from ostinato.store import migrate
 from ostinato.store.database import open_database
+from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from tests.build import HOUR, MINUTE, NOW, SECOND
 from tests.calls import names, run
@@ -46,7 +48,7 @@ class Host:
 
 def ways_out(store, clock, count: int = 1) -> tuple[list[Outgoing], Host]:
     host = Host()
-    return [way_out(store, clock, host, Permits(egress=EVERYWHERE)) for _ in range(count)], host
+    return [Kernel(store, clock, store.chance).outgoing(host, Permits(egress=EVERYWHERE)) for _ in range(count)], host
 
 
 async def fetch(out, url: str, **given) -> int:
@@ -59,7 +61,7 @@ def test_a_spent_budget_says_when_it_opens_and_nothing_is_sent(store, playground
     async def story():
         clock = ManualClock(NOW)
         (out, other), host = ways_out(store, clock, 2)  # as two processes
-        store.providers.save(Provider(HOST, 3, MINUTE), NOW, "ann")
+        store.part(Providers).save(Provider(HOST, 3, MINUTE), NOW, "ann")
         for each in (out, other, out):
             assert await fetch(each, playground.url("/ok")) == 200
             clock.advance(SECOND)
@@ -86,7 +88,7 @@ def test_a_spent_budget_says_when_it_opens_and_nothing_is_sent(store, playground
 
 def test_hosts_without_a_provider_cost_nothing(store, playground, monkeypatch):
     async def story():
-        store.providers.save(Provider("other.example.org", 1, HOUR), NOW, "ann")
+        store.part(Providers).save(Provider("other.example.org", 1, HOUR), NOW, "ann")
         (out,), host = ways_out(store, ManualClock(NOW))
         for _ in range(20):
             await fetch(out, playground.url("/ok"))
@@ -102,12 +104,12 @@ def test_a_provider_that_comes_or_goes_counts_within_seconds(store, playground):
         (out,), _ = ways_out(store, clock)
         for _ in range(3):
             await fetch(out, playground.url("/ok"))
-        store.providers.save(Provider(HOST, 1, HOUR), NOW, "ann")
+        store.part(Providers).save(Provider(HOST, 1, HOUR), NOW, "ann")
         clock.advance(2 * SECOND)
         await fetch(out, playground.url("/ok"))
         with pytest.raises(BudgetSpent):
             await fetch(out, playground.url("/ok"))
-        store.providers.delete(HOST, NOW, "ann")
+        store.part(Providers).delete(HOST, NOW, "ann")
         clock.advance(2 * SECOND)
         for _ in range(3):
             await fetch(out, playground.url("/ok"))
@@ -120,7 +122,7 @@ def test_every_hop_is_counted_and_subdomains_share(store, playground, monkeypatc
     async def story():
         known = {name: [HOST] for name in ("example.org", "a.example.org", "b.example.org", HOST)}
         names(monkeypatch, asyncio.get_running_loop(), **known)
-        store.providers.save(Provider("example.org", 3, HOUR), NOW, "ann")
+        store.part(Providers).save(Provider("example.org", 3, HOUR), NOW, "ann")
         (out,), _ = ways_out(store, ManualClock(NOW))
         to = playground.url("/ok", host="b.example.org").replace(":", "%3A")
         assert await fetch(out, playground.url(f"/redirect?to={to}", host="a.example.org")) == 200
@@ -138,7 +140,7 @@ def test_a_request_that_fails_counts_and_gives_its_leave_back_in_time(store, pla
     async def story():
         clock = ManualClock(NOW)
         (out,), _ = ways_out(store, clock)
-        store.providers.save(Provider(HOST, 1, MINUTE), NOW, "ann")
+        store.part(Providers).save(Provider(HOST, 1, MINUTE), NOW, "ann")
         with pytest.raises(Unreachable):
             await fetch(out, playground.url("/reset"))
         await out.close()
@@ -152,7 +154,7 @@ def test_a_request_that_fails_counts_and_gives_its_leave_back_in_time(store, pla
 def test_who_has_patience_waits_for_the_window(store, playground):
     async def story():
         (out,), _ = ways_out(store, SystemClock())
-        store.providers.save(Provider(HOST, 5, 0.3 * SECOND), NOW, "ann")
+        store.part(Providers).save(Provider(HOST, 5, 0.3 * SECOND), NOW, "ann")
         done = await asyncio.gather(*(fetch(out, playground.url("/ok"), patience=60) for _ in range(20)))
         assert done == [200] * 20
         await out.close()
@@ -169,14 +171,14 @@ def most_in_any(period: float, times: list[float]) -> int:
 def test_many_at_once_are_taken_together(store, playground):
     async def story():
         (out,), host = ways_out(store, SystemClock())
-        store.providers.save(Provider(HOST, 40, HOUR), NOW, "ann")
+        store.part(Providers).save(Provider(HOST, 40, HOUR), NOW, "ann")
         done = await asyncio.gather(*(fetch(out, playground.url("/ok")) for _ in range(30)))
         assert done == [200] * 30
         await out.close()
         assert host.calls < 20
 
     run(story())
-    assert store.providers.standing(SystemClock().now())[0].left == 10
+    assert store.part(Providers).standing(SystemClock().now())[0].left == 10
 
 
 def test_the_key_of_a_provider_goes_along_to_its_hosts_only(store, playground, monkeypatch):
@@ -193,7 +195,7 @@ def test_the_key_of_a_provider_goes_along_to_its_hosts_only(store, playground, m
             InQuery("key", "env:SECRET_PROVIDER_KEY"),
             Bearer("env:SECRET_PROVIDER_KEY"),
         ):
-            store.providers.save(Provider("example.org", 100, HOUR, key), NOW, "ann")
+            store.part(Providers).save(Provider("example.org", 100, HOUR, key), NOW, "ann")
             clock.advance(2 * SECOND)
             async with out.request("GET", here) as reply:
                 said = reply.bad("It repeats:", await reply.read()).excerpt
@@ -222,7 +224,7 @@ def test_the_database_may_be_away_while_nobody_counts(store, playground):
                 raise StoreUnavailable("away")
             return call()
 
-        gate = Budgets(store.providers, clock, in_store)
+        gate = Budgets(store.part(Providers), clock, in_store)
         out = Outgoing(egress=EVERYWHERE, gate=gate)
         await fetch(out, playground.url("/ok"))
         away.append(True)

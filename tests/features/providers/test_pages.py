@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import unescape
 
 from ostinato.core.access import Role
+from ostinato.features.providers.service import ProviderService
 from tests.dashboard.conftest import Visitor
 
 PAGE = "/providers"
@@ -23,7 +24,7 @@ def test_a_budget_is_made_edited_and_deleted(visitor):
     assert "20 per 1m" in page
     assert "X-Key: env:SECRET_API_KEY" in page
     visitor.send(f"{PAGE}/api.example.org/delete", on=PAGE)
-    assert visitor.app.scheduler.providers.list() == []
+    assert visitor.app.scheduler.part(ProviderService).list() == []
 
 
 def test_mistakes_are_told_beside_their_field_and_nothing_typed_is_lost(visitor):
@@ -39,7 +40,7 @@ def test_mistakes_are_told_beside_their_field_and_nothing_typed_is_lost(visitor)
         page = unescape(visitor.send(PAGE, 422, on=PAGE, **GOOD | {"domain": "other.example.org"} | fields).text)
         assert f'id="w-{place}' in page, fields
         assert 'value="1m"' in page or "period" in fields
-    assert len(visitor.app.scheduler.providers.list()) == 1
+    assert len(visitor.app.scheduler.part(ProviderService).list()) == 1
 
 
 def test_a_viewer_sees_budgets_and_no_form(stranger: Visitor):

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from ostinato.core.duration import format_duration
-from ostinato.core.providers import PERIODS, Provider, make_provider, parse_key
+from ostinato.features.providers.rows import key_written
+from ostinato.features.providers.rules import PERIODS, Provider, make_provider, parse_key
 from ostinato.shapes.answers import Answer, Out
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole
 from ostinato.shapes.openapi import Within, auth
-from ostinato.store.providers import key_written
 
-# The same rule as in core/providers.py: any case, and dots at the end are allowed.
+# The same rule as in rules.py: any case, and dots at the end are allowed.
 HOST: Final = r"^((?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9_-]{1,63})*|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*[0-9A-Fa-f:])\.*$"
 
 

@@ -3,45 +3,31 @@
 Requests to hosts without a provider need no transaction: the list of providers is read at most every two seconds. For
 other hosts a permit is taken in its own transaction before the request is sent. When the answer has begun, this is
 noted, with the next taking or by itself. When a budget is spent, the process does not ask the database again before
-the window opens (core/providers.py has the rule).
+the window opens (rules.py has the rule).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from ostinato.clock import Clock
-from ostinato.config import Grants
-from ostinato.core.builtin import Permits
+from ostinato.core.auth import RequestKey
 from ostinato.core.errors import BudgetSpent, StoreError
-from ostinato.core.providers import KNOWN_AFTER, Key, Provider, provider_of
-from ostinato.outgoing import Outgoing
-from ostinato.store.providers import BudgetSpending, BudgetTaken, Providers
-from ostinato.store.store import Store
+from ostinato.features.providers.rows import BudgetSpending, BudgetTaken, Providers
+from ostinato.features.providers.rules import KNOWN_AFTER, Provider, provider_of
+from ostinato.outgoing import Gate
+from ostinato.store.kernel import InStore, Kernel
 
 PERMITS_VALID_FOR: Final = 2.0  # seconds for which unused permits stay valid
 HOLD_MARGIN: Final = 5.0  # seconds for which a batch is held beyond the time of its requests
 
-T = TypeVar("T")
 
-
-class InStore(Protocol):
-    """Function that makes a call to the store on another thread."""
-
-    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
-
-
-def way_out(store: Store, clock: Clock, in_store: InStore, permits: Permits) -> Outgoing:
-    """Return the HTTP client with the budgets of providers."""
-    return Outgoing(
-        egress=permits.egress,
-        grants=Grants.of(permits),
-        gate=Budgets(store.providers, clock, in_store),
-        clock=clock,
-    )
+def gate(kernel: Kernel, in_store: InStore) -> Gate:
+    """Return the gate of a process."""
+    return Budgets(kernel.part(Providers), kernel.clock, in_store)
 
 
 class Budgets:
@@ -88,7 +74,7 @@ class BudgetPermit:
 
     __slots__ = ("_batch", "_over", "key")
 
-    def __init__(self, batch: "Batch", key: Key | None) -> None:
+    def __init__(self, batch: "Batch", key: RequestKey | None) -> None:
         self.key, self._batch, self._over = key, batch, False
 
     def over(self) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ostinato.core.auth import Bearer, InHeader, InQuery
 from ostinato.core.errors import Invalid
-from ostinato.core.providers import (
+from ostinato.features.providers.rules import (
     MARGIN,
     Passage,
     Provider,
