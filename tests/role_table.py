@@ -11,7 +11,7 @@ from ostinato.core.access import Role
 from ostinato.core.model import Job
 from ostinato.core.outcome import OutcomeKind
 from tests.dashboard.conftest import Visitor
-from tests.dashboard.test_crawled_pages import Library, a_page
+from tests.features.crawling.test_pages import Library, a_page
 from tests.sources import a_source
 
 OPEN = "open"

@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -145,6 +146,14 @@ def test_a_removed_feature_takes_only_those_along_that_declare_to_use_it(tmp_pat
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == str(listed)
+
+
+def test_scrapy_and_its_libraries_are_imported_only_by_crawling():
+    libraries = ("scrapy", "twisted", "parsel", "protego", "lxml", "w3lib")
+    words = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(libraries)})\b", re.M)
+    found = {file for file in SOURCE.rglob("*.py") if words.search(file.read_text())}
+    assert found
+    assert {file.parent for file in found} == {SOURCE / "ostinato/features/crawling"}
 
 
 @pytest.mark.parametrize("feature", list(our_features()), ids=lambda feature: feature.name)

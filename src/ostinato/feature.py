@@ -6,10 +6,12 @@ imported when it is first needed, and found by its name:
     *.sql          named statements, and migrations/NNNN_name.sql: the tables of the feature
     endpoints.py   `router`: what can be asked over HTTP
     cli.py         `GROUPS`: groups of commands by name; `COMMANDS`: others by path, such as "export" and "job convert"
-    pages.py       `ROUTES`: pages of the dashboard, with their templates/
+    pages.py       `ROUTES`: pages of the dashboard, with their templates/; templates/panel_TASK.html is a part of the
+                   pages of the jobs and executions of a task
     args.py        `BUILT_INS`: the descriptions of its tasks, and task.py `TASKS`: their code by name
     calls.py       `CALLS`: what a running task may ask of its worker, as `ctx.call("feature.name", request)`
     gate.py        `gate(kernel, in_store)`: the gate that each request to another host passes; one feature has it
+    removal.sql    statements that delete rows of removed jobs, some at a time: `:ids` of the jobs, `:limit` of the rows
     tidy.py        `tidy(kernel, now)`: deletes rows that are only old; the sweeper calls it from time to time
     references.py  `references(store)`: users and references of the secrets that its rows name, for `doctor`
 
@@ -135,6 +137,17 @@ class Features:
     def statements(self) -> list[Path]:
         """The files of named statements."""
         return [path for each in self for path in sorted(each.folder.glob("*.sql"))]
+
+    @cached_property
+    def panels(self) -> dict[str, str]:
+        """The templates that pages of jobs and executions include, by task."""
+        found = {task: f"panel_{task}.html" for task in self.tasks}
+        return {task: name for task, name in found.items() if (self.tasks[task].folder / "templates" / name).is_file()}
+
+    @cached_property
+    def removals(self) -> list[Path]:
+        """The files of statements that delete rows of removed jobs."""
+        return [path for path in self.statements if path.name == "removal.sql"]
 
 
 def _owners(claims: Mapping[Feature, Sequence[str]], what: str) -> dict[str, Feature]:

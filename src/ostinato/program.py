@@ -14,7 +14,6 @@ from typer.main import get_command
 
 from ostinato.cli.codes import BAD_INPUT, FOUND_SOMETHING, INTERRUPTED, OF_INPUT, exit_code
 from ostinato.cli.configuration import config
-from ostinato.cli.crawled_pages import page
 from ostinato.cli.credentials import access, key, token
 from ostinato.cli.executions import execution
 from ostinato.cli.hooks import hook
@@ -42,8 +41,7 @@ cli = typer.Typer(
 database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
-    "access": access, "db": database, "config": config, "workflow": workflow,
-    "page": page, "hook": hook,
+    "access": access, "db": database, "config": config, "workflow": workflow, "hook": hook,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

@@ -8,7 +8,7 @@ import pytest
 
 from ostinato.program import run
 from tests.acceptance.server import Server
-from tests.tasks.site import a_site
+from tests.features.crawling.site import a_site
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.system

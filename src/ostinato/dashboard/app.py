@@ -26,7 +26,6 @@ from ostinato.core.errors import Forbidden, NotFound, OstinatoError
 from ostinato.dashboard import (
     calendar,
     charts,
-    crawled_pages,
     events,
     executions,
     formatting,
@@ -55,7 +54,6 @@ ROUTES: Final[Sequence[Route]] = (
     *login.ROUTES,
     *overview.ROUTES,
     *forms.ROUTES,
-    *crawled_pages.ROUTES,
     *workflows.ROUTES,
     *settings_page.ROUTES,
     *jobs.ROUTES,
@@ -70,7 +68,6 @@ NAVIGATION: Final = (  # place, path and title; those of features lie between
     (20, "/jobs", "Jobs"),
     (30, "/executions", "Executions"),
     (40, "/calendar", "Calendar"),
-    (60, "/pages", "Pages"),
     (70, "/workflows", "Workflows"),
     (100, "/workers", "Workers"),
     (110, "/events", "Events"),
@@ -119,7 +116,13 @@ class Site:
             lstrip_blocks=True,
         )
         found.filters |= formatting.FILTERS
-        found.globals |= {"static": self._files.url, **formatting.GLOBALS, **charts.GLOBALS, **graph.GLOBALS}
+        found.globals |= {
+            "static": self._files.url,
+            "panels": self.service.features.panels,
+            **formatting.GLOBALS,
+            **charts.GLOBALS,
+            **graph.GLOBALS,
+        }
         return found
 
     def render(self, template: str, visit: PageRequest, **answer: Any) -> str:

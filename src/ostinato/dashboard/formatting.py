@@ -13,17 +13,10 @@ from ostinato.core.describe import describe
 from ostinato.core.duration import format_duration
 from ostinato.core.zones import zone
 from ostinato.service import JobView
-from ostinato.service.crawled_pages import FOUND, FOUND_ENDS
 
 ABSENT: Final = "–"
 SECOND: Final = timedelta(seconds=1)
 MINUTE, HOUR, DAY = 60, 3600, 86400
-SUBJECT_ARGS: Final = {
-    "crawl": ("source_name", "url"),
-    "http": ("url",),
-    "command": ("argv", "script"),
-    "python": ("function",),
-}
 
 
 # -- times
@@ -206,15 +199,17 @@ def indented(text: str) -> str:
         return text
 
 
-def called(job: JobView | None) -> str:
+@pass_context
+def called(context: Context, job: JobView | None) -> str:
     """Return the best name of a job; a built-in task without one is named after its subject."""
     if job is None:
         return ABSENT
-    return job.definition.name or job.key or _about(job) or job.task
+    return job.definition.name or job.key or _about(context, job) or job.task
 
 
-def _about(job: JobView) -> str:
-    for name in SUBJECT_ARGS.get(job.task, ()):
+def _about(context: Context, job: JobView) -> str:
+    features = context["visit"].service.features
+    for name in features.built_in(job.task).subject if job.task in features.tasks else ():
         if value := job.args.get(name):
             return shortly(" ".join(map(str, value)) if isinstance(value, list) else str(value))
     return ""
@@ -231,16 +226,6 @@ def sentence(text: str) -> str:
 
 
 # -- text from other sites
-
-
-def marked(snippet: str) -> Markup:
-    """Return a snippet with the found words marked."""
-    begins, *rest = snippet.split(FOUND)
-    return Markup().join([escape(begins), *(_marked(*each.partition(FOUND_ENDS)) for each in rest)])
-
-
-def _marked(word: str, _: str, after: str) -> Markup:
-    return Markup("<mark>{}</mark>{}").format(word, after)
 
 
 def outward(url: str) -> Markup:
@@ -304,7 +289,6 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "sentence": sentence,
     "state": state,
     "mark": mark,
-    "marked": marked,
     "outward": outward,
     "iso": iso,
     "in_zone": in_zone,

@@ -71,7 +71,6 @@ class Sweeper:
         self._store.queue.forget_limits(now)
         self._store.hours.keep(now)
         self._store.deferrals.forget()
-        self._store.crawls.forget_hosts(now)
         self._store.access.forget(now)
         self._store.workers.forget_tasks(now)
         oldest = now - timedelta(days=self._keep.days)

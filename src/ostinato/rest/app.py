@@ -11,7 +11,6 @@ from ostinato.config import Settings
 from ostinato.rest import (
     access,
     control,
-    crawled_pages,
     declined,
     docs,
     events,
@@ -47,7 +46,6 @@ ROUTERS: Final = (
     keys.router,
     access.router,
     hooks.router,
-    crawled_pages.router,
     events.router,
     workflows.router,
 )

@@ -12,7 +12,6 @@ from ostinato.core.builtin import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Chance, Event, Status
 from ostinato.service.access import AccessService
-from ostinato.service.crawled_pages import CrawledPageService
 from ostinato.service.dashboard import DashboardService
 from ostinato.service.declarations import Declarations
 from ostinato.service.doctor import Finding, check_up
@@ -66,7 +65,6 @@ class Service:
         self.access = AccessService(store, clock, chance)
         self.hooks = HookService(store, clock, chance, self.jobs)
         self.repeats = Repeats(store, clock)
-        self.pages = CrawledPageService(store, self.jobs)
         self.workflows = WorkflowService(store, clock, self.jobs, known, app)
 
     def part(self, kind: Callable[["Service"], P]) -> P:

@@ -142,10 +142,12 @@ class Database(ABC):
         self.on_change: Callable[[Collection[UUID]], None] | None = None  # gets the changed jobs after each commit
         _all.add(self)
 
-    def load(self, statements: Path | str) -> None:
-        """Load the named statements of a file (or text)."""
+    def load(self, statements: Path | str) -> list[str]:
+        """Load the named statements of a file (or text); return their names."""
         text = statements.read_text("utf-8") if isinstance(statements, Path) else statements
-        self.statements.update(_rendered(self.dialect, text))
+        loaded = _rendered(self.dialect, text)
+        self.statements.update(loaded)
+        return list(loaded)
 
     def observed(self, tx: Tx) -> None:
         """Report the changes of a transaction after its commit, if a listener wants them; for the database only."""

@@ -20,7 +20,6 @@ A statement may contain, besides SQL (never inside quotes):
     {is_distinct_from} {is_not_distinct_from}              comparisons for which null equals null
     {uuid} {instant} {bigint} {double} {text} {json} {bytes}    types; all but {text} also in CAST(:x AS {uuid})
     {keyed} {strict} {fillfactor 50} {schema} {prefix}    for migrations; {prefix} begins an index's name
-    {page_words}                     the index of words, in SQLite
 
 In a migration, lines below `-- [sqlite]` or `-- [postgres]` are for that database only, until the next such line or the
 end of the file.
@@ -40,10 +39,9 @@ from ostinato.store.columns import with_columns
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
-    "log_sizes dependencies workflows workflow_versions pages crawl_urls crawl_hosts deferrals "
+    "log_sizes dependencies workflows workflow_versions deferrals "
     "barred declined task_schemas meta job_status".split()
 )
-SEARCH_INDEX: Final = "page_words"  # SQLite has tables for the words; PostgreSQL has a column
 
 
 TOKEN: Final = re.compile(
@@ -187,7 +185,6 @@ WORDS: Final[Mapping[DatabaseKind, Mapping[str, str]]] = {
         "keyed": "STRICT, WITHOUT ROWID",  # rows are stored in the order of their key: one tree fewer to write
         "strict": "STRICT",
         "prefix": "ostinato_",
-        SEARCH_INDEX: f"ostinato_{SEARCH_INDEX}",
         **TYPES[DatabaseKind.SQLITE],
     },
 }

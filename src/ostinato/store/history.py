@@ -13,7 +13,6 @@ from ostinato.core.model import Chance, Event, Execution, Live, Skip
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.audit import note_events_gone, noted
-from ostinato.store.crawls import delete_pages_of
 from ostinato.store.database import Database, Tx
 from ostinato.store.logs import delete_logs_of
 from ostinato.store.notices import Notices
@@ -51,6 +50,7 @@ class History:
         self._database = database
         self._chance = chance
         self._notices = notices
+        self._removals = [name for path in database.features.removals for name in database.load(path)]
 
     # -- queries
 
@@ -216,7 +216,7 @@ class History:
                     delete_logs_of(tx, some)
                     tx.rows("delete_executions", ids=some)
                     continue
-                if delete_pages_of(tx, ids, BATCH):
+                if sum([tx.run(each, ids=list(ids), limit=BATCH) for each in self._removals]):
                     continue
                 tx.run("delete_skips_of", ids=list(ids))
                 tx.run("delete_dependencies_of", ids=list(ids))

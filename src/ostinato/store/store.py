@@ -11,7 +11,6 @@ from ostinato.store.access import Access
 from ostinato.store.audit import Audit
 from ostinato.store.claiming_one import Taking
 from ostinato.store.clock_record import ClockRecord
-from ostinato.store.crawls import Crawls
 from ostinato.store.dashboard import Board
 from ostinato.store.database import Database
 from ostinato.store.declined import Declined
@@ -25,7 +24,6 @@ from ostinato.store.locking import Definitions
 from ostinato.store.logs import Logs
 from ostinato.store.notices import Notices
 from ostinato.store.outbox import Outbox
-from ostinato.store.pages import CrawledPages
 from ostinato.store.queue import Queue
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
@@ -78,8 +76,6 @@ class Store:
         self.hours = Hours(database)
         self.logs = Logs(database)
         self.workflows = Workflows(database, chance)
-        self.crawls = Crawls(database)
-        self.pages = CrawledPages(database)
         self.declined = Declined(database, chance)
         self.deferrals = Deferrals(database)
 

@@ -46,7 +46,8 @@ class BuiltIn:
 
     `off` returns a sentence if these permits do not allow the task, else None. `refuse` raises Invalid for args that
     these permits do not allow. `openable` are the args that `run_args` may name, whole or in part. `refuse_open` raises
-    Invalid for args in which one of these names would give an operator too much power.
+    Invalid for args in which one of these names would give an operator too much power. `subject` are args that name a
+    job without a name; the first that is given counts.
     """
 
     name: str
@@ -56,6 +57,7 @@ class BuiltIn:
     refuse: Callable[[Any, Permits], None] = anything_goes
     openable: tuple[str, ...] = ()
     refuse_open: Callable[[Any, Sequence[str]], None] = anything_goes
+    subject: tuple[str, ...] = ()
 
     @property
     def schema(self) -> dict[str, Any]:

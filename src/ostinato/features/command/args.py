@@ -88,5 +88,12 @@ def _refuse(args: CommandArgs, permits: Permits) -> None:
 
 
 BUILT_INS: Final = (
-    BuiltIn("command", "Run a program; its output is the log of the execution.", CommandArgs, _off, _refuse),
+    BuiltIn(
+        "command",
+        "Run a program; its output is the log of the execution.",
+        CommandArgs,
+        _off,
+        _refuse,
+        subject=("argv", "script"),
+    ),
 )

@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import Any, Final
 
 from ostinato.core.model import Live
-from ostinato.store.crawls import CrawlTurn, Fetched, FoundUrl, Touched
+from ostinato.features.crawling.rows import Crawls, CrawlTurn, Fetched, FoundUrl, Touched
 from ostinato.store.kernel import Kernel, TaskCall
 from ostinato.task import CallReply
 
 
 def begin(kernel: Kernel, live: Live, _request: object) -> CallReply | None:
     """Return the state of the crawl, which an earlier attempt may have begun."""
-    begun = kernel.store.crawls.begin(live)
+    begun = kernel.part(Crawls).begin(live)
     if begun is None:
         return None
     last = None if begun.last is None else [begun.last[0].isoformat(), begun.last[1]]
@@ -31,19 +31,19 @@ def turn(kernel: Kernel, live: Live, request: Mapping[str, Any]) -> CallReply | 
         json.dumps(request["counters"]),
         request["want"],
     )
-    turned = kernel.store.crawls.turn(live, turn, kernel.clock.now())
+    turned = kernel.part(Crawls).turn(live, turn, kernel.clock.now())
     return None if turned is None else CallReply({"new": turned[0], "waiting": turned[1]}, turn.checkpoint)
 
 
 def end(kernel: Kernel, live: Live, _request: object) -> CallReply | None:
     """Delete the URLs of the crawl, which is over."""
-    return CallReply(None) if kernel.store.crawls.end(live) else None
+    return CallReply(None) if kernel.part(Crawls).end(live) else None
 
 
 def take_turn(kernel: Kernel, _live: Live, request: Mapping[str, Any]) -> CallReply:
     """Take the next turn at a host; return the seconds to wait for it. Nothing is written for the run."""
     now = kernel.clock.now()
-    at = kernel.store.crawls.take_turn(request["host"], now, timedelta(seconds=request["pause"]))
+    at = kernel.part(Crawls).take_turn(request["host"], now, timedelta(seconds=request["pause"]))
     return CallReply((at - now).total_seconds())
 
 

@@ -1,7 +1,32 @@
-"""The task `crawl`."""
+"""`crawl`: visit a site and store its pages, with Scrapy, in a process of its own.
 
-from typing import Final
+    ledger.py    URLs to visit and visited: the worker stores them, in turns, under the fence of the run
+    calls.py     the worker's side of it
+    download.py  downloads of pages: Scrapy requests them through the HTTP client `outgoing`
+    turns.py     the gate of its requests: budgets of providers, and turns at a host
+    robots.py    rules of robots.txt
+    extract.py   extraction of a page's title, text, links and columns
+    sitemaps.py  the URLs in a sitemap
+    spider.py    the spider, from one page to the next
+    visiting.py  one crawl, from its first URL to its result
 
-from ostinato.tasks.crawl import TASK
+None of these but `calls` is imported before a crawl runs; Scrapy comes with the extra `[crawl]`.
+"""
 
-TASKS: Final = {"crawl": TASK}
+from typing import Any, Final
+
+from ostinato.core.policy import Isolation
+from ostinato.task import Context, Task
+from ostinato.task.outcomes import hide_frames_of
+
+hide_frames_of(__file__)
+
+
+async def crawl(ctx: Context, **given: Any) -> dict[str, Any]:
+    """Visit a site and store its pages."""
+    from ostinato.features.crawling.visiting import visit
+
+    return await visit(ctx, given)
+
+
+TASKS: Final = {"crawl": Task(crawl, isolation=Isolation.PROCESS)}

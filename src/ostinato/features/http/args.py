@@ -172,5 +172,6 @@ BUILT_INS: Final = (
         refuse=_refuse,
         openable=("values",),
         refuse_open=_refuse_open,
+        subject=("url",),
     ),
 )

@@ -67,5 +67,6 @@ BUILT_INS: Final = (
         _off,
         _refuse,
         openable=("args",),
+        subject=("function",),
     ),
 )
