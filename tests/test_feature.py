@@ -148,6 +148,13 @@ def test_a_removed_feature_takes_only_those_along_that_declare_to_use_it(tmp_pat
     assert done.stdout.splitlines()[-1] == str(listed)
 
 
+def test_no_two_files_give_a_statement_the_same_name():
+    """All statements of a process have one list: a second of a name would replace the first."""
+    files = [file.read_text() for file in SOURCE.rglob("*.sql")]
+    names = [name for text in files for name in set(re.findall(r"^-- name: (\w+)", text, re.M))]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_scrapy_and_its_libraries_are_imported_only_by_crawling():
     libraries = ("scrapy", "twisted", "parsel", "protego", "lxml", "w3lib")
     words = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(libraries)})\b", re.M)

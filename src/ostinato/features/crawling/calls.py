@@ -1,4 +1,4 @@
-"""What a running crawl asks of its worker: its state, the storage of its turns, and its turn at a host."""
+"""Calls of a running crawl to its worker: its state, the storage of its turns, and its turn at a host."""
 
 import json
 from collections.abc import Mapping

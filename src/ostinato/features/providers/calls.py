@@ -1,4 +1,4 @@
-"""What running tasks in processes of their own ask about budgets."""
+"""Calls of tasks in processes of their own to their worker: permits for their requests."""
 
 from collections.abc import Mapping
 from datetime import timedelta
