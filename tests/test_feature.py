@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,25 @@ from ostinato.feature import Feature, Features, our_features
 from ostinato.outgoing.gate import LateGate, OpenGate
 
 SOURCE = Path(__file__).parent.parent / "src"
+LIBRARY_ONLY = """
+import asyncio, json, sys
+from ostinato import Ostinato
+
+app = Ostinato(database_url=sys.argv[1])
+
+@app.task
+def greet():
+    return "hello"
+
+async def main():
+    async with app.running():
+        (handle,) = app.enqueue([app.call("greet")])
+        assert (await handle.await_(60)).result == "hello"
+
+app.open(upgrade=True)
+asyncio.run(main())
+print(json.dumps([name for name in sys.modules if name.startswith("ostinato.features.")]))
+"""
 # Opens a database, runs a job, builds the HTTP application and every command, and imports all files of features.
 WHOLE_PROCESS = """
 import asyncio, sys
@@ -131,7 +151,14 @@ def test_a_gate_is_made_for_the_first_request_and_closed_once_it_is_made():
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("name", ["crawling", "providers", "templates"])
+def test_a_process_that_uses_only_the_library_loads_no_file_of_a_feature_but_its_value(tmp_path):
+    command = [sys.executable, "-c", LIBRARY_ONLY, f"sqlite:///{tmp_path}/a.db"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [name for name in json.loads(done.stdout.splitlines()[-1]) if name.count(".") > 2] == []
+
+
+@pytest.mark.parametrize("name", ["crawling", "providers", "sources", "templates"])
 def test_a_removed_feature_takes_only_those_along_that_declare_to_use_it(tmp_path, name):
     """Its folder and its line are removed: everything else still works."""
     removed = {each.name for each in our_features() if name in (each.name, *each.uses)}

@@ -195,9 +195,9 @@ def test_references_are_found_where_a_secret_can_stand():
     oauth = {"type": "oauth2_client_credentials", "clientId": "env:ID", "client_secret": "file:/s"}
     assert list(references({"url": "u", "auth": basic, "json": {"x": "env:BODY"}})) == ["env:P"]
     assert list(references({"argv": ["env:A"], "secrets": {"P": "env:B"}})) == ["env:B"]
-    assert list(references({"source": {"auth": oauth, "database": "env:DB"}})) == ["file:/s", "env:DB"]
-    assert list(references({"auth": "x", "secrets": 1, "source": [], "database": "sqlite:///a"})) == []
-    assert list(references(None)) == []
+    assert list(references({"source": {"auth": oauth, "database": "env:DB"}}, ["source"])) == ["file:/s", "env:DB"]
+    assert list(references({"auth": "x", "secrets": 1, "source": [], "database": "sqlite:///a"}, ["source"])) == []
+    assert list(references(None, ["source"])) == []
 
 
 def test_nothing_but_the_settings_reads_a_secret_without_asking_the_grants():

@@ -44,6 +44,7 @@ class Feature:
     needs: tuple[str, ...] = ()  # libraries of its extra; without them its tasks are left to other workers
     tables: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()  # names of built-in tasks
+    secrets: Mapping[str, str] = field(default_factory=dict)  # tasks whose args may name some: see `Features.secrets`
     commands: Mapping[str, str] = field(default_factory=dict)  # groups of commands, and their help
     menu: tuple[tuple[int, str, str], ...] = ()  # pages in the menu: place, path, title
 
@@ -103,6 +104,16 @@ class Features:
         """Import the description of a built-in task."""
         described: Sequence[BuiltIn] = self._file(self.tasks[name], "args").BUILT_INS
         return next(each for each in described if each.name == name)
+
+    @cached_property
+    def secrets(self) -> Mapping[str, str]:
+        """The built-in tasks whose args may name secrets; with the arg that holds these args, else ""."""
+        return {task: holder for each in self for task, holder in each.secrets.items()}
+
+    @cached_property
+    def holders(self) -> tuple[str, ...]:
+        """The args that hold args which may name secrets."""
+        return tuple(sorted({holder for holder in self.secrets.values() if holder}))
 
     def check(self, name: str, given: Any, permits: Permits) -> None:
         """Raise Invalid unless a built-in task can be run with these args."""

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
@@ -131,11 +131,12 @@ def is_of_kernel(path: str) -> bool:
     return any(f"{plain}/".startswith(f"{folder}/") for folder in KERNEL)
 
 
-def references(args: Any) -> Iterator[str]:
-    """List the references to secrets in the args of a built-in task, or in the definition of a source."""
+def references(args: Any, holders: Iterable[str] = ()) -> Iterator[str]:
+    """List the references to secrets in the args of a built-in task; `holders` are args that may hold such args."""
     if not isinstance(args, Mapping):
         return
-    yield from references(args.get("source"))
+    for name in holders:
+        yield from references(args.get(name))
     auth, named = args.get("auth"), args.get("secrets")
     found = [auth.get(name) for name in SECRET_FIELDS] if isinstance(auth, Mapping) else []
     found += named.values() if isinstance(named, Mapping) else ()
@@ -143,14 +144,15 @@ def references(args: Any) -> Iterator[str]:
     yield from (each for each in found if isinstance(each, str) and REFERENCE.fullmatch(each))
 
 
-def check_no_credentials(args: Any, where: str = "args") -> None:
+def check_no_credentials(args: Any, where: str = "args", holders: Iterable[str] = ()) -> None:
     """Raise WrongArgument if args of a built-in task hold a credential, before all of their values are known.
 
     Steps of workflows and templates of jobs leave values open (`$ref`, `{{ params.x }}`); these are checked later.
     """
     if not isinstance(args, Mapping):
         return
-    check_no_credentials(args.get("source"), f"{where}.source")
+    for name in holders:
+        check_no_credentials(args.get(name), f"{where}.{name}")
     for name in _mapping(args.get("headers")):
         if (flaw := header_flaw(str(name))) is not None:
             raise WrongArgument(f"{where}.headers.{name}", f"{where}.headers.{name} {flaw}")

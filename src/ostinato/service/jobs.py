@@ -223,7 +223,8 @@ class JobService(JobQuestions):
 
     def secrets(self, view: JobView) -> list[str]:
         """List the references to secrets in the args of a job; those of your own tasks are not known."""
-        return list(references(view.args)) if self._known.is_built_in(view.task) else []
+        is_ours, holders = self._known.is_built_in(view.task), self._known.features.holders
+        return list(references(view.args, holders)) if is_ours else []
 
     def _changes(self, definitions: Sequence[Definition], by: str, allow_unknown: bool) -> list[Change]:
         """Check definitions and make their jobs. Args of tasks of this process were checked when they were bound."""

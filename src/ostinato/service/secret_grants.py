@@ -49,11 +49,12 @@ def ungranted(store: Store, grants: Grants) -> list[Ungranted]:
 
 def _stored(store: Store) -> Iterator[tuple[str, str]]:
     """Yield users and their references: jobs of built-in tasks, steps of workflows, hooks, and rows of features."""
+    holders = store.database.features.holders
     for name, args in Checkup(store.database).naming_secrets(MOST_JOBS):
-        yield from ((f"job {name}", each) for each in references(_read(args)))
+        yield from ((f"job {name}", each) for each in references(_read(args), holders))
     for name, nodes in _workflows(store):
         for node in nodes:
-            yield from ((f"workflow {name}", each) for each in references(node.get("args")))
+            yield from ((f"workflow {name}", each) for each in references(node.get("args"), holders))
     for hook in store.outbox.hooks():
         if hook.secret:
             yield f"hook {hook.id}", hook.secret

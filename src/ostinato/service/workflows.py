@@ -287,7 +287,7 @@ class WorkflowService:
         described = self._known.described({step.task for step in steps})
         for step in steps:
             if self._known.is_built_in(step.task):
-                check_no_credentials(step.args, f"{place_of(nodes, step.id)}.args")
+                check_no_credentials(step.args, f"{place_of(nodes, step.id)}.args", self._known.features.holders)
             schema = self._known.schema(step.task, described)
             if schema is not None and REF not in step.args:
                 unsettled = [name for name, value in step.args.items() if any(references_in(value, ""))]

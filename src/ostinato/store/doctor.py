@@ -61,9 +61,11 @@ class Checkup:
         self._database = database
 
     def naming_secrets(self, limit: int) -> list[tuple[str, Json]]:
-        """List the jobs of built-in tasks that can name a secret, with their args."""
+        """List the jobs of built-in tasks that can name a secret: their name and args."""
+        tasks = sorted(self._database.features.secrets)
         with self._database.read() as tx:
-            return [(key or name or task, args) for key, name, task, args in tx.rows("naming_secrets", limit=limit)]
+            found = tx.rows("naming_secrets", tasks=tasks, limit=limit)
+        return [(key or name or task, args) for key, name, task, args in found]
 
     def condition(self, now: datetime, patience: timedelta, lately: timedelta) -> DoctorSnapshot:
         """Read the condition. Due times older than `patience` are late; workers seen within `lately` are alive."""

@@ -7,4 +7,5 @@ from ostinato.feature import Feature
 FEATURE: Final = Feature(
     package=__name__,
     tasks=("command",),
+    secrets={"command": ""},
 )

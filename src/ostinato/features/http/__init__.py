@@ -8,4 +8,5 @@ FEATURE: Final = Feature(
     package=__name__,
     tasks=("http",),
     needs=("httpx2",),
+    secrets={"http": ""},
 )

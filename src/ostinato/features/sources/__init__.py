@@ -7,6 +7,7 @@ from ostinato.feature import Feature
 FEATURE: Final = Feature(
     package=__name__,
     tasks=("fetch",),
+    secrets={"fetch": "source"},
     needs=("httpx2", "ijson", "jmespath"),
     commands={"source": "Sources (HTTP APIs): apply, list, show, run, delete, test."},
     menu=((50, "/sources", "Sources"),),

@@ -1,4 +1,4 @@
-"""What a running `fetch` asks of its worker: its table, opened and filled under the fence of the run.
+"""Calls of a running `fetch` to its worker: they open and fill its table under the fence of the run.
 
 Requests are values of this process, such as the rows of a page and the function that makes its checkpoint. They are
 passed as they are, so a task in a process of its own cannot make these calls.

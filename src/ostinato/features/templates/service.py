@@ -58,7 +58,7 @@ class TemplateService:
         template = read_template(dict(given))
         self._refuse_ours(template.name)
         if self._known.has_built_in(str(template.usual.get("task"))):
-            check_no_credentials(template.usual.get("args"), "job.args")
+            check_no_credentials(template.usual.get("args"), "job.args", self._known.features.holders)
         now = self._clock.now()
         parameters = encode(parameters_json(template), "parameters")
         row = TemplateRow(template.name, template.description, parameters, encode(template.job, "job"), now, now, by)

@@ -35,5 +35,5 @@ SELECT count(*) FROM {live} AS l WHERE l.worker_id IS NOT NULL AND EXISTS (
 -- name: naming_secrets
 -- Jobs that have not ended, of the built-in tasks whose args can name a secret.
 SELECT key, name, task, args FROM {jobs}
-WHERE task IN ('command', 'fetch', 'http') AND deleted_at IS NULL AND cancelled_at IS NULL AND ended_at IS NULL
+WHERE task {in: tasks text} AND deleted_at IS NULL AND cancelled_at IS NULL AND ended_at IS NULL
 ORDER BY id LIMIT :limit
