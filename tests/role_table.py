@@ -10,6 +10,7 @@ from ostinato import Ostinato
 from ostinato.core.access import Role
 from ostinato.core.model import Job
 from ostinato.core.outcome import OutcomeKind
+from ostinato.features.workflows.service import WorkflowService
 from tests.dashboard.conftest import Visitor
 from tests.features.crawling.test_pages import Library, a_page
 from tests.sources import a_source
@@ -227,7 +228,7 @@ class Things:
     def a_executions(self, then: list[str]) -> str:
         if then == ["steps"]:
             workflow = self.a_workflows()
-            run = self.service.workflows.run(int(workflow))
+            run = self.service.part(WorkflowService).run(int(workflow))
             return str(run.lives[0].id)
         job = self._job()
         if then[:1] in (["cancel"], ["release"]):

@@ -7,9 +7,10 @@ imported when it is first needed, and found by its name:
     endpoints.py   `router`: what can be asked over HTTP
     cli.py         `GROUPS`: groups of commands by name; `COMMANDS`: others by path, such as "export" and "job convert"
     pages.py       `ROUTES`: pages of the dashboard, with their templates/; templates/panel_TASK.html is a part of the
-                   pages of the jobs and executions of a task
+                   pages of the jobs and executions of a task; `SECTIONS`: sections of an execution's page
     args.py        `BUILT_INS`: the descriptions of its tasks, and task.py `TASKS`: their code by name
     calls.py       `CALLS`: what a running task may ask of its worker, as `ctx.call("feature.name", request)`
+    steps.py       `STEPS`: the rules of tasks whose runs queue steps, by task: classes of a store (store/steps.py)
     gate.py        `gate(kernel, in_store)`: the gate that each request to another host passes; one feature has it
     removal.sql    statements that delete rows of removed jobs, some at a time: `:ids` of the jobs, `:limit` of the rows
     tidy.py        `tidy(kernel, now)`: deletes rows that are only old; the sweeper calls it from time to time
@@ -128,6 +129,13 @@ class Features:
         if found is None:
             raise Invalid(f"There is no call {name[:100]!r}.")
         return found
+
+    @cache  # noqa: B019  there is one object for a process
+    def steps(self, task: str) -> Any:
+        """Import the rules of a task whose runs queue steps; None if it is no such task."""
+        owner = self.tasks.get(task)
+        module = None if owner is None else owner.module("steps")
+        return None if module is None else module.STEPS.get(task)
 
     def _file(self, feature: Feature, name: str) -> Any:
         found = feature.module(name)

@@ -22,7 +22,6 @@ from ostinato.cli.operating import queue, stats, top, workers
 from ostinato.cli.output import plain
 from ostinato.cli.tasks import task
 from ostinato.cli.verbs import DatabaseOption
-from ostinato.cli.workflows import workflow
 from ostinato.config import EngineKind
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.feature import our_features
@@ -41,7 +40,7 @@ cli = typer.Typer(
 database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
-    "access": access, "db": database, "config": config, "workflow": workflow, "hook": hook,
+    "access": access, "db": database, "config": config, "hook": hook,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)

@@ -9,6 +9,8 @@ from ostinato.app.banner import banner
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import DeclinedJob, Status
 from ostinato.features.sources.service import SourceService
+from ostinato.features.workflows.rows import Workflows
+from ostinato.features.workflows.service import WorkflowService
 from ostinato.service.declarations import fingerprint
 from tests.app.test_declarations import declaring, work
 from tests.sources import a_source
@@ -185,7 +187,7 @@ def test_two_processes_that_declare_one_new_workflow_agree(new_app, monkeypatch)
         return app
 
     app, other = drawing(), drawing()
-    looked = app.parts.store.workflows.get
+    looked = app.parts.store.part(Workflows).get
 
     def then_made(name):
         found = looked(name)
@@ -194,9 +196,9 @@ def test_two_processes_that_declare_one_new_workflow_agree(new_app, monkeypatch)
             other.apply_declarations()
         return found
 
-    monkeypatch.setattr(app.parts.store.workflows, "get", then_made)
+    monkeypatch.setattr(app.parts.store.part(Workflows), "get", then_made)
     app.apply_declarations()
-    assert [view.name for view in app.scheduler.workflows.list()] == ["report"]
+    assert [view.name for view in app.scheduler.part(WorkflowService).list()] == ["report"]
 
 
 def test_what_does_not_settle_is_raised_in_the_end(new_app):

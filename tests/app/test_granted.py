@@ -14,6 +14,7 @@ from ostinato.core.hooks import NoticeKind
 from ostinato.features.providers.rules import Provider
 from ostinato.features.providers.service import ProviderService
 from ostinato.features.sources.service import SourceContext, SourceService
+from ostinato.features.workflows.service import WorkflowService
 from ostinato.service.doctor import FindingState
 from ostinato.service.hooks import NewHook
 from ostinato.wiring import build_api
@@ -221,7 +222,7 @@ def stored(app):
     service.part(ProviderService).create(Provider("a.org", 1, HOUR, InHeader("X-Key", "env:OF_A_PROVIDER")))
     service.part(SourceService).create(a_source(auth={"type": "bearer", "token": "env:OF_A_SOURCE"}), SourceContext())
     call = {"url": "https://a.org", "auth": {"type": "bearer", "token": "env:OF_A_STEP"}}
-    service.workflows.create("flow", [{"id": "call", "task": "http", "args": call}])
+    service.part(WorkflowService).create("flow", [{"id": "call", "task": "http", "args": call}])
 
 
 def test_the_doctor_and_the_start_line_list_what_is_not_granted(app, capsys):

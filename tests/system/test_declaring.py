@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ostinato import Ostinato
 from ostinato.core.errors import NotFound
+from ostinato.features.workflows.service import WorkflowService
 
 PROGRAM = Path(__file__).parent / "declaring.py"
 ROUNDS, PROCESSES = 16, 4
@@ -50,7 +51,7 @@ def test_processes_that_declare_at_once_agree_and_none_of_them_exits(database_ur
         assert [key for key in keys if key != "deleted"] == sorted(
             ["changes", "ends", *(f"new-{number}" for number in range(ROUNDS))]
         )
-        names = {view.name for view in operator.scheduler.workflows.list()}
+        names = {view.name for view in operator.scheduler.part(WorkflowService).list()}
         assert names == {"flow", *(f"flow-{number}" for number in range(ROUNDS))}
         assert operator.jobs.get("changes").args == {"round": ROUNDS - 1}
         assert operator.scheduler.problems() == []

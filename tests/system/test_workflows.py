@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 from ostinato import Handle
+from ostinato.features.workflows.service import WorkflowService
 from tests.system.conftest import Workshop
 from tests.waiting import PATIENCE, eventually
 
@@ -14,7 +15,7 @@ QUICKLY: dict[str, Any] = {"lease": "1s", "sweep": "200ms", "concurrency": 1}
 
 
 def start(workshop: Workshop, nodes: list[dict[str, Any]], name: str = "flow") -> Handle:
-    service = workshop.app.scheduler.workflows
+    service = workshop.app.scheduler.part(WorkflowService)
     service.create(name, nodes)
     return workshop.app.handle(service.run(name).id)
 

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from socket import socket
 
     from ostinato.app.listening import Listening
-    from ostinato.app.workflows import AppWorkflow, GraphBuilder
     from ostinato.engine.engine import Engine
+    from ostinato.features.workflows.builder import AppWorkflow, GraphBuilder
     from ostinato.service import Service
     from ostinato.service.declarations import Applied
     from ostinato.service.executions import ExecutionService
@@ -150,7 +150,7 @@ class Ostinato:
     def workflow(self, function: Any = None, /, *, on: Any = (), **options: Unpack[JobOptions]) -> Any:
         """Declare a workflow, named `name=` or like the function that builds it. `on=` names events that start it;
         `every=` or `cron=` also declares a job that starts it."""
-        from ostinato.app.workflows import declare
+        from ostinato.features.workflows.builder import declare
 
         events = (on,) if isinstance(on, str) else tuple(on)
 
@@ -161,7 +161,9 @@ class Ostinato:
 
     def dispatch_event(self, kind: str, data: Mapping[str, Any] | None = None) -> list[Handle]:
         """Start each active workflow that has a trigger for this kind of event; `data` is the payload."""
-        started = self.scheduler.workflows.dispatch_event(kind, None if data is None else dict(data))
+        from ostinato.features.workflows.service import WorkflowService
+
+        started = self.scheduler.part(WorkflowService).dispatch_event(kind, None if data is None else dict(data))
         return [self.handle(view.id) for view in started]
 
     def apply_workflows(self) -> None:

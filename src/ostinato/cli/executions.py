@@ -8,7 +8,7 @@ import typer
 from ostinato.cli.client import path
 from ostinato.cli.jobs import LimitOption, StatusOption, TaskOption
 from ostinato.cli.output import Sentences, note, plain, print_json
-from ostinato.cli.run_shown import execution_facts, execution_list, step_list
+from ostinato.cli.run_shown import execution_facts, execution_list
 from ostinato.cli.times import instant
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.stops import RELEASED
@@ -42,13 +42,6 @@ def list_(
 def show(api: ApiCalls, execution: ExecutionArgument) -> None:
     """Show an execution: times, worker, outcome."""
     api.tell(api.get(path("executions", execution)), lambda found: execution_facts(found, api.now()))
-
-
-@execution.command("steps")
-@verb
-def steps(api: ApiCalls, execution: ExecutionArgument) -> None:
-    """Show the steps of a workflow run."""
-    api.tell(api.get(path("executions", execution, "steps")), lambda run: step_list(run, api.now()))
 
 
 @execution.command("cancel")

@@ -29,31 +29,6 @@ def execution_list(answer: Answer, now: datetime, *, of_one_job: bool = False) -
     return Several(parts)
 
 
-def step_list(run: Answer, now: datetime) -> Shown:
-    """Return a table of the steps of a workflow run."""
-
-    def last(step: Answer) -> Answer:
-        return step["attempts"][-1] if step["attempts"] else {}
-
-    columns = (
-        Column("Step", lambda step: step["id"]),
-        Column("Task", lambda step: step["task"], spare=3, cut=True),
-        Column("State", lambda step: step["state"]),
-        Column("Attempts", lambda step: len(step["attempts"]), spare=4, right=True),
-        Column("Started", lambda step: when(last(step).get("started_at"), now)),
-        Column("Took", lambda step: took(last(step).get("duration_ms")), spare=1, right=True),
-        Column("Error", lambda step: last(step).get("error_message") or step["because"] or "", spare=2, cut=True),
-    )
-    version = "not started" if run["version"] is None else f"version {run['version']}"
-    about = f"{run['name']} ({run['workflow_id']}), {version}"
-    facts = {
-        "Workflow": about,
-        "Status": run["run"]["outcome"] or run["run"]["status"],
-        "Trigger": run["trigger"],
-    }
-    return Several([FactsTable(facts), Sentences([""]), Listing(columns, run["steps"], "The run has no steps.")])
-
-
 def execution_facts(run: Answer, now: datetime) -> Shown:
     """Return the facts of an execution."""
     return FactsTable(

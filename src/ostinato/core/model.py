@@ -206,7 +206,7 @@ class Live:
 
     @property
     def running(self) -> bool:
-        """True if a worker holds it, or if it is a workflow that waits for its steps."""
+        """True if a worker holds it, or if it waits for its steps."""
         return self.worker_id is not None or self.waits_for is WaitsFor.STEPS
 
 

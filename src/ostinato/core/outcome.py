@@ -122,7 +122,7 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The beginning of a workflow's run: from here on no worker holds it, and it waits for its steps."""
+    """The beginning of a run with steps: from here on no worker holds it, and it waits for its steps."""
 
     kind: ClassVar = None
 

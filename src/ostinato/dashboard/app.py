@@ -29,13 +29,11 @@ from ostinato.dashboard import (
     events,
     executions,
     formatting,
-    graph,
     job,
     jobs,
     login,
     overview,
     workers,
-    workflows,
 )
 from ostinato.dashboard import settings as settings_page
 from ostinato.dashboard.csrf import read_form, require_own_form
@@ -54,7 +52,6 @@ ROUTES: Final[Sequence[Route]] = (
     *login.ROUTES,
     *overview.ROUTES,
     *forms.ROUTES,
-    *workflows.ROUTES,
     *settings_page.ROUTES,
     *jobs.ROUTES,
     *job.ROUTES,
@@ -68,7 +65,6 @@ NAVIGATION: Final = (  # place, path and title; those of features lie between
     (20, "/jobs", "Jobs"),
     (30, "/executions", "Executions"),
     (40, "/calendar", "Calendar"),
-    (70, "/workflows", "Workflows"),
     (100, "/workers", "Workers"),
     (110, "/events", "Events"),
     (120, "/settings", "Settings"),
@@ -97,6 +93,9 @@ class Site:
         self._files = Files(HERE / "static")
         self._templates = self._environment()
         pages = routes_of(service.features)
+        self.sections: list[executions.MakeSection] = [
+            make for module in service.features.modules("pages") for make in getattr(module, "SECTIONS", ())
+        ]
         self._menu, self._paths = menu_of(service.features), {route.path for route in pages}
         # Fixed paths come before paths with a {part}: /jobs/new is not a job.
         ordered = sorted(pages, key=lambda route: route.path.count("{"))
@@ -121,7 +120,6 @@ class Site:
             "panels": self.service.features.panels,
             **formatting.GLOBALS,
             **charts.GLOBALS,
-            **graph.GLOBALS,
         }
         return found
 

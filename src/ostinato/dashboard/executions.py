@@ -1,7 +1,9 @@
 """Executions: the list, and one with its times, its log and its outcome."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from starlette.responses import Response
@@ -10,15 +12,13 @@ from ostinato.core.access import Role
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.core.payload import decode
 from ostinato.core.stops import RELEASED
-from ostinato.core.workflow import WORKFLOW_TASK
-from ostinato.dashboard import graph, query
+from ostinato.dashboard import query
 from ostinato.dashboard.charts import Phase
 from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get, post
 from ostinato.service import ExecutionView
 from ostinato.service.dashboard import Attempt
 from ostinato.service.log_levels import LEVELS, level_word
-from ostinato.service.workflow_runs import RunView
 from ostinato.store.logs import LogPage
 from ostinato.store.search import STATES
 
@@ -26,6 +26,18 @@ ROWS_OF_A_PAGE: Final = 50
 LINES: Final = 500
 ZERO: Final = timedelta(0)
 EMPTY: Final = LogPage((), 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of an execution's page, from a feature: a template, which finds its values in `section.answer`."""
+
+    template: str
+    answer: Mapping[str, Any]
+
+
+# Makes a section of an execution's page, if it belongs there (pages.py of features: `SECTIONS`).
+MakeSection = Callable[[PageRequest, Attempt], Section | None]
 
 
 def show_all(visit: PageRequest) -> Response:
@@ -66,8 +78,8 @@ def _page(visit: PageRequest, execution_id: UUID) -> Response:
     found = visit.service.board.execution(execution_id)
     level = query.one_of(visit, "level", set(LEVELS), "")
     log = _log(visit, execution_id, level)
-    args, run = found.row.args, _workflow_run(visit, found)
-    own = next((step for step in run.steps if step.id == found.row.step), None) if run else None
+    args = found.row.args
+    sections = (make(visit, found) for make in visit.site.sections)
     return visit.page(
         "one_execution.html",
         found=found,
@@ -81,33 +93,8 @@ def _page(visit: PageRequest, execution_id: UUID) -> Response:
         levels=[(each, each) for each in LEVELS],
         level_word=level_word,
         is_live=found.view.status in ("queued", "running"),
-        attempts=found.attempts if own is None else own.attempts,
-        of_workflow=run,
-        drawing="" if run is None else graph.drawn(_nodes(run), f"The steps of {run.name}"),
+        sections=[section for section in sections if section is not None],
     )
-
-
-def _workflow_run(visit: PageRequest, found: Attempt) -> RunView | None:
-    """Find the workflow run that an execution is, or belongs to as a step."""
-    if found.row.task != WORKFLOW_TASK and not found.row.step:
-        return None
-    try:
-        return visit.service.workflows.steps(found.view.id)
-    except OstinatoError:  # the run or the workflow is no longer stored
-        return None
-
-
-def _nodes(run: RunView) -> list[graph.Node]:
-    return [
-        graph.Node(
-            step.id,
-            step.task,
-            step.after,
-            state=step.state,
-            href=f"/executions/{step.last.id}" if step.last else "",
-        )
-        for step in run.steps
-    ]
 
 
 def _log(visit: PageRequest, execution_id: UUID, level: str) -> LogPage:

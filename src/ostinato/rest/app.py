@@ -22,7 +22,6 @@ from ostinato.rest import (
     statistics,
     tasks,
     workers,
-    workflows,
 )
 from ostinato.rest.body_reader import BodyReader
 from ostinato.rest.caller import OPEN, Authentication
@@ -47,7 +46,6 @@ ROUTERS: Final = (
     access.router,
     hooks.router,
     events.router,
-    workflows.router,
 )
 
 

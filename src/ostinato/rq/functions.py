@@ -49,8 +49,10 @@ def recover_scheduled_jobs() -> int:
 
 def dispatch_event(kind: str, data: Any = None, user: object = None) -> Sequence[JobView]:
     """Start every trigger node of active workflows that waits for this kind of event."""
-    engine = _opened(None)
-    return engine.app.scheduler.workflows.dispatch_event(kind, data, by="" if user is None else str(user))
+    from ostinato.features.workflows.service import WorkflowService
+
+    workflows = _opened(None).app.scheduler.part(WorkflowService)
+    return workflows.dispatch_event(kind, data, by="" if user is None else str(user))
 
 
 def stopped(entry: Entry, _: object) -> None:

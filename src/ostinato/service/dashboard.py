@@ -75,8 +75,9 @@ class Attempt:
     view: ExecutionView
     row: Execution | Live
     job: JobView
-    attempts: Sequence[ExecutionView]  # all at the same occurrence, the first first
+    attempts: Sequence[ExecutionView]  # all at the same occurrence or step, the first first
     worker: WorkerRow | None
+    whole: UUID | None  # of a step: the run that it belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,17 +172,22 @@ class DashboardService:
         return page, interleave(page.items, skips)
 
     def execution(self, execution_id: UUID) -> Attempt:
-        """Return one execution, with all attempts at its occurrence."""
+        """Return one execution, with all attempts at its occurrence, or at the same step."""
         view = self._executions.get(execution_id)
         row = self._store.history.find(execution_id)
         job = self._jobs.get(view.job_id)
         assert row is not None  # get has found it, and retention does not remove it this soon
-        ended = self._store.traces.attempts(view.job_id, view.number)
-        lives = [live for live in job.lives if live.number == view.number and not live.step]
-        every: list[Execution | Live] = [*ended, *lives]
+        every = self._attempts(job, row.number, row.step)
+        whole = self._attempts(job, row.number)[-1:] if row.step else []
         seen = self._store.workers.seen(self._clock.now(), timedelta(days=30)) if view.worker_id else []
         worker = next((each for each in seen if each.id == view.worker_id), None)
-        return Attempt(view, row, job, [ExecutionView.of(each) for each in every], worker)
+        run = next((each.id for each in whole), None)
+        return Attempt(view, row, job, [ExecutionView.of(each) for each in every], worker, run)
+
+    def _attempts(self, job: JobView, number: int, step: str = "") -> list[Execution | Live]:
+        """Return the attempts at an occurrence, or at one of its steps, the first attempt first."""
+        lives = [live for live in job.lives if (live.number, live.step) == (number, step)]
+        return [*self._store.traces.attempts(job.id, number, step), *lives]
 
     # -- future and past
 

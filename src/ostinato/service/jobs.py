@@ -383,12 +383,14 @@ class JobService(JobQuestions):
         return Deleted(key, stops[0] if stops else None)
 
     def retry(self, ref: Ref, *, by: str = "", from_start: bool = False) -> JobView:
-        """Retry the failed occurrence; a workflow continues with its failed steps, or begins again (`from_start`)."""
-        return self._command(
-            ref,
-            lambda job, lives, last: lifecycle.retry(job, lives, last, self._clock.now(), self._chance, by, from_start),
-            wants_last=True,
-        )
+        """Retry the failed occurrence; a run with steps continues with the failed ones, or begins again."""
+
+        def rule(job: Job, lives: Sequence[Live], last: Execution | None) -> Change:
+            if from_start and last is not None:
+                last = replace(last, checkpoint=self._store.steps.anew(last))
+            return lifecycle.retry(job, lives, last, self._clock.now(), self._chance, by)
+
+        return self._command(ref, rule, wants_last=True)
 
     def run(self, ref: Ref, args: Mapping[str, Any] | None = None, *, by: Caller | str = "") -> JobView:
         """Run the job once more, now; the args are merged over the job's. The schedule does not move.
@@ -400,7 +402,7 @@ class JobService(JobQuestions):
         return self._run(ref, by, None if args is None else lambda job: encode(merge(decode(job.args), args)))
 
     def run_again(self, execution: Execution | Live, *, by: Caller | str = "") -> JobView:
-        """Run the job of an execution once more, with the args of that execution; of a step, the whole workflow."""
+        """Run the job of an execution once more, with the args of that execution; of a step, the whole run."""
         args = None if execution.step else execution.args
         return self._run(execution.job_id, by, None if args is None else lambda _: args)
 

@@ -13,7 +13,6 @@ from ostinato.store.doctor import Checkup
 from ostinato.store.store import Store
 
 MOST_JOBS: Final = 10_000  # jobs that are read
-PAGE_LIMIT: Final = 250
 FEW: Final = 3
 
 
@@ -48,13 +47,10 @@ def ungranted(store: Store, grants: Grants) -> list[Ungranted]:
 
 
 def _stored(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield users and their references: jobs of built-in tasks, steps of workflows, hooks, and rows of features."""
+    """Yield users and their references: jobs of built-in tasks, hooks, and rows of features."""
     holders = store.database.features.holders
     for name, args in Checkup(store.database).naming_secrets(MOST_JOBS):
-        yield from ((f"job {name}", each) for each in references(_read(args), holders))
-    for name, nodes in _workflows(store):
-        for node in nodes:
-            yield from ((f"workflow {name}", each) for each in references(node.get("args"), holders))
+        yield from ((f"job {name}", each) for each in references(read(args), holders))
     for hook in store.outbox.hooks():
         if hook.secret:
             yield f"hook {hook.id}", hook.secret
@@ -62,14 +58,7 @@ def _stored(store: Store) -> Iterator[tuple[str, str]]:
         yield from module.references(store)
 
 
-def _workflows(store: Store) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    after = 0
-    while page := store.workflows.page(PAGE_LIMIT, after):
-        yield from ((row.name, _read(row.nodes) or []) for row in page)
-        after = page[-1].id
-
-
-def _read(text: Json) -> Any:
+def read(text: Json) -> Any:
     """Read JSON of a row; None if it is broken, which `db check` reports."""
     try:
         return decode(text)

@@ -26,7 +26,6 @@ from ostinato.service.paging import PAGE_LIMIT
 from ostinato.service.secret_grants import Ungranted, few, ungranted
 from ostinato.service.sessions import SessionService
 from ostinato.service.tasks import TaskService
-from ostinato.service.workflows import WorkflowService
 from ostinato.store.feed import Feed, is_wanted
 from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
@@ -65,7 +64,6 @@ class Service:
         self.access = AccessService(store, clock, chance)
         self.hooks = HookService(store, clock, chance, self.jobs)
         self.repeats = Repeats(store, clock)
-        self.workflows = WorkflowService(store, clock, self.jobs, known, app)
 
     def part(self, kind: Callable[["Service"], P]) -> P:
         """Return the commands and questions of a feature."""

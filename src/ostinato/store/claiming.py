@@ -14,9 +14,9 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core.ids import EPOCH
-from ostinato.core.model import Claimed, Definition, Live
+from ostinato.core.model import Claimed, Definition
 from ostinato.store import rows
-from ostinato.store.adapt import from_micros, to_micros
+from ostinato.store.adapt import from_micros, to_bytes, to_micros
 from ostinato.store.database import Tx
 from ostinato.store.dialect import DatabaseKind
 from ostinato.store.locking import Duty
@@ -226,10 +226,12 @@ class Claiming(Duty):
         if not unreadable and not any(each.live.step for each in claimed):
             return tuple(claimed)
         with self._database.write() as tx:
-            if unreadable:
-                tx.run("put_off", ids=unreadable, worker=search.worker, until=search.now + UNREADABLE)
-            steps = [each.live for each in claimed if each.live.step]
-            return tuple(self._as_steps(tx, claimed, steps, search.now) if steps else claimed)
+            ready = self._with_steps(tx, claimed, search.now)
+            kept = {each.live.id for each in ready}
+            left = [*unreadable, *(to_bytes(each.live.id) for each in claimed if each.live.id not in kept)]
+            if left:
+                tx.run("put_off", ids=left, worker=search.worker, until=search.now + UNREADABLE)
+            return tuple(ready)
 
     def _read(self, taken: ClaimedRows, search: ClaimSearch) -> tuple[Sequence[Claimed], Sequence[bytes]]:
         """Return the claimed executions in their order, and the ids of those whose definition cannot be read."""
@@ -265,8 +267,10 @@ class Claiming(Duty):
             known |= self._definitions.read([at_hand[job_id] for job_id in missing])
         return taken.known | known
 
-    def _as_steps(self, tx: Tx, claimed: Sequence[Claimed], steps: Sequence[Live], now: datetime) -> list[Claimed]:
-        """Return steps of workflows with the policies of their nodes."""
+    def _with_steps(self, tx: Tx, claimed: Sequence[Claimed], now: datetime) -> list[Claimed]:
+        """Return the executions, steps with policies of their own; leave out steps whose rules are missing here."""
+        steps = [each.live for each in claimed if each.live.step]
         found = {each.live.job_id: each.definition for each in claimed}
-        own = self._graphs.definitions_of(tx, steps, found, now)
-        return [Claimed(each.live, own.get(each.live.id, each.definition)) for each in claimed]
+        own = self._steps.definitions(tx, steps, found, now) if steps else {}
+        chosen = ((each.live, own.get(each.live.id, each.definition)) for each in claimed)
+        return [Claimed(live, definition) for live, definition in chosen if definition is not None]

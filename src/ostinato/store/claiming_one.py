@@ -62,7 +62,7 @@ class Taking(Firing):
             if fired:
                 lives = locking.lives_of(tx, [job_id])[job_id]
             ready = [live for live in lives if _may_start(live, now) and live.queue in served]
-            known = [live for live in ready if live.task in worker.tasks]
+            known = [live for live in ready if live.task in worker.tasks and not self._is_strange(lives, live)]
             limited = any(live.limit_key is not None and live.worker_id is None for live in lives)
             if not known:
                 unknown_task = ready[0].task if ready else None
@@ -131,8 +131,12 @@ class Taking(Firing):
         )
         if not live.step:
             return Claimed(started, job.definition)
-        own = self._graphs.definitions_of(tx, [started], {job.id: job.definition}, now)
-        return Claimed(started, own.get(live.id, job.definition))
+        own = self._steps.definitions(tx, [started], {job.id: job.definition}, now)
+        return Claimed(started, own.get(live.id) or job.definition)
+
+    def _is_strange(self, lives: Sequence[Live], live: Live) -> bool:
+        """Return True for a step whose rules are missing here."""
+        return bool(live.step) and self._steps.missing(lives, live) is not None
 
 
 def _may_start(live: Live, now: datetime) -> bool:

@@ -39,7 +39,7 @@ from ostinato.store.columns import with_columns
 
 TABLES: Final = frozenset(
     "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
-    "log_sizes dependencies workflows workflow_versions deferrals "
+    "log_sizes dependencies deferrals "
     "barred declined task_schemas meta job_status".split()
 )
 

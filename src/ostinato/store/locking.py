@@ -18,8 +18,8 @@ from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_bytes, to_uuid
 from ostinato.store.database import Database, Tx
-from ostinato.store.graphs import Graphs
 from ostinato.store.notices import Notices
+from ostinato.store.steps import Steps
 
 log = logging.getLogger("ostinato.store")
 
@@ -75,12 +75,14 @@ class Definitions:
 class Duty:
     """A duty of the queue, in transactions of its own."""
 
-    def __init__(self, database: Database, definitions: Definitions, chance: Chance, notices: Notices) -> None:
+    def __init__(
+        self, database: Database, definitions: Definitions, chance: Chance, notices: Notices, steps: Steps
+    ) -> None:
         self._database = database
         self._definitions = definitions
         self._chance = chance
         self._notices = notices
-        self._graphs = Graphs()
+        self._steps = steps
 
 
 Lives = dict[UUID, list[Live]]

@@ -32,7 +32,7 @@ from ostinato.store.locking import Duty, Lives
 
 log = logging.getLogger("ostinato.store")
 
-MOST_RUNS: Final = 10_000  # of workflows, checked in one call
+MOST_RUNS: Final = 10_000  # with steps, checked in one call
 
 # Errors caused by a row: from the database, or from a driver that cannot convert a value.
 # Outcomes that a task can have and that history stores.
@@ -133,8 +133,7 @@ class Settling(Duty):
         return Settled(tuple(changes), (), tuple(stale), tuple(left))
 
     def time_out_runs(self, now: datetime) -> list[Change]:
-        """Stop the runs of workflows that exceed the timeout of their job. (A worker times the step that runs; this is
-        for runs that wait.)"""
+        """Stop the runs that wait for steps beyond the timeout of their job. (A worker times the step that runs.)"""
         with self._database.read() as tx:
             found = [
                 (to_uuid(run_id), to_uuid(job_id), from_micros(began))
@@ -154,9 +153,10 @@ class Settling(Duty):
             job = locking.locked_jobs(tx, self._definitions, [job_id]).get(job_id)
             lives = locking.lives_of(tx, [job_id])[job_id]
             run = next((live for live in lives if live.id == run_id), None)
-            if job is None or run is None or run.started_at is None or not _is_over(job, run.started_at, now):
+            rules = None if run is None else self._steps.of(run.task)
+            if job is None or run is None or rules is None or not _is_over(job, run.started_at, now):
                 return None
-            change = time_out_run(job, lives, run, now, self._chance)
+            change = time_out_run(job, lives, run, now, self._chance, rules.time_out)
             if not change.alter and not change.ended:
                 return None  # its steps were already asked to stop
             self._save(tx, [change], {job_id: job.facts})
@@ -197,11 +197,16 @@ class Settling(Duty):
         return replace(settled, refused=tuple(refused))
 
     def _end(self, tx: Tx, job: Job, lives: Sequence[Live], live: Live, each: Finished) -> Change | None:
-        """Apply the rule to one execution; return None if it raises, so that the others are settled."""
+        """Apply the rule to one execution; return None if it raises or is missing, so that the others are settled."""
         try:
             if live.step or type(each.outcome) is Begun:
-                flow = self._graphs.flow_of(tx, job, lives, live)
-                change = settle(job, lives, live, each.outcome, each.at, self._chance, flow=flow)
+                if (task := self._steps.missing(lives, live)) is not None:
+                    log.error(
+                        "A run is left to others, which have the rules of its task: execution=%s task=%s", live.id, task
+                    )
+                    return None
+                plan = self._steps.plan(tx, job, lives, live)
+                change = settle(job, lives, live, each.outcome, each.at, self._chance, plan=plan)
             else:
                 change = settle(job, lives, live, each.outcome, each.at, self._chance)
             return change if each.account is None else _with_account(change, each)
@@ -246,9 +251,9 @@ def _deferrals(finished: Sequence[Finished], changes: Sequence[Change]) -> Itera
             yield live.id, budgets[live.id], live.run_at
 
 
-def _is_over(job: Job, began: datetime, now: datetime) -> bool:
+def _is_over(job: Job, began: datetime | None, now: datetime) -> bool:
     timeout = job.policies.timeout
-    return timeout is not None and began + timeout <= now
+    return timeout is not None and began is not None and began + timeout <= now
 
 
 def _with_account(change: Change, each: Finished) -> Change:

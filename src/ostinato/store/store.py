@@ -28,9 +28,9 @@ from ostinato.store.queue import Queue
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
 from ostinato.store.statistics import Statistics
+from ostinato.store.steps import Steps
 from ostinato.store.why_rows import Traces
 from ostinato.store.workers import Workers
-from ostinato.store.workflows import Workflows
 
 # All statements, one file per subject. Columns are always listed in the order of the fields of their value
 # (core/model.py); tests/store/test_queries.py checks both and runs each statement on both databases.
@@ -58,9 +58,10 @@ class Store:
             database.load(path)
         notices = Notices(chance)
         self.jobs = Jobs(database, self._definitions, notices)
-        self.queue = Queue(database, self._definitions, chance, notices)
+        self.steps = Steps(database.features, self.part)
+        self.queue = Queue(database, self._definitions, chance, notices, self.steps)
         self.workers = Workers(database, self.queue, chance)
-        self.taking = Taking(database, self._definitions, chance, notices)
+        self.taking = Taking(database, self._definitions, chance, notices, self.steps)
         self.history = History(database, chance, notices)
         self.audit = Audit(database)
         self.keys = Keys(database, chance)
@@ -75,7 +76,6 @@ class Store:
         self.board = Board(database)
         self.hours = Hours(database)
         self.logs = Logs(database)
-        self.workflows = Workflows(database, chance)
         self.declined = Declined(database, chance)
         self.deferrals = Deferrals(database)
 

@@ -28,9 +28,9 @@ class Traces:
             found = tx.rows("occurrences_until", job=job_id, until=until, limit=NEAR)
         return max(found, key=lambda row: (row[1], row[0]))[0] if found else None
 
-    def attempts(self, job_id: UUID, number: int) -> list[Execution]:
+    def attempts(self, job_id: UUID, number: int, step: str = "") -> list[Execution]:
         with self._database.read() as tx:
-            return [rows.EXECUTION.of(row) for row in tx.rows("attempts_at", job=job_id, number=number)]
+            return [rows.EXECUTION.of(row) for row in tx.rows("attempts_at", job=job_id, number=number, step=step)]
 
     def run_before(self, job_id: UUID, number: int, since: datetime, until: datetime) -> Execution | None:
         """Return an earlier run of the job that began by `until` and was still going after `since`."""

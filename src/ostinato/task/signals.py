@@ -22,7 +22,7 @@ class Signal(Exception):
 
 
 class Begin(Signal):
-    """Signal of the task `workflow`: release the run, and queue its first steps."""
+    """Signal of a task whose rules queue steps: release the run, and queue its first steps."""
 
 
 class GiveUp(Signal):

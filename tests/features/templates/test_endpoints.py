@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ostinato.core.access import Role
+from tests.features.workflows.test_endpoints import LITERALS
 from tests.rest.conftest import Client
-from tests.rest.test_workflows import LITERALS
 
 MINE = {
     "description": "Mine.",

@@ -38,13 +38,12 @@ from ostinato.core.lifecycle.creating import create
 from ostinato.core.lifecycle.due_times import backoff_of
 from ostinato.core.lifecycle.fast_path import fire_plainly, last_time, may_be_plain
 from ostinato.core.lifecycle.firing import Dealt, fire, follow, rewind
-from ostinato.core.lifecycle.settling import WorkflowOfRun, settle, time_out_run
+from ostinato.core.lifecycle.settling import settle, time_out_run
 from ostinato.core.lifecycle.status import ALLOWED, allowed, next_run_at, status
 
 __all__ = [
     "ALLOWED",
     "Dealt",
-    "WorkflowOfRun",
     "allowed",
     "backoff_of",
     "cancel",

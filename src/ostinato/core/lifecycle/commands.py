@@ -29,7 +29,6 @@ from ostinato.core.model import (
 from ostinato.core.outcome import Cancelled, Interrupted
 from ostinato.core.run_args import check_run_args
 from ostinato.core.schedule import Once, to_json
-from ostinato.core.workflow.state import begun_anew
 
 ALIVE = (Status.PENDING, Status.SCHEDULED, Status.QUEUED, Status.RUNNING)
 ENDED = (Status.COMPLETED, Status.FAILED)
@@ -127,12 +126,11 @@ def retry(
     now: datetime,
     chance: Chance,
     by: str = "",
-    from_start: bool = False,
 ) -> Change:
     """Retry the failed occurrence at once: the same number, the next attempt, a fresh budget.
 
-    A workflow continues with the steps that have not completed, or begins again with `from_start`. `last` is the last
-    attempt of the newest failed occurrence; for a job that recurs, of the newest one from the schedule.
+    `last` is the last attempt of the newest failed occurrence; for a job that recurs, of the newest one from the
+    schedule. The next attempt goes on from its checkpoint: a run with steps, with those that have not completed.
     """
     _require(job, "retried", status(job, lives), (Status.FAILED,))
     if last is None:
@@ -142,8 +140,6 @@ def retry(
     _reopen(facts, now)
     facts.ended_as = facts.period_start = None
     facts.period_failures = 0
-    if from_start:
-        last = replace(last, checkpoint=begun_anew(last.checkpoint))
     draft.queue_again(last, now, RUN_SLOT, failures=0, losses=0)
     next_time.skip_gap(draft, SkipReason.FAILED)
     next_time.name_next(draft, now)
@@ -219,7 +215,7 @@ def cancel_execution(
 
 
 def _cancel_run(draft: Draft, run: Live, force: bool) -> None:
-    """Cancel a run; of a workflow the whole run, also by the id of a step. It ends when its steps have stopped."""
+    """Cancel a whole run, also by the id of a step. It ends when its steps have stopped."""
     draft.stop(run)
     for step in draft.steps_of(run) if force else ():
         draft.end(step, Cancelled(draft.by, FORCED))
@@ -237,9 +233,24 @@ def release(job: Job, lives: Sequence[Live], live: Live, now: datetime, chance: 
     if live.worker_id is None:
         raise Conflict("This execution is not running; only a running one can be released.")
     draft = Draft(job, lives, now, chance, by)
-    settling.come_to(draft, live, Interrupted())
+    if live.step:
+        _release_step(draft, live)
+    else:
+        settling.come_to(draft, live, Interrupted())
     draft.tell("execution.released", live.id, worker=live.worker_id)
     return draft.change()
+
+
+def _release_step(draft: Draft, step: Live) -> None:
+    """Queue a step again; of a run that stops, call it off, and with the last step the run."""
+    run = draft.run_of(step)
+    if run is not None and not draft.gone and run.cancel_asked_at is None:
+        draft.hand_back(step, step.run_at)
+        return
+    draft.call_off(step, "")
+    if run is not None and not draft.steps_of(run):
+        draft.call_off(run, run.cancel_by)
+        settling.cancelled(draft)
 
 
 # -- checks of the state

@@ -125,11 +125,11 @@ class Draft:
         return paused_at is not None and not (row.asked is AskedBy.HAND and row.due_at > paused_at)
 
     def occurrences(self) -> list[Live]:
-        """List the live rows that stand for an occurrence (a workflow's steps do not)."""
+        """List the live rows that stand for an occurrence (steps do not)."""
         return [live for live in self.lives.values() if live.slot is not None]
 
     def run_of(self, step: Live) -> Live | None:
-        """Return the run of a workflow that a step belongs to."""
+        """Return the run that a step belongs to."""
         found = (live for live in self.occurrences() if live.number == step.number)
         return next((live for live in found if live.waits_for is WaitsFor.STEPS), None)
 
@@ -200,6 +200,13 @@ class Draft:
         )  # fmt: skip
         self.lives[live.id] = self._add[live.id] = live
 
+    def wait_for_steps(self, run: Live, checkpoint: str) -> Live:
+        """Release a run from its worker, to wait for its steps."""
+        # The fence stays: without worker_id its holder can write nothing.
+        waiting = replace(run, worker_id=None, waits_for=WaitsFor.STEPS, checkpoint=checkpoint, progress=None)
+        self.alter(waiting)
+        return waiting
+
     def hand_back(self, live: Live, run_at: datetime) -> None:
         """Return an attempt to the queue; no retry is used."""
         changed = {
@@ -230,7 +237,7 @@ class Draft:
             self.alter(replace(live, cancel_asked_at=self.now, cancel_by=self.by))
 
     def stop(self, live: Live) -> None:
-        """Ask a run to stop. A workflow without live steps ends at once."""
+        """Ask a run to stop. One that waits for steps, but has no live ones, ends at once."""
         self.stop_steps(live)
         if live.waits_for is WaitsFor.STEPS and not self.steps_of(live):
             self.call_off(self.lives[live.id])

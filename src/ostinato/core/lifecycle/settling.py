@@ -1,20 +1,19 @@
 """The settling of an execution with its outcome: history, counters, the next attempt and the next time, in one step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
 from ostinato.core import retry
 from ostinato.core.lifecycle import due_times, next_time, steps
 from ostinato.core.lifecycle.draft import Draft
+from ostinato.core.lifecycle.steps import Over, RunPlan, TimeOut
 from ostinato.core.model import MAX_LOSSES, AskedBy, Chance, Change, Ending, Execution, Job, Live, SkipReason
 from ostinato.core.outcome import (
     Begun,
     Cancelled,
     Completed,
     Deferred,
-    Error,
     Failed,
     Interrupted,
     Lost,
@@ -22,20 +21,6 @@ from ostinato.core.outcome import (
     TimedOut,
 )
 from ostinato.core.policy import WhenExhausted
-from ostinato.core.workflow import Graph, Origin, RunState
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowOfRun:
-    """The workflow of an execution, if a rule needs it; `flaw` says why it cannot begin."""
-
-    graph: Graph | None = None
-    state: RunState | None = None
-    origin: Origin | None = None
-    flaw: str = ""
-
-
-NO_FLOW = WorkflowOfRun()
 
 
 def settle(
@@ -46,34 +31,36 @@ def settle(
     now: datetime,
     chance: Chance,
     by: str = "",
-    flow: WorkflowOfRun = NO_FLOW,
+    plan: RunPlan | None = None,
 ) -> Change:
     """Settle a running execution with its outcome. `lives` are all live rows of the job, this one included.
 
-    `flow` is its workflow: needed for the outcome of a step, and for a run that begins.
+    `plan` has the rules of its steps: needed for the outcome of a step, and for a run that begins.
     """
     draft = Draft(job, lives, now, chance, by)
-    come_to(draft, live, outcome, flow)
+    come_to(draft, live, outcome, plan)
     return draft.change()
 
 
-def time_out_run(job: Job, lives: Sequence[Live], run: Live, now: datetime, chance: Chance) -> Change:
-    """Time out the run of a workflow."""
+def time_out_run(
+    job: Job, lives: Sequence[Live], run: Live, now: datetime, chance: Chance, time_out: TimeOut
+) -> Change:
+    """Time out a run that waits for its steps, by the rule of its task."""
     draft = Draft(job, lives, now, chance)
-    over = steps.time_out(draft, run)
+    over = time_out(draft, run)
     if over is not None:
         _end(draft, *over)
     return draft.change()
 
 
-def come_to(draft: Draft, live: Live, outcome: Outcome, flow: WorkflowOfRun = NO_FLOW) -> None:
+def come_to(draft: Draft, live: Live, outcome: Outcome, plan: RunPlan | None = None) -> None:
     """Apply an outcome, from a worker or from a person."""
     if isinstance(outcome, Interrupted) and outcome.started and draft.definition.policies.on_lost.ends:
         outcome = Lost("its worker was stopped")
     if live.step:
-        over = steps.came_to(draft, live, outcome, flow.graph)
+        over = _step_ended(draft, live, outcome, plan)
     elif isinstance(outcome, Begun):
-        over = _begun(draft, live, flow)
+        over = _begun(draft, live, plan)
     else:
         over = live, outcome
     if over is not None:
@@ -81,7 +68,7 @@ def come_to(draft: Draft, live: Live, outcome: Outcome, flow: WorkflowOfRun = NO
 
 
 def _end(draft: Draft, live: Live, outcome: Outcome) -> None:
-    """Settle an attempt at an occurrence; of a workflow, the whole run."""
+    """Settle an attempt at an occurrence; of a run with steps, the whole run."""
     match outcome:
         case Interrupted():
             _hand_back(draft, live, live.run_at)
@@ -104,12 +91,20 @@ def _end(draft: Draft, live: Live, outcome: Outcome) -> None:
             _lost(draft, live, ended)
 
 
-def _begun(draft: Draft, live: Live, flow: WorkflowOfRun) -> tuple[Live, Outcome] | None:
+def _begun(draft: Draft, live: Live, plan: RunPlan | None) -> Over:
     if _stopped(draft, live):
         return live, Cancelled(live.cancel_by)
-    if flow.graph is None or flow.state is None or flow.origin is None:
-        return live, Failed(Error("NoMatchingTrigger", flow.flaw))
-    return steps.begin(draft, live, flow.graph, flow.state, flow.origin)
+    assert plan is not None  # the store leaves a run whose rules are missing
+    return plan.begin(draft, live)
+
+
+def _step_ended(draft: Draft, step: Live, outcome: Outcome, plan: RunPlan | None) -> Over:
+    run = draft.run_of(step)
+    if run is None:  # it was ended by force
+        steps.end(draft, step, outcome)
+        return None
+    assert plan is not None
+    return plan.step_ended(draft, run, step, outcome)
 
 
 # -- released

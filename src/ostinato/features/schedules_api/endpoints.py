@@ -9,8 +9,6 @@ from fastapi import Path, Query, Response
 
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Definition
-from ostinato.core.workflow import WORKFLOW_TASK
-from ostinato.core.workflow.origin import Origin
 from ostinato.features.schedules_api.service import ScheduleService
 from ostinato.features.schedules_api.shapes import (
     BatchBody,
@@ -21,11 +19,13 @@ from ostinato.features.schedules_api.shapes import (
     ScheduleQuery,
     edited,
 )
+from ostinato.features.workflows.rules import WORKFLOW_TASK
+from ostinato.features.workflows.rules.origin import Origin
+from ostinato.features.workflows.service import WorkflowService, tag_of
 from ostinato.rest.caller import Admin, Operator, Viewer
 from ostinato.rest.dependencies import ServiceDep, part
 from ostinato.rest.routers import api_router
 from ostinato.service import JobView, Service
-from ostinato.service.workflows import tag_of
 from ostinato.shapes.base import WrongState
 from ostinato.shapes.errors import ErrorAnswer
 
@@ -55,7 +55,7 @@ def list_schedules(
     asked: Annotated[ScheduleQuery, Query()], schedules: Schedules, service: ServiceDep, by: Viewer
 ) -> ScheduleList:
     """List schedules, the newest first: all repeating jobs, from any API."""
-    tag = None if asked.workflow_id is None else tag_of(service.workflows.get(asked.workflow_id).id)
+    tag = None if asked.workflow_id is None else tag_of(service.part(WorkflowService).get(asked.workflow_id).id)
     page = schedules.page(asked.status, tag, asked.limit, asked.offset)
     return ScheduleList(items=[ScheduleAnswer.of(view) for view in page.items], total=page.total)
 
@@ -65,7 +65,7 @@ def create_schedule(
     body: ScheduleBody, schedules: Schedules, service: ServiceDep, by: Admin, response: Response
 ) -> ScheduleAnswer:
     """Create a schedule; its first run is one interval from now."""
-    definition = service.workflows.definition(
+    definition = service.part(WorkflowService).definition(
         body.workflow_id,
         body.schedule,
         payload=body.trigger_payload,
@@ -162,7 +162,7 @@ def _with_workflow(service: Service, definition: Definition, said: Mapping[str, 
     if not said.keys() & {"workflow_id", "trigger_node_id", "trigger_payload"}:
         return definition
     before = Origin.read(definition.args)
-    wanted = service.workflows.definition(
+    wanted = service.part(WorkflowService).definition(
         said.get("workflow_id", before.workflow),
         definition.schedule,
         payload=said.get("trigger_payload", before.payload),

@@ -19,8 +19,8 @@ from ostinato.core.payload import decode, encode
 from ostinato.core.policy import Overlap, Policies, WhenExhausted
 from ostinato.core.retry import Backoff
 from ostinato.core.schedule import Every, Schedule
-from ostinato.core.workflow import WORKFLOW_TASK
 from ostinato.features.schedules_api.service import ScheduleView, Word
+from ostinato.features.workflows.rules import WORKFLOW_TASK
 from ostinato.service.paging import FURTHEST, PAGE_LIMIT
 from ostinato.shapes.base import LARGEST, RequestBody, Text, Whole, WrongField
 from ostinato.shapes.openapi import never_null

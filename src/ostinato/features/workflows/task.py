@@ -1,7 +1,16 @@
-"""The task `workflow`."""
+"""The task of a job that runs a workflow: it queues the first steps; settling a step queues the next ones."""
 
-from typing import Final
+from typing import Any, Final
 
-from ostinato.tasks.workflow import TASK
+from ostinato.task import Task
+from ostinato.task.signals import Begin
 
-TASKS: Final = {"workflow": TASK}
+
+async def workflow(
+    workflow: int | str, trigger: str | None = None, payload: Any = None, event: str = "schedule"
+) -> None:
+    """Begin a workflow. Settling this run looks up its graph and trigger."""
+    raise Begin
+
+
+TASKS: Final = {"workflow": Task(workflow)}

@@ -372,32 +372,6 @@ CREATE TABLE {task_schemas} (
     described {json} NOT NULL       -- help, and args as JSON schema, by the worker that started last
 ) {keyed};
 
--- Workflows: named graphs of nodes. A run uses the version that it began with, so versions are never changed.
-
-CREATE TABLE {workflows} (
-    id {bigint} PRIMARY KEY,         -- from 1, never reused
-    name {text} NOT NULL,
-    held_name {text},                -- the name while it is not deleted: unique
-    description {text} NOT NULL,
-    version {bigint} NOT NULL CHECK (version >= 1),
-    inactive_at {instant},           -- from then on it starts no runs
-    declared {text},                 -- the app whose code declares it
-    created_at {instant} NOT NULL,
-    updated_at {instant} NOT NULL,
-    deleted_at {instant}
-) {keyed};
-
-CREATE UNIQUE INDEX {prefix}workflows_held_name ON {workflows} (held_name) WHERE held_name IS NOT NULL;
-
-CREATE TABLE {workflow_versions} (
-    workflow_id {bigint} NOT NULL,
-    version {bigint} NOT NULL,
-    nodes {json} NOT NULL,
-    created_at {instant} NOT NULL,
-    by {text} NOT NULL,
-    PRIMARY KEY (workflow_id, version)
-) {keyed};
-
 -- Live rows that wait for a budget, and until when.
 CREATE TABLE {deferrals} (
     execution_id {uuid} PRIMARY KEY,

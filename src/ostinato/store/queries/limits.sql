@@ -23,7 +23,7 @@ DELETE FROM {limits} AS k
 WHERE k.until < :now AND (SELECT l.id FROM {live} AS l WHERE l.limit_key = k.key LIMIT 1) IS NULL
 
 -- name: active_of_limit
--- Rows of a key that may start or are running; a workflow that waits for its steps counts as running.
+-- Rows of a key that may start or are running; a run that waits for its steps counts as running.
 SELECT count(*) FROM {live} WHERE limit_key = :key AND (waits_for IS NULL OR waits_for = 'steps')
 
 -- name: waiting_for_limit

@@ -217,3 +217,12 @@ UPDATE {live} AS x SET progress = mine.progress FROM mine WHERE {found_by: x.id 
 -- name: save_checkpoint
 -- Checkpoints of runs; fenced.
 UPDATE {live} SET checkpoint = :checkpoint WHERE id = :id AND fence = :fence
+
+-- name: runs_of
+-- The runs of these jobs that wait for their steps: task, start and state.
+SELECT job_id, number, task, started_at, checkpoint FROM {live}
+WHERE job_id {in: ids uuid} AND waits_for = 'steps' AND started_at IS NOT NULL
+
+-- name: runs_under_way
+-- All runs that wait for their steps.
+SELECT id, job_id, started_at FROM {live} WHERE waits_for = 'steps' AND started_at IS NOT NULL LIMIT :limit

@@ -6,9 +6,9 @@ SELECT number, due_at FROM {executions} WHERE job_id = :job AND step = '' AND du
 ORDER BY number DESC, step DESC, attempt DESC LIMIT :limit
 
 -- name: attempts_at
--- The ended attempts of one occurrence, the first attempt first.
+-- The ended attempts of one occurrence, or of one of its steps, the first attempt first.
 SELECT {columns executions}
-FROM {executions} WHERE job_id = :job AND number = :number AND step = '' ORDER BY attempt
+FROM {executions} WHERE job_id = :job AND number = :number AND step = :step ORDER BY attempt
 
 -- name: ended_between
 -- A run of another occurrence of a job that was under way at an instant, if it is among the newest few before a number.

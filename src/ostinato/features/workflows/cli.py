@@ -1,5 +1,6 @@
 """`ostinato workflow …`: workflows, by id or name."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -7,13 +8,15 @@ import typer
 
 from ostinato.cli.client import path
 from ostinato.cli.documents import read_named
-from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, Shown
-from ostinato.cli.times import at_length, when
+from ostinato.cli.executions import ExecutionArgument
+from ostinato.cli.output import Answer, Column, FactsTable, Listing, Sentences, Several, Shown
+from ostinato.cli.times import at_length, took, when
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 from ostinato.shapes.documents import read_json
 
-workflow = typer.Typer(help="Workflows: apply, list, show, run, trigger, delete.", rich_markup_mode=None)
+workflow = typer.Typer(rich_markup_mode=None)
+GROUPS: Final = {"workflow": workflow}
 
 WRITTEN: Final = "a workflow is an object with a name and nodes"
 WorkflowArgument = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The id of a workflow, or its name.")]
@@ -111,6 +114,15 @@ def delete_workflow(api: ApiCalls, workflow: WorkflowArgument) -> None:
     api.tell(answer, lambda answer: Sentences([answer["message"]]))
 
 
+@verb
+def steps(api: ApiCalls, execution: ExecutionArgument) -> None:
+    """Show the steps of a workflow run."""
+    api.tell(api.get(path("executions", execution, "steps")), lambda run: _step_list(run, api.now()))
+
+
+COMMANDS: Final = {"execution steps": steps}
+
+
 def _applied(api: ApiCalls, wanted: dict[str, Any], allow_unknown: bool) -> Any:
     known = [each["name"] for each in _all(api)]
     if wanted["name"] in known:
@@ -151,3 +163,28 @@ def _whole(answer: dict[str, Any], api: ApiCalls) -> Shown:
         "Changed": at_length(answer["updated_at"], api.now()),
     }
     return Several([FactsTable(facts), Sentences([""]), Listing(columns, answer["nodes"], "")])
+
+
+def _step_list(run: Answer, now: datetime) -> Shown:
+    """Return a table of the steps of a workflow run."""
+
+    def last(step: Answer) -> Answer:
+        return step["attempts"][-1] if step["attempts"] else {}
+
+    columns = (
+        Column("Step", lambda step: step["id"]),
+        Column("Task", lambda step: step["task"], spare=3, cut=True),
+        Column("State", lambda step: step["state"]),
+        Column("Attempts", lambda step: len(step["attempts"]), spare=4, right=True),
+        Column("Started", lambda step: when(last(step).get("started_at"), now)),
+        Column("Took", lambda step: took(last(step).get("duration_ms")), spare=1, right=True),
+        Column("Error", lambda step: last(step).get("error_message") or step["because"] or "", spare=2, cut=True),
+    )
+    version = "not started" if run["version"] is None else f"version {run['version']}"
+    about = f"{run['name']} ({run['workflow_id']}), {version}"
+    facts = {
+        "Workflow": about,
+        "Status": run["run"]["outcome"] or run["run"]["status"],
+        "Trigger": run["trigger"],
+    }
+    return Several([FactsTable(facts), Sentences([""]), Listing(columns, run["steps"], "The run has no steps.")])

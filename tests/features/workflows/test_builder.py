@@ -6,6 +6,7 @@ import pytest
 
 from ostinato import Invalid, RunFailed
 from ostinato.core.errors import NotFound
+from ostinato.features.workflows.service import WorkflowService
 from tests.app.conftest import during
 from tests.waiting import PATIENCE
 
@@ -55,8 +56,8 @@ def test_its_runs_are_those_by_hand_and_its_schedule(app, tasks):
 
     started = working(app, lambda: hourly.run().id)
     scheduled = app.jobs.get("hourly").id
-    assert [job.id for job in app.scheduler.workflows.runs("hourly")] == [started, scheduled]
-    assert [job.key for job in app.scheduler.workflows.runs("other")] == ["other"]
+    assert [job.id for job in app.scheduler.part(WorkflowService).runs("hourly")] == [started, scheduled]
+    assert [job.key for job in app.scheduler.part(WorkflowService).runs("other")] == ["other"]
 
 
 def test_the_workflow_of_the_issue_runs(app, tasks):
@@ -72,7 +73,7 @@ def test_the_workflow_of_the_issue_runs(app, tasks):
     ]
     ended = working(app, lambda: report.run(region="eu").wait(PATIENCE))
     assert (ended.status, ended.result) == ("completed", {"extract": "completed", "send_email": "completed"})
-    run = app.scheduler.workflows.steps(ended.id)
+    run = app.scheduler.part(WorkflowService).steps(ended.id)
     assert (run.name, run.version) == ("report", 1)
     assert [(step.id, step.state, step.last.result) for step in run.steps] == [
         ("extract", "completed", {"count": 2, "rows": ["eu"]}),
@@ -126,7 +127,7 @@ def test_what_cannot_be_is_refused_when_it_is_declared(app, tasks):
 def test_a_declaration_leaves_what_an_operator_edited_until_it_changes(app, tasks, new_app):
     draw_report(app, tasks)
     app.apply_declarations()
-    service = app.scheduler.workflows
+    service = app.scheduler.part(WorkflowService)
     service.put("report", active=False, nodes=[{"id": "x", "task": "fails"}])
     app.apply_declarations()
     assert (service.get("report").version, service.get("report").active) == (2, False)
@@ -156,7 +157,7 @@ def test_an_event_starts_what_waits_for_it(app, tasks):
     assert app.dispatch_event("refund", {}) == []
     (handle,) = app.dispatch_event("order", {"to": "ann", "n": 7})
     ended = working(app, lambda: handle.wait(PATIENCE))
-    assert app.scheduler.workflows.steps(ended.id).steps[0].last.result == "7 to ann"
+    assert app.scheduler.part(WorkflowService).steps(ended.id).steps[0].last.result == "7 to ann"
 
 
 def test_a_failed_step_fails_the_run_and_those_after_it_are_skipped(app, tasks):
@@ -171,13 +172,13 @@ def test_a_failed_step_fails_the_run_and_those_after_it_are_skipped(app, tasks):
     with pytest.raises(RunFailed, match="The step fails: ValueError: no"):
         working(app, lambda: handle.result("50s"))
     ended = handle.wait()
-    states = [(step.id, step.state) for step in app.scheduler.workflows.steps(ended.id).steps]
+    states = [(step.id, step.state) for step in app.scheduler.part(WorkflowService).steps(ended.id).steps]
     assert states == [("fails", "failed"), ("extract", "skipped")]
-    failed = app.scheduler.workflows.steps(ended.id).steps[0].last
-    assert app.scheduler.workflows.steps(failed.id).run.id == ended.id
+    failed = app.scheduler.part(WorkflowService).steps(ended.id).steps[0].last
+    assert app.scheduler.part(WorkflowService).steps(failed.id).run.id == ended.id
     app.jobs.retry(handle.id)
     assert working(app, lambda: handle.wait(PATIENCE)).attempt == 1
-    attempts = app.scheduler.workflows.steps(handle.wait().id).steps[0].attempts
+    attempts = app.scheduler.part(WorkflowService).steps(handle.wait().id).steps[0].attempts
     assert [each.attempt for each in attempts] == [0, 1]
     assert [each.attempt for each in app.executions.list(handle.id)] == [1, 0]
 
@@ -185,4 +186,4 @@ def test_a_failed_step_fails_the_run_and_those_after_it_are_skipped(app, tasks):
 def test_the_steps_of_what_is_no_workflow_are_refused(app, tasks):
     ended = working(app, lambda: tasks[0].enqueue("eu").wait(PATIENCE))
     with pytest.raises(NotFound, match="no steps"):
-        app.scheduler.workflows.steps(ended.id)
+        app.scheduler.part(WorkflowService).steps(ended.id)

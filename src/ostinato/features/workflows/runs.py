@@ -6,7 +6,8 @@ from uuid import UUID
 
 from ostinato.core.errors import Invalid, NotFound
 from ostinato.core.model import Execution, Live
-from ostinato.core.workflow import WORKFLOW_TASK, Graph, GraphStep, Origin, RunState, StepState
+from ostinato.features.workflows.rows import Workflows
+from ostinato.features.workflows.rules import WORKFLOW_TASK, Graph, GraphStep, Origin, RunState, StepState
 from ostinato.service.views import ExecutionView
 from ostinato.store.store import Store
 
@@ -60,9 +61,9 @@ def run_view(store: Store, execution_id: UUID) -> RunView:
     state = RunState.read(row.checkpoint)
     if state is None:
         return _not_begun(store, row, job.job.definition.args)
-    graph = store.workflows.version(state.workflow, state.version)
+    graph = store.part(Workflows).version(state.workflow, state.version)
     rows: list[Execution | Live] = [
-        *store.workflows.steps_of(row.job_id, row.number),
+        *store.part(Workflows).steps_of(row.job_id, row.number),
         *(s for s in lives if s.step),
     ]
     steps = tuple(_step(step, state, rows, over=isinstance(row, Execution)) for step in graph.steps)
@@ -81,12 +82,12 @@ def _run_of(store: Store, step: Execution | Live, lives: Sequence[Live]) -> Exec
 
 def _not_begun(store: Store, row: Execution | Live, args: str) -> RunView:
     try:
-        found = store.workflows.get(Origin.read(args if row.args is None else row.args).workflow)
+        found = store.part(Workflows).get(Origin.read(args if row.args is None else row.args).workflow)
     except Invalid:
         found = None
     if found is None:
         return RunView(ExecutionView.of(row), None, "", None, None, ())
-    graph = store.workflows.version(found.id, found.version)
+    graph = store.part(Workflows).version(found.id, found.version)
     state = RunState(found.id, found.version)
     steps = tuple(_step(step, state, [], over=isinstance(row, Execution)) for step in graph.steps)
     return RunView(ExecutionView.of(row), found.id, found.name, None, None, steps)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid, OstinatoError
-from ostinato.dashboard import graph
+from ostinato.dashboard.executions import Section
 from ostinato.dashboard.forms import diff, structure
 from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import (
@@ -27,10 +27,14 @@ from ostinato.dashboard.forms.fields import (
 from ostinato.dashboard.forms.job import NO_YES
 from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get, post
+from ostinato.features.workflows import drawing
+from ostinato.features.workflows.rules import WORKFLOW_TASK
+from ostinato.features.workflows.runs import RunView
+from ostinato.features.workflows.service import WorkflowService, WorkflowView, tag_of
+from ostinato.features.workflows.shapes import WorkflowBody, WorkflowEdit, WorkflowRunBody
 from ostinato.service import JobFilter, JobView
-from ostinato.service.workflows import WorkflowView, tag_of
+from ostinato.service.dashboard import Attempt
 from ostinato.shapes.base import WrongField
-from ostinato.shapes.workflows import WorkflowBody, WorkflowEdit, WorkflowRunBody
 
 ROWS_OF_A_PAGE: Final = 50
 RUNS: Final = 25
@@ -69,7 +73,7 @@ RUN_FIELDS: Final = table(
 
 def list_workflows(visit: PageRequest) -> Response:
     after = visit.query.get("after", "0")
-    views = visit.service.workflows.list(ROWS_OF_A_PAGE, int(after) if after.isdecimal() and len(after) < 19 else 0)
+    views = visit.part(WorkflowService).list(ROWS_OF_A_PAGE, int(after) if after.isdecimal() and len(after) < 19 else 0)
     return visit.page("workflows.html", rows=[(view, _newest(visit, view)) for view in views], page=ROWS_OF_A_PAGE)
 
 
@@ -79,16 +83,16 @@ def _newest(visit: PageRequest, view: WorkflowView) -> JobView | None:
 
 
 def show(visit: PageRequest) -> Response:
-    return _shown(visit, visit.service.workflows.get(visit.path_param("id")), Form(RUN_FIELDS, {}))
+    return _shown(visit, visit.part(WorkflowService).get(visit.path_param("id")), Form(RUN_FIELDS, {}))
 
 
 def _shown(visit: PageRequest, view: WorkflowView, form: Form) -> Response:
-    runs = visit.service.workflows.runs(view.id, RUNS)
+    runs = visit.part(WorkflowService).runs(view.id, RUNS)
     triggers = [str(node["id"]) for node in view.nodes if "task" not in node]
     return visit.page(
         "workflow.html",
         view=view,
-        drawing=graph.drawn(graph.nodes_of(view.nodes), f"The steps of {view.name}"),
+        drawing=drawing.drawn(drawing.nodes_of(view.nodes), f"The steps of {view.name}"),
         runs=runs,
         total=visit.service.jobs.search(JobFilter(tag=tag_of(view.id)), limit=1).total,
         last=visit.service.jobs.last_runs(runs) if runs else {},
@@ -103,12 +107,12 @@ def _shown(visit: PageRequest, view: WorkflowView, form: Form) -> Response:
 
 def run(visit: PageRequest) -> Response:
     """Start a workflow now, or show the errors of its payload."""
-    view = visit.service.workflows.get(visit.path_param("id"))
+    view = visit.part(WorkflowService).get(visit.path_param("id"))
     form = Form(RUN_FIELDS, typed(visit.form, RUN_FIELDS))
     try:
         values = {name: value_of(one, form.text(name)) for name, one in RUN_FIELDS.items() if form.text(name).strip()}
         body = WorkflowRunBody.model_validate(values)
-        job = visit.service.workflows.run(view.id, body.payload, trigger=body.trigger, by=visit.by)
+        job = visit.part(WorkflowService).run(view.id, body.payload, trigger=body.trigger, by=visit.by)
     except (OstinatoError, ValidationError) as error:
         visit, form = with_error(visit, "run", form, error)
         return _shown(visit, view, form)
@@ -116,8 +120,8 @@ def run(visit: PageRequest) -> Response:
 
 
 def delete(visit: PageRequest) -> Response:
-    view = visit.service.workflows.get(visit.path_param("id"))
-    visit.service.workflows.delete(view.id, by=visit.by)
+    view = visit.part(WorkflowService).get(visit.path_param("id"))
+    visit.part(WorkflowService).delete(view.id, by=visit.by)
     return visit.redirect("/workflows", f"The workflow {view.name} is deleted. Runs in progress continue.")
 
 
@@ -134,7 +138,7 @@ def make(visit: PageRequest) -> Response:
         return _form(visit, texts, _checked(visit, texts))
     try:
         body = WorkflowBody.model_validate(_values(texts))
-        view = visit.service.workflows.create(
+        view = visit.part(WorkflowService).create(
             body.name, body.nodes, description=body.description, active=body.active, by=visit.by,
             allow_unknown=_allowed(visit),
         )  # fmt: skip
@@ -144,24 +148,24 @@ def make(visit: PageRequest) -> Response:
 
 
 def edit(visit: PageRequest) -> Response:
-    view = visit.service.workflows.get(visit.path_param("id"))
+    view = visit.part(WorkflowService).get(visit.path_param("id"))
     return _form(visit, _texts_of(view), view=view)
 
 
 def change(visit: PageRequest) -> Response:
     """Show the changes of an edit; save them if the visitor has reviewed exactly these."""
-    view, texts = visit.service.workflows.get(visit.path_param("id")), typed(visit.form, visit.form)
+    view, texts = visit.part(WorkflowService).get(visit.path_param("id")), typed(visit.form, visit.form)
     if visit.form.get("do") not in ("review", "save"):
         return _form(visit, texts, _checked(visit, texts), view=view)
     lines: list[diff.DiffLine] | None = None
     try:
         values = {"description": "", **_values(texts)}
         body = WorkflowEdit.model_validate(values)
-        visit.service.workflows.check(body.name or view.name, body.nodes, allow_unknown=_allowed(visit))
+        visit.part(WorkflowService).check(body.name or view.name, body.nodes, allow_unknown=_allowed(visit))
         lines = diff.changes(_flat(_fields_of(view)), _flat(_fields_of(view) | body.said()))
         if not lines or texts.get("reviewed") != diff.digest(lines):
             return _form(visit, texts, view=view, lines=lines)
-        view = visit.service.workflows.put(view.id, **body.said(), by=visit.by, allow_unknown=_allowed(visit))
+        view = visit.part(WorkflowService).put(view.id, **body.said(), by=visit.by, allow_unknown=_allowed(visit))
     except (OstinatoError, ValidationError) as error:
         return _form(visit, texts, error, view=view, lines=lines)
     return visit.redirect(f"/workflows/{view.id}", "The workflow is saved.", tasks=view.tasks)
@@ -205,7 +209,7 @@ def _checked(visit: PageRequest, texts: Mapping[str, str]) -> OstinatoError | Va
     """Return the error that saving would raise."""
     try:
         body = WorkflowBody.model_validate(_values(texts))
-        visit.service.workflows.check(body.name, body.nodes, body.description, allow_unknown=_allowed(visit))
+        visit.part(WorkflowService).check(body.name, body.nodes, body.description, allow_unknown=_allowed(visit))
     except (OstinatoError, ValidationError) as error:
         return error
     return None
@@ -259,9 +263,38 @@ def _drawn(texts: Mapping[str, str]) -> Any:
         return ""
     if not isinstance(nodes, list):
         return ""
-    return graph.drawn(graph.nodes_of([node for node in nodes if isinstance(node, dict)]))
+    return drawing.drawn(drawing.nodes_of([node for node in nodes if isinstance(node, dict)]))
 
 
+# -- the part of an execution's page
+
+
+def steps(visit: PageRequest, found: Attempt) -> Section | None:
+    """Show the steps of the run that an execution is, or belongs to as a step."""
+    if found.row.task != WORKFLOW_TASK and not found.row.step:
+        return None
+    try:
+        run = visit.part(WorkflowService).steps(found.view.id)
+    except OstinatoError:  # the run or the workflow is no longer stored
+        return None
+    drawn = drawing.drawn(_nodes(run), f"The steps of {run.name}")
+    return Section("steps.html", {"run": run, "step": found.row.step, "drawing": drawn})
+
+
+def _nodes(run: RunView) -> list[drawing.Node]:
+    return [
+        drawing.Node(
+            step.id,
+            step.task,
+            step.after,
+            state=step.state,
+            href=f"/executions/{step.last.id}" if step.last else "",
+        )
+        for step in run.steps
+    ]
+
+
+SECTIONS: Final = (steps,)
 ROUTES: Final = (
     get("/workflows", list_workflows),
     get("/workflows/new", new, Role.ADMIN),

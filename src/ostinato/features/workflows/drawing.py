@@ -144,6 +144,3 @@ def _box(placed: Placed) -> Markup:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
-
-
-GLOBALS: Final[dict[str, Any]] = {"workflow_graph": drawn}

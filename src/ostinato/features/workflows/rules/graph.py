@@ -19,8 +19,8 @@ from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT, is_storable
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import as_whole, check_json, encode
-from ostinato.core.workflow.condition import Condition, read_condition, references_of
-from ostinato.core.workflow.references import NAME, PAYLOAD, RESULT, TRIGGER, StepReference, references_in
+from ostinato.features.workflows.rules.condition import Condition, read_condition, references_of
+from ostinato.features.workflows.rules.references import NAME, PAYLOAD, RESULT, TRIGGER, StepReference, references_in
 
 MOST_NODES: Final = 500
 MOST_RETRIES: Final = 1_000_000

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.core.errors import Invalid
-from ostinato.core.workflow import Trigger, TriggerKind, matching_trigger, read_graph
+from ostinato.features.workflows.rules import Trigger, TriggerKind, matching_trigger, read_graph
 
 TRIGGER = {"id": "t", "type": "trigger_schedule"}
 
@@ -36,7 +36,7 @@ def test_all_that_a_step_may_say():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "place"),
+    ("nodes", "where"),
     [
         ("nodes", "nodes: a workflow needs a list"),
         ([], "nodes: a workflow needs a list"),
@@ -75,10 +75,10 @@ def test_all_that_a_step_may_say():
         ([step("a", args={"x": float("nan")})], "nodes[0].args.x is nan"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_refused_with_the_place(nodes, place):
+def test_what_is_wrong_is_refused_with_the_place(nodes, where):
     with pytest.raises(Invalid) as refused:
         read_graph(nodes)
-    assert place in str(refused.value)
+    assert where in str(refused.value)
 
 
 def test_a_step_may_refer_to_what_comes_before_it_through_others():

@@ -11,13 +11,45 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core.errors import Conflict, NotFound, StoreUnavailable
-from ostinato.core.model import Chance, Event, Execution
-from ostinato.core.workflow import Graph
+from ostinato.core.model import Event, Execution
+from ostinato.features.workflows.graphs import Graphs
+from ostinato.features.workflows.rules import Graph
 from ostinato.store import rows
-from ostinato.store.database import Database, Duplicate, Tx
-from ostinato.store.graphs import WORKFLOW, Graphs, WorkflowRow, find
+from ostinato.store.database import Duplicate, Tx
+from ostinato.store.store import Store
 
 TRIES: Final = 5  # two processes may race for one id: one of them tries again
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRow:
+    """A workflow at its newest version."""
+
+    id: int
+    name: str
+    description: str
+    version: int
+    nodes: str
+    inactive_at: datetime | None
+    declared: str | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def active(self) -> bool:
+        return self.inactive_at is None
+
+
+WORKFLOW: Final = rows.Shape(WorkflowRow)
+
+
+def find(tx: Tx, ref: int | str) -> WorkflowRow | None:
+    """Find a workflow by its id or its name."""
+    if isinstance(ref, int):
+        row = tx.row("workflow_by_id", number=ref)
+    else:
+        row = tx.row("workflow_by_name", name=ref)
+    return None if row is None else WORKFLOW.of(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +66,8 @@ class NewWorkflow:
 class Workflows:
     """Table of workflows."""
 
-    def __init__(self, database: Database, chance: Chance) -> None:
-        self._database, self._chance = database, chance
+    def __init__(self, store: Store) -> None:
+        self._database, self._chance = store.database, store.chance
         self.graphs = Graphs()
 
     def get(self, ref: int | str) -> WorkflowRow | None:
@@ -49,7 +81,7 @@ class Workflows:
 
     def version(self, workflow: int, version: int) -> Graph:
         with self._database.read() as tx:
-            return self.graphs.of(tx, workflow, version)
+            return self.graphs.version(tx, workflow, version)
 
     def steps_of(self, job_id: UUID, number: int) -> list[Execution]:
         """Return the ended attempts of the steps of a run, the first first."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import decode
-from ostinato.core.workflow.graph import Graph, Trigger, TriggerKind
+from ostinato.features.workflows.rules.graph import Graph, Trigger, TriggerKind
 
 WORKFLOW_TASK: Final = "workflow"
 SCHEDULE: Final = "schedule"

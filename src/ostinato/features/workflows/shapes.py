@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT
 from ostinato.core.duration import MICROSECOND
-from ostinato.core.workflow.condition import LONGEST_CONDITION
-from ostinato.core.workflow.graph import LONGEST_EVENT, MOST_NODES, MOST_RETRIES, TRIGGER_FIELDS, TriggerKind
-from ostinato.core.workflow.references import NAME
+from ostinato.features.workflows.rules.condition import LONGEST_CONDITION
+from ostinato.features.workflows.rules.graph import LONGEST_EVENT, MOST_NODES, MOST_RETRIES, TRIGGER_FIELDS, TriggerKind
+from ostinato.features.workflows.rules.references import NAME
+from ostinato.features.workflows.runs import RunView, StepView
+from ostinato.features.workflows.service import WorkflowView
 from ostinato.service import JobView
-from ostinato.service.workflow_runs import RunView, StepView
-from ostinato.service.workflows import WorkflowView
 from ostinato.shapes.base import RequestBody, Switch, Text, shape
 from ostinato.shapes.executions import ExecutionAnswer
 from ostinato.shapes.openapi import Shape, either, nullable, record, span

@@ -8,8 +8,8 @@ import pytest
 from ostinato.core.errors import Conflict
 from ostinato.core.model import Finished, Status
 from ostinato.core.outcome import Begun, Completed, Error, Failed, Interrupted, Lost, OutcomeKind
+from ostinato.features.workflows.rows import NewWorkflow, Workflows
 from ostinato.store.history import Keep
-from ostinato.store.workflows import NewWorkflow
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
 from tests.store.conftest import DONE, FAILURE, together
 
@@ -31,7 +31,7 @@ class Flows:
         self.me = world.worker(*TASKS)
 
     def make(self, nodes=NODES, name="flow"):
-        return self.store.workflows.add(NewWorkflow(name, json.dumps(nodes)), NOW, "me")
+        return self.store.part(Workflows).add(NewWorkflow(name, json.dumps(nodes)), NOW, "me")
 
     def start(self, **given):
         """Start a run."""
@@ -190,9 +190,9 @@ def test_a_failed_workflow_is_retried_from_the_failed_step(world, flows):
 
 def test_an_edit_does_not_touch_a_run_in_progress(world, flows):
     job_id = flows.start()
-    row = world.store.workflows.get("flow")
+    row = world.store.part(Workflows).get("flow")
     changed = NewWorkflow("flow", json.dumps([{"id": "x", "task": "work"}]))
-    assert world.store.workflows.put(row.id, changed, NOW, "me").version == 2
+    assert world.store.part(Workflows).put(row.id, changed, NOW, "me").version == 2
     assert [flows.turn(Completed('{"n": 1}')), flows.turn(), flows.turn()] == [["a"], ["b", "c"], ["d"]]
     assert world.status(job_id) is Status.COMPLETED
     flows.begin()
@@ -201,7 +201,7 @@ def test_an_edit_does_not_touch_a_run_in_progress(world, flows):
 
 def test_a_deleted_workflow_lets_its_runs_finish_and_begins_no_other(world, flows):
     job_id = flows.start()
-    world.store.workflows.delete(1, NOW, "me")
+    world.store.part(Workflows).delete(1, NOW, "me")
     assert [flows.turn(Completed('{"n": 1}')), flows.turn(), flows.turn()] == [["a"], ["b", "c"], ["d"]]
     assert world.status(job_id) is Status.COMPLETED
     other = flows.begin()
@@ -210,7 +210,7 @@ def test_a_deleted_workflow_lets_its_runs_finish_and_begins_no_other(world, flow
 
 def test_an_inactive_workflow_begins_nothing(world, flows):
     flows.make()
-    world.store.workflows.put(1, replace(NewWorkflow("flow", json.dumps(NODES)), active=False), NOW, "me")
+    world.store.part(Workflows).put(1, replace(NewWorkflow("flow", json.dumps(NODES)), active=False), NOW, "me")
     assert "is not active" in world.history(flows.begin())[0].error
 
 
@@ -275,7 +275,7 @@ def test_a_limit_counts_a_run_until_its_steps_have_ended(world, flows):
 def test_ids_are_given_once_also_to_those_who_come_together(world):
     stores = [world.store, world.another(), world.another()]
     made = together(
-        *(lambda s=store, n=n: s.workflows.add(NewWorkflow(f"w{n}", json.dumps(NODES)), NOW, "").id
+        *(lambda s=store, n=n: s.part(Workflows).add(NewWorkflow(f"w{n}", json.dumps(NODES)), NOW, "").id
           for n, store in enumerate(stores))
     )  # fmt: skip
     assert sorted(made) == [1, 2, 3]

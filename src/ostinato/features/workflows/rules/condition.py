@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ostinato.core.errors import Invalid
-from ostinato.core.workflow.references import StepReference, read_reference
+from ostinato.features.workflows.rules.references import StepReference, read_reference
 
 TOKEN: Final = re.compile(
     r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'[^'\\]*')"""

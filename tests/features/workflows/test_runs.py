@@ -5,10 +5,10 @@ import pytest
 from ostinato.core.model import Status
 from ostinato.core.outcome import Cancelled, Completed, Interrupted, OutcomeKind
 from ostinato.core.policy import Overlap, WhenExhausted
-from ostinato.core.workflow import RunState
+from ostinato.features.workflows.rules import RunState
 from tests.build import HOUR, MINUTE
 from tests.core.life import FAILURE
-from tests.core.workflow.life import DIAMOND, LINE, FlowLife, begun
+from tests.features.workflows.life import DIAMOND, LINE, FlowLife, begun
 
 # -- the next attempt of a run
 

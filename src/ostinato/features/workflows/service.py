@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.clock import Clock
 from ostinato.core.auth import check_no_credentials
 from ostinato.core.bounds import is_storable
 from ostinato.core.errors import Conflict, Invalid, NotFound, UnknownTask
@@ -16,19 +15,14 @@ from ostinato.core.payload import decode, encode
 from ostinato.core.policy import Policies
 from ostinato.core.schedule import Once, Schedule
 from ostinato.core.task_schema import check_by_schema
-from ostinato.core.workflow import WORKFLOW_TASK, Graph, Origin, matching_trigger, read_graph
-from ostinato.core.workflow.graph import place_of
-from ostinato.core.workflow.origin import LARGEST_ID, MANUAL, answers
-from ostinato.core.workflow.references import REF, references_in
+from ostinato.features.workflows.rows import NewWorkflow, WorkflowRow, Workflows
+from ostinato.features.workflows.rules import WORKFLOW_TASK, Graph, Origin, matching_trigger, read_graph
+from ostinato.features.workflows.rules.graph import place_of
+from ostinato.features.workflows.rules.origin import LARGEST_ID, MANUAL, answers
+from ostinato.features.workflows.rules.references import REF, references_in
+from ostinato.features.workflows.runs import RunView, run_view
+from ostinato.service import JobFilter, JobView, Service
 from ostinato.service.declarations import DECLARATION, settled
-from ostinato.service.jobs import JobService
-from ostinato.service.known_tasks import KnownTasks
-from ostinato.service.views import JobView
-from ostinato.service.workflow_runs import RunView, run_view
-from ostinato.store.graphs import WorkflowRow
-from ostinato.store.search import JobFilter
-from ostinato.store.store import Store
-from ostinato.store.workflows import NewWorkflow
 
 WorkflowRef = int | str
 LONGEST_NAME: Final = 200
@@ -73,8 +67,10 @@ def tag_of(workflow: int) -> str:
 class WorkflowService:
     """Commands and questions about the workflows of all apps, which share their names."""
 
-    def __init__(self, store: Store, clock: Clock, jobs: JobService, known: KnownTasks, app: str) -> None:
-        self._store, self._clock, self._jobs, self._known, self._app = store, clock, jobs, known, app
+    def __init__(self, service: Service) -> None:
+        self._store, self._clock, self._jobs = service.store, service.clock, service.jobs
+        self._rows = service.store.part(Workflows)
+        self._known, self._app = service.known, service.app
 
     # -- questions
 
@@ -86,7 +82,7 @@ class WorkflowService:
         """List the workflows, in the order of their creation."""
         if not 1 <= limit <= PAGE_LIMIT:
             raise Invalid(f"limit must be from 1 to {PAGE_LIMIT}, not {limit}.")
-        return [WorkflowView.of(row) for row in self._store.workflows.page(limit, after)]
+        return [WorkflowView.of(row) for row in self._rows.page(limit, after)]
 
     # -- changes
 
@@ -104,7 +100,7 @@ class WorkflowService:
         """Create a workflow. Conflict if the name is taken; Invalid, with the place, for an error in its nodes."""
         wanted = self._checked(name, nodes, description, active, allow_unknown, declared)
         self._check_args(nodes)
-        return WorkflowView.of(self._store.workflows.add(wanted, self._clock.now(), by))
+        return WorkflowView.of(self._rows.add(wanted, self._clock.now(), by))
 
     def check(self, name: str, nodes: object, description: str = "", *, allow_unknown: bool = False) -> None:
         """Raise the error that `create` would raise; nothing is stored."""
@@ -137,7 +133,7 @@ class WorkflowService:
             self._check_args(nodes)
         if _same(row, wanted):
             return WorkflowView.of(row)
-        return WorkflowView.of(self._store.workflows.put(row.id, wanted, self._clock.now(), by))
+        return WorkflowView.of(self._rows.put(row.id, wanted, self._clock.now(), by))
 
     def declare(self, name: str, nodes: object, description: str = "") -> WorkflowView:
         """Apply a declaration. It changes a workflow only when it differs from the last one, so edits by an operator
@@ -146,7 +142,7 @@ class WorkflowService:
 
     def _declare(self, name: str, nodes: object, description: str) -> WorkflowView:
         said = hashlib.sha256(encode([nodes, description], "nodes").encode()).hexdigest()[:32]
-        row = self._store.workflows.get(name)
+        row = self._rows.get(name)
         if row is None:
             return self.create(name, nodes, description=description, declared=said, by=DECLARATION)
         if row.declared == said:
@@ -155,7 +151,7 @@ class WorkflowService:
 
     def delete(self, ref: WorkflowRef, *, by: str = "") -> None:
         """Delete a workflow. Its runs in progress go on; later runs by its schedules fail with the reason."""
-        if not self._store.workflows.delete(self._find(ref).id, self._clock.now(), by):
+        if not self._rows.delete(self._find(ref).id, self._clock.now(), by):
             raise NotFound(f"There is no workflow {ref}.")
 
     # -- start
@@ -234,19 +230,19 @@ class WorkflowService:
 
     def _all(self) -> Sequence[WorkflowRow]:
         found: list[WorkflowRow] = []
-        while page := self._store.workflows.page(PAGE_LIMIT, found[-1].id if found else 0):
+        while page := self._rows.page(PAGE_LIMIT, found[-1].id if found else 0):
             found += page
         return found
 
     def _graph(self, row: WorkflowRow) -> Graph:
-        return self._store.workflows.version(row.id, row.version)
+        return self._rows.version(row.id, row.version)
 
     def _find(self, ref: WorkflowRef) -> WorkflowRow:
         row = None
         if isinstance(ref, int) or ref.isdecimal():
-            row = self._store.workflows.get(int(ref)) if int(ref) <= LARGEST_ID else None
+            row = self._rows.get(int(ref)) if int(ref) <= LARGEST_ID else None
         elif is_storable(ref):
-            row = self._store.workflows.get(ref)
+            row = self._rows.get(ref)
         if row is None:
             raise NotFound(f"There is no workflow {ref!r}.")
         return row

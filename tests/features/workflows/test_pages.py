@@ -13,8 +13,9 @@ import pytest
 from ostinato import Ostinato
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid
-from ostinato.dashboard import graph
 from ostinato.dashboard.forms import structure
+from ostinato.features.workflows import drawing
+from ostinato.features.workflows.service import WorkflowService
 from tests.app.conftest import during
 from tests.dashboard.conftest import Visitor
 from tests.waiting import eventually
@@ -77,7 +78,7 @@ def test_a_mistake_in_the_nodes_is_told_with_its_place_and_its_line(visitor):
     assert "Line 9" in page
     assert "after: [extrakt]" in page
     assert '<svg class="graph"' in page
-    assert visitor.app.scheduler.workflows.list() == []
+    assert visitor.app.scheduler.part(WorkflowService).list() == []
 
 
 def test_what_cannot_be_read_is_told_with_its_line(visitor):
@@ -90,7 +91,7 @@ def test_what_cannot_be_read_is_told_with_its_line(visitor):
 def test_checking_draws_and_saves_nothing(visitor):
     page = visitor.send(NEW, 200, on=NEW, name="report", nodes=YAML, active="true", do="check").text
     assert '<svg class="graph"' in page
-    assert visitor.app.scheduler.workflows.list() == []
+    assert visitor.app.scheduler.part(WorkflowService).list() == []
 
 
 def test_a_task_that_nobody_knows_may_be_insisted_on(visitor):
@@ -107,7 +108,7 @@ def test_an_edit_shows_what_changes_by_node(visitor):
     assert "<code>nodes.mail</code>" in page
     reviewed = re.search(r'name="reviewed" value="([^"]*)"', page)[1]
     visitor.send(f"{where}/edit", on=NEW, **texts, reviewed=reviewed, do="save")
-    assert visitor.app.scheduler.workflows.get("report").version == 2
+    assert visitor.app.scheduler.part(WorkflowService).get("report").version == 2
     untouched = visitor.see(f"{where}/edit")
     nodes = unescape(re.search(r'name="nodes"[^>]*>\n(.*?)</textarea>', untouched, re.DOTALL)[1])
     again = visitor.send(f"{where}/edit", 200, on=NEW, **texts | {"nodes": nodes}, do="review").text
@@ -142,7 +143,7 @@ def test_whatever_a_workflow_says_is_text(visitor):
 
 
 def test_a_viewer_sees_workflows_without_buttons(stranger):
-    stranger.app.scheduler.workflows.create("w", [{"id": "a", "task": "x"}], allow_unknown=True)
+    stranger.app.scheduler.part(WorkflowService).create("w", [{"id": "a", "task": "x"}], allow_unknown=True)
     stranger.log_in(Role.VIEWER)
     page = stranger.see("/workflows/1")
     assert "Run now" not in page
@@ -162,7 +163,7 @@ def test_the_steps_of_a_run_are_drawn_with_their_states(visitor):
     (run,) = visitor.app.executions.list(job)
     page = visitor.see(f"/executions/{run.id}")
     assert page.count('<g class="node is-completed">') == 2
-    step = visitor.app.scheduler.workflows.steps(run.id).steps[0].last
+    step = visitor.app.scheduler.part(WorkflowService).steps(run.id).steps[0].last
     assert f'href="/executions/{step.id}"' in page
 
 
@@ -171,20 +172,20 @@ def test_the_steps_of_a_run_are_drawn_with_their_states(visitor):
 
 def test_nodes_stand_right_of_all_they_come_after():
     nodes = [
-        graph.Node("c", "", ("a", "b")),
-        graph.Node("a", ""),
-        graph.Node("b", "", ("a",)),
-        graph.Node("d", "", ("x", "d")),
+        drawing.Node("c", "", ("a", "b")),
+        drawing.Node("a", ""),
+        drawing.Node("b", "", ("a",)),
+        drawing.Node("d", "", ("x", "d")),
     ]
-    placed = graph.place(nodes)
+    placed = drawing.place(nodes)
     assert placed["a"].x < placed["b"].x < placed["c"].x
     assert placed["d"].x == placed["a"].x
     assert len({(each.x, each.y) for each in placed.values()}) == 4
 
 
 def test_circles_are_drawn_too():
-    assert len(graph.place([graph.Node("a", "", ("b",)), graph.Node("b", "", ("a",))])) == 2
-    assert graph.drawn([]) == ""
+    assert len(drawing.place([drawing.Node("a", "", ("b",)), drawing.Node("b", "", ("a",))])) == 2
+    assert drawing.drawn([]) == ""
 
 
 @pytest.mark.parametrize("text", ["a: &x [1]\nb: *x", "[" * 200, "- " * 200 + "a", "a: .nan", "\tx", "{'a"])

@@ -13,18 +13,20 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, cast
+from uuid import UUID
 
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import encode
-from ostinato.core.workflow import WORKFLOW_TASK, TriggerKind, read_graph
-from ostinato.core.workflow.references import PART, REF
+from ostinato.features.workflows.rules import WORKFLOW_TASK, TriggerKind, read_graph
+from ostinato.features.workflows.rules.references import PART, REF
 from ostinato.handle import Handle
 from ostinato.options import JOB_OPTIONS, JobOptions, check_names, has_schedule
 from ostinato.task import Call, Task
 
 if TYPE_CHECKING:
-    from ostinato.app.app import Ostinato
+    from ostinato.features.workflows.service import WorkflowService
+    from ostinato.service import Service
 
 Node = dict[str, Any]
 
@@ -181,10 +183,21 @@ class GraphBuilder:
         return next(each for n in range(1, len(taken) + 2) if (each := name if n == 1 else f"{name}_{n}") not in taken)
 
 
+class WorkflowApp(Protocol):
+    """The app that declares a workflow: `Ostinato`, as far as a workflow needs it."""
+
+    @property
+    def scheduler(self) -> "Service": ...
+
+    def handle(self, job_id: UUID, /) -> Handle: ...
+
+    def schedule(self, call: Call, /, **options: Unpack[JobOptions]) -> None: ...
+
+
 class AppWorkflow:
     """A workflow that an app declares in code."""
 
-    def __init__(self, app: "Ostinato", name: str, nodes: list[Node], description: str) -> None:
+    def __init__(self, app: WorkflowApp, name: str, nodes: list[Node], description: str) -> None:
         self._app, self.name, self.nodes, self.description = app, name, nodes, description
 
     def __repr__(self) -> str:
@@ -193,15 +206,21 @@ class AppWorkflow:
     def run(self, **payload: Any) -> Handle:
         """Start the workflow now with this payload."""
         self.apply()
-        return self._app.handle(self._app.scheduler.workflows.run(self.name, payload).id)
+        return self._app.handle(self._workflows.run(self.name, payload).id)
 
     def apply(self) -> None:
         """Create or update the workflow in the database."""
-        self._app.scheduler.workflows.declare(self.name, self.nodes, self.description)
+        self._workflows.declare(self.name, self.nodes, self.description)
+
+    @property
+    def _workflows(self) -> "WorkflowService":
+        from ostinato.features.workflows.service import WorkflowService
+
+        return self._app.scheduler.part(WorkflowService)
 
 
 def declare(
-    app: "Ostinato",
+    app: WorkflowApp,
     known: dict[str, AppWorkflow],
     function: Callable[[GraphBuilder], object],
     on: Sequence[str],
@@ -219,7 +238,7 @@ def declare(
 
 
 def drawn(
-    app: "Ostinato", function: Callable[[GraphBuilder], object], on: Sequence[str], options: JobOptions
+    app: WorkflowApp, function: Callable[[GraphBuilder], object], on: Sequence[str], options: JobOptions
 ) -> AppWorkflow:
     """Build a workflow with a function; raise Invalid with the place of an error."""
     check_names(options, JOB_OPTIONS)

@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 
 from ostinato.core import lifecycle
-from ostinato.core.lifecycle import WorkflowOfRun
 from ostinato.core.model import Live, WaitsFor
 from ostinato.core.outcome import Begun, Completed, Outcome, OutcomeKind
-from ostinato.core.workflow import Origin, RunState, read_graph
+from ostinato.features.workflows.rules import Origin, RunState, read_graph
+from ostinato.features.workflows.rules.run import WorkflowOfRun, time_out
+from ostinato.features.workflows.rules.state import begun_anew
 from tests.build import NOW
 from tests.core.life import Life
 
@@ -28,10 +29,10 @@ class FlowLife(Life):
 
     def settle(self, outcome: Outcome = Completed(), live: Live | None = None) -> None:  # noqa: B008
         live = self.lives[live.id] if live else next(each for each in self.rows if each.worker_id)
-        flow = self._flow(live)
-        self._save(lifecycle.settle(self.job, self.rows, live, outcome, self.now, self.chance, flow=flow))
+        plan = self._plan(live)
+        self._save(lifecycle.settle(self.job, self.rows, live, outcome, self.now, self.chance, plan=plan))
 
-    def _flow(self, live: Live) -> WorkflowOfRun:
+    def _plan(self, live: Live) -> WorkflowOfRun:
         run = self.run if live.step else live
         state = RunState.read(run.checkpoint)
         if self.flaw and not live.step:
@@ -63,11 +64,13 @@ class FlowLife(Life):
         self.settle(told, live if live.worker_id else self.start(live))
 
     def time_out(self) -> None:
-        self._save(lifecycle.time_out_run(self.job, self.rows, self.run, self.now, self.chance))
+        self._save(lifecycle.time_out_run(self.job, self.rows, self.run, self.now, self.chance, time_out))
 
     def retry(self, from_start: bool = False) -> None:
         last = self.last_failed()
-        self._save(lifecycle.retry(self.job, self.rows, last, self.now, self.chance, "me", from_start=from_start))
+        if from_start:
+            last = replace(last, checkpoint=begun_anew(last.checkpoint))
+        self._save(lifecycle.retry(self.job, self.rows, last, self.now, self.chance, "me"))
 
     def last_failed(self):
         whole = [each for each in self.executions if not each.step]

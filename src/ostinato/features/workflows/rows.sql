@@ -44,15 +44,6 @@ WHERE w.deleted_at IS NULL AND w.id > :after_number ORDER BY w.id LIMIT :limit
 -- The nodes that a run began with, also of a deleted workflow.
 SELECT v.nodes FROM {workflow_versions} AS v WHERE v.workflow_id = :number AND v.version = :workflow_version
 
--- name: runs_of
--- The workflow runs under way of these jobs: the start of each, and its state.
-SELECT job_id, number, started_at, checkpoint FROM {live}
-WHERE job_id {in: ids uuid} AND waits_for = 'steps' AND started_at IS NOT NULL
-
--- name: runs_under_way
--- All workflow runs under way.
-SELECT id, job_id, started_at FROM {live} WHERE waits_for = 'steps' AND started_at IS NOT NULL LIMIT :limit
-
 -- name: steps_of
 -- The ended steps of a run, the first first.
 SELECT {columns executions}

@@ -20,10 +20,10 @@ from ostinato.core.outcome import (
     TimedOut,
 )
 from ostinato.core.policy import OnLost
-from ostinato.core.workflow import RunState
+from ostinato.features.workflows.rules import RunState
 from tests.build import HOUR, MINUTE, NOW, SECOND
 from tests.core.life import FAILURE
-from tests.core.workflow.life import DIAMOND, LINE, FlowLife, begun, step
+from tests.features.workflows.life import DIAMOND, LINE, FlowLife, begun, step
 
 # -- the plain course
 
