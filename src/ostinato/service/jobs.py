@@ -383,7 +383,7 @@ class JobService(JobQuestions):
         return Deleted(key, stops[0] if stops else None)
 
     def retry(self, ref: Ref, *, by: str = "", from_start: bool = False) -> JobView:
-        """Retry the failed occurrence; a run with steps continues with the failed ones, or begins again."""
+        """Retry the failed occurrence; a workflow continues with its failed steps, or begins again (`from_start`)."""
 
         def rule(job: Job, lives: Sequence[Live], last: Execution | None) -> Change:
             if from_start and last is not None:
