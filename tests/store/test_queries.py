@@ -43,8 +43,8 @@ SCALARS = {
     "any_status": 0, "down": 1, "due_after": NOW, "due_before": NOW, "most": 100, "never": -1, "offset": 0,
     "inactive_at": None, "nodes": "[]", "workflow_version": 7,
     "schema": "",
-    "queued": 1, "ended": 1, "step": "", "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "a", "after_number": 0,
-    "page": 1, "job_version": 1,
+    "queued": 1, "ended": 1, "reach": 10, "sort": "name", "tag": '"a"', "text": "a", "words": "a", "after_number": 0,
+    "page": 1, "job_version": 1, "step": "",
     "credential": "token:0", "signer": "0", "issued_at": NOW, "what": "all", "token": "token:0",
     "domain": "a.org", "budget": "a.org", "period": 1, "latest": NOW, "count": 1,
 }  # fmt: skip

@@ -1,15 +1,21 @@
 """Workflows on both databases: queued, recorded, lost and stopped steps."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
+from ostinato.chance import RandomChance
 from ostinato.core.errors import Conflict
 from ostinato.core.model import Finished, Status
 from ostinato.core.outcome import Begun, Completed, Error, Failed, Interrupted, Lost, OutcomeKind
+from ostinato.feature import Features, our_features
 from ostinato.features.workflows.rows import NewWorkflow, Workflows
+from ostinato.store.database import open_database
 from ostinato.store.history import Keep
+from ostinato.store.settling import Settled
+from ostinato.store.store import Store
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND
 from tests.store.conftest import DONE, FAILURE, together
 
@@ -233,6 +239,45 @@ def test_a_run_that_waits_for_too_long_has_timed_out(world, flows):
     assert len(world.store.queue.time_out_runs(world.now)) == 1
     assert flows.record(job_id) == [("", 0, "timed_out"), ("a", 0, "cancelled")]
     assert world.store.queue.time_out_runs(world.now) == []
+    world.check()
+
+
+@pytest.fixture
+def lacking(world):
+    """A process on the same database that has no workflows."""
+    features = Features([each for each in our_features() if each.name != "workflows"])
+    database = open_database(world.url, durable=False, features=features)
+    with closing(Store(database, RandomChance(2))) as store:
+        yield store
+
+
+def test_a_process_without_workflows_leaves_a_run_that_begins(world, flows, lacking):
+    flows.make()
+    world.add_one(task="workflow", args='{"workflow": "flow"}', at=world.now)
+    finished = [Finished(each.live, Begun(), world.now) for each in flows.claim()]
+    assert lacking.queue.settle(finished) == Settled(left=tuple(finished))
+    assert len(world.store.queue.settle(finished).changes) == 1
+    assert flows.turn() == ["a"]
+
+
+def test_a_process_without_workflows_claims_no_steps(world, flows, lacking):
+    flows.start()
+    other = world.worker(*TASKS, store=lacking)
+    assert world.claim(other, *TASKS, store=lacking) == []
+    world.advance(HOUR)
+    world.store.queue.time_has_come(world.now, 100)
+    assert flows.turn() == ["a"]
+
+
+def test_a_process_without_workflows_settles_no_steps_and_ends_no_runs(world, flows, lacking):
+    job_id = flows.start(timeout=MINUTE)
+    finished = [Finished(each.live, FIVE, world.now) for each in flows.claim()]
+    assert lacking.queue.settle(finished).left == tuple(finished)
+    world.advance(MINUTE)
+    assert lacking.queue.time_out_runs(world.now) == []
+    assert len(world.store.queue.settle(finished).changes) == 1
+    assert len(world.store.queue.time_out_runs(world.now)) == 1
+    assert flows.record(job_id)[0] == ("", 0, "timed_out")
     world.check()
 
 

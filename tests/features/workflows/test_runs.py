@@ -162,6 +162,25 @@ def test_a_run_that_cannot_be_stopped_is_ended_by_force():
     assert (life.rows, life.runs, life.status) == ([], [OutcomeKind.CANCELLED], Status.CANCELLED)
 
 
+@pytest.mark.parametrize("command", ["run", "job"])
+def test_the_release_of_the_last_step_ends_a_run_that_stops(command):
+    life = begun(every=HOUR)
+    running = life.start(life.steps["a"])
+    if command == "run":
+        life.cancel_execution(life.run)
+    else:
+        life.cancel()
+    life.release(running)
+    assert (life.rows, life.record, life.runs) == ([], [("a", 0, "cancelled")], [OutcomeKind.CANCELLED])
+
+
+def test_a_released_step_runs_again():
+    life = begun(DIAMOND, max_retries=0)
+    life.release(life.start(life.steps["a"]))
+    life.does("a")
+    assert set(life.steps) == {"b", "c"}
+
+
 def test_a_step_that_stops_by_itself_because_somebody_asked_cancels_its_run():
     life = begun(DIAMOND)
     life.does("a")

@@ -74,7 +74,7 @@ def _run_of(store: Store, step: Execution | Live, lives: Sequence[Live]) -> Exec
     for live in lives:
         if not live.step:
             return live
-    ended = [each for each in store.traces.attempts(step.job_id, step.number) if not each.step]
+    ended = store.traces.attempts(step.job_id, step.number)
     if not ended:
         raise NotFound("The run of this step is not kept any more.")
     return ended[-1]
