@@ -40,10 +40,6 @@ class ShakyDatabase:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def load(self, statements: Any) -> None:
-        if not self._inner.statements:
-            self._inner.load(statements)
-
     @contextmanager
     def write(self, deadline: float | None = None) -> Iterator[Any]:
         fault = self._fault(True)

@@ -34,13 +34,14 @@ def without_a_fence(monkeypatch):
     load = Database.load
 
     def without(database, statements):
-        load(database, statements)
+        loaded = load(database, statements)
         for name in ("lock_expecting", "jobs_as_expected"):
             if name in database.statements:
                 statement = database.statements[name]
                 sql = statement.sql.replace("l.fence = u.fence AND l.worker_id = :worker", "true")
                 database.statements[name] = replace(statement, sql=sql)
                 assert "l.fence = u.fence" not in sql
+        return loaded
 
     monkeypatch.setattr(Database, "load", without)
 
