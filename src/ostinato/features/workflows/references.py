@@ -12,9 +12,9 @@ PAGE_LIMIT = 250
 
 def references(store: Store) -> Iterator[tuple[str, str]]:
     """Yield workflows and the references in the arguments of their steps."""
-    rows, after = store.part(Workflows), 0
+    rows, after, holders = store.part(Workflows), 0, store.database.features.holders
     while page := rows.page(PAGE_LIMIT, after):
         for row in page:
             for node in read(row.nodes) or []:
-                yield from ((f"workflow {row.name}", each) for each in named(node.get("args")))
+                yield from ((f"workflow {row.name}", each) for each in named(node.get("args"), holders))
         after = page[-1].id
