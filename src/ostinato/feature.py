@@ -15,6 +15,11 @@ imported when it is first needed, and found by its name:
     removal.sql    statements that delete rows of removed jobs, some at a time: `:ids` of the jobs, `:limit` of the rows
     tidy.py        `tidy(kernel, now)`: deletes rows that are only old; the sweeper calls it from time to time
     references.py  `references(store)`: users and references of the secrets that its rows name, for `doctor`
+    metrics.py     `COUNTED`: counts of this process for `/metrics`
+    a duty         `start(engine)`: the step of a loop of the engine; the value names the file
+
+A feature is asleep while all its tables are empty: its duties, tidy.py and references.py are not even imported. A part
+of the store (`store.part`) may add itself to `store.writers`: it then writes in the transactions that change jobs.
 
 Other files are the feature's own; by custom they are rules, rows, service and shapes.
 """
@@ -36,6 +41,15 @@ OURS: Final = "ostinato.features"  # the package that lists the features that co
 MENU_LAST: Final = 100  # the place of a page in the menu, unless the feature gives one
 
 
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """A loop of the engine: it waits and calls a step, again and again."""
+
+    file: str
+    every: float  # seconds
+    setting: str = ""  # the loop runs where this setting is given; without a name, while the feature is awake
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Feature:
     """One feature, as its folder declares it."""
@@ -48,6 +62,8 @@ class Feature:
     secrets: Mapping[str, str] = field(default_factory=dict)  # tasks whose args may name some: see `Features.secrets`
     commands: Mapping[str, str] = field(default_factory=dict)  # groups of commands, and their help
     menu: tuple[tuple[int, str, str], ...] = ()  # pages in the menu: place, path, title
+    events: Mapping[str, str] = field(default_factory=dict)  # kinds of events to filter by, and their words
+    duties: tuple[Duty, ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,10 +78,21 @@ class Feature:
         """True if the libraries of its extra are there."""
         return all(find_spec(name) is not None for name in self.needs)
 
+    def file(self, name: str) -> Any:
+        """Import a file that the value declares."""
+        found = self.module(name)
+        if found is None:
+            raise InvalidSetting(f"The feature {self.package} declares what is in {name}.py, but has no such file.")
+        return found
+
     def module(self, name: str) -> ModuleType | None:
         """Import a file of the feature; None if it has none of this name."""
+        return import_module(f"{self.package}.{name}") if self.has(name) else None
+
+    def has(self, name: str) -> bool:
+        """Return True if the feature has a file of this name, without importing it."""
         full = f"{self.package}.{name}"
-        return import_module(full) if full in sys.modules or find_spec(full) is not None else None
+        return full in sys.modules or find_spec(full) is not None
 
 
 class Features:
@@ -98,12 +125,12 @@ class Features:
 
     def task(self, name: str) -> Any:
         """Import a built-in task."""
-        return self._file(self.tasks[name], "task").TASKS[name]
+        return self.tasks[name].file("task").TASKS[name]
 
     @cache  # noqa: B019  there is one object for a process
     def built_in(self, name: str) -> BuiltIn:
         """Import the description of a built-in task."""
-        described: Sequence[BuiltIn] = self._file(self.tasks[name], "args").BUILT_INS
+        described: Sequence[BuiltIn] = self.tasks[name].file("args").BUILT_INS
         return next(each for each in described if each.name == name)
 
     @cached_property
@@ -136,12 +163,6 @@ class Features:
         owner = self.tasks.get(task)
         module = None if owner is None else owner.module("steps")
         return None if module is None else module.STEPS.get(task)
-
-    def _file(self, feature: Feature, name: str) -> Any:
-        found = feature.module(name)
-        if found is None:
-            raise InvalidSetting(f"The feature {feature.package} has tasks, but no {name}.py.")
-        return found
 
     @cached_property
     def gate(self) -> Any:

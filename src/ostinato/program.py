@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.main import get_command
@@ -16,7 +16,6 @@ from ostinato.cli.codes import BAD_INPUT, FOUND_SOMETHING, INTERRUPTED, OF_INPUT
 from ostinato.cli.configuration import config
 from ostinato.cli.credentials import access, key, token
 from ostinato.cli.executions import execution
-from ostinato.cli.hooks import hook
 from ostinato.cli.jobs import job
 from ostinato.cli.operating import queue, stats, top, workers
 from ostinato.cli.output import plain
@@ -40,14 +39,13 @@ cli = typer.Typer(
 database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_markup_mode=None)
 GROUPS = {
     "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
-    "access": access, "db": database, "config": config, "hook": hook,
+    "access": access, "db": database, "config": config,
 }  # fmt: skip
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)
 for feature in our_features():
-    of_feature: Any = feature.module("cli")
     for name, text in feature.commands.items():
-        GROUPS[name] = of_feature.GROUPS[name]
+        GROUPS[name] = feature.file("cli").GROUPS[name]
         cli.add_typer(GROUPS[name], name=name, help=text)
 
 AppOption = Annotated[

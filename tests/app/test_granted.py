@@ -10,13 +10,13 @@ from starlette.testclient import TestClient
 from ostinato.app.banner import announce
 from ostinato.core.auth import InHeader
 from ostinato.core.duration import HOUR
-from ostinato.core.hooks import NoticeKind
+from ostinato.features.notifications.hooks import NoticeKind
+from ostinato.features.notifications.service import HookService, NewHook
 from ostinato.features.providers.rules import Provider
 from ostinato.features.providers.service import ProviderService
 from ostinato.features.sources.service import SourceContext, SourceService
 from ostinato.features.workflows.service import WorkflowService
 from ostinato.service.doctor import FindingState
-from ostinato.service.hooks import NewHook
 from ostinato.wiring import build_api
 from tests.app.conftest import during
 from tests.playground import answered
@@ -80,7 +80,7 @@ def test_the_key_of_tokens_is_sent_nowhere_though_a_grant_matches_it(new_app, pl
         assert "The secret env:SECRET_AUTH is one of Ostinato's settings" in str(run.error), task
     assert playground.requests == []
     service = app.scheduler
-    service.hooks.create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:SECRET_AUTH"))
+    service.part(HookService).create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:SECRET_AUTH"))
     assert service.warnings(["env:SECRET_AUTH"]) == [
         "The secret env:SECRET_AUTH is one of Ostinato's settings and is never granted. Name another secret."
     ]
@@ -147,14 +147,14 @@ def test_a_provider_sends_no_key_that_is_not_granted(app, playground):
 
 def test_a_hook_is_not_signed_with_a_secret_that_is_not_granted(app, playground):
     app.register("fine", lambda: None)
-    hook = app.scheduler.hooks.create(
+    hook = app.scheduler.part(HookService).create(
         NewHook(playground.url("/good"), (NoticeKind.FINISH,), secret="env:PARTNER_TOKEN"),
         egress=app.settings.allow_private_addresses,
     )
 
     async def body():
         app.enqueue([app.call("fine")])
-        found = app.scheduler.hooks.deliveries
+        found = app.scheduler.part(HookService).deliveries
         return await until(lambda: [each for each in found(hook.hook.id) if each.error])
 
     (delivery,) = during(app, body)
@@ -218,7 +218,7 @@ def stored(app):
         args = {"url": "https://a.org", "auth": {"type": "bearer", "token": reference}}
         app.schedule(app.call("http", **args), every="1h", key=f"job-{number}")
     app.apply_declarations()
-    service.hooks.create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:OF_A_HOOK"))
+    service.part(HookService).create(NewHook("https://a.org", (NoticeKind.FINISH,), secret="env:OF_A_HOOK"))
     service.part(ProviderService).create(Provider("a.org", 1, HOUR, InHeader("X-Key", "env:OF_A_PROVIDER")))
     service.part(SourceService).create(a_source(auth={"type": "bearer", "token": "env:OF_A_SOURCE"}), SourceContext())
     call = {"url": "https://a.org", "auth": {"type": "bearer", "token": "env:OF_A_STEP"}}

@@ -10,13 +10,14 @@ from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get
 
 ROWS_OF_A_PAGE: Final = 50
-KINDS: Final = {
+GROUPS: Final = {
     "job.*": "jobs",
     "execution.*": "executions",
     "worker.*": "workers",
     "queue.*": "queues",
     "key.*": "API keys",
-    "hook.*": "webhooks",
+}
+KINDS: Final = {
     "job.paused": "job paused",
     "job.resumed": "job resumed",
     "job.edited": "job edited",
@@ -44,12 +45,13 @@ def show(visit: PageRequest) -> Response:
     except OstinatoError as error:
         visit, before = visit.with_error("filters", error), None
         events, onward = visit.service.board.audit(None, [], "", ROWS_OF_A_PAGE, None)
+    of_features = [kind for feature in visit.service.features for kind in feature.events.items()]
     return visit.page(
         "events.html",
         events=events,
         jobs=visit.service.board.some(event.job_id for event in events if event.job_id),
         chosen={"kind": kind, "by": by, "job": job},
-        kinds=list(KINDS.items()),
+        kinds=[*GROUPS.items(), *of_features, *KINDS.items()],
         filtered=bool(kind or by or job),
         more=query.address(visit, before=str(onward)) if onward else "",
         first=query.address(visit, before=None) if before else "",

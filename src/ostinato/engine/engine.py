@@ -15,6 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from ostinato.clock import Clock, MeasuredClock
@@ -24,10 +25,9 @@ from ostinato.core.payload import MIB
 from ostinato.engine.auditor import Auditor
 from ostinato.engine.claim_timing import ClaimTiming, HandOff
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, StepReport
-from ostinato.engine.heartbeat import Heartbeat
+from ostinato.engine.duties import EngineParts, FeatureDuty, duties_of_features
 from ostinato.engine.lease import Renewing
 from ostinato.engine.measurements import EndedTotals, ProcessMetrics
-from ostinato.engine.notifier import Notifier
 from ostinato.engine.retrying import Retrying
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads, hopping_to
@@ -98,8 +98,6 @@ WATCH_EVERY: Final = 1.0  # seconds between reads of cancel marks while somethin
 STUCK_AFTER: Final = timedelta(seconds=15)  # beyond three polls; then a dispatcher counts as stuck
 DISPATCH_DELAY: Final = 0.003  # seconds that a dispatcher waits for the worker when both are notified
 SETTLE_PAUSE: Final = 0.005  # seconds between checks whether claims still go first
-NOTIFY_EVERY: Final = 1.0  # seconds
-BEAT_EVERY: Final = 60.0
 STORE_THREADS: Final = 12  # one for each loop
 
 log = logging.getLogger("ostinato.engine")
@@ -151,10 +149,7 @@ class Engine:
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, chance, telemetry, settings.lease, keep)
         self.auditor = Auditor(store, clock, chance, telemetry)
-        self.notifier = Notifier(store, clock, telemetry, self._outgoing, self.worker.in_store)
-        self.heartbeat = Heartbeat(
-            settings.heartbeat_url, self._outgoing, telemetry, self._all_troubles, self.worker.in_store
-        )
+        self._parts = EngineParts(kernel, settings, telemetry, self._outgoing, self.worker.in_store, self._all_troubles)
         self._retrying = Retrying(telemetry)
         self._hand_off = HandOff[Claim, StepReport]()
         self._timing = ClaimTiming(lambda: asyncio.get_running_loop().time())
@@ -206,22 +201,20 @@ class Engine:
             hop(self._wake),
             hop(self._fail),
         )
-        duties = [
+        duties: list[Callable[[], Awaitable[None]]] = [
             self._dispatch,
             self._work,
             self._watch,
             self._write_logs,
             self._sweep,
             self._tidy,
-            self._notify,
             self._upkeep,
+            *(partial(self._repeat, each) for each in duties_of_features(self._parts)),
         ]
         if self._store.database.elsewhere:
             duties.append(self._settle)
         if self._rq_messages is not None:
             duties.append(self._recover)
-        if self._settings.heartbeat_url:
-            duties.append(self._beat)
         if self._measured is not None:
             duties.append(self._measure)
         loops = [asyncio.create_task(self._guarded(each)) for each in duties]
@@ -355,10 +348,10 @@ class Engine:
             await self._retrying.until_done(lambda: self.worker.in_store(self.sweeper.tidy))
             await self._retrying.until_done(lambda: self.worker.in_store(self.auditor.step))
 
-    async def _notify(self) -> None:
+    async def _repeat(self, duty: FeatureDuty) -> None:
         while True:
-            await self._retrying.until_done(self.notifier.step)
-            await asyncio.sleep(NOTIFY_EVERY)
+            await self._retrying.until_done(duty.step)
+            await asyncio.sleep(duty.pause)
 
     async def _recover(self) -> None:
         """Send lost messages to other workers again."""
@@ -367,11 +360,6 @@ class Engine:
         while True:
             await self._retrying.until_done(lambda: self.worker.in_store(keep_up))
             await asyncio.sleep(self._settings.sweep.total_seconds())
-
-    async def _beat(self) -> None:
-        while True:
-            await self._retrying.until_done(self.heartbeat.step)
-            await asyncio.sleep(BEAT_EVERY)
 
     async def _measure(self) -> None:
         """Read the counters regularly: when a job is deleted, its counters go with it."""

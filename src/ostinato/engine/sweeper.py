@@ -76,7 +76,7 @@ class Sweeper:
         oldest = now - timedelta(days=self._keep.days)
         self._store.history.prune_events(now, self._keep, self._chance.id(oldest))
         kernel = Kernel(self._store, self._clock, self._chance)
-        for module in kernel.features.modules("tidy"):
+        for module in self._store.awake("tidy"):
             module.tidy(kernel, now)
 
     def _expired_leases(self, leases: list[LeaseSeen]) -> list[LeaseSeen]:

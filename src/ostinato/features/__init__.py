@@ -6,6 +6,7 @@ NAMES: Final = (
     "command",
     "crawling",
     "http",
+    "notifications",
     "providers",
     "python",
     "schedules_api",

@@ -15,7 +15,6 @@ from ostinato.rest import (
     docs,
     events,
     executions,
-    hooks,
     jobs,
     keys,
     logs,
@@ -44,7 +43,6 @@ ROUTERS: Final = (
     tasks.router,
     keys.router,
     access.router,
-    hooks.router,
     events.router,
 )
 

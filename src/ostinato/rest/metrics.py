@@ -39,8 +39,6 @@ COUNTED: Final = (
     ("lease_lost", "ostinato_leases_lost", "", "Leases lost by this process."),
     ("worker_lost", "ostinato_workers_lost", "", "Workers that this process found lost."),
     ("skipped", "ostinato_skipped_due_times", "reason", "Due times skipped by this process, by reason."),
-    ("notice", "ostinato_notices", "how", "Attempts of this process to deliver notices, by result."),
-    ("heartbeat", "ostinato_heartbeats", "how", "Calls of this process to the external monitor, by result."),
     ("store_error", "ostinato_store_errors", "", "Failed calls of this process to the database."),
     (
         "access_refused",
@@ -58,6 +56,8 @@ class Exporter(Collector):
 
     def __init__(self, service: Service, measuring: MetricsSource, version: str, refused: Counts) -> None:
         self._service, self._measuring, self._version, self._refused = service, measuring, version, refused
+        of_features = (line for module in service.features.modules("metrics") for line in module.COUNTED)
+        self._counted: tuple[tuple[str, str, str, str], ...] = (*COUNTED, *of_features)
 
     def collect(self) -> Iterator[Metric]:
         measured = self._measuring.measurement()
@@ -71,7 +71,7 @@ class Exporter(Collector):
             self._measuring.executions.take_in(gauges.counters)
             yield from _of_database(gauges)
         yield self._executions()
-        yield from _counted({**measured.counts, **self._refused.snapshot()})
+        yield from self._counts({**measured.counts, **self._refused.snapshot()})
         yield from _times(measured)
 
     def _executions(self) -> Metric:
@@ -82,14 +82,13 @@ class Exporter(Collector):
             family.add_metric([task, outcome], count)
         return family
 
-
-def _counted(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
-    for what, name, label, about in COUNTED:
-        family = CounterMetricFamily(name, about, labels=[label] if label else [])
-        found = {which: count for (kind, which), count in counts.items() if kind == what}
-        for which, count in sorted((found if label or found else {"": 0}).items()):
-            family.add_metric([which] if label else [], count)
-        yield family
+    def _counts(self, counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+        for what, name, label, about in self._counted:
+            family = CounterMetricFamily(name, about, labels=[label] if label else [])
+            found = {which: count for (kind, which), count in counts.items() if kind == what}
+            for which, count in sorted((found if label or found else {"": 0}).items()):
+                family.add_metric([which] if label else [], count)
+            yield family
 
 
 def _times(measured: MetricsSnapshot) -> Iterator[Metric]:

@@ -47,14 +47,11 @@ def ungranted(store: Store, grants: Grants) -> list[Ungranted]:
 
 
 def _stored(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield users and their references: jobs of built-in tasks, hooks, and rows of features."""
+    """Yield users and their references: jobs of built-in tasks, and rows of features."""
     holders = store.database.features.holders
     for name, args in Checkup(store.database).naming_secrets(MOST_JOBS):
         yield from ((f"job {name}", each) for each in references(read(args), holders))
-    for hook in store.outbox.hooks():
-        if hook.secret:
-            yield f"hook {hook.id}", hook.secret
-    for module in store.database.features.modules("references"):
+    for module in store.awake("references"):
         yield from module.references(store)
 
 

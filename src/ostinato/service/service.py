@@ -16,7 +16,6 @@ from ostinato.service.dashboard import DashboardService
 from ostinato.service.declarations import Declarations
 from ostinato.service.doctor import Finding, check_up
 from ostinato.service.executions import ExecutionService
-from ostinato.service.hooks import HookService
 from ostinato.service.idempotency import Repeats
 from ostinato.service.jobs import JobService, Ref
 from ostinato.service.keys import KeyService
@@ -62,7 +61,6 @@ class Service:
         self.keys = KeyService(store, clock, chance)
         self.sessions = SessionService(store, clock)
         self.access = AccessService(store, clock, chance)
-        self.hooks = HookService(store, clock, chance, self.jobs)
         self.repeats = Repeats(store, clock)
 
     def part(self, kind: Callable[["Service"], P]) -> P:

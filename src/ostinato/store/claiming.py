@@ -19,7 +19,7 @@ from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_bytes, to_micros
 from ostinato.store.database import Tx
 from ostinato.store.dialect import DatabaseKind
-from ostinato.store.locking import Duty
+from ostinato.store.locking import QueueDuty
 
 ROUNDS: Final = 20  # attempts per claim
 MOST_UNKNOWN: Final = 50  # rows of unknown tasks that one claim sets apart: a few milliseconds of work
@@ -69,7 +69,7 @@ class ClaimSearch:
     at_least: datetime  # the renewal of the worker that the database must have
 
 
-class Claiming(Duty):
+class Claiming(QueueDuty):
     """Claims: due executions start under a worker."""
 
     _unparked: tuple[UUID, datetime] | None = None

@@ -107,7 +107,7 @@ class Taking(Firing):
         if change.job.facts == job.facts:
             return ()
         locking.save(tx, [change], {job.id: job.facts})
-        self._notices.write(tx, [change])
+        self._writers.write(tx, [change])
         return (change,)
 
     def _start(self, tx: Tx, job: Job, live: Live, worker: NewWorker, now: datetime, lease: timedelta) -> Claimed:

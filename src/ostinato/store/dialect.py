@@ -38,7 +38,7 @@ from ostinato.core.errors import InvalidSetting, StoreError
 from ostinato.store.columns import with_columns
 
 TABLES: Final = frozenset(
-    "jobs live limits executions skips events workers queues hours api_keys sessions hooks outbox answers logs "
+    "jobs live limits executions skips events workers queues hours api_keys sessions answers logs "
     "log_sizes dependencies deferrals "
     "barred declined task_schemas meta job_status".split()
 )

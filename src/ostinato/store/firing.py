@@ -17,7 +17,7 @@ from ostinato.core.model import Change, Facts, Job, Live, Skip
 from ostinato.store import locking, rows
 from ostinato.store.adapt import from_micros
 from ostinato.store.database import Tx
-from ostinato.store.locking import Duty, Lives
+from ostinato.store.locking import Lives, QueueDuty
 
 log = logging.getLogger("ostinato.store")
 
@@ -28,7 +28,7 @@ FIRST_ID: Final = UUID(int=0)
 Found = list[tuple[UUID, Facts]]
 
 
-class Firing(Duty):
+class Firing(QueueDuty):
     """Firing: the dispatcher turns due times into executions."""
 
     def fire_due(self, clock: Callable[[], datetime], ahead: timedelta, limit: int) -> list[Change]:
@@ -109,7 +109,7 @@ class Firing(Duty):
             changes = [each for each in decided if each.job.id in plain or each.job.facts != before[each.job.id]]
             _save_plain(tx, list(plain.values()), now)
             locking.save(tx, [each for each in changes if each.job.id not in plain], before)
-            self._notices.write(tx, changes)
+            self._writers.write(tx, changes)
             self._set_aside(tx, [*failed, *(job_id for job_id, _ in found if job_id not in jobs)], now)
             if any(change.add for change in changes):
                 tx.notify()

@@ -13,9 +13,9 @@ from ostinato.core.model import Chance, Event, Execution, Live, Skip
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.audit import note_events_gone, noted
+from ostinato.store.changes import ChangeWriters
 from ostinato.store.database import Database, Tx
 from ostinato.store.logs import delete_logs_of
-from ostinato.store.notices import Notices
 from ostinato.store.rows import LastRun
 
 MOST_KEPT: Final = 10_000  # of one job, whatever their age
@@ -46,10 +46,10 @@ class Position:
 class History:
     """Tables of history: executions, skips and events."""
 
-    def __init__(self, database: Database, chance: Chance, notices: Notices) -> None:
+    def __init__(self, database: Database, chance: Chance, writers: ChangeWriters) -> None:
         self._database = database
         self._chance = chance
-        self._notices = notices
+        self._writers = writers
         self._removals = [name for path in database.features.removals for name in database.load(path)]
 
     # -- queries
@@ -109,7 +109,7 @@ class History:
         """Save events that no change carries."""
         with self._database.write() as tx:
             tx.run("insert_events", [rows.EVENT.row(event) for event in events])
-            self._notices.write_events(tx, events)
+            self._writers.write_events(tx, events)
 
     # -- retention
 

@@ -11,10 +11,10 @@ from ostinato.core.errors import Conflict, NotFound, StoreError, StoreUnavailabl
 from ostinato.core.model import Change, Execution, Job, Json, Live, Status
 from ostinato.store import locking, rows
 from ostinato.store.adapt import to_uuid
+from ostinato.store.changes import ChangeWriters
 from ostinato.store.database import Database, Duplicate, Tx
 from ostinato.store.declined import decline
 from ostinato.store.locking import Definitions
-from ostinato.store.notices import Notices
 from ostinato.store.run_after import NOBODY, chain, come_after
 
 Rule = Callable[[Job, Sequence[Live], Execution | None], Change]
@@ -42,10 +42,10 @@ class Copies(NamedTuple):
 class Jobs:
     """Table of jobs."""
 
-    def __init__(self, database: Database, definitions: Definitions, notices: Notices) -> None:
+    def __init__(self, database: Database, definitions: Definitions, writers: ChangeWriters) -> None:
         self._database = database
         self._definitions = definitions
-        self._notices = notices
+        self._writers = writers
         self._known_queues: set[str] = set()
 
     # -- making and changing
@@ -112,7 +112,7 @@ class Jobs:
             if after is not None and change.job.policies.after is not None:
                 come_after(tx, {job_id: after})
         _note_restart(tx, change)
-        self._notices.write(tx, [change])
+        self._writers.write(tx, [change])
         return change
 
     def _locked(self, tx: Tx, job_id: UUID) -> Job:

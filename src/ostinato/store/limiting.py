@@ -10,7 +10,7 @@ from ostinato.core.limits import LONGEST_WHILE, Admitted, passage
 from ostinato.core.policy import Policies
 from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Tx
-from ostinato.store.locking import Duty
+from ostinato.store.locking import QueueDuty
 
 KEYS: Final = 100  # per transaction
 ROWS: Final = 100  # per key
@@ -24,7 +24,7 @@ class LimitRound:
     next_at: datetime | None = None
 
 
-class Limiting(Duty):
+class Limiting(QueueDuty):
     """Limiting: the dispatcher admits executions that wait for a limit."""
 
     def let_through(self, now: datetime) -> LimitRound:

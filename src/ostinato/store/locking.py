@@ -17,8 +17,8 @@ from ostinato.core.model import AskedBy, Chance, Change, Definition, Execution, 
 from ostinato.core.schedule import is_recurring
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_bytes, to_uuid
+from ostinato.store.changes import ChangeWriters
 from ostinato.store.database import Database, Tx
-from ostinato.store.notices import Notices
 from ostinato.store.steps import Steps
 
 log = logging.getLogger("ostinato.store")
@@ -72,16 +72,16 @@ class Definitions:
                 self._known.popitem(last=False)
 
 
-class Duty:
+class QueueDuty:
     """A duty of the queue, in transactions of its own."""
 
     def __init__(
-        self, database: Database, definitions: Definitions, chance: Chance, notices: Notices, steps: Steps
+        self, database: Database, definitions: Definitions, chance: Chance, writers: ChangeWriters, steps: Steps
     ) -> None:
         self._database = database
         self._definitions = definitions
         self._chance = chance
-        self._notices = notices
+        self._writers = writers
         self._steps = steps
 
 

@@ -17,7 +17,7 @@ from ostinato.core.model import Change
 from ostinato.store import locking
 from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
-from ostinato.store.locking import Duty
+from ostinato.store.locking import QueueDuty
 
 BATCH: Final = 100
 NOBODY: Final[Mapping[UUID, UUID]] = {}
@@ -31,7 +31,7 @@ class Followed:
     any: bool = False
 
 
-class Following(Duty):
+class Following(QueueDuty):
     """Following: the dispatcher starts jobs that run after others."""
 
     def follow(self, now: datetime) -> Followed:
@@ -52,7 +52,7 @@ class Following(Duty):
             if change is None or not tx.run("followed", id=job_id):
                 return None
             locking.save(tx, [change])
-            self._notices.write(tx, [change])
+            self._writers.write(tx, [change])
             tx.notify()
         return change
 

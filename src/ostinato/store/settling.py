@@ -28,7 +28,7 @@ from ostinato.store import locking, rows
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Duplicate, Tx
 from ostinato.store.fast_path import EXPECTING, EXPECTS_NOTHING, Expected, expected_of, settle_plainly
-from ostinato.store.locking import Duty, Lives
+from ostinato.store.locking import Lives, QueueDuty
 
 log = logging.getLogger("ostinato.store")
 
@@ -67,7 +67,7 @@ class Mark:
     cancel_by: str
 
 
-class Settling(Duty):
+class Settling(QueueDuty):
     """Settles: a worker ends executions, and saves their progress before."""
 
     def settle(self, finished: Sequence[Finished]) -> Settled:
@@ -186,7 +186,7 @@ class Settling(Duty):
     # -- within
 
     def _settle(self, finished: Sequence[Finished]) -> Settled:
-        expected = EXPECTS_NOTHING if self._notices.of_successes else expected_of(finished)
+        expected = EXPECTS_NOTHING if self._writers.want_successes else expected_of(finished)
         if expected.candidates:
             self._database.make_fit(EXPECTING, expected.batch)
         with self._database.write() as tx:
@@ -218,7 +218,7 @@ class Settling(Duty):
 
     def _save(self, tx: Tx, changes: Sequence[Change], before: Mapping[UUID, Facts]) -> None:
         locking.save(tx, changes, before)
-        self._notices.write(tx, changes)
+        self._writers.write(tx, changes)
         if any(_leaves_work(change, before[change.job.id].next_due_at) for change in changes):
             tx.notify()
 

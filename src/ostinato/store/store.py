@@ -1,14 +1,16 @@
 """The store: all rows of Ostinato, as tables of one database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from ostinato.config import Settings
 from ostinato.core.model import Chance
+from ostinato.feature import Feature
 from ostinato.store import migrate
 from ostinato.store.access import Access
 from ostinato.store.audit import Audit
+from ostinato.store.changes import ChangeWriters
 from ostinato.store.claiming_one import Taking
 from ostinato.store.clock_record import ClockRecord
 from ostinato.store.dashboard import Board
@@ -22,8 +24,6 @@ from ostinato.store.jobs import Jobs
 from ostinato.store.keys import Keys
 from ostinato.store.locking import Definitions
 from ostinato.store.logs import Logs
-from ostinato.store.notices import Notices
-from ostinato.store.outbox import Outbox
 from ostinato.store.queue import Queue
 from ostinato.store.search import Search
 from ostinato.store.sessions import Sessions
@@ -56,18 +56,19 @@ class Store:
         self._definitions = Definitions()
         for path in (*QUERIES, *database.features.statements):
             database.load(path)
-        notices = Notices(chance)
-        self.jobs = Jobs(database, self._definitions, notices)
+        for feature in database.features:
+            database.load(_awake(feature))
+        writers = self.writers = ChangeWriters()
+        self.jobs = Jobs(database, self._definitions, writers)
         self.steps = Steps(database.features, self.part)
-        self.queue = Queue(database, self._definitions, chance, notices, self.steps)
+        self.queue = Queue(database, self._definitions, chance, writers, self.steps)
         self.workers = Workers(database, self.queue, chance)
-        self.taking = Taking(database, self._definitions, chance, notices, self.steps)
-        self.history = History(database, chance, notices)
+        self.taking = Taking(database, self._definitions, chance, writers, self.steps)
+        self.history = History(database, chance, writers)
         self.audit = Audit(database)
         self.keys = Keys(database, chance)
         self.sessions = Sessions(database)
         self.access = Access(database, self.keys, chance)
-        self.outbox = Outbox(database, notices, chance)
         self.answers = Answers(database)
         self.clock_record = ClockRecord(database)
         self.search = Search(database, self.jobs)
@@ -83,6 +84,19 @@ class Store:
         """Return the tables of a feature, one object for each process."""
         found: P | None = self._parts.get(kind)
         return self._parts.setdefault(kind, kind(self)) if found is None else found
+
+    def is_awake(self, feature: Feature) -> bool:
+        """Return True if a feature has rows, or no tables: otherwise its code need not be imported."""
+        if not feature.tables:
+            return True
+        with self.database.read() as tx:
+            return bool(tx.rows(f"{feature.name}_awake")[0][0])
+
+    def awake(self, file: str) -> Iterator[Any]:
+        """Import the files of this name, but for features without rows."""
+        for feature in self.database.features:
+            if feature.has(file) and self.is_awake(feature):
+                yield feature.file(file)
 
     def require_current(self) -> None:
         """Raise unless the schema is the one of this program."""
@@ -107,3 +121,8 @@ class Store:
             if isinstance(part, Closing):
                 part.close()
         self.database.close()
+
+
+def _awake(feature: Feature) -> str:
+    found = " OR ".join(f"EXISTS (SELECT 1 FROM {{{table}}})" for table in feature.tables)
+    return f"-- name: {feature.name}_awake\nSELECT {found}\n" if found else ""

@@ -101,7 +101,7 @@ class Hooks:
     def _is_overflowing(self, kind: str) -> bool:
         was, self._overflowing = self._overflowing, self._waiting.qsize() >= MOST_WAITING
         if self._overflowing and not was:
-            _log(logging.WARNING, "Hooks are too slow; events dropped", kind=kind, waiting=MOST_WAITING)
+            log_line(logging.WARNING, "Hooks are too slow; events dropped", kind=kind, waiting=MOST_WAITING)
         return self._overflowing
 
     def _start(self) -> None:
@@ -127,7 +127,7 @@ def _call(hook: Hook, kind: str, payload: dict[str, Any]) -> None:
         hook(payload)
     except BaseException as error:  # noqa: BLE001  after any error, the next hook is still called
         name = getattr(hook, "__qualname__", repr(hook))
-        _log(logging.ERROR, "A hook failed", kind=kind, hook=name, error=f"{type(error).__name__}: {error}")
+        log_line(logging.ERROR, "A hook failed", kind=kind, hook=name, error=f"{type(error).__name__}: {error}")
 
 
 class Telemetry:
@@ -141,7 +141,6 @@ class Telemetry:
         self._lock = Lock()
         self._away_since: float | None = None
         self._unknown: set[str] = set()
-        self._heartbeat_failed = False
         self.run_times: RunTimes | None = None  # only with `/metrics`
 
     def measure(self) -> None:
@@ -149,10 +148,10 @@ class Telemetry:
         self.run_times = self.run_times or RunTimes()
 
     def starting(self, what: str, /, **fields: object) -> None:
-        _log(logging.INFO, f"Starting {what}", **fields)
+        log_line(logging.INFO, f"Starting {what}", **fields)
 
     def stopping(self, why: str, /, **fields: object) -> None:
-        _log(logging.INFO, "Stopping", why=why, **fields)
+        log_line(logging.INFO, "Stopping", why=why, **fields)
 
     # -- runs
 
@@ -164,7 +163,7 @@ class Telemetry:
             live = each.live
             if logged:
                 names = {**_names(live), "source_name": member(each.args, "source_name")}
-                _log(logging.INFO, "Executing job", **names, retry_attempt=live.attempt)
+                log_line(logging.INFO, "Executing job", **names, retry_attempt=live.attempt)
             if listened:
                 self.hooks.emit("job:start", _payload(live))
 
@@ -196,22 +195,22 @@ class Telemetry:
         """Report a run that returned to the queue, as if it had never been claimed."""
         self.counts.add("released", why)
         if self._logs_runs():
-            _log(logging.INFO, "Run returned to the queue", **_names(live), why=why)
+            log_line(logging.INFO, "Run returned to the queue", **_names(live), why=why)
 
     def refused(self, live: Live) -> None:
         """Report a late result: another worker has the execution now."""
         self.counts.add("refused")
-        _log(logging.WARNING, "Late result rejected", **_names(live), fence=live.fence)
+        log_line(logging.WARNING, "Late result rejected", **_names(live), fence=live.fence)
 
     def held(self, lives: Sequence[Live]) -> None:
         """Report results that cannot be saved; the worker keeps them and tries again."""
         self.counts.add("held", count=len(lives))
         for live in lives:
-            _log(logging.ERROR, "Result cannot be saved; retrying every minute", **_names(live))
+            log_line(logging.ERROR, "Result cannot be saved; retrying every minute", **_names(live))
 
     def overfull(self, results: int) -> None:
         """Report that a worker claims no more runs, since too many of its results cannot be saved."""
-        _log(
+        log_line(
             logging.ERROR,
             "Too many results cannot be saved; this worker claims no more runs",
             results=results,
@@ -219,11 +218,11 @@ class Telemetry:
 
     def stuck(self, live: Live, since: timedelta) -> None:
         """Report a run that was asked to stop and goes on."""
-        _log(logging.WARNING, "Run does not stop", **_names(live), stopping_for=_seconds(since))
+        log_line(logging.WARNING, "Run does not stop", **_names(live), stopping_for=_seconds(since))
 
     def overlong(self, live: Live, ran: timedelta, usual: timedelta) -> None:
         """Report a run that takes far longer than earlier runs of its job."""
-        _log(
+        log_line(
             logging.WARNING,
             "Run takes unusually long",
             **_names(live),
@@ -235,7 +234,7 @@ class Telemetry:
         """Report executions of a task that this worker does not have; once for each task."""
         if task not in self._unknown:
             self._unknown.add(task)
-            _log(
+            log_line(
                 logging.WARNING,
                 "Task not registered in this worker; its runs stay in the queue",
                 task=task,
@@ -247,12 +246,12 @@ class Telemetry:
     def lease_lost(self, worker_id: UUID) -> None:
         """Report that this worker did not renew its lease in time; its runs go to other workers."""
         self.counts.add("lease_lost")
-        _log(logging.WARNING, "Lease lost; stopping the runs of this worker", worker=worker_id)
+        log_line(logging.WARNING, "Lease lost; stopping the runs of this worker", worker=worker_id)
 
     def worker_lost(self, worker_id: UUID) -> None:
         """Report that another worker's lease has expired."""
         self.counts.add("worker_lost")
-        _log(logging.WARNING, "Worker lost", worker=worker_id)
+        log_line(logging.WARNING, "Worker lost", worker=worker_id)
 
     def store_away(self, error: Exception) -> None:
         """Report that the database does not answer; one line until it does."""
@@ -263,7 +262,7 @@ class Telemetry:
                 self._away_since = self._monotonic()
         if first:
             first_line = str(error).partition("\n")[0]
-            _log(logging.ERROR, "Database unavailable; retrying", error=first_line)
+            log_line(logging.ERROR, "Database unavailable; retrying", error=first_line)
 
     def store_back(self) -> None:
         """Report that the database answers; a line only if it was unavailable."""
@@ -273,31 +272,16 @@ class Telemetry:
             since, self._away_since = self._away_since, None
         if since is not None:
             away = timedelta(seconds=self._monotonic() - since)
-            _log(logging.INFO, "Database available again", away_for=_seconds(away))
-
-    def noticed(self, hook_id: UUID, how: str, error: str) -> None:
-        """Report a notice: delivered, to be sent later (failed, postponed), or given_up."""
-        self.counts.add("notice", how)
-        if how == "given_up":
-            _log(logging.WARNING, "A notice could not be delivered", hook=hook_id, error=error)
-
-    def heartbeat(self, trouble: str | None) -> None:
-        """Report the call of the outside monitor, or the reason without one; a line only for a change."""
-        self.counts.add("heartbeat", "missed" if trouble else "heard")
-        if trouble is not None and not self._heartbeat_failed:
-            _log(logging.WARNING, "Heartbeat failed", why=trouble)
-        elif trouble is None and self._heartbeat_failed:
-            _log(logging.INFO, "Heartbeat works again")
-        self._heartbeat_failed = trouble is not None
+            log_line(logging.INFO, "Database available again", away_for=_seconds(away))
 
     def flaw_found(self, flaw: "AuditFlaw") -> None:
         """Report a flaw that the auditor has found twice."""
         self.counts.add("flaw", flaw.kind)
-        _log(logging.WARNING, "Audit found a flaw", job=flaw.job_id, flaw=flaw.kind, told=flaw.told)
+        log_line(logging.WARNING, "Audit found a flaw", job=flaw.job_id, flaw=flaw.kind, told=flaw.told)
 
     def clock_jumped(self, by: timedelta) -> None:
         self.counts.add("clock_jump")
-        _log(logging.WARNING, "The clock was set", by=_seconds(by))
+        log_line(logging.WARNING, "The clock was set", by=_seconds(by))
 
     # -- private
 
@@ -310,10 +294,10 @@ class Telemetry:
             case OutcomeKind.COMPLETED:
                 self._completed(ended, ended.finished_at, ended.result, ended.account)
             case OutcomeKind.CANCELLED:
-                _log(logging.INFO, "Job cancelled", **_names(ended), by=ended.by)
+                log_line(logging.INFO, "Job cancelled", **_names(ended), by=ended.by)
                 self._emit("job:cancelled", ended, by=ended.by)
             case OutcomeKind.LOST:
-                _log(
+                log_line(
                     logging.WARNING,
                     "Cleared stale lock",
                     **_names(ended),
@@ -328,7 +312,7 @@ class Telemetry:
         if self._logs_runs():
             names, items = _names(about), Account.from_json(account).items_crawled
             took = _seconds(duration)
-            _log(logging.INFO, "Job completed successfully", **names, duration=took, items_crawled=items)
+            log_line(logging.INFO, "Job completed successfully", **names, duration=took, items_crawled=items)
         if self.hooks.wanted("job:complete"):
             result = None if value is None else decode(value, "result")
             self._emit("job:complete", about, result=result, duration=duration.total_seconds())
@@ -339,7 +323,7 @@ class Telemetry:
         error = ": ".join(part for part in (ended.error_kind, ended.error) if part)
         if ended.outcome is not OutcomeKind.LOST:  # a lost run has its own line
             wait = None if retry_in is None else _seconds(retry_in)
-            _log(logging.ERROR, "Job execution failed", **_names(ended), error=error, retry_in=wait)
+            log_line(logging.ERROR, "Job execution failed", **_names(ended), error=error, retry_in=wait)
         seconds = None if retry_in is None else retry_in.total_seconds()
         self._emit("job:failed", ended, error=error, result=str(ended.outcome), retry_in=seconds)
 
@@ -350,7 +334,7 @@ class Telemetry:
     def _skipped(self, change: Change, skip: Skip) -> None:
         self.counts.add("skipped", skip.reason, skip.count)
         task, reason, count = change.job.definition.task, str(skip.reason), skip.count
-        _log(logging.INFO, "Due times skipped", job_id=skip.job_id, task=task, reason=reason, count=count)
+        log_line(logging.INFO, "Due times skipped", job_id=skip.job_id, task=task, reason=reason, count=count)
         self.hooks.emit(
             "job:skipped",
             {
@@ -368,7 +352,8 @@ class Telemetry:
             self.hooks.emit(kind, _payload(about) | more)
 
 
-def _log(level: int, what: str, /, **fields: object) -> None:
+def log_line(level: int, what: str, /, **fields: object) -> None:
+    """Log a line with those fields that are not None."""
     if _LOGGER.isEnabledFor(level):
         _LOGGER.log(level, LogMessage(what, {name: each for name, each in fields.items() if each is not None}))
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from ostinato.core.duration import format_duration
-from ostinato.core.hooks import Measure, Named, Notice, Threshold, short
+from ostinato.features.notifications.hooks import Measure, Named, Notice, Threshold, short
 
 
 @dataclass(frozen=True, slots=True)

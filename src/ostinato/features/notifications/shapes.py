@@ -8,8 +8,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
 from ostinato.core.duration import format_duration
-from ostinato.core.hooks import Measure, NoticeKind, Threshold
-from ostinato.service.hooks import LATE, LIMITS, WINDOWS, NewHook
+from ostinato.features.notifications.hooks import Measure, NoticeKind, Threshold
+from ostinato.features.notifications.service import LATE, LIMITS, WINDOWS, NewHook
 from ostinato.shapes.answers import Answer, Out
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole
 from ostinato.shapes.openapi import Within, either, given, says

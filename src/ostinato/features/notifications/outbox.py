@@ -14,14 +14,15 @@ from uuid import UUID
 
 from ostinato.core.duration import format_duration, parse_duration
 from ostinato.core.errors import NOT_READABLE, NotFound
-from ostinato.core.hooks import TEST, Hook, Measure, Named, Notice, NoticeKind, Threshold
-from ostinato.core.model import Chance, Event, Live
-from ostinato.core.notices import late
-from ostinato.core.thresholds import WindowFigures, before, beyond
+from ostinato.core.model import Event, Live
+from ostinato.features.notifications.hooks import TEST, Hook, Measure, Named, Notice, NoticeKind, Threshold
+from ostinato.features.notifications.notices import late
+from ostinato.features.notifications.thresholds import WindowFigures, before, beyond
+from ostinato.features.notifications.writing import Notices, definitions_of
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_uuid
-from ostinato.store.database import Database, Tx
-from ostinato.store.notices import Notices, definitions_of
+from ostinato.store.database import Tx
+from ostinato.store.store import Store
 
 log = logging.getLogger("ostinato.store")
 
@@ -113,8 +114,8 @@ POSTPONED: Final = rows.Shape(Postponed)
 class Outbox:
     """Tables of hooks and of their notices."""
 
-    def __init__(self, database: Database, notices: Notices, chance: Chance) -> None:
-        self._database, self._notices, self._chance = database, notices, chance
+    def __init__(self, store: Store) -> None:
+        self._database, self._notices, self._chance = store.database, store.part(Notices), store.chance
         self._unreadable: set[UUID] = set()  # already logged
 
     # -- hooks

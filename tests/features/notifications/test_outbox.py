@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from ostinato.core.errors import NotFound
-from ostinato.core.hooks import Hook, Measure, NoticeKind, Threshold
 from ostinato.core.model import Event
 from ostinato.core.outcome import Cancelled, Lost
-from ostinato.store.outbox import Sent, Tally
+from ostinato.features.notifications.hooks import Hook, Measure, NoticeKind, Threshold
+from ostinato.features.notifications.outbox import Outbox, Sent, Tally
 from tests.build import HOUR, MINUTE, NOW, SECOND
 from tests.store.conftest import DONE, FAILURE
 
@@ -35,17 +35,17 @@ def a_hook(world, *kinds: NoticeKind, **given) -> Hook:
 
 def hooked(world, *kinds: NoticeKind, **given) -> Hook:
     hook = a_hook(world, *kinds, **given)
-    world.store.outbox.add_hook(hook)
+    world.store.part(Outbox).add_hook(hook)
     return hook
 
 
 def told(world, hook) -> list[str]:
     """List the kinds of a hook's notices, the oldest first."""
-    return [each.kind for each in world.store.outbox.deliveries(hook.id, 1000)][::-1]
+    return [each.kind for each in world.store.part(Outbox).deliveries(hook.id, 1000)][::-1]
 
 
 def bodies(world, hook) -> list[dict]:
-    return [json.loads(each.body) for each in world.store.outbox.deliveries(hook.id, 1000)][::-1]
+    return [json.loads(each.body) for each in world.store.part(Outbox).deliveries(hook.id, 1000)][::-1]
 
 
 def turn(world, worker, outcome=DONE) -> None:
@@ -157,10 +157,10 @@ def test_what_does_not_begin_is_told_once_by_whoever_looks(world):
     hook = hooked(world, NoticeKind.LATE_START, late_after=MINUTE)
     other, run_once = world.another(), world.enqueue()[0]
     start = world.now - SECOND
-    world.store.outbox.find_late(hook, start, world.advance(59 * SECOND))
+    world.store.part(Outbox).find_late(hook, start, world.advance(59 * SECOND))
     assert told(world, hook) == []
     for store in (world.store, other, world.store):
-        store.outbox.find_late(hook, start, world.advance(2 * SECOND))
+        store.part(Outbox).find_late(hook, start, world.advance(2 * SECOND))
     (body,) = bodies(world, hook)
     assert body["job"]["id"] == str(run_once)
     assert "has not started" in body["text"]
@@ -172,7 +172,7 @@ def test_what_waits_for_a_reason_is_not_late(world):
     hook = hooked(world, NoticeKind.LATE_START)
     job = world.enqueue()[0]
     world.command(job, "pause")
-    world.store.outbox.find_late(hook, NOW - HOUR, world.advance(HOUR))
+    world.store.part(Outbox).find_late(hook, NOW - HOUR, world.advance(HOUR))
     assert told(world, hook) == []
 
 
@@ -214,7 +214,7 @@ def test_what_is_rolled_back_is_not_told(world, monkeypatch):
 def test_a_bug_in_a_notice_keeps_nothing_from_being_settled(world, monkeypatch):
     hook = hooked(world, NoticeKind.FAILURE)
     job = world.add_one(max_retries=0)
-    monkeypatch.setattr("ostinato.core.notices.notices_of", lambda *_: 1 / 0)
+    monkeypatch.setattr("ostinato.features.notifications.notices.notices_of", lambda *_: 1 / 0)
     turn(world, world.worker(), FAILURE)
     assert world.facts(job).failed == 1
     assert told(world, hook) == []
@@ -239,12 +239,12 @@ def test_a_low_success_rate_is_told_once_in_each_window(world):
     worker = world.worker()
     for outcome in (DONE, FAILURE):
         turn(world, worker, outcome)
-        world.store.outbox.find_beyond(hook, threshold, world.now)
+        world.store.part(Outbox).find_beyond(hook, threshold, world.now)
     assert told(world, hook) == []  # two executions are too few
     for outcome in (DONE, DONE, DONE):
         turn(world, worker, outcome)
         for store in (world.store, world.another()):
-            store.outbox.find_beyond(hook, threshold, world.now)
+            store.part(Outbox).find_beyond(hook, threshold, world.now)
     (body,) = bodies(world, hook)
     assert body["kind"] == "success_rate"
     assert (body["threshold"]["value"], body["threshold"]["failed"]) == (66.667, 1)
@@ -264,7 +264,7 @@ def test_runs_that_take_far_longer_than_before_are_told(world):
         world.advance(seconds * SECOND)
         world.settle(claimed)
         world.advance(-seconds * SECOND)
-        world.store.outbox.find_beyond(hook, threshold, world.now)
+        world.store.part(Outbox).find_beyond(hook, threshold, world.now)
 
     for _ in range(6):
         run(10)
@@ -285,7 +285,7 @@ def test_losses_are_counted_over_all_jobs(world):
     for count in (2, 4):
         turn(world, worker, Lost())
         for each in (hook, mine):
-            world.store.outbox.find_beyond(each, threshold, world.now)
+            world.store.part(Outbox).find_beyond(each, threshold, world.now)
         assert len(told(world, hook)) == (1 if count >= 3 else 0)
     assert told(world, mine) == []
 
@@ -298,11 +298,11 @@ def test_a_notice_is_claimed_by_one_until_its_lease_is_over(world):
     world.add(3)
     turn(world, world.worker())
     other = world.another()
-    mine = world.store.outbox.claim(hook, world.now, LEASE, 2)
-    theirs = other.outbox.claim(hook, world.now, LEASE, 10)
+    mine = world.store.part(Outbox).claim(hook, world.now, LEASE, 2)
+    theirs = other.part(Outbox).claim(hook, world.now, LEASE, 10)
     assert (len(mine), len(theirs)) == (2, 1)
-    assert world.store.outbox.claim(hook, world.advance(LEASE - SECOND), LEASE, 10) == []
-    again = world.store.outbox.claim(hook, world.advance(SECOND), LEASE, 10)
+    assert world.store.part(Outbox).claim(hook, world.advance(LEASE - SECOND), LEASE, 10) == []
+    again = world.store.part(Outbox).claim(hook, world.advance(SECOND), LEASE, 10)
     assert {each.id for each in again} == {each.id for each in mine + theirs}
     assert {each.attempt for each in again} == {2}
     assert {each.hook for each in again} == {hook}
@@ -314,8 +314,8 @@ def test_a_hook_with_much_to_hear_keeps_no_other_waiting(world):
     worker = world.worker()
     turn(world, worker)
     turn(world, worker, FAILURE)
-    assert len(world.store.outbox.claim(quiet, world.now, LEASE, 20)) == 5
-    assert len(world.store.outbox.claim(loud, world.now, LEASE, 20)) == 10
+    assert len(world.store.part(Outbox).claim(quiet, world.now, LEASE, 20)) == 5
+    assert len(world.store.part(Outbox).claim(loud, world.now, LEASE, 20)) == 10
 
 
 def sent(each, world, **what) -> Sent:
@@ -327,33 +327,33 @@ def test_whoever_comes_too_late_changes_nothing(world):
     hook = hooked(world, NoticeKind.FINISH)
     world.add_one()
     turn(world, world.worker())
-    (slow,) = world.store.outbox.claim(hook, world.now, LEASE, 10)
-    (quick,) = world.store.outbox.claim(hook, world.advance(LEASE), LEASE, 10)
-    world.store.outbox.note([sent(slow, world, given_up_at=world.now, error="no")])
-    assert world.store.outbox.tallies()[hook.id] == Tally(pending=1)
-    world.store.outbox.note([sent(quick, world, delivered_at=world.now, answer=200)])
-    world.store.outbox.note([sent(quick, world, due_at=world.now, error="no")])
-    (delivery,) = world.store.outbox.deliveries(hook.id, 10)
+    (slow,) = world.store.part(Outbox).claim(hook, world.now, LEASE, 10)
+    (quick,) = world.store.part(Outbox).claim(hook, world.advance(LEASE), LEASE, 10)
+    world.store.part(Outbox).note([sent(slow, world, given_up_at=world.now, error="no")])
+    assert world.store.part(Outbox).tallies()[hook.id] == Tally(pending=1)
+    world.store.part(Outbox).note([sent(quick, world, delivered_at=world.now, answer=200)])
+    world.store.part(Outbox).note([sent(quick, world, due_at=world.now, error="no")])
+    (delivery,) = world.store.part(Outbox).deliveries(hook.id, 10)
     assert (delivery.delivered_at, delivery.answer, delivery.error) == (world.now, 200, "")
-    assert world.store.outbox.next_due() is None
+    assert world.store.part(Outbox).next_due() is None
 
 
 def test_what_came_of_it_can_be_seen(world):
     hook = hooked(world, NoticeKind.FINISH)
     world.add(3)
     turn(world, world.worker())
-    one, two, three = world.store.outbox.claim(hook, world.now, LEASE, 10)
-    world.store.outbox.note([
+    one, two, three = world.store.part(Outbox).claim(hook, world.now, LEASE, 10)
+    world.store.part(Outbox).note([
         sent(one, world, delivered_at=world.now, answer=204),
         sent(two, world, given_up_at=world.now, answer=500, error="It answered 500."),
         sent(three, world, due_at=world.now + MINUTE, error="Nobody answers."),
     ])  # fmt: skip
-    assert world.store.outbox.tallies() == {hook.id: Tally(1, 1, 1)}
+    assert world.store.part(Outbox).tallies() == {hook.id: Tally(1, 1, 1)}
     for state, each in (("delivered", one), ("given_up", two), ("pending", three)):
-        assert [found.id for found in world.store.outbox.deliveries(hook.id, 10, state=state)] == [each.id]
-    assert world.store.outbox.next_due() == world.now + MINUTE
-    newest = world.store.outbox.deliveries(hook.id, 1)[0].id
-    assert len(world.store.outbox.deliveries(hook.id, 10, before=newest)) == 2
+        assert [found.id for found in world.store.part(Outbox).deliveries(hook.id, 10, state=state)] == [each.id]
+    assert world.store.part(Outbox).next_due() == world.now + MINUTE
+    newest = world.store.part(Outbox).deliveries(hook.id, 1)[0].id
+    assert len(world.store.part(Outbox).deliveries(hook.id, 10, before=newest)) == 2
 
 
 def test_a_hook_that_is_deleted_is_told_nothing_more(world):
@@ -361,7 +361,7 @@ def test_a_hook_that_is_deleted_is_told_nothing_more(world):
     world.add_one()
     worker = world.worker()
     turn(world, worker)
-    world.store.outbox.delete_hook(hook.id, world.now, "bob")
+    world.store.part(Outbox).delete_hook(hook.id, world.now, "bob")
     turn(world, worker)
     assert world.sql("SELECT id FROM {outbox}") == []
     assert [event.by for event in (*world.events("hook.created"), *world.events("hook.deleted"))] == [
@@ -369,27 +369,39 @@ def test_a_hook_that_is_deleted_is_told_nothing_more(world):
         "bob",
     ]
     with pytest.raises(NotFound):
-        world.store.outbox.delete_hook(hook.id, world.now, "bob")
+        world.store.part(Outbox).delete_hook(hook.id, world.now, "bob")
 
 
 def test_a_process_that_has_not_heard_of_a_deletion_leaves_nothing_behind(world):
     hook, other = hooked(world, NoticeKind.FINISH), world.another()
-    other.outbox.delete_hook(hook.id, world.now, "bob")
+    other.part(Outbox).delete_hook(hook.id, world.now, "bob")
     world.add_one()
     turn(world, world.worker())
     assert told(world, hook) == ["finish"]
-    assert world.store.outbox.prune(NOW) == 1
+    assert world.store.part(Outbox).prune(NOW) == 1
     assert told(world, hook) == []
+
+
+def test_notifications_are_asleep_until_there_is_a_hook_or_a_notice(world):
+    feature = next(each for each in world.store.database.features if each.name == "notifications")
+    assert not world.store.is_awake(feature)
+    hook = hooked(world, NoticeKind.FINISH)
+    assert world.store.is_awake(feature)
+    world.another().part(Outbox).delete_hook(hook.id, world.now, "bob")
+    assert not world.store.is_awake(feature)
+    world.add_one()
+    turn(world, world.worker())  # this process has not heard of the deletion
+    assert world.store.is_awake(feature)
 
 
 def test_a_hook_counts_elsewhere_once_it_is_looked_up(world):
     other = world.another()
     hook = a_hook(world, NoticeKind.FINISH)
-    other.outbox.add_hook(hook)
+    other.part(Outbox).add_hook(hook)
     world.add_one()
     worker = world.worker()
     turn(world, worker)
-    world.store.outbox.refresh()
+    world.store.part(Outbox).refresh()
     turn(world, worker)
     assert told(world, hook) == ["finish"]
 
@@ -398,11 +410,11 @@ def test_what_is_long_over_is_taken_away_and_what_waits_stays(world):
     hook = hooked(world, NoticeKind.FINISH)
     world.add(2)
     turn(world, world.worker())
-    done, waiting = world.store.outbox.claim(hook, world.now, LEASE, 10)
-    world.store.outbox.note([sent(done, world, delivered_at=world.now)])
-    assert world.store.outbox.prune(world.now) == 0
-    assert world.store.outbox.prune(world.now + timedelta(microseconds=1)) == 1
-    assert [each.id for each in world.store.outbox.deliveries(hook.id, 10)] == [waiting.id]
+    done, waiting = world.store.part(Outbox).claim(hook, world.now, LEASE, 10)
+    world.store.part(Outbox).note([sent(done, world, delivered_at=world.now)])
+    assert world.store.part(Outbox).prune(world.now) == 0
+    assert world.store.part(Outbox).prune(world.now + timedelta(microseconds=1)) == 1
+    assert [each.id for each in world.store.part(Outbox).deliveries(hook.id, 10)] == [waiting.id]
 
 
 def test_a_hook_comes_back_as_it_was_kept(world):
@@ -412,7 +424,7 @@ def test_a_hook_comes_back_as_it_was_kept(world):
         thresholds=(threshold,),
         late_after=5 * SECOND, description="for ops",
     )  # fmt: skip
-    assert world.store.outbox.hooks() == [hook]
+    assert world.store.part(Outbox).hooks() == [hook]
 
 
 @pytest.mark.parametrize(
@@ -424,5 +436,5 @@ def test_a_hook_of_a_newer_version_is_left_to_it(world, caplog, column, value):
     statement = world.store.database.dialect.statement(f"UPDATE {{hooks}} SET {column} = :value WHERE id = :id")
     with world.store.database.write() as tx:
         tx.run(statement, value=value, id=strange.id)
-    assert world.store.outbox.refresh() == world.store.outbox.refresh() == [hook]
+    assert world.store.part(Outbox).refresh() == world.store.part(Outbox).refresh() == [hook]
     assert caplog.text.count("A hook cannot be read") == 1

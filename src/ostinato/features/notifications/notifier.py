@@ -13,13 +13,14 @@ from typing import Final, TypeVar
 
 from ostinato.clock import Clock
 from ostinato.core.errors import BudgetSpent, Invalid, StoreError, Unreachable
-from ostinato.core.hooks import Hook, NoticeKind
 from ostinato.core.ids import EPOCH
+from ostinato.engine.duties import EngineParts, Step
+from ostinato.features.notifications.hooks import Hook, NoticeKind
+from ostinato.features.notifications.outbox import Outbox, Postponed, Sent, ToSend
 from ostinato.outgoing import CallAnswer, Outgoing
 from ostinato.store.kernel import InStore
-from ostinato.store.outbox import Postponed, Sent, ToSend
 from ostinato.store.store import Store
-from ostinato.telemetry.reports import Telemetry
+from ostinato.telemetry.reports import Counts, log_line
 
 log = logging.getLogger("ostinato.engine")
 
@@ -41,12 +42,18 @@ PRUNE_EVERY: Final = 600.0
 T = TypeVar("T")
 
 
+def start(engine: EngineParts) -> Step:
+    """Return the step of the loop that finds and sends notices."""
+    kernel = engine.kernel
+    return Notifier(kernel.store, kernel.clock, engine.telemetry.counts, engine.outgoing, engine.in_store).step
+
+
 class Notifier:
     """The step that finds, claims and sends notices, and saves the results."""
 
-    def __init__(self, store: Store, clock: Clock, telemetry: Telemetry, outgoing: Outgoing, in_store: InStore) -> None:
-        self._store, self._clock, self._telemetry = store, clock, telemetry
-        self._outgoing, self._in_store = outgoing, in_store
+    def __init__(self, store: Store, clock: Clock, counts: Counts, outgoing: Outgoing, in_store: InStore) -> None:
+        self._clock_record, self._outbox = store.clock_record, store.part(Outbox)
+        self._clock, self._counts, self._outgoing, self._in_store = clock, counts, outgoing, in_store
         self._hooks: list[Hook] = []
         self._late_until = clock.now() - LATE_SINCE  # late starts before this have been reported
         self._last: dict[str, float] = {}
@@ -62,11 +69,11 @@ class Notifier:
     # -- in the store
 
     def _look(self) -> list[ToSend]:
-        outbox, now = self._store.outbox, self._clock.now()
+        outbox, now = self._outbox, self._clock.now()
         if self._time_for("refresh", REFRESH_EVERY):
             self._hooks = outbox.refresh()
         if self._time_for("prune", PRUNE_EVERY):
-            outbox.prune((now if self._store.clock_record.settled(now) else EPOCH) - KEPT)
+            outbox.prune((now if self._clock_record.settled(now) else EPOCH) - KEPT)
         if not self._hooks:
             return []
         self._find(now)
@@ -79,12 +86,12 @@ class Notifier:
         late = [hook for hook in self._hooks if NoticeKind.LATE_START in hook.kinds]
         if late and self._time_for("late", LATE_EVERY):
             for hook in late:
-                self._store.outbox.find_late(hook, self._late_until, now)
+                self._outbox.find_late(hook, self._late_until, now)
             self._late_until = now
         if self._time_for("thresholds", THRESHOLDS_EVERY):
             for hook in self._hooks:
                 for threshold in hook.thresholds:
-                    self._store.outbox.find_beyond(hook, threshold, now)
+                    self._outbox.find_beyond(hook, threshold, now)
 
     def _time_for(self, what: str, every: float) -> bool:
         now = self._clock.monotonic()
@@ -94,11 +101,12 @@ class Notifier:
         return True
 
     def _note(self, sent: list[tuple[ToSend, Sent | Postponed]]) -> None:
-        self._store.outbox.note([result for _, result in sent])
+        self._outbox.note([result for _, result in sent])
         for each, result in sent:
-            self._telemetry.noticed(each.hook.id, result.how, result.error)
+            self._counts.add("notice", result.how)
             if isinstance(result, Sent) and result.given_up_at is not None:
-                self._store.outbox.given_up(each.id, each.hook.id, result.error, result.given_up_at)
+                log_line(logging.WARNING, "A notice could not be delivered", hook=each.hook.id, error=result.error)
+                self._outbox.given_up(each.id, each.hook.id, result.error, result.given_up_at)
 
     # -- on the network
 

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from ostinato.core.hooks import Hook, Named, Notice, NoticeKind, plain, short
 from ostinato.core.model import Change, Definition, Ending, Execution, Job, Live, Skip
 from ostinato.core.outcome import OutcomeKind
+from ostinato.features.notifications.hooks import Hook, Named, Notice, NoticeKind, plain, short
 
 
 def notices_of(hook: Hook, change: Change, recovered: Collection[UUID] = ()) -> Iterator[Notice]:

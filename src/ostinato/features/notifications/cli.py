@@ -1,7 +1,7 @@
 """`ostinato hook …`: webhooks for events of jobs."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -11,7 +11,8 @@ from ostinato.cli.times import at_length, when
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
 
-hook = typer.Typer(help="Webhooks: add, list, show, test, delete.", rich_markup_mode=None)
+hook = typer.Typer(rich_markup_mode=None)
+GROUPS: Final = {"hook": hook}
 
 HookArgument = Annotated[str, typer.Argument(metavar="HOOK", help="The id of a hook.")]
 

@@ -4,6 +4,8 @@ from uuid import uuid4
 
 import pytest
 
+from ostinato.features.notifications.service import HookService
+
 URL = "https://hooks.example.org/T0/1"
 PRIVATE = {"url": "http://127.0.0.1:9/hook", "kinds": ["failure"]}
 
@@ -95,7 +97,7 @@ def test_a_hook_that_makes_no_sense_is_422(client, wrong):
     answer = client.post("/api/v1/hooks", json={"url": URL, "kinds": ["failure"]} | wrong)
     assert answer.status_code == 422
     assert answer.json()["detail"]
-    assert client.service.hooks.list() == []
+    assert client.service.part(HookService).list() == []
 
 
 def test_private_networks_need_leave(new_client):

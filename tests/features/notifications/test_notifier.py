@@ -14,9 +14,10 @@ from ostinato.config import Secret
 from ostinato.core.addresses import EVERYWHERE, PUBLIC_ONLY, Egress
 from ostinato.core.builtin import Permits
 from ostinato.core.errors import StoreUnavailable
-from ostinato.core.hooks import Hook, Measure, NoticeKind, Threshold
-from ostinato.engine.heartbeat import Heartbeat
-from ostinato.engine.notifier import MOST_ATTEMPTS, Notifier, backoff
+from ostinato.features.notifications.heartbeat import Heartbeat
+from ostinato.features.notifications.hooks import Hook, Measure, NoticeKind, Threshold
+from ostinato.features.notifications.notifier import MOST_ATTEMPTS, Notifier, backoff
+from ostinato.features.notifications.outbox import Outbox
 from ostinato.features.providers.rows import Providers
 from ostinato.features.providers.rules import Provider
 from ostinato.outgoing import Outgoing
@@ -81,8 +82,8 @@ def story(rig):
                         None, "", MINUTE, (), "", rig.clock.now(), "ann",
                     )  # fmt: skip
                     hook = replace(hook, **given)
-                    rig.store.outbox.add_hook(hook)
-                    notifier = Notifier(rig.store, rig.clock, rig.telemetry, out, in_store)
+                    rig.store.part(Outbox).add_hook(hook)
+                    notifier = Notifier(rig.store, rig.clock, rig.telemetry.counts, out, in_store)
                     await asyncio.wait_for(tale(notifier, listener, hook), PATIENCE)
             finally:
                 await out.close()
@@ -107,7 +108,7 @@ async def run_once(rig, count: int = 1) -> list[UUID]:
 
 
 def deliveries(rig, hook):
-    return rig.store.outbox.deliveries(hook.id, 100)
+    return rig.store.part(Outbox).deliveries(hook.id, 100)
 
 
 def test_a_notice_arrives_once_and_says_what_happened(rig, story):
@@ -235,7 +236,7 @@ def test_a_bug_in_sending_is_a_failed_attempt(rig, story, caplog):
 
 def test_two_notifiers_do_not_both_send(rig, story):
     async def tale(notifier, listener, hook):
-        other = Notifier(rig.store, rig.clock, rig.telemetry, notifier._outgoing, in_store)
+        other = Notifier(rig.store, rig.clock, rig.telemetry.counts, notifier._outgoing, in_store)
         await run_once(rig, 10)
         assert sum(await asyncio.gather(notifier.step(), other.step())) == 10
         assert len({body["id"] for body in listener.bodies}) == len(listener.heard) == 10
@@ -246,7 +247,7 @@ def test_two_notifiers_do_not_both_send(rig, story):
 def test_what_a_dead_notifier_had_claimed_is_sent_by_another(rig, story):
     async def tale(notifier, listener, hook):
         await run_once(rig)
-        rig.store.outbox.claim(hook, rig.clock.now(), MINUTE, 10)  # and dies
+        rig.store.part(Outbox).claim(hook, rig.clock.now(), MINUTE, 10)  # and dies
         assert await notifier.step() == 0
         rig.clock.advance(MINUTE)
         assert await notifier.step() == 1
@@ -341,7 +342,7 @@ def test_the_heart_beats_while_all_is_well(rig, story, caplog):
     async def tale(notifier, listener, hook):
         troubles: list[str] = []
         url = Secret(f"http://127.0.0.1:{listener.port}/ping/0b1c")
-        heart = Heartbeat(url, notifier._outgoing, rig.telemetry, lambda: list(troubles), in_store)
+        heart = Heartbeat(url, notifier._outgoing, rig.telemetry.counts, lambda: list(troubles), in_store)
         assert await heart.step()
         assert listener.heard[0][0][""] == "GET /ping/0b1c HTTP/1.1"
         troubles.append("The dispatcher does not step.")
@@ -365,10 +366,10 @@ def test_no_trouble_of_the_heartbeat_is_anybody_elses(rig, story):
         listener.answers = [answered(500)]
         url = Secret(f"http://127.0.0.1:{listener.port}/")
         for heart in (
-            Heartbeat(url, notifier._outgoing, rig.telemetry, list, in_store),  # it answers 500
-            Heartbeat(url, notifier._outgoing, rig.telemetry, away, in_store),
-            Heartbeat(Secret("http://127.0.0.1:1/"), notifier._outgoing, rig.telemetry, list, in_store),
-            Heartbeat(Secret("env:SECRET_NOWHERE"), notifier._outgoing, rig.telemetry, list, in_store),
+            Heartbeat(url, notifier._outgoing, rig.telemetry.counts, list, in_store),  # it answers 500
+            Heartbeat(url, notifier._outgoing, rig.telemetry.counts, away, in_store),
+            Heartbeat(Secret("http://127.0.0.1:1/"), notifier._outgoing, rig.telemetry.counts, list, in_store),
+            Heartbeat(Secret("env:SECRET_NOWHERE"), notifier._outgoing, rig.telemetry.counts, list, in_store),
         ):
             assert not await heart.step()
 

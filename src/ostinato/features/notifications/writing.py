@@ -11,14 +11,15 @@ from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.core import notices
 from ostinato.core.errors import NOT_READABLE, StoreError
-from ostinato.core.hooks import OF_SUCCESSES, Hook, Notice, NoticeKind
-from ostinato.core.model import Chance, Change, Definition, Event
+from ostinato.core.model import Change, Definition, Event
 from ostinato.core.outcome import OutcomeKind
+from ostinato.features.notifications import notices
+from ostinato.features.notifications.hooks import OF_SUCCESSES, Hook, Notice, NoticeKind
 from ostinato.store import rows
 from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
+from ostinato.store.store import Store
 
 log = logging.getLogger("ostinato.store")
 
@@ -28,14 +29,15 @@ OVERLONG: Final = "execution.overlong"
 class Notices:
     """Notices to the hooks about changes."""
 
-    def __init__(self, chance: Chance) -> None:
-        self._chance = chance
+    def __init__(self, store: Store) -> None:
+        self._chance = store.chance
         self.hooks: tuple[Hook, ...] = ()
-        self.of_successes = False  # whether any hook wants notices about successful runs
+        self.wants_successes = False
+        store.writers.add(self)
 
     def use(self, hooks: Sequence[Hook]) -> None:
         self.hooks = tuple(hooks)
-        self.of_successes = any(OF_SUCCESSES.intersection(hook.kinds) for hook in hooks)
+        self.wants_successes = any(OF_SUCCESSES.intersection(hook.kinds) for hook in hooks)
 
     def write(self, tx: Tx, changes: Sequence[Change]) -> None:
         """Write notices about the changes of this transaction. A bug here must not prevent a settle."""

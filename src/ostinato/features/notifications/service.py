@@ -6,16 +6,14 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from ostinato.clock import Clock
 from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
 from ostinato.core.auth import check_reference
 from ostinato.core.duration import format_duration
 from ostinato.core.errors import Conflict, Invalid, NotFound
-from ostinato.core.hooks import Hook, Measure, NoticeKind, Threshold
-from ostinato.core.model import Chance
-from ostinato.service.jobs import JobService, Ref
-from ostinato.store.outbox import Delivery, Tally
-from ostinato.store.store import Store
+from ostinato.features.notifications.hooks import Hook, Measure, NoticeKind, Threshold
+from ostinato.features.notifications.outbox import Delivery, Outbox, Tally
+from ostinato.service import Service
+from ostinato.service.jobs import Ref
 
 MOST_HOOKS: Final = 100
 MOST_THRESHOLDS: Final = 10
@@ -50,14 +48,15 @@ class HookView:
 class HookService:
     """Commands and questions about hooks."""
 
-    def __init__(self, store: Store, clock: Clock, chance: Chance, jobs: JobService) -> None:
-        self._store, self._clock, self._chance, self._jobs = store, clock, chance, jobs
+    def __init__(self, service: Service) -> None:
+        self._outbox, self._jobs = service.store.part(Outbox), service.jobs
+        self._clock, self._chance = service.clock, service.store.chance
 
     def create(self, new: NewHook, *, by: str = "", egress: Egress = PUBLIC_ONLY) -> HookView:
         """Create a hook; every process uses it within seconds."""
         check_url(new.url, "url", egress)
         _check(new)
-        if len(self._store.outbox.hooks()) >= MOST_HOOKS:
+        if len(self._outbox.hooks()) >= MOST_HOOKS:
             raise Conflict(f"There are {MOST_HOOKS} hooks already: delete one first.")
         now = self._clock.now()
         job_id = None if new.job is None else self._jobs.get(new.job).id
@@ -65,13 +64,13 @@ class HookService:
             self._chance.id(now), new.url, tuple(dict.fromkeys(new.kinds)), job_id, new.secret, new.late_after,
             tuple(new.thresholds), new.description, now, by,
         )  # fmt: skip
-        self._store.outbox.add_hook(hook)
+        self._outbox.add_hook(hook)
         return HookView(hook, Tally())
 
     def list(self) -> list[HookView]:
         """List the hooks, the oldest first."""
-        tallies = self._store.outbox.tallies()
-        return [HookView(hook, tallies.get(hook.id, Tally())) for hook in self._store.outbox.hooks()]
+        tallies = self._outbox.tallies()
+        return [HookView(hook, tallies.get(hook.id, Tally())) for hook in self._outbox.hooks()]
 
     def get(self, hook_id: UUID) -> HookView:
         for view in self.list():
@@ -81,19 +80,19 @@ class HookService:
 
     def delete(self, hook_id: UUID, *, by: str = "") -> None:
         """Delete a hook and its waiting notices."""
-        self._store.outbox.delete_hook(hook_id, self._clock.now(), by)
+        self._outbox.delete_hook(hook_id, self._clock.now(), by)
 
     def test(self, hook_id: UUID, *, by: str = "") -> UUID:
         """Send a notice of the kind `test` to a hook; return the id of the delivery."""
         text = f"This is a test, requested by {by}." if by else "This is a test."
-        return self._store.outbox.add_test(self.get(hook_id).hook, text, self._clock.now())
+        return self._outbox.add_test(self.get(hook_id).hook, text, self._clock.now())
 
     def deliveries(
         self, hook_id: UUID, limit: int = 50, before: UUID | None = None, state: str = ""
     ) -> Sequence[Delivery]:
         """List the deliveries of a hook, the newest first."""
         self.get(hook_id)
-        return self._store.outbox.deliveries(hook_id, min(limit, PAGE_LIMIT), before, state)
+        return self._outbox.deliveries(hook_id, min(limit, PAGE_LIMIT), before, state)
 
 
 def _check(new: NewHook) -> None:
