@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ostinato.config import EngineKind
 from ostinato.core.errors import InvalidSetting
 from ostinato.feature import Feature, Features, our_features
 from ostinato.outgoing.gate import LateGate, OpenGate
@@ -182,7 +183,7 @@ def test_a_process_that_uses_only_the_library_loads_no_file_of_a_feature_but_its
     assert [name for name in json.loads(done.stdout.splitlines()[-1]) if name.count(".") > 2] == []
 
 
-@pytest.mark.parametrize("name", ["crawling", "notifications", "providers", "sources", "templates", "transfer"])
+@pytest.mark.parametrize("name", ["crawling", "notifications", "providers", "rq", "sources", "templates", "transfer"])
 def test_a_removed_feature_takes_only_those_along_that_declare_to_use_it(tmp_path, name):
     """Its folder and its line are removed: everything else still works."""
     removed = {each.name for each in our_features() if name in (each.name, *each.uses)}
@@ -212,6 +213,12 @@ def test_scrapy_and_its_libraries_are_imported_only_by_crawling():
     found = {file for file in SOURCE.rglob("*.py") if words.search(file.read_text())}
     assert found
     assert {file.parent for file in found} == {SOURCE / "ostinato/features/crawling"}
+
+
+def test_every_engine_but_ours_is_a_feature():
+    assert [each.name for each in our_features() if each.has("engine")] == [
+        each for each in EngineKind if each != "local"
+    ]
 
 
 @pytest.mark.parametrize("feature", list(our_features()), ids=lambda feature: feature.name)

@@ -91,8 +91,8 @@ class Ours(Subject):
 
 def _work_for_rq() -> None:
     """Run one of RQ's own workers, which forks for each message."""
+    from ostinato.features.rq.messages import connect
     from ostinato.rq import Worker, use
-    from ostinato.rq_messages import connect
 
     connection = connect(app.settings.redis_url.reveal())
     use(app, connection)

@@ -16,6 +16,7 @@ imported when it is first needed, and found by its name:
     tidy.py        `tidy(kernel, now)`: deletes rows that are only old; the sweeper calls it from time to time
     references.py  `references(store)`: users and references of the secrets that its rows name, for `doctor`
     metrics.py     `COUNTED`: counts of this process for `/metrics`
+    engine.py      `messenger(…)`, `workers(…)`: if the setting `engine` names the feature, others run what is due
     a duty         `start(engine)`: the step of a loop of the engine; the value names the file
 
 A feature is asleep while all its tables are empty: its duties, tidy.py and references.py are not even imported. A part
@@ -108,6 +109,9 @@ class Features:
     def __iter__(self) -> Iterator[Feature]:
         return iter(self._features)
 
+    def named(self, name: str) -> Feature | None:
+        return next((each for each in self if each.name == name), None)
+
     def modules(self, name: str) -> Iterator[ModuleType]:
         """Import the files of this name."""
         return (module for each in self if (module := each.module(name)) is not None)
@@ -150,7 +154,7 @@ class Features:
     @cache  # noqa: B019  there is one object for a process
     def call(self, name: str) -> Any:
         """Import the function that answers a call of a running task, such as `sources.store`."""
-        owner = next((each for each in self if each.name == name.partition(".")[0]), None)
+        owner = self.named(name.partition(".")[0])
         module = None if owner is None else owner.module("calls")
         found = None if module is None else module.CALLS.get(name.partition(".")[2])
         if found is None:
@@ -163,6 +167,20 @@ class Features:
         owner = self.tasks.get(task)
         module = None if owner is None else owner.module("steps")
         return None if module is None else module.STEPS.get(task)
+
+    def engine(self, name: str) -> Any:
+        """Import the engine of a feature. Raise InvalidSetting if it, or a library that it needs, is missing."""
+        feature = self.named(name)
+        if feature is None:
+            raise InvalidSetting(f"There is no engine {name}: the feature {name} is missing.")
+        try:
+            for library in feature.needs:
+                import_module(library)
+        except ModuleNotFoundError as error:
+            raise InvalidSetting(
+                f"The engine {name} needs the package {error.name}: pip install 'ostinato[{name}]'."
+            ) from None
+        return feature.file("engine")
 
     @cached_property
     def gate(self) -> Any:

@@ -152,7 +152,7 @@ def serve_app(
 
     app = load_app(where)
     app.configure(**chosen)
-    if app.settings.http_process and app.settings.engine is not EngineKind.RQ:
+    if app.settings.http_process and app.settings.engine is EngineKind.LOCAL:
         listening = replace(listening, apart=AppReference(where, chosen))
     app.run(worker=worker, migrate=migrate, listening=listening)
     _flush_or_discard()
@@ -164,7 +164,7 @@ def work_for(where: str | None, chosen: Mapping[str, object], *, migrate: bool) 
 
     app = load_app(where)
     app.configure(**chosen)
-    with _crew(app, where, chosen) if app.settings.engine is EngineKind.RQ else nullcontext():
+    with _other_workers(app, where, chosen):
         app.run(migrate=migrate)
     _flush_or_discard()
 
@@ -179,15 +179,13 @@ def _flush_or_discard() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _crew(app: "Ostinato", where: str | None, chosen: Mapping[str, object]) -> AbstractContextManager[object]:
-    """Return the RQ workers, one for each concurrent run."""
-    from ostinato.wiring import require_rq
-
-    require_rq()
-    from ostinato.rq.processes import Crew
-
-    settings = app.settings
-    return Crew(where, chosen, settings.concurrency, settings.shutdown_grace.total_seconds())
+def _other_workers(app: "Ostinato", where: str | None, chosen: Mapping[str, object]) -> AbstractContextManager[object]:
+    """Return processes of the engine that the settings name; none if our own workers run what is due."""
+    if app.settings.engine is EngineKind.LOCAL:
+        return nullcontext()
+    found: AbstractContextManager[object]
+    found = our_features().engine(app.settings.engine).workers(where, chosen, app.settings)
+    return found
 
 
 def _reloading(wanted: bool) -> None:

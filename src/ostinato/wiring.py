@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ostinato.chance import RandomChance
 from ostinato.clock import Clock, MeasuredClock, uptime
 from ostinato.config import EngineKind, Settings
-from ostinato.core.errors import InvalidSetting
 from ostinato.core.model import Chance
 from ostinato.store import migrate
 from ostinato.store.database import open_database
@@ -21,9 +20,8 @@ from ostinato.telemetry.reports import Counts, Hooks, Telemetry
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ostinato.engine.engine import Engine
+    from ostinato.engine.engine import DueMessenger, Engine
     from ostinato.engine.measurements import EngineView
-    from ostinato.rq_messages import RqMessages
     from ostinato.service import Service
 
 
@@ -35,7 +33,7 @@ class Parts:
     store: Store
     clock: Clock
     chance: Chance
-    rq_messages: "RqMessages | None" = None  # only with RQ as the engine
+    messenger: "DueMessenger | None" = None  # only if workers of another system run what is due
 
 
 def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
@@ -48,30 +46,18 @@ def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
             migrate.upgrade(database)
         store.require_current()
         clock = clock_of(store)
-        return Parts(settings, store, clock, chance, _rq_messages(settings, store, clock))
+        return Parts(settings, store, clock, chance, _messenger(settings, store, clock))
     except BaseException:
         database.close()
         raise
 
 
-def require_rq() -> None:
-    """Raise InvalidSetting if RQ is not installed."""
-    try:
-        import rq  # noqa: F401  # with redis
-    except ModuleNotFoundError as error:
-        raise InvalidSetting(f"The engine rq needs the package {error.name}: pip install 'ostinato[rq]'.") from None
-
-
-def _rq_messages(settings: Settings, store: Store, clock: Clock) -> "RqMessages | None":
-    """Return the messages to RQ's workers; None without RQ as the engine."""
-    if settings.engine is not EngineKind.RQ:
+def _messenger(settings: Settings, store: Store, clock: Clock) -> "DueMessenger | None":
+    """Return the messenger to the workers of another system, if the settings name its engine."""
+    if settings.engine is EngineKind.LOCAL:
         return None
-    require_rq()
-    from ostinato.rq_messages import RqMessages, connect
-
-    messages = RqMessages(store, clock, connect(settings.redis_url.reveal()))
-    store.database.on_change = messages.on_change
-    return messages
+    found: DueMessenger = store.database.features.engine(settings.engine).messenger(store, clock, settings)
+    return found
 
 
 def clock_of(store: Store) -> Clock:
@@ -96,7 +82,7 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
         parts.settings,
         app=app,
         version=our_version(),
-        rq_messages=parts.rq_messages,
+        messenger=parts.messenger,
     )
 
 

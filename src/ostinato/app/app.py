@@ -302,7 +302,7 @@ class Ostinato:
         from ostinato.wiring import build_engine
 
         parts = self.parts
-        if not worker or parts.rq_messages is not None:
+        if not worker or parts.messenger is not None:
             parts = replace(parts, settings=replace(parts.settings, queues=NO_QUEUE, concurrency=1))
         return build_engine(parts, self.registry, self.hooks, self.name)
 

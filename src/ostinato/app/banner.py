@@ -115,8 +115,8 @@ def _url(bound: "socket") -> str:
 def _process(settings: Settings, listening: "Listening | None") -> str:
     if listening is not None and listening.apart is not None:
         return "two: this one runs jobs, another one answers HTTP"
-    if settings.engine is EngineKind.RQ:
-        return "one: it also serves HTTP (engine rq)"
+    if settings.engine is not EngineKind.LOCAL:
+        return f"one: it also serves HTTP (engine {settings.engine})"
     if not settings.http_process:
         return "one: it also serves HTTP (OSTINATO_HTTP_PROCESS=off)"
     return "one: it also serves HTTP (started by app.run)"
@@ -137,8 +137,8 @@ def _auth(settings: Settings, bound: "socket") -> str:
 
 
 def _worker(app: "Ostinato", worker: bool) -> str:
-    if app.settings.engine is EngineKind.RQ:
-        return "none here: this process queues due jobs, RQ workers run them"
+    if app.settings.engine is not EngineKind.LOCAL:
+        return f"none here: this process queues due jobs, {app.settings.engine.upper()} workers run them"
     if not worker:
         return "none here: this process queues due jobs, other workers run them"
     queues, many = app.settings.queues, app.settings.concurrency

@@ -104,7 +104,7 @@ log = logging.getLogger("ostinato.engine")
 
 
 class DueMessenger(Protocol):
-    """Messenger that reports due jobs to other workers (RQ)."""
+    """Messenger that reports due jobs to workers of another system."""
 
     def keep_up(self) -> None:
         """Send lost messages again; log it if the workers cannot be reached."""
@@ -124,10 +124,10 @@ class Engine:
         *,
         app: str = "",
         version: str = "",
-        rq_messages: DueMessenger | None = None,
+        messenger: DueMessenger | None = None,
     ) -> None:
-        """With `rq_messages`, RQ workers run the jobs: they get a message at the due time, and again if it is lost."""
-        self._rq_messages = rq_messages
+        """With a `messenger` other workers run the jobs: they get a message at the due time, again if it is lost."""
+        self._messenger = messenger
         self._store, self._clock, self._telemetry, self._settings = store, clock, telemetry, settings
         self._executor = StoreThreads(STORE_THREADS)
         processes = ProcessPlan(
@@ -144,7 +144,7 @@ class Engine:
         self.worker: Worker = Worker(
             store, registry, clock, chance, telemetry, identity, self._executor, self._outgoing
         )
-        ahead = AHEAD if rq_messages is None else timedelta(0)  # RQ messages are sent at the due time, not ahead
+        ahead = AHEAD if messenger is None else timedelta(0)  # messages are sent at the due time, not ahead
         self.dispatcher = Dispatcher(store, clock, chance, telemetry, ahead)
         keep = Keep(settings.keep_executions, settings.keep_days)
         self.sweeper = Sweeper(store, clock, chance, telemetry, settings.lease, keep)
@@ -213,7 +213,7 @@ class Engine:
         ]
         if self._store.database.elsewhere:
             duties.append(self._settle)
-        if self._rq_messages is not None:
+        if self._messenger is not None:
             duties.append(self._recover)
         if self._measured is not None:
             duties.append(self._measure)
@@ -355,8 +355,8 @@ class Engine:
 
     async def _recover(self) -> None:
         """Send lost messages to other workers again."""
-        assert self._rq_messages is not None
-        keep_up = self._rq_messages.keep_up
+        assert self._messenger is not None
+        keep_up = self._messenger.keep_up
         while True:
             await self._retrying.until_done(lambda: self.worker.in_store(keep_up))
             await asyncio.sleep(self._settings.sweep.total_seconds())

@@ -9,6 +9,7 @@ NAMES: Final = (
     "notifications",
     "providers",
     "python",
+    "rq",
     "schedules_api",
     "sources",
     "templates",

@@ -11,7 +11,6 @@ from ostinato.store import migrate
 from ostinato.store.access import Access
 from ostinato.store.audit import Audit
 from ostinato.store.changes import ChangeWriters
-from ostinato.store.claiming_one import Taking
 from ostinato.store.clock_record import ClockRecord
 from ostinato.store.dashboard import Board
 from ostinato.store.database import Database
@@ -53,17 +52,16 @@ class Store:
     def __init__(self, database: Database, chance: Chance, settings: Settings = Settings()) -> None:  # noqa: B008  a frozen value
         self.database, self.chance, self.settings = database, chance, settings
         self._parts: dict[Any, Any] = {}
-        self._definitions = Definitions()
+        self.definitions = Definitions()
         for path in (*QUERIES, *database.features.statements):
             database.load(path)
         for feature in database.features:
             database.load(_awake(feature))
         writers = self.writers = ChangeWriters()
-        self.jobs = Jobs(database, self._definitions, writers)
+        self.jobs = Jobs(database, self.definitions, writers)
         self.steps = Steps(database.features, self.part)
-        self.queue = Queue(database, self._definitions, chance, writers, self.steps)
+        self.queue = Queue(database, self.definitions, chance, writers, self.steps)
         self.workers = Workers(database, self.queue, chance)
-        self.taking = Taking(database, self._definitions, chance, writers, self.steps)
         self.history = History(database, chance, writers)
         self.audit = Audit(database)
         self.keys = Keys(database, chance)

@@ -155,13 +155,6 @@ SELECT j.id FROM {jobs} AS j
 WHERE j.deleted_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id)
 ORDER BY j.deleted_at LIMIT :limit
 
--- name: jobs_awaited
--- List the next job ids after `after` that have a next due time or a live row (queued, waiting or running).
-SELECT j.id FROM {jobs} AS j
-WHERE j.id > :after AND j.deleted_at IS NULL AND (j.next_due_at IS NOT NULL
-    OR EXISTS (SELECT 1 FROM {live} AS l WHERE l.job_id = j.id))
-ORDER BY j.id LIMIT :limit
-
 -- name: jobs_after
 -- The next jobs in the order of their ids, for retention.
 SELECT id, kind, policies, ended_at, cancelled_at, last_execution_number FROM {jobs}

@@ -149,20 +149,10 @@ UPDATE {live} SET worker_id = :worker, started_at = :now, fence = fence + 1, pro
     version = (SELECT j.version FROM {jobs} AS j WHERE j.id = {live}.job_id)
 WHERE id {in: ids uuid}
 
--- name: take_one
--- Start one row of a job that is locked by this transaction.
-UPDATE {live} SET worker_id = :worker, started_at = :now, fence = :fence, version = :job_version, waits_for = NULL,
-    progress = NULL
-WHERE id = :id
-
 -- name: put_off
 -- Claimed rows whose definition cannot be read here: back to the queue, until later.
 UPDATE {live} SET worker_id = NULL, started_at = NULL, version = NULL, waits_for = 'time', run_at = :until
 WHERE id {in: ids uuid} AND worker_id = :worker
-
--- name: park
--- The same for rows of a job that is locked by this transaction.
-UPDATE {live} SET waits_for = 'task' WHERE id {in: ids uuid}
 
 -- name: unpark [postgres]
 -- Tasks that this worker knows may start again.

@@ -33,20 +33,6 @@ SELECT open.name, open.max_queued FROM me CROSS JOIN open
 SELECT q.name, q.max_queued FROM {workers} AS w CROSS JOIN {queues} AS q
 WHERE w.id = :worker AND w.closed_at IS NULL AND w.renewed_at >= :at_least AND q.paused_at IS NULL
 
--- name: share_open_queues [postgres]
--- The queues that are not paused, for a worker that was called for a job: a pause waits for it, and it for a pause.
-SELECT name FROM {queues} WHERE paused_at IS NULL FOR SHARE
-
--- name: share_open_queues [sqlite]
-SELECT name FROM {queues} WHERE paused_at IS NULL
-
--- name: closed_queues
-SELECT name FROM {queues} WHERE paused_at IS NOT NULL
-
--- name: forget_predecessors
--- Rows that a process has already closed: of a process that takes a lease for each run, the newest is enough.
-DELETE FROM {workers} WHERE host = :host AND pid = :pid AND closed_at IS NOT NULL
-
 -- name: open_leases
 -- Workers that are open.
 SELECT id, renewed_at, lease_until FROM {workers} WHERE closed_at IS NULL

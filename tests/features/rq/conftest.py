@@ -12,7 +12,6 @@ from rq.serializers import JSONSerializer
 import ostinato.rq
 from ostinato import Ostinato
 from ostinato.clock import ManualClock
-from ostinato.rq import functions
 from tests.app.conftest import new_app
 
 __all__ = ["new_app"]
@@ -37,7 +36,7 @@ def app(new_app, redis_url) -> Iterator[Ostinato]:
     app = new_app(engine="rq", redis_url=redis_url)
     ostinato.rq.use(app)
     yield app
-    functions._engine = None
+    ostinato.rq._engine = None
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from rq.serializers import JSONSerializer
 import ostinato.rq
 from ostinato import GiveUp, RunFailed
 from ostinato.core.errors import InvalidSetting
-from ostinato.rq.functions import rq_engine
-from tests.rq.conftest import BriefWorker
+from ostinato.rq import rq_engine
+from tests.features.rq.conftest import BriefWorker
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 
 from ostinato.chance import RandomChance
 from ostinato.core import lifecycle
-from ostinato.core.messages import Deed, Message, SeenMessage, deed, id_of, second_of, to_stop, wanted
 from ostinato.core.model import Definition, WaitsFor
 from ostinato.core.schedule import Every, Once
+from ostinato.features.rq.rules import Deed, Message, SeenMessage, deed, id_of, second_of, to_stop, wanted
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, 250_000, tzinfo=UTC)
 CHANCE = RandomChance()

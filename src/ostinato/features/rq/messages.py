@@ -20,8 +20,9 @@ from rq.utils import utcparse
 
 from ostinato.clock import Clock
 from ostinato.core.errors import StoreError
-from ostinato.core.messages import Deed, Message, SeenMessage, deed, second_of, to_stop, wanted
 from ostinato.core.payload import LogMessage
+from ostinato.features.rq.rules import Deed, Message, SeenMessage, deed, second_of, to_stop, wanted
+from ostinato.features.rq.taking import Taking
 from ostinato.store.store import Store
 
 log = logging.getLogger("ostinato.rq")
@@ -41,7 +42,7 @@ class RqMessages:
     """Synchronisation of Redis with the database. It is thread-safe."""
 
     def __init__(self, store: Store, clock: Clock, connection: Redis) -> None:
-        self._store, self._clock, self.connection = store, clock, connection
+        self._taking, self._clock, self.connection = store.part(Taking), clock, connection
         self.mine: Entry | None = None  # the message that this process is executing
         self._away_until = 0.0
         self.is_away = False
@@ -87,9 +88,9 @@ class RqMessages:
 
     def sync(self, job_ids: Collection[UUID]) -> int:
         """Synchronise Redis for these jobs; return the number of missing messages."""
-        closed, count = self._store.taking.closed_queues(), 0
+        closed, count = self._taking.closed_queues(), 0
         for batch in _in_batches(job_ids):
-            found = self._store.taking.present(batch)
+            found = self._taking.present(batch)
             messages = [
                 message
                 for each in found.values()
@@ -103,7 +104,7 @@ class RqMessages:
     def recover(self) -> int:
         """Send all messages that Redis should have and has not; return their number."""
         after, count = FIRST_ID, 0
-        while ids := self._store.taking.jobs_awaited(after, BATCH):
+        while ids := self._taking.jobs_awaited(after, BATCH):
             count += self.sync(ids)
             after = ids[-1]
         return count

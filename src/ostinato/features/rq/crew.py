@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
 from ostinato.core.payload import LogMessage
 
@@ -85,25 +85,3 @@ class Crew:
         except subprocess.TimeoutExpired:
             return False
         return True
-
-
-def join(order: Mapping[str, Any]) -> None:
-    """Work as an RQ worker for the app of the order, until a signal."""
-    from ostinato.app import Ostinato
-    from ostinato.app.loading import load_app
-    from ostinato.engine.retrying import until_available
-    from ostinato.isolation.system import tell_when_parent_ends
-    from ostinato.rq.functions import use
-    from ostinato.rq.worker import Worker, wait_for_redis
-    from ostinato.rq_messages import connect
-
-    tell_when_parent_ends(signal.SIGTERM)
-    app: Ostinato = load_app(order["app"])
-    app.configure(**order["chosen"])
-    connection = connect(app.settings.redis_url.reveal())
-    use(app, connection)
-    known = until_available(lambda: app.scheduler.queues())
-    queues = app.settings.queues or sorted({"default", *(queue.name for queue in known)})
-    wait_for_redis()
-    worker = Worker(list(queues), connection=connection)
-    worker.work(with_scheduler=True, logging_level="WARNING")

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from ostinato.core.messages import MAY_START, id_of
 from ostinato.core.model import Change, Claimed, Job, Live
+from ostinato.features.rq.rules import MAY_START, id_of
 from ostinato.store import locking, rows
 from ostinato.store.adapt import to_uuid
 from ostinato.store.database import Tx
 from ostinato.store.firing import Firing, lock_one
+from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 
 
@@ -39,6 +40,9 @@ class Present:
 
 class Taking(Firing):
     """Claims by a worker that was called for one job."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.database, store.definitions, store.chance, store.writers, store.steps)
 
     def take(
         self,

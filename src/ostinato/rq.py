@@ -1,9 +1,18 @@
-"""Functions for RQ and for programs, under the names of seed 001."""
+"""RQ as the engine: ordinary RQ workers run due jobs; the database stores everything else.
 
+    rq worker default --with-scheduler --serializer json       with OSTINATO_APP=shop:app in its environment
+
+The functions of seed 001 have the same names here. Each run enqueues the next one, so no scheduler process is needed.
+`python -m ostinato.rq` is one worker of a `Crew` (features/rq/crew.py), with its order on stdin.
+"""
+
+import json
 import os
+import signal
+import sys
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 from redis import Redis
@@ -12,12 +21,25 @@ from rq.job import Job as Entry
 
 from ostinato.app import Ostinato
 from ostinato.app.loading import load_app
-from ostinato.core.errors import InvalidSetting
-from ostinato.rq.run import RqEngine
-from ostinato.rq_messages import connect
+from ostinato.core.errors import InvalidSetting, OstinatoError
+from ostinato.engine.retrying import until_available
+from ostinato.features.rq.messages import connect
+from ostinato.features.rq.run import RqEngine
+from ostinato.features.rq.worker import RqWorker, wait_for_redis
+from ostinato.isolation.system import tell_when_parent_ends
 from ostinato.service import JobView
 
-APP = "OSTINATO_APP"
+__all__ = [
+    "Worker",
+    "dispatch_event",
+    "execute_scheduled_job",
+    "recover_scheduled_jobs",
+    "start_scheduled_job",
+    "stopped",
+    "use",
+]
+
+APP: Final = "OSTINATO_APP"
 
 _engine: RqEngine | None = None
 _opening = threading.RLock()
@@ -78,3 +100,32 @@ def _connection(app: Ostinato) -> Redis:
     if not app.settings.redis_url:
         raise InvalidSetting("redis_url is not set: say where Redis is, such as OSTINATO_REDIS_URL=redis://localhost.")
     return connect(app.settings.redis_url.reveal())
+
+
+class Worker(RqWorker):
+    """Worker for `rq worker -w ostinato.rq.Worker` and `ostinato worker --engine rq`. Its messages are JSON."""
+
+    def engine(self) -> RqEngine:
+        return _opened(self.connection)
+
+
+def join(order: Mapping[str, Any]) -> None:
+    """Work as an RQ worker for the app of the order, until a signal."""
+    tell_when_parent_ends(signal.SIGTERM)
+    app = load_app(order["app"])
+    app.configure(**order["chosen"])
+    connection = connect(app.settings.redis_url.reveal())
+    use(app, connection)
+    known = until_available(lambda: app.scheduler.queues())
+    queues = app.settings.queues or sorted({"default", *(queue.name for queue in known)})
+    wait_for_redis(rq_engine)
+    Worker(list(queues), connection=connection).work(with_scheduler=True, logging_level="WARNING")
+
+
+if __name__ == "__main__":
+    from ostinato import rq  # the module that messages name, not this copy of it
+
+    try:
+        rq.join(json.load(sys.stdin))
+    except OstinatoError as error:
+        sys.exit(str(error))

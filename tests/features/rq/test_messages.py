@@ -9,9 +9,9 @@ import pytest
 from rq import Queue
 from rq.serializers import JSONSerializer
 
-from ostinato.core.messages import second_of
 from ostinato.core.model import Status
 from ostinato.core.schedule import Every
+from ostinato.features.rq.rules import second_of
 from ostinato.rq import execute_scheduled_job, recover_scheduled_jobs, start_scheduled_job
 
 

@@ -7,27 +7,29 @@ import os
 import socket
 from contextlib import nullcontext, suppress
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from redis import Redis
 from redis.exceptions import RedisError
 from rq.job import Job as Entry
 
-from ostinato.app import Ostinato
+from ostinato.config import Settings
 from ostinato.core.errors import StoreError, StoreUnavailable
 from ostinato.core.model import Claimed, Finished
 from ostinato.core.outcome import Cancelled, Lost
 from ostinato.core.payload import LogMessage
 from ostinato.engine.capture import captured
 from ostinato.engine.single_run import SingleRun
-from ostinato.rq.failing import RunTelemetry, failure
-from ostinato.rq_messages import RqMessages
-from ostinato.store.claiming_one import TakenJob
+from ostinato.features.rq.failing import RunTelemetry, failure
+from ostinato.features.rq.messages import RqMessages
+from ostinato.features.rq.taking import TakenJob, Taking
+from ostinato.service import Service
 from ostinato.store.workers import NewWorker
+from ostinato.task import Registry
 from ostinato.telemetry.formatting import configure_logging
-from ostinato.telemetry.reports import Telemetry
-from ostinato.wiring import our_version
+from ostinato.telemetry.reports import Hooks, Telemetry
+from ostinato.wiring import Parts, our_version
 
 log = logging.getLogger("ostinato.rq")
 
@@ -35,10 +37,27 @@ HOOKS_TIMEOUT: Final = 1.0  # seconds for hooks after a run
 LIMITED: Final = 500  # rows updated at once
 
 
+class RunsTasks(Protocol):
+    """An app, such as `ostinato.Ostinato`: its database, its tasks and its listeners."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def registry(self) -> Registry: ...
+    @property
+    def hooks(self) -> Hooks: ...
+    @property
+    def parts(self) -> Parts: ...
+    @property
+    def scheduler(self) -> Service: ...
+
+
 class RqEngine:
     """Engine of one app, with one database and one Redis."""
 
-    def __init__(self, app: Ostinato, connection: Redis) -> None:
+    def __init__(self, app: RunsTasks, connection: Redis) -> None:
         configure_logging(app.settings)
         self.app, self.connection = app, connection
         self._messages: RqMessages | None = None
@@ -92,11 +111,11 @@ class RqEngine:
             self.app.registry.names(), () if mine is None else (mine.origin,), 1,
         )  # fmt: skip
         wanted = job_id, worker, parts.clock.now, parts.settings.lease, "" if mine is None else mine.id
-        taken = parts.store.taking.take(*wanted)
+        taken = parts.store.part(Taking).take(*wanted)
         if taken.claimed is None and taken.limited:
             parts.store.queue.time_has_come(now, LIMITED)
             parts.store.queue.let_through(now)
-            taken = parts.store.taking.take(*wanted)
+            taken = parts.store.part(Taking).take(*wanted)
         return taken, worker.id, sent
 
     def _run(self, claimed: Claimed, worker: UUID, sent: float, mine: Entry | None, telemetry: Telemetry) -> None:
@@ -164,7 +183,7 @@ class RqEngine:
         if "execution" not in meta:
             return
         job_id, now = UUID(str(entry.args[0])), parts.clock.now()
-        for live in parts.store.taking.present([job_id])[job_id].lives:
+        for live in parts.store.part(Taking).present([job_id])[job_id].lives:
             if str(live.id) == meta["execution"] and live.fence == meta["fence"] and live.worker_id:
                 asked = live.cancel_asked_at is not None
                 cancelled = Cancelled(live.cancel_by if asked else "rq", "its process was stopped by RQ")

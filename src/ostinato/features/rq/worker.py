@@ -6,26 +6,27 @@ It writes one log line while Redis is unavailable. RQ itself would log each try,
 import logging
 import os
 import time
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Final
 
 import rq
-from redis import Redis
 from redis.exceptions import RedisError
 from rq.job import Job as Entry
 from rq.scheduler import RQScheduler
 from rq.serializers import JSONSerializer
 
 from ostinato.engine.retrying import until_available
+from ostinato.features.rq.messages import RqMessages
+from ostinato.features.rq.run import RqEngine
 from ostinato.handle import RunFailed
-from ostinato.rq.functions import rq_engine
-from ostinato.rq_messages import RqMessages
 
 LOOK_EVERY: Final = 1.0  # seconds between checks of Redis
 
 
-def wait_for_redis(connection: Redis | None = None) -> RqMessages:
+def wait_for_redis(engine: Callable[[], RqEngine]) -> RqMessages:
     """Wait until the database and Redis answer; then enqueue missing messages."""
-    messages = until_available(lambda: rq_engine(connection).messages)
+    messages = until_available(lambda: engine().messages)
     until_available(messages.keep_up)
     while messages.is_away:
         time.sleep(LOOK_EVERY)
@@ -33,17 +34,20 @@ def wait_for_redis(connection: Redis | None = None) -> RqMessages:
     return messages
 
 
-class Worker(rq.Worker):
-    """Worker for `rq worker -w ostinato.rq.Worker` and `ostinato worker --engine rq`. Its messages are JSON."""
+class RqWorker(rq.Worker):
+    """RQ's worker with messages in JSON; `engine` returns the engine of this process."""
 
     _is_logged = False
+
+    @abstractmethod
+    def engine(self) -> RqEngine: ...
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         named["serializer"] = JSONSerializer
         super().__init__(*arguments, **named)
 
     def work(self, *arguments: Any, **named: Any) -> bool:
-        messages = wait_for_redis(self.connection)
+        messages = wait_for_redis(self.engine)
         self.log.addFilter(self._is_shown)
         try:
             return super().work(*arguments, **named)
@@ -56,12 +60,12 @@ class Worker(rq.Worker):
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
         super().heartbeat(timeout, pipeline)
         if pipeline is None:  # with a pipeline, Redis has not answered yet
-            rq_engine(self.connection).messages.back()
+            self.engine().messages.back()
 
     def handle_exception(self, job: Entry, *exc_info: Any) -> None:
         """Call RQ's exception handlers, and log; a failed run has its log line already."""
         if isinstance(exc_info[1], RedisError):
-            rq_engine(self.connection).messages.away(exc_info[1])
+            self.engine().messages.away(exc_info[1])
             return
         self._is_logged = isinstance(exc_info[1], RunFailed)
         super().handle_exception(job, *exc_info)
@@ -70,7 +74,7 @@ class Worker(rq.Worker):
     def handle_work_horse_killed(self, job: Entry, retpid: int | None, ret_val: int | None, rusage: object) -> None:
         killed = ret_val is not None and os.WIFSIGNALED(ret_val)
         how = f"signal {os.WTERMSIG(ret_val or 0)}" if killed else f"exit code {ret_val}"
-        rq_engine(self.connection).end_killed(job, how)
+        self.engine().end_killed(job, how)
 
     def _start_scheduler(
         self, burst: bool = False, logging_level: str | None = "INFO", *formats: Any, **named: Any
@@ -92,7 +96,7 @@ class Worker(rq.Worker):
         raised = record.exc_info[1] if record.exc_info else None
         missed = next((each for each in (raised, *said) if isinstance(each, RedisError)), None)
         if missed is not None:
-            rq_engine(self.connection).messages.away(missed)
+            self.engine().messages.away(missed)
         return missed is None and not self._is_logged
 
 

@@ -132,4 +132,4 @@ def test_a_redis_that_is_away_neither_fails_nor_holds_up_a_command(private_valke
     assert recover_scheduled_jobs() == 3
     with private_valkey.client() as redis:
         assert redis.llen("rq:queue:default") == len(handles)
-    ostinato.rq.functions._engine = None
+    ostinato.rq._engine = None
