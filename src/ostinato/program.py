@@ -146,7 +146,7 @@ def worker(
 def serve_app(
     where: str | None, chosen: Mapping[str, object], listening: "Listening", *, worker: bool, migrate: bool
 ) -> None:
-    """Serve HTTP and run jobs. With RQ, one process does both, because it notifies RQ of each change."""
+    """Serve HTTP and run jobs. With another engine one process does both, to tell its workers of each change."""
     from ostinato.app.listening import AppReference
     from ostinato.app.loading import load_app
 

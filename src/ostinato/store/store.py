@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import RLock
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from ostinato.config import Settings
@@ -52,6 +53,7 @@ class Store:
     def __init__(self, database: Database, chance: Chance, settings: Settings = Settings()) -> None:  # noqa: B008  a frozen value
         self.database, self.chance, self.settings = database, chance, settings
         self._parts: dict[Any, Any] = {}
+        self._making = RLock()
         self.definitions = Definitions()
         for path in (*QUERIES, *database.features.statements):
             database.load(path)
@@ -81,7 +83,13 @@ class Store:
     def part(self, kind: Callable[["Store"], P]) -> P:
         """Return the tables of a feature, one object for each process."""
         found: P | None = self._parts.get(kind)
-        return self._parts.setdefault(kind, kind(self)) if found is None else found
+        if found is not None:
+            return found
+        with self._making:  # two objects would both be writers
+            found = self._parts.get(kind)
+            made: P = kind(self) if found is None else found
+            self._parts[kind] = made
+        return made
 
     def is_awake(self, feature: Feature) -> bool:
         """Return True if a feature has rows, or no tables: otherwise its code need not be imported."""

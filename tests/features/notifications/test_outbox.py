@@ -1,8 +1,11 @@
 """Notices are written in the transaction that they report, and sent by one process at a time; on both databases."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -380,6 +383,20 @@ def test_a_process_that_has_not_heard_of_a_deletion_leaves_nothing_behind(world)
     assert told(world, hook) == ["finish"]
     assert world.store.part(Outbox).prune(NOW) == 1
     assert told(world, hook) == []
+
+
+def test_two_threads_that_need_a_part_at_once_share_one_object(world):
+    made, both = [], Barrier(2)
+
+    class Part:
+        def __init__(self, store):
+            made.append(self)
+            with suppress(BrokenBarrierError):
+                both.wait(0.1)  # passed only if the other thread makes one too
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(world.store.part, [Part, Part]))
+    assert found == made * 2
 
 
 def test_notifications_are_asleep_until_there_is_a_hook_or_a_notice(world):
