@@ -215,6 +215,14 @@ def test_scrapy_and_its_libraries_are_imported_only_by_crawling():
     assert {file.parent for file in found} == {SOURCE / "ostinato/features/crawling"}
 
 
+def test_an_engine_whose_feature_or_library_is_missing_is_refused_with_the_reason(tmp_path, monkeypatch):
+    feature = a_feature(tmp_path, monkeypatch, "acme_engine", needs=("there_is_no_such_library",))
+    with pytest.raises(InvalidSetting, match="needs the package there_is_no_such_library"):
+        Features([feature]).engine("acme_engine")
+    with pytest.raises(InvalidSetting, match="the feature rq is missing"):
+        Features([feature]).engine("rq")
+
+
 def test_every_engine_but_ours_is_a_feature():
     assert [each.name for each in our_features() if each.has("engine")] == [
         each for each in EngineKind if each != "local"
