@@ -183,7 +183,9 @@ def test_a_process_that_uses_only_the_library_loads_no_file_of_a_feature_but_its
     assert [name for name in json.loads(done.stdout.splitlines()[-1]) if name.count(".") > 2] == []
 
 
-@pytest.mark.parametrize("name", ["crawling", "notifications", "providers", "rq", "sources", "templates", "transfer"])
+@pytest.mark.parametrize(
+    "name", ["crawling", "notifications", "providers", "rq", "sources", "templates", "transfer", "workflows"]
+)
 def test_a_removed_feature_takes_only_those_along_that_declare_to_use_it(tmp_path, name):
     """Its folder and its line are removed: everything else still works."""
     removed = {each.name for each in our_features() if name in (each.name, *each.uses)}
