@@ -4,7 +4,7 @@ A feature is a folder. Its `__init__.py` holds the value `FEATURE` and imports n
 imported when it is first needed, and found by its name:
 
     *.sql          named statements, and migrations/NNNN_name.sql: the tables of the feature
-    endpoints.py   `router`: what can be asked over HTTP
+    endpoints.py   `TABLE`: what can be asked over HTTP and at the terminal
     cli.py         `GROUPS`: groups of commands by name; `COMMANDS`: others by path, such as "export" and "job convert"
     pages.py       `ROUTES`: pages of the dashboard, with their templates/; templates/panel_TASK.html is a part of the
                    pages of the jobs and executions of a task; `SECTIONS`: sections of an execution's page

@@ -2,24 +2,20 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.main import get_command
 
 from ostinato.cli.codes import BAD_INPUT, FOUND_SOMETHING, INTERRUPTED, OF_INPUT, exit_code
-from ostinato.cli.configuration import config
-from ostinato.cli.credentials import access, key, token
-from ostinato.cli.executions import execution
-from ostinato.cli.jobs import job
-from ostinato.cli.operating import queue, stats, top, workers
+from ostinato.cli.light_params import lighten
 from ostinato.cli.output import plain
-from ostinato.cli.tasks import task
 from ostinato.cli.verbs import DatabaseOption
 from ostinato.config import EngineKind
 from ostinato.core.errors import Invalid, OstinatoError
@@ -29,24 +25,23 @@ if TYPE_CHECKING:
     from ostinato.app import Ostinato
     from ostinato.app.listening import Listening
 
-cli = typer.Typer(
-    name="ostinato",
-    help="A durable scheduler for recurring work, on a file or on PostgreSQL.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-database = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_markup_mode=None)
-GROUPS = {
-    "job": job, "execution": execution, "task": task, "queue": queue, "key": key, "token": token,
-    "access": access, "db": database, "config": config,
+ROOT: Final[Mapping[str, Any]] = {
+    "name": "ostinato",
+    "help": "A durable scheduler for recurring work, on a file or on PostgreSQL.",
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+# Groups of commands, and the modules that they are imported from when they are named; those of features come after.
+GROUPS: Final = {
+    "job": "ostinato.cli.jobs", "execution": "ostinato.cli.executions", "task": "ostinato.cli.tasks",
+    "queue": "ostinato.cli.operating", "key": "ostinato.cli.credentials", "token": "ostinato.cli.credentials",
+    "access": "ostinato.cli.credentials", "db": "ostinato.program", "config": "ostinato.cli.configuration",
 }  # fmt: skip
-for name, group in GROUPS.items():
-    cli.add_typer(group, name=name)
-for feature in our_features():
-    for name, text in feature.commands.items():
-        GROUPS[name] = feature.file("cli").GROUPS[name]
-        cli.add_typer(GROUPS[name], name=name, help=text)
+ALONE: Final = ("workers", "stats", "top")  # commands of ostinato.cli.operating without a group
+
+cli = typer.Typer(**ROOT)
+db = typer.Typer(help="Database: upgrade, check, backup, restore.", rich_markup_mode=None)
 
 AppOption = Annotated[
     str | None,
@@ -93,10 +88,6 @@ def _root(
     ] = False,
 ) -> None:
     _help_unless_told(context)
-
-
-for group in GROUPS.values():
-    group.callback(invoke_without_command=True)(_help_unless_told)
 
 
 @cli.command()
@@ -224,7 +215,7 @@ def preview(
     preview(schedule, timezone, after, count, as_json)
 
 
-@database.command()
+@db.command()
 def upgrade(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Create the schema, or upgrade it."""
     from ostinato.cli.database import upgrade
@@ -232,7 +223,7 @@ def upgrade(database: DatabaseOption = None, as_json: JsonOption = False) -> Non
     upgrade(database, as_json)
 
 
-@database.command()
+@db.command()
 def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Audit the database for inconsistencies. Exit code 1 if there are any."""
     from ostinato.cli.database import check
@@ -240,7 +231,7 @@ def check(database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     check(database, as_json)
 
 
-@database.command()
+@db.command()
 def backup(file: FileArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Copy the database into a new SQLite file, while workers run."""
     from ostinato.cli.database import backup
@@ -248,7 +239,7 @@ def backup(file: FileArgument, database: DatabaseOption = None, as_json: JsonOpt
     backup(file, database, as_json)
 
 
-@database.command()
+@db.command()
 def restore(file: FileArgument, database: DatabaseOption = None, as_json: JsonOption = False) -> None:
     """Restore a backup into an empty database, SQLite or PostgreSQL."""
     from ostinato.cli.database import restore
@@ -267,13 +258,37 @@ def doctor(
     doctor(database, as_json)
 
 
-cli.command("workers")(workers)
-cli.command("stats")(stats)
-cli.command("top")(top)
-for module in our_features().modules("cli"):
-    for path, command in getattr(module, "COMMANDS", {}).items():
-        where, _, name = path.rpartition(" ")
-        (GROUPS[where] if where else cli).command(name)(command)
+@cache
+def tree(named: str = "") -> typer.Typer:
+    """Return the tree of all commands; with the name of a group, that group alone, so that no other is imported."""
+    made = typer.Typer(**ROOT)
+    made.registered_callback, made.registered_commands = cli.registered_callback, [*cli.registered_commands]
+    for name, module in GROUPS.items():
+        if named in ("", name):
+            _add(made, name, getattr(import_module(module), name))
+    for feature in our_features():
+        if named in ("", *feature.commands):
+            for name, text in feature.commands.items():
+                _add(made, name, feature.file("cli").GROUPS[name], text)
+    return made if named else _with_single_commands(made)
+
+
+def _add(tree: typer.Typer, name: str, group: typer.Typer, text: str | None = None) -> None:
+    group.callback(invoke_without_command=True)(_help_unless_told)
+    tree.add_typer(group, name=name, help=text or group.info.help)
+
+
+def _with_single_commands(tree: typer.Typer) -> typer.Typer:
+    """Add the commands that stand in no group of their own: those of features have a path, such as `job convert`."""
+    operating = import_module("ostinato.cli.operating")
+    for name in ALONE:
+        tree.command(name)(getattr(operating, name))
+    groups = {each.name: each.typer_instance for each in tree.registered_groups if each.typer_instance is not None}
+    for module in our_features().modules("cli"):
+        for path, command in getattr(module, "COMMANDS", {}).items():
+            group, _, name = path.rpartition(" ")
+            (groups[group] if group else tree).command(name)(command)
+    return tree
 
 
 def main() -> None:
@@ -285,7 +300,7 @@ def run(arguments: list[str]) -> int:
     """Run one command; return its exit code."""
     try:
         _require_text(arguments)
-        return _commands()(arguments, prog_name="ostinato", standalone_mode=False) or 0
+        return _commands(_named(arguments))(arguments, prog_name="ostinato", standalone_mode=False) or 0
     except OstinatoError as error:
         return _refuse(str(error), exit_code(error))
     except typer.Abort:
@@ -316,9 +331,22 @@ def _of_system(error: OSError) -> str:
 
 
 @cache
-def _commands() -> Callable[..., int | None]:
-    """Return the tree of all commands. It is built once: each call of `cli` would build it again."""
-    return get_command(cli)
+def _commands(named: str) -> Callable[..., int | None]:
+    """Return the commands that can be called. They are built once: each call of Typer would build them again."""
+    commands = get_command(tree(named))
+    lighten(commands)
+    return commands
+
+
+def _named(arguments: Sequence[str]) -> str:
+    """Return the group of the command, if it has a command of this name; else the whole tree is built."""
+    group, command = (*arguments[:2], "", "")[:2]
+    if group not in GROUPS and not any(group in feature.commands for feature in our_features()):
+        return ""
+    (found,) = (each.typer_instance for each in tree(group).registered_groups if each.name == group)
+    assert found is not None
+    known = {each.name or getattr(each.callback, "__name__", "") for each in found.registered_commands}
+    return group if command in known else ""
 
 
 def _refuse(sentence: str, code: int) -> int:

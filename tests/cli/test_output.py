@@ -3,10 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from rich.console import Console
 
 from ostinato.cli import run_shown
-from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, plain
+from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, in_black, in_colour, plain, show
 from ostinato.cli.times import absolute, at_length, relative, took, when
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -25,9 +24,7 @@ def _in_paris(monkeypatch):
 
 
 def shown(what, width=80) -> list[str]:
-    console = Console(width=width, highlight=False, markup=False, emoji=False, file=__import__("io").StringIO())
-    console.print(what, soft_wrap=True)
-    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+    return list(what.lines(width, in_black))
 
 
 ROWS = [
@@ -91,8 +88,28 @@ def test_facts_leave_out_what_is_not_there():
     assert shown(facts) == ["Name  x", "Zero  0", "No    no", 'Args  {"a": "ü"}']
 
 
+def test_the_name_of_a_state_has_its_colour_on_a_terminal():
+    (line,) = FactsTable({"Status": "failed"}).lines(80, in_colour)
+    assert [line] == ["\x1b[1mStatus\x1b[0m  \x1b[31mfailed\x1b[0m"]
+    assert list(Listing(COLUMNS[:1], [{"id": "running"}], "").lines(80, in_colour))[1] == "\x1b[36mrunning\x1b[0m"
+
+
+def test_a_pipe_gets_the_whole_text_without_colours(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    show(Listing(COLUMNS, [{"id": "failed", "name": "n" * 300, "note": "x", "n": 1}], ""))
+    assert capsys.readouterr().out.splitlines()[1] == "failed  " + "n" * 300 + "  x     1"
+
+
+def test_a_long_value_goes_on_below_itself():
+    assert list(FactsTable({"Error": "ab" * 30, "N": 1}).lines(40, in_black)) == [
+        "Error  " + "ab" * 16 + "a",
+        "       b" + "ab" * 13,
+        "N      1",
+    ]
+
+
 def test_a_long_sentence_is_the_terminals_to_wrap():
-    assert shown(Sentences(["word " * 30]), 40) == [("word " * 30).rstrip()]
+    assert shown(Sentences(["word " * 30]), 40) == ["word " * 30]
 
 
 def test_several_stand_below_each_other():

@@ -13,7 +13,7 @@ from ostinato.config import SETTINGS, written
 from ostinato.config.settings import FOR_TESTS, HANDED_TO_COMMANDS, OF_THE_COMMAND_LINE
 from ostinato.feature import our_features
 from ostinato.options import JobOptions
-from ostinato.program import cli
+from ostinato.program import tree
 from ostinato.store.dialect import TABLES, DatabaseKind, Dialect
 from ostinato.store.migrate import MIGRATIONS
 from ostinato.telemetry.reports import KINDS
@@ -182,7 +182,7 @@ def commands() -> dict[str, set[str]]:
         if not hasattr(command, "commands"):
             found[" ".join(words)] = {flag for each in command.params for flag in each.opts if flag.startswith("-")}
 
-    look(get_command(cli), ["ostinato"])
+    look(get_command(tree()), ["ostinato"])
     return found
 
 

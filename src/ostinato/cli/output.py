@@ -1,30 +1,30 @@
 """Answers as text: tables that fit the terminal, facts in two columns, sentences; JSON for machines.
 
-Names, errors and commands may hold any character: none reaches a terminal as a control sequence. Rich is imported
-only when a table is shown.
+Names, errors and commands may hold any character: none reaches a terminal as a control sequence. Tables are drawn
+here, because the import of Rich takes as long as the rest of an everyday command.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from shutil import get_terminal_size
+from typing import Any, Final
+from unicodedata import category, east_asian_width
 
 import typer
 
 from ostinato.cli.times import NO_TIME
 
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
-    from rich.table import Table
-    from rich.text import Text
-
 Answer = Mapping[str, Any]
 
+Paint = Callable[[str, str | None], str]  # shows a text in a style
+
+BOLD, DIM, RED, GREEN, YELLOW, MAGENTA, CYAN = "1", "2", "31", "32", "33", "35", "36"
 COLOURS: Final = {
-    "running": "cyan", "completed": "green", "failed": "red", "timed_out": "red", "lost": "red", "paused": "yellow",
-    "cancelled": "dim", "queued": "magenta", "pending": "magenta", "ok": "green", "look": "yellow", "wrong": "red",
+    "running": CYAN, "completed": GREEN, "failed": RED, "timed_out": RED, "lost": RED, "paused": YELLOW,
+    "cancelled": DIM, "queued": MAGENTA, "pending": MAGENTA, "ok": GREEN, "look": YELLOW, "wrong": RED,
 }  # fmt: skip
 GAP: Final = 2  # between columns
 NARROWEST: Final = 8  # characters that a cut column keeps at least
@@ -50,40 +50,66 @@ class Listing:
     rows: Sequence[Answer]
     empty: str  # the sentence instead of a table without rows
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        yield self._table(options.max_width) if self.rows else text(self.empty)
-
-    def _table(self, width: int) -> "Table":
-        from rich.table import Table
-
+    def lines(self, width: int, paint: Paint) -> Iterator[str]:
+        if not self.rows:
+            yield self.empty
+            return
         columns = [column for column in self.columns if not column.spare or self._has_values(column)]
         cells = [[" ".join(plain(column.cell(row)).split()) for column in columns] for row in self.rows]
         widths = _fitting(columns, _widths(columns, cells), width)
-        made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-        for place, given in widths.items():
-            column = columns[place]
-            made.add_column(
-                column.title,
-                justify="right" if column.right else "left",
-                no_wrap=True,
-                overflow="ellipsis",
-                width=given,
-            )
+        yield _line(
+            [(columns[n].title, columns[n].right, size) for n, size in widths.items()], lambda text: BOLD, paint
+        )
         for row in cells:
-            made.add_row(*(text(row[place]) for place in widths))
-        return made
+            yield _line([(row[n], columns[n].right, size) for n, size in widths.items()], COLOURS.get, paint)
 
     def _has_values(self, column: Column) -> bool:
         return any(plain(column.cell(row)) not in ("", NO_TIME) for row in self.rows)
 
 
-def _widths(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
-    from rich.cells import cell_len
+def _line(cells: Sequence[tuple[str, bool, int]], style: Callable[[str], str | None], paint: Paint) -> str:
+    """Return a line of cells: their text, whether it stands on the right, and the width of the column."""
+    parts = []
+    for words, right, size in cells:
+        shown = _cut(words, size)
+        space = " " * (size - cell_width(shown))
+        parts.append(space + paint(shown, style(words)) if right else paint(shown, style(words)) + space)
+    return (" " * GAP).join(parts).rstrip()
 
+
+def _widths(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
     return [
-        max(cell_len(each) for each in (column.title, *texts))
+        max(cell_width(each) for each in (column.title, *texts))
         for column, texts in zip(columns, zip(*cells, strict=True), strict=True)
     ]
+
+
+def _cut(words: str, width: int) -> str:
+    """Shorten a text to a width."""
+    return words if cell_width(words) <= width else next(_folded(words, max(width - 1, 1)), "") + "…"
+
+
+def _folded(words: str, width: int) -> Iterator[str]:
+    """Break a line into parts of a width."""
+    part, size = "", 0
+    for character in words:
+        wide = cell_width(character)
+        if size + wide > width and part:
+            yield part
+            part, size = "", 0
+        part, size = part + character, size + wide
+    yield part
+
+
+def cell_width(words: str) -> int:
+    """Return the number of cells that a text takes on a terminal."""
+    return len(words) if words.isascii() else sum(map(_character_width, words))
+
+
+def _character_width(character: str) -> int:
+    if category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def _fitting(columns: Sequence[Column], widths: Sequence[int], room: int) -> dict[int, int]:
@@ -107,26 +133,26 @@ class FactsTable:
 
     facts: Mapping[str, object]
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        from rich.table import Table
-
-        made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=False)
-        made.add_column(style="bold", no_wrap=True)
-        made.add_column(overflow="fold")
-        for name, value in self.facts.items():
-            if value not in (None, "", NO_TIME, [], {}):
-                made.add_row(name, text(plain(value)))
-        yield made
+    def lines(self, width: int, paint: Paint) -> Iterator[str]:
+        facts = {name: plain(value) for name, value in self.facts.items() if value not in (None, "", NO_TIME, [], {})}
+        first = max(map(cell_width, facts), default=0)
+        for name, words in facts.items():
+            head = paint(name, BOLD) + " " * (first - cell_width(name) + GAP)
+            for line in words.split("\n"):
+                for part in _folded(line, max(width - first - GAP, NARROWEST)):
+                    yield (head + paint(part, COLOURS.get(words))).rstrip()
+                    head = " " * (first + GAP)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
     """Lines of text."""
 
-    lines: Sequence[str]
+    said: Sequence[str]
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        yield from (text(line) for line in self.lines)
+    def lines(self, width: int, paint: Paint) -> Iterator[str]:
+        """Yield each line whole: the terminal wraps long sentences."""
+        yield from (paint(plain(line), COLOURS.get(line)) for line in self.said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,27 +161,35 @@ class Several:
 
     parts: Sequence["Shown"]
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        yield from self.parts
+    def lines(self, width: int, paint: Paint) -> Iterator[str]:
+        for part in self.parts:
+            yield from part.lines(width, paint)
 
 
 Shown = Listing | FactsTable | Sentences | Several
 
 
-def console() -> "Console":
-    """Return a console for standard output, as wide as the terminal; for a pipe, as wide as the text."""
-    from rich.console import Console
+def screen() -> tuple[int, Paint]:
+    """Return the width of standard output, and its way to show colours. A pipe is as wide as the text."""
+    if not sys.stdout.isatty():
+        return (get_terminal_size().columns if "COLUMNS" in os.environ else ENDLESS), in_black
+    coloured = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return get_terminal_size().columns, in_colour if coloured else in_black
 
-    class Screen(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # as `typer.echo` does; Rich would end the program with an error
 
-    edge = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Screen(highlight=False, markup=False, emoji=False, width=None if edge else ENDLESS)
+def in_black(words: str, style: str | None) -> str:
+    """Leave the colours out."""
+    return words
+
+
+def in_colour(words: str, style: str | None) -> str:
+    """Add the control sequences of a colour."""
+    return words if style is None else f"\x1b[{style}m{words}\x1b[0m"
 
 
 def show(shown: Shown) -> None:
-    console().print(shown, soft_wrap=True)  # the terminal wraps long sentences
+    for line in shown.lines(*screen()):
+        typer.echo(line)
 
 
 def print_json(answer: object, indent: int | None = 2) -> None:
@@ -184,10 +218,3 @@ def plain(value: object) -> str:
 
 def _harmless(character: str) -> str:
     return character if character.isprintable() or character in "\n\t" else repr(character)[1:-1]
-
-
-def text(words: str) -> "Text":
-    """Return the words as Rich text; the name of a state has its colour."""
-    from rich.text import Text
-
-    return Text(plain(words), style=COLOURS.get(words, ""))

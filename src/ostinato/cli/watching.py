@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from ostinato.cli.output import Shown, console, print_json
+from ostinato.cli.output import Shown, print_json, screen
 from ostinato.cli.verbs import ApiCalls
 
 PERIOD: Final = 2.0  # seconds
@@ -61,10 +61,15 @@ def _lines(ask: Callable[[], Any]) -> None:
 
 
 def _screen(ask: Callable[[], Any], view: Callable[[Any], Shown], whole: bool) -> None:
+    from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
-    with Live(view(ask()), console=console(), screen=whole, auto_refresh=False) as screen:
+    def drawn() -> Text:
+        return Text.from_ansi("\n".join(view(ask()).lines(*screen())))
+
+    with Live(drawn(), console=Console(highlight=False), screen=whole, auto_refresh=False) as live:
         while True:
-            screen.refresh()
+            live.refresh()
             time.sleep(PERIOD)
-            screen.update(view(ask()))
+            live.update(drawn())

@@ -8,7 +8,8 @@ OstinatoError
 │   └── InvalidSetting      a setting or environment variable cannot be used
 ├── NotFound                no job, execution, worker or queue of that name        (404, exit 3)
 ├── Conflict                the state does not allow it; nothing was changed       (409, exit 4)
-│   └── Stale               another request has changed it since it was read       (412)
+│   ├── Stale               another request has changed it since it was read       (412)
+│   └── WrongState          the state of a schedule of seed 001 does not allow it  (400)
 ├── Unauthorized            no credential, or an invalid one                       (401)
 ├── Forbidden               a valid credential, but its role is too low            (403)
 ├── TooManyRequests         a limit of this server is reached: try again later     (429)
@@ -79,6 +80,10 @@ class Conflict(OstinatoError):
 
 class Stale(Conflict):
     """The object has changed since it was read; nothing was written."""
+
+
+class WrongState(Conflict):
+    """A conflict with the state of a schedule: seed 001 answers 400, the other endpoints answer 409."""
 
 
 class Unauthorized(OstinatoError):

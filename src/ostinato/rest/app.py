@@ -1,50 +1,23 @@
 """The HTTP application: its routers and middleware."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
 from ostinato.access.credentials import Recognise, anybody
 from ostinato.access.workload import Workload
 from ostinato.config import Settings
-from ostinato.rest import (
-    access,
-    control,
-    declined,
-    docs,
-    events,
-    executions,
-    jobs,
-    keys,
-    logs,
-    statistics,
-    tasks,
-    workers,
-)
+from ostinato.rest import docs
 from ostinato.rest.body_reader import BodyReader
 from ostinato.rest.caller import OPEN, Authentication
 from ostinato.rest.concurrency import Working
 from ostinato.rest.document import Api
+from ostinato.rest.endpoints import routes_of
 from ostinato.rest.failures import answer_errors
 from ostinato.rest.fallbacks import ByMethod, NoSniff
 from ostinato.rest.idempotency import Repeating
 from ostinato.rest.streams import Streams
 from ostinato.service import Service
-
-ROUTERS: Final = (
-    jobs.router,
-    control.router,
-    declined.router,
-    executions.router,
-    logs.router,
-    statistics.router,
-    workers.router,
-    tasks.router,
-    keys.router,
-    access.router,
-    events.router,
-)
 
 
 def create_app(
@@ -56,7 +29,7 @@ def create_app(
     routers: Sequence[APIRouter] = (),
     version: str = "",
 ) -> FastAPI:
-    """Create the API of a service. `routers` are added to the built-in ones, unchanged."""
+    """Create the API of a service. `routers` are added to the table of endpoints, unchanged."""
     app = Api(
         title="Ostinato",
         version=version or "0",
@@ -65,8 +38,8 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.service, app.state.settings, app.state.streams = service, settings, Streams(service)
-    of_features = [module.router for module in service.features.modules("endpoints")]
-    for router in (*ROUTERS, *of_features, docs.router, *routers):
+    app.router.routes.extend(routes_of(service.features))
+    for router in (docs.router, *routers):
         app.router.routes.extend(router.routes)
     answer_errors(app)
     app.add_middleware(Repeating, repeats=service.repeats)

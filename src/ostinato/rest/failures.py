@@ -6,10 +6,10 @@ from typing import Any, Final
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from ostinato.core.errors import OstinatoError, StoreUnavailable, TooManyRequests
-from ostinato.shapes.errors import ErrorAnswer, answer_of, refused, status_of
+from ostinato.shapes.errors import ErrorAnswer, answer_of, error_text, refused, status_of
 
 log = logging.getLogger("ostinato.rest")
 
@@ -88,4 +88,4 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 def _json(status: int, answer: ErrorAnswer, headers: dict[str, str] | None = None) -> Response:
     sent = {**NO_SNIFF, **(headers or {})}
-    return JSONResponse(answer.model_dump(mode="json", exclude_none=True), status, sent)
+    return Response(error_text(answer), status, sent, "application/json")

@@ -1,28 +1,27 @@
-"""Endpoint of execution logs: a page as JSON, the whole log as text, or a stream."""
+"""Logs of executions as text and as streams; as JSON they come from endpoints/logs.py."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import Annotated, Any, Final
+from dataclasses import replace
+from typing import Any, Final
 from uuid import UUID
 
-from fastapi import Header, Query, Request
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from ostinato.core.errors import NotFound, StoreError
-from ostinato.rest.caller import Viewer
-from ostinato.rest.dependencies import ServiceDep
+from ostinato.endpoints.executions import id_of
+from ostinato.endpoints.table import Endpoint
 from ostinato.rest.events import STREAM
-from ostinato.rest.executions import ExecutionId, id_of
-from ostinato.rest.routers import api_router
 from ostinato.rest.streams import AWAY, COMMENT_EVERY, LONGEST_STREAM, READ_EVERY, RETRY, Streams, Subscriber
 from ostinato.service import ExecutionView, Service
 from ostinato.service.log_levels import MOST_LINES
-from ostinato.shapes.logs import LAST, LineAnswer, LogAnswer, LogQuery, cut_text, line_text
+from ostinato.shapes.answers import written
+from ostinato.shapes.logs import LAST, LineAnswer, LogQuery, cut_text, line_text
+from ostinato.shapes.queries import pairs_of, read_query
 from ostinato.store.logs import LogPage
-
-router = api_router("executions")
 
 PLAIN: Final = "text/plain"
 LIVE: Final = ("queued", "running")
@@ -35,30 +34,19 @@ TYPES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@router.get("/executions/{id}/log", response_model=LogAnswer, responses=TYPES)
-async def get_log(
-    request: Request,
-    execution: ExecutionId,
-    asked: Annotated[LogQuery, Query()],
-    service: ServiceDep,
-    by: Viewer,
-    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=20)] = None,
-) -> Any:
-    """Read the log, stdout and stderr of an execution, also while it runs.
-
-    With `Accept: text/event-stream` lines are streamed live, with progress as `progress`. After the execution ends,
-    `cut` (if the log was full) and `end` follow. `Last-Event-ID` (or `after`) continues without a gap.
-    """
-    execution_id, accept = id_of(execution), request.headers.get("accept", "")
-    if STREAM in accept:
-        streams: Streams = request.app.state.streams
-        asked = asked.model_copy(update={"after": _number(last_event_id, asked.after)})
-        first = await run_in_threadpool(_look, service, execution_id, asked)
-        return streams.admit(_followed(service, execution_id, asked, first, streams), Subscriber.of(request))
-    if PLAIN in accept and "json" not in accept:
+async def streamed(request: Request, endpoint: Endpoint) -> Response | None:
+    """Answer with a stream or with the whole log as text; None if the caller wants JSON."""
+    accept, service = request.headers.get("accept", ""), request.app.state.service
+    if STREAM not in accept and (PLAIN not in accept or "json" in accept):
+        return None
+    execution_id = id_of(request.path_params["id"])
+    asked = read_query(LogQuery, pairs_of(request.query_params.multi_items()))
+    if STREAM not in accept:
         return await run_in_threadpool(_as_text, service, execution_id, asked)
-    page = await run_in_threadpool(_page, service, execution_id, asked, asked.limit or 1000)
-    return LogAnswer.of(page)
+    streams: Streams = request.app.state.streams
+    asked = replace(asked, after=_number(request.headers.get("last-event-id"), asked.after))
+    first = await run_in_threadpool(_look, service, execution_id, asked)
+    return streams.admit(_followed(service, execution_id, asked, first, streams), Subscriber.of(request))
 
 
 def _page(service: Service, execution_id: UUID, asked: LogQuery, limit: int = MOST_LINES) -> LogPage:
@@ -72,7 +60,7 @@ def _as_text(service: Service, execution_id: UUID, asked: LogQuery) -> Response:
         page = first
         yield "".join(map(line_text, page.lines))
         while asked.limit is None and len(page.lines) == MOST_LINES:
-            page = _page(service, execution_id, asked.model_copy(update={"after": page.next}))
+            page = _page(service, execution_id, replace(asked, after=page.next))
             yield "".join(map(line_text, page.lines))
         if page.cut and len(page.lines) < (asked.limit or MOST_LINES):
             yield cut_text(page.cut)
@@ -107,9 +95,7 @@ async def _followed(
     while True:
         if page.lines or view.progress != progress:
             last_sent = now()
-            yield "".join(
-                f"id: {line.number}\ndata: {LineAnswer.of(line).model_dump_json()}\n\n" for line in page.lines
-            )
+            yield "".join(f"id: {line.number}\ndata: {written(LineAnswer.of(line))}\n\n" for line in page.lines)
         if view.progress is not None and view.progress != progress:
             progress = view.progress
             yield _event("progress", progress)
@@ -124,7 +110,7 @@ async def _followed(
             yield ": still here\n\n"
         if streams.closed or now() >= end:
             return
-        asked = asked.model_copy(update={"after": page.next})
+        asked = replace(asked, after=page.next)
         if whole:
             await asyncio.sleep(READ_EVERY)
         try:

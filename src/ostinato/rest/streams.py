@@ -25,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 from ostinato.access.checking import run_check
 from ostinato.core.errors import OstinatoError, StoreError, StoreUnavailable, TooManyRequests
 from ostinato.service import Service
+from ostinato.shapes.answers import written
 from ostinato.shapes.events import EventAnswer
 from ostinato.store.feed import MOST_ROWS, Feed, Item, is_wanted
 
@@ -272,8 +273,7 @@ def _events(items: Collection[Item], before: str, after: str) -> str:
     """Return events as text. Only the last one has the new cursor: a client cut off before it gets all again."""
     cursors = [before] * (len(items) - 1) + [after]
     return "".join(
-        f"id: {cursor}\ndata: {EventAnswer.of(item).model_dump_json()}\n\n"
-        for cursor, item in zip(cursors, items, strict=False)
+        f"id: {cursor}\ndata: {written(EventAnswer.of(item))}\n\n" for cursor, item in zip(cursors, items, strict=False)
     )
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Discriminator, Field, Tag
 
-from ostinato.shapes.answers import Answer
+from ostinato.shapes.answers import Answer, told
 from ostinato.shapes.base import RequestBody, Text
 
 
@@ -59,7 +59,7 @@ EndBody = Annotated[
 class EndedAnswer(Answer):
     """Access that was ended."""
 
-    what: str = Field(description="`token:…`, `name:…`, `key:…` or `all`.")
-    since: datetime = Field(description="For a name, or for all: tokens issued until this instant are refused.")
-    keys: int = Field(description="Number of revoked API keys.")
-    sessions: int = Field(description="Number of ended sessions of the dashboard.")
+    what: str = told("`token:…`, `name:…`, `key:…` or `all`.")
+    since: datetime = told("For a name, or for all: tokens issued until this instant are refused.")
+    keys: int = told("Number of revoked API keys.")
+    sessions: int = told("Number of ended sessions of the dashboard.")

@@ -1,9 +1,8 @@
 """Base of all shapes. Unknown fields are refused with the nearest known name; numbers must be numbers."""
 
 import difflib
-import re
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import (
@@ -19,26 +18,19 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from ostinato.core.bounds import EARLIEST
 from ostinato.core.duration import parse_duration
-from ostinato.core.errors import Conflict, Invalid
+from ostinato.core.errors import WrongArgument
+from ostinato.core.errors import WrongState as WrongState
 from ostinato.core.payload import as_whole
-from ostinato.shapes.openapi import INSTANT, Within
+from ostinato.shapes.errors import UNKNOWN
+from ostinato.shapes.instants import read_instant
+from ostinato.shapes.openapi import INSTANT, Within, pattern
 
-UNKNOWN: Final = "unknown_fields"
 LARGEST: Final = 2**53 - 1  # the largest whole number that all JSON readers keep exactly
 
 
-class WrongField(Invalid):
+class WrongField(WrongArgument):
     """A wrong field of the body, for a reason that depends on other fields or on the job."""
-
-    def __init__(self, field: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.field = field
-
-
-class WrongState(Conflict):
-    """A conflict with the state of a schedule: seed 001 answers 400, the other endpoints answer 409."""
 
 
 class RequestBody(BaseModel):
@@ -94,40 +86,17 @@ def did_you_mean(unknown: str, known: Collection[str]) -> str:
     return f"; did you mean {close[0]}?" if close else "."
 
 
-def _instant(value: object) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    if not isinstance(value, str):
-        raise ValueError("An instant is text like 2026-11-16T09:00:00Z.")
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError(f"{value[:60]!r} is not an instant; write it like 2026-11-16T09:00:00Z.") from None
-    if at.utcoffset() is None:
-        raise ValueError(f"{value[:60]} has no time zone; end it with Z (UTC) or an offset like +02:00.")
-    try:
-        found = at.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(f"{value[:60]} goes beyond the calendar.") from None
-    if found < EARLIEST:
-        raise ValueError(f"{value[:60]} lies before 1900; say a later one.")
-    return found
-
-
 def _span(value: object) -> timedelta:
     if isinstance(value, str | int | float | timedelta):
         return parse_duration(value)
     raise ValueError("A duration is text like 30s, 5m or 1h30m, or a number of seconds.")
 
 
-def shape(rule: re.Pattern[str]) -> str:
-    """Return a rule for whole texts as a pattern of the OpenAPI document."""
-    return f"^({rule.pattern})$"
-
+shape = pattern
 
 Text = StrictStr
 Whole = StrictInt
 Switch = StrictBool
-Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(INSTANT, mode="validation")]
+Instant = Annotated[datetime, BeforeValidator(read_instant), WithJsonSchema(INSTANT, mode="validation")]
 Duration = Annotated[timedelta, BeforeValidator(_span)]  # use it with Within, which documents the bounds
 Span = Annotated[Duration, Within(timedelta(0))]

@@ -1,21 +1,27 @@
 """Shapes of one action for many jobs: the request, and a result for each job."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
+from ostinato.core.arguments import read, schema
+from ostinato.shapes.answers import JsonObject
 from ostinato.shapes.base import RequestBody, Text, WrongField
 from ostinato.shapes.queries import Chosen
+from ostinato.store.search import JobFilter
 
 MOST_JOBS = 1000
 
 Action = Literal["pause", "resume", "cancel", "delete", "retry", "run", "restart"]
 
 
+FILTER: Final = schema(Chosen)
+
+
 def _either(schema: dict[str, Any]) -> None:
     """Document that either ids or a filter is required, and that the filter must not be empty."""
     ids, chosen = schema["properties"]["ids"]["anyOf"][0], schema["properties"]["filter"]["anyOf"][0]
-    says = [{"required": [name], "properties": {name: {"not": {"enum": [None]}}}} for name in Chosen.model_fields]
+    says = [{"required": [name], "properties": {name: {"not": {"enum": [None]}}}} for name in FILTER["properties"]]
     schema["oneOf"] = [
         {"required": ["ids"], "properties": {"ids": ids, "filter": {"enum": [None]}}},
         {
@@ -32,16 +38,21 @@ class BulkBody(RequestBody):
 
     action: Action
     ids: Annotated[list[Text], Field(max_length=MOST_JOBS)] | None = None
-    filter: Chosen | None = None
+    filter: Annotated[dict[str, Any], WithJsonSchema(FILTER)] | None = None
 
     def check(self) -> None:
         if (self.ids is None) == (self.filter is None):
             raise WrongField("ids", "Say which jobs: either ids, or a filter.")
-        if self.filter is not None and not self.filter.said():
+        if self.filter is not None and not any(value is not None for value in self.filter.values()):
             raise WrongField("filter", "An empty filter would match every job: give a condition.")
 
+    @property
+    def chosen(self) -> JobFilter | None:
+        """The filter, read; None for jobs by id."""
+        return None if self.filter is None else read(Chosen, self.filter, "filter").filter()
 
-class BulkResult(BaseModel):
+
+class BulkResult(JsonObject):
     """The result for one job."""
 
     id: str
@@ -50,7 +61,7 @@ class BulkResult(BaseModel):
     detail: str | None
 
 
-class BulkAnswer(BaseModel):
+class BulkAnswer(JsonObject):
     """The results for all jobs. `remaining` counts further jobs that match the filter: repeat the request for them."""
 
     action: Action

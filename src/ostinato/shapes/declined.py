@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from ostinato.core.model import DeclinedJob
-from ostinato.shapes.answers import Answer, Out
+from ostinato.shapes.answers import Answer, JsonObject, Out
 from ostinato.shapes.base import RequestBody, Text
 
 
@@ -26,14 +26,14 @@ class DeclinedAnswer(Answer):
     deleted_by: Annotated[str, Out("by")]
 
 
-class DeclinedList(BaseModel):
+class DeclinedList(JsonObject):
     """All declared jobs that stay deleted."""
 
     declined: list[DeclinedAnswer]
     total: int
 
 
-class Redeclared(BaseModel):
+class Redeclared(JsonObject):
     """A declared job that its app may create again."""
 
     app: str

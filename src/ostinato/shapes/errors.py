@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from ostinato.core.errors import (
     Conflict,
     DatabaseReplaced,
@@ -20,8 +18,9 @@ from ostinato.core.errors import (
     TooSlow,
     Unauthorized,
     WrongArgument,
+    WrongState,
 )
-from ostinato.shapes.base import UNKNOWN, WrongField, WrongState
+from ostinato.shapes.answers import JsonObject, written
 
 STATUS: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
     (Invalid, 422),
@@ -37,17 +36,18 @@ STATUS: Final[tuple[tuple[type[OstinatoError], int], ...]] = (
     (StoreUnavailable, 503),
     (DatabaseReplaced, 503),
 )
+UNKNOWN: Final = "unknown_fields"  # the kind of an error of pydantic that names several fields
 MOST_FIELDS: Final = 20  # wrong fields listed in `errors`
 
 
-class FieldError(BaseModel):
+class FieldError(JsonObject):
     """A wrong field, with the reason."""
 
     field: str
     message: str
 
 
-class ErrorAnswer(BaseModel):
+class ErrorAnswer(JsonObject):
     """An error."""
 
     detail: str
@@ -63,9 +63,14 @@ def answer_of(error: OstinatoError) -> ErrorAnswer:
     """Return the answer to an error. The details of an internal error (500) stay in the log."""
     if status_of(error) == 500:
         return ErrorAnswer(detail="Internal error; the log of the server has the details.")
-    if isinstance(error, WrongField | WrongArgument):
+    if isinstance(error, WrongArgument):
         return ErrorAnswer(detail=str(error), errors=[FieldError(field=error.field, message=str(error))])
     return ErrorAnswer(detail=str(error))
+
+
+def error_text(answer: ErrorAnswer) -> str:
+    """Write the answer to an error as JSON text, without `errors` where it names no field."""
+    return written({"detail": answer.detail, **({"errors": answer.errors} if answer.errors else {})})
 
 
 def refused(flaws: Sequence[Mapping[str, Any]]) -> ErrorAnswer:

@@ -5,10 +5,8 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field
-
 from ostinato.core.model import Event
-from ostinato.shapes.answers import Answer
+from ostinato.shapes.answers import Answer, JsonObject, told
 
 
 class EventAnswer(Answer):
@@ -31,8 +29,8 @@ class EventAnswer(Answer):
         )  # fmt: skip
 
 
-class EventList(BaseModel):
+class EventList(JsonObject):
     """Events, and the cursor for later ones."""
 
     events: list[EventAnswer]
-    cursor: str = Field(description="Give it as `cursor` to list or stream later events.")
+    cursor: str = told("Give it as `cursor` to list or stream later events.")

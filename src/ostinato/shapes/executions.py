@@ -4,12 +4,10 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field
-
 from ostinato.core.account import Stopped
 from ostinato.core.model import AskedBy, SkipReason
 from ostinato.core.stops import Stop
-from ostinato.shapes.answers import Answer, Out
+from ostinato.shapes.answers import Answer, JsonObject, Out, told
 from ostinato.store.search import STATES
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -36,7 +34,7 @@ class ExecutionAnswer(Answer):
     execution_number: int
     number: int
     retry_attempt: Annotated[int, Out("attempt")]
-    status: str = Field(json_schema_extra={"enum": list(STATES)})
+    status: str = told(enum=list(STATES))
     outcome: str | None
     asked: AskedBy
     due_at: datetime
@@ -49,7 +47,7 @@ class ExecutionAnswer(Answer):
     counters: dict[str, int | float] | None
     cpu_time_ms: int | None
     memory_peak_mb: float | None
-    stopped: str | None = Field(json_schema_extra={"enum": [*Stopped, None]})
+    stopped: str | None = told(enum=[*Stopped, None])
     exit_code: int | None
     error_kind: str | None
     error_message: Annotated[str | None, Out("error")]
@@ -58,23 +56,21 @@ class ExecutionAnswer(Answer):
     progress: Any
     metadata: Annotated[dict[str, Any], Out(convert=lambda found: dict(found or {}))]
     waits_for: str | None
-    reason: str | None = Field(description="Why it is queued, in a sentence.")
-    stop: Annotated[str | None, Out(convert=sentence)] = Field(
-        description="How strong the stop of the run was, in a sentence."
-    )
-    known_dead: Annotated[bool | None, Out("stop", is_known_dead)] = Field(
-        description="Whether a stopped run is known to have ended; null if nothing stopped it."
+    reason: str | None = told("Why it is queued, in a sentence.")
+    stop: Annotated[str | None, Out(convert=sentence)] = told("How strong the stop of the run was, in a sentence.")
+    known_dead: Annotated[bool | None, Out("stop", is_known_dead)] = told(
+        "Whether a stopped run is known to have ended; null if nothing stopped it."
     )
     cancel_asked_at: datetime | None
     worker: Annotated[UUID | None, Out("worker_id")]
     version: int | None
     key: str
-    step: Annotated[str | None, Out(convert=lambda step: step or None)] = Field(
-        description="The node of a workflow that it is a step of."
+    step: Annotated[str | None, Out(convert=lambda step: step or None)] = told(
+        "The node of a workflow that it is a step of."
     )
 
 
-class ExecutionList(BaseModel):
+class ExecutionList(JsonObject):
     """A page of executions, the newest first."""
 
     executions: list[ExecutionAnswer]
@@ -97,7 +93,7 @@ class SkipAnswer(Answer):
     in_the_way: UUID | None
 
 
-class SkipList(BaseModel):
+class SkipList(JsonObject):
     """The due times of a job that were not run, the newest first."""
 
     skips: list[SkipAnswer]

@@ -5,19 +5,17 @@
 fields: three retries, then the job has failed.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import timedelta
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from ostinato.core.duration import DAY, HOUR, MINUTE
 from ostinato.core.policy import Policies, WhenExhausted
-from ostinato.core.schedule import LONGEST_PERIOD, Cron, Every, Schedule, to_json
+from ostinato.core.schedule import LONGEST_PERIOD, Cron, Every
 from ostinato.shapes.base import RequestBody, Switch, Text, Whole, WrongField
+from ostinato.shapes.interval_schedule import UNITS, IntervalType
 from ostinato.shapes.openapi import CRON, SOMETHING, ZONE, absent, both, either, given, record, says
 from ostinato.shapes.own_job import about
 
@@ -27,12 +25,6 @@ DEFAULTS: Final = Policies(max_retries=3, when_exhausted=WhenExhausted.FAIL)
 LONGEST_NAME: Final = 255
 LONGEST_URL: Final = 2048
 
-UNITS: Final = {"minutes": "m", "hours": "h", "days": "d"}
-TYPES: Final = {unit: name for name, unit in UNITS.items()}
-ONE_UNIT: Final = re.compile(r"(\d+)([mhd])", re.ASCII)
-
-AnySchedule = TypeVar("AnySchedule", bound=Schedule | None)
-IntervalType = Literal["minutes", "hours", "days"]
 Name = Annotated[Text, says(format="printable", minLength=1, maxLength=LONGEST_NAME)]
 MOST_PERIODS: Final = {
     "minutes": LONGEST_PERIOD // MINUTE,
@@ -90,36 +82,6 @@ def every(minutes: int, kind: str) -> Every:
 def cron(expression: str, timezone: str) -> Cron:
     with about("schedule_time"):
         return Cron(expression, timezone)
-
-
-def interval_of(schedule: Schedule) -> tuple[int, IntervalType] | None:
-    """Return a schedule as `interval_minutes` and `interval_type`, if it is an interval of whole minutes."""
-    if not isinstance(schedule, Every) or schedule.period % timedelta(minutes=1):
-        return None
-    written = ONE_UNIT.fullmatch(str(to_json(schedule)["every"]))
-    if written is None:
-        return _largest_unit(schedule.period)
-    return int(written[1]), TYPES[written[2]]  # type: ignore[return-value]
-
-
-def cron_of(schedule: Schedule) -> Cron | None:
-    """Return the cron schedule, or the cron schedule that an interval stores for a rollback."""
-    return schedule.kept if isinstance(schedule, Every) else schedule if isinstance(schedule, Cron) else None
-
-
-def keeping(schedule: AnySchedule, kept: Cron | None) -> AnySchedule | Every:
-    """Store a cron schedule in an interval, for a rollback."""
-    if not isinstance(schedule, Every) or schedule.kept is not None:
-        return schedule
-    return replace(schedule, kept=kept)
-
-
-def _largest_unit(period: timedelta) -> tuple[int, IntervalType]:
-    if not period % timedelta(days=1):
-        return period // timedelta(days=1), "days"
-    if not period % timedelta(hours=1):
-        return period // timedelta(hours=1), "hours"
-    return period // timedelta(minutes=1), "minutes"
 
 
 def check_source(said: Mapping[str, Any]) -> None:

@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from ostinato.core.duration import format_duration
 from ostinato.core.lifecycle import backoff_of
@@ -18,17 +16,18 @@ from ostinato.core.retry import BACKOFF_WORDS, Backoff, BackoffKind
 from ostinato.core.schedule import Schedule, is_recurring, to_json
 from ostinato.core.window import Window
 from ostinato.service.views import JobView
-from ostinato.shapes.interval_job import IntervalType, cron_of, interval_of
+from ostinato.shapes.answers import JsonObject, told
+from ostinato.shapes.interval_schedule import IntervalType, cron_of, interval_of
 from ostinato.shapes.openapi import worded
 from ostinato.store.rows import LastRun
 
 CACHED_ANSWERS: Final = 1024
 
 
-class BackoffAnswer(BaseModel):
+class BackoffAnswer(JsonObject):
     """The delays between attempts."""
 
-    model_config = ConfigDict(json_schema_extra=worded(BACKOFF_WORDS))
+    __pydantic_config__: ClassVar = {"json_schema_extra": worded(BACKOFF_WORDS)}
 
     kind: BackoffKind
     base: str
@@ -47,7 +46,7 @@ class BackoffAnswer(BaseModel):
         )  # fmt: skip
 
 
-class JobCounters(BaseModel):
+class JobCounters(JsonObject):
     """Counters of a job; they go on though history is pruned."""
 
     occurrences: int
@@ -69,10 +68,10 @@ class JobCounters(BaseModel):
         )  # fmt: skip
 
 
-class JobAnswer(BaseModel):
+class JobAnswer(JsonObject):
     """A job: what people wrote, and what has become of it."""
 
-    model_config = ConfigDict(json_schema_extra=worded(POLICY_WORDS))
+    __pydantic_config__: ClassVar = {"json_schema_extra": worded(POLICY_WORDS)}
 
     id: UUID
     version: int
@@ -91,8 +90,8 @@ class JobAnswer(BaseModel):
     status: Status
     is_paused: bool
     waits_for: WaitsFor | None
-    reason: str | None = Field(description="Why it is pending or queued, in a sentence.")
-    stop: str | None = Field(description="That its runs were asked to stop and still run, in a sentence.")
+    reason: str | None = told("Why it is pending or queued, in a sentence.")
+    stop: str | None = told("That its runs were asked to stop and still run, in a sentence.")
     next_run_at: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -163,7 +162,7 @@ class JobAnswer(BaseModel):
         )  # fmt: skip
 
 
-class JobList(BaseModel):
+class JobList(JsonObject):
     """A page of jobs."""
 
     jobs: list[JobAnswer]

@@ -15,7 +15,8 @@ from ostinato.core.payload import decode
 from ostinato.core.policy import Policies, WhenExhausted
 from ostinato.core.retry import UNNAMED
 from ostinato.core.schedule import Cron, Manual, Once, Schedule, is_recurring
-from ostinato.shapes import interval_job
+from ostinato.shapes import interval_job, interval_schedule
+from ostinato.shapes.answers import as_json, field_names
 from ostinato.shapes.base import Text, WrongField
 from ostinato.shapes.interval_job import CRAWL, ONLY_HERE, SOURCE, WAYS, IntervalWords
 from ostinato.shapes.job_answer import JobAnswer
@@ -77,7 +78,7 @@ class JobBody(OurWords, IntervalWords):
 
     app: Annotated[Text, says(maxLength=LONGEST_BY_FIELD["app"])] | None = None
 
-    read_only: ClassVar[Collection[str]] = frozenset(JobAnswer.model_fields)
+    read_only: ClassVar[Collection[str]] = frozenset(field_names(JobAnswer))
 
 
 # An edit cannot take these away, whatever the job is.
@@ -130,7 +131,7 @@ def new_definition(body: JobBody, here: BodyContext) -> Definition:
 
 def edit(body: JobEdit, answer: JobAnswer, here: BodyContext) -> Callable[[Definition], Definition]:
     """Return the edit of a job by a body: only the values that differ from its answer."""
-    current = answer.model_dump(mode="json")
+    current = as_json(answer)
     before = JobBody.model_validate({name: current[name] for name in JobBody.model_fields})
     _refuse_read_only(body, current)
     said = {name: getattr(body, name) for name in JobBody.model_fields if name in body.model_fields_set}
@@ -215,7 +216,7 @@ def _in_their_words(new: Mapping[str, Any], said: Mapping[str, Any], zone: str) 
     cron = interval_job.cron(new["schedule_time"], zone) if "schedule_time" in new else None
     if "interval_minutes" in new:
         interval = interval_job.every(new["interval_minutes"], said.get("interval_type") or "minutes")
-        return interval_job.keeping(interval, cron)
+        return interval_schedule.keeping(interval, cron)
     if "interval_type" in new and said.get("interval_minutes") is None:
         raise WrongField("interval_type", "interval_type needs interval_minutes: how many of them?")
     if "interval_type" in new:
@@ -228,25 +229,25 @@ def _agreed(ours: Schedule, theirs: Schedule | None, enabled: bool | None) -> Sc
         raise _twice("schedule", "interval_minutes or schedule_time")
     if enabled is not None and enabled is not is_recurring(ours):
         raise _twice("schedule", "schedule_enabled")
-    return ours if theirs is None else interval_job.keeping(ours, interval_job.cron_of(theirs))
+    return ours if theirs is None else interval_schedule.keeping(ours, interval_schedule.cron_of(theirs))
 
 
 def _other_schedule(current: Schedule, new: Mapping[str, Any], said: Mapping[str, Any], here: BodyContext) -> Schedule:
-    kept = interval_job.cron_of(current)
+    kept = interval_schedule.cron_of(current)
     zone = new.get("timezone") or (here.timezone if kept is None else kept.timezone)
     new = _without_interval(new, kept) if _ends_interval(new) else new
     if new.keys() & SCHEDULE_WORDS == {"timezone"}:
         return zoned(current, zone)
     if new.get("schedule_enabled") is False and "schedule" not in new:
         return Manual()
-    interval = interval_job.interval_of(current)
+    interval = interval_schedule.interval_of(current)
     known = {"interval_minutes": None if interval is None else interval[0]} | dict(said)
-    theirs = interval_job.keeping(_in_their_words(new, known, zone), kept)
+    theirs = interval_schedule.keeping(_in_their_words(new, known, zone), kept)
     ours = schedule_of(new["schedule"], zone, here.now) if "schedule" in new else theirs
     if ours is None:
         raise WrongField("schedule_enabled", "schedule_enabled needs interval_minutes, schedule_time or a schedule.")
     _in_zone(ours, new)
-    ours = interval_job.keeping(ours, kept) if ours == current else ours
+    ours = interval_schedule.keeping(ours, kept) if ours == current else ours
     return _agreed(ours, theirs, new.get("schedule_enabled"))
 
 

@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import Annotated, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from ostinato.core.access import Role
 from ostinato.core.duration import MICROSECOND
 from ostinato.service.keys import LONGEST_LIFE, NewKey
-from ostinato.shapes.answers import Answer
+from ostinato.shapes.answers import Answer, JsonObject
 from ostinato.shapes.base import Duration, RequestBody, Text
 from ostinato.shapes.openapi import Within
 
@@ -49,10 +49,10 @@ class NewKeyAnswer(KeyAnswer):
 
     @classmethod
     def made(cls, new: NewKey) -> Self:
-        return cls.model_validate({**KeyAnswer.of(new.row).model_dump(), "key": new.text})
+        return cls(**vars(KeyAnswer.of(new.row)), key=new.text)
 
 
-class KeyList(BaseModel):
+class KeyList(JsonObject):
     """A page of keys, the newest first."""
 
     keys: list[KeyAnswer]

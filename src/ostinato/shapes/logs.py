@@ -1,12 +1,12 @@
 """Shapes of execution logs: JSON and text lines."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Any, Final, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field
-
+from ostinato.core.arguments import FieldKind, arg, choice, whole
 from ostinato.service.log_levels import MOST_LINES, level_word
-from ostinato.shapes.base import RequestBody
+from ostinato.shapes.answers import JsonObject, told
 from ostinato.store.logs import KeptLine, LogPage, Stream
 
 LAST: Final = 2**53
@@ -14,21 +14,25 @@ LAST: Final = 2**53
 LevelWord = Literal["debug", "info", "warning", "error", "critical"]
 
 
-def _small(given: object) -> object:
-    return given.lower() if isinstance(given, str) else given
+LEVELS: Final = get_args(LevelWord)
 
 
-class LogQuery(RequestBody):
+def _level(given: Any) -> str:
+    return choice(*LEVELS).read(given.lower() if isinstance(given, str) else given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogQuery:
     """A filter of log lines."""
 
-    after: Annotated[int, Field(ge=0, le=LAST, description="Only lines after this number.")] = 0
-    level: Annotated[LevelWord | None, BeforeValidator(_small)] = Field(None, description="Minimum level of the lines.")
-    limit: Annotated[int | None, Field(ge=1, le=MOST_LINES)] = Field(
-        None, description="Maximum number of lines. Default: 1000; as text/plain, all lines."
+    after: int = arg(whole(0, LAST), "Only lines after this number.", 0)
+    level: str | None = arg(FieldKind(choice(*LEVELS).schema, _level), "Minimum level of the lines.", None)
+    limit: int | None = arg(
+        whole(1, MOST_LINES), "Maximum number of lines. Default: 1000; as text/plain, all lines.", None
     )
 
 
-class LineAnswer(BaseModel):
+class LineAnswer(JsonObject):
     """A line of a log. Printed lines have the level info."""
 
     number: int
@@ -42,12 +46,12 @@ class LineAnswer(BaseModel):
         return cls(number=line.number, at=line.at, level=level_word(line.level), stream=line.stream, text=line.text)
 
 
-class LogAnswer(BaseModel):
+class LogAnswer(JsonObject):
     """Log lines of an execution, the oldest first."""
 
     lines: list[LineAnswer]
-    next: int = Field(description="Give it as `after` to read the next lines.")
-    cut: int = Field(description="Bytes that were dropped because the log was full.")
+    next: int = told("Give it as `after` to read the next lines.")
+    cut: int = told("Bytes that were dropped because the log was full.")
 
     @classmethod
     def of(cls, page: LogPage) -> "LogAnswer":

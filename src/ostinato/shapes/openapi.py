@@ -4,12 +4,10 @@ The rules themselves stand in `core`, which refuses a value with a sentence; her
 taken from there. `null` counts as left out. tests/rest/schema_hooks.py knows how to make a value of each format.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
-from typing import Any, Final
-
-from pydantic import Field, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
+from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.core.addresses import LONGEST_URL
 from ostinato.core.auth import FIELDS as AUTH_FIELDS
@@ -19,6 +17,10 @@ from ostinato.core.choice import FieldWords
 from ostinato.core.duration import MICROSECOND, SECOND, format_duration
 from ostinato.core.schedule import LONGEST_PERIOD
 from ostinato.core.window import DAYS
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
 
 Shape = dict[str, Any]
 
@@ -32,6 +34,8 @@ ZONE: Final[Shape] = {"type": "string", "format": "time-zone"}
 
 def says(**shape: Any) -> Any:
     """Add to the document what `core` checks about a field."""
+    from pydantic import Field
+
     return Field(json_schema_extra=shape)
 
 
@@ -53,11 +57,16 @@ class Within:
     def __init__(self, least: timedelta, most: timedelta = LONGEST_WAIT) -> None:
         self._shape = span(least, most)
 
-    def __get_pydantic_json_schema__(self, _core: CoreSchema, _handler: GetJsonSchemaHandler) -> Shape:
+    def __get_pydantic_json_schema__(self, _core: "CoreSchema", _handler: "GetJsonSchemaHandler") -> Shape:
         return dict(self._shape)
 
 
 POSITIVE: Final = Within(MICROSECOND)
+
+
+def pattern(rule: re.Pattern[str]) -> str:
+    """Return a rule for whole texts as a pattern of the document."""
+    return f"^({rule.pattern})$"
 
 
 def record(properties: Mapping[str, Shape], *needed: str) -> Shape:

@@ -18,7 +18,7 @@ from ostinato.core.retry import BACKOFF_WORDS, Backoff, BackoffKind
 from ostinato.core.run_args import LONGEST_PATH
 from ostinato.core.schedule import Cron, Once, Schedule, from_json, parse_schedule
 from ostinato.core.window import Window
-from ostinato.shapes.base import Duration, Instant, RequestBody, Span, Switch, Text, Whole, WrongField, shape
+from ostinato.shapes.base import Duration, Instant, RequestBody, Span, Switch, Text, Whole, WrongField
 from ostinato.shapes.openapi import (
     POSITIVE,
     SCHEDULE,
@@ -29,6 +29,7 @@ from ostinato.shapes.openapi import (
     both,
     either,
     given,
+    pattern,
     says,
     span,
     worded,
@@ -111,7 +112,7 @@ class OurWords(RequestBody):
     key: Annotated[Text, _upto("key", 1)] | None = None
     name: Annotated[Text, _upto("name")] | None = None
     description: Annotated[Text, _upto("description")] | None = None
-    queue: Annotated[Text, says(pattern=shape(QUEUE_NAME))] | None = None
+    queue: Annotated[Text, says(pattern=pattern(QUEUE_NAME))] | None = None
     priority: Annotated[Whole, Field(ge=1, le=10)] | None = None
     tags: Annotated[list[Annotated[Text, says(minLength=1, maxLength=LONGEST_TAG)]], Field(max_length=50)] | None = None
     metadata: dict[str, Any] | None = None

@@ -1,20 +1,18 @@
-"""Shapes of the preview of a schedule: the request, and the due times."""
+"""The preview of a schedule: the request, and how it is answered."""
 
-from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from ostinato.core.describe import describe
-from ostinato.core.schedule import Cron, Schedule, due_times, to_json
-from ostinato.core.searching import DueTimes, Expired
+from ostinato.core.schedule import due_times
+from ostinato.core.searching import Expired
 from ostinato.shapes.base import Instant, RequestBody, Text, Whole, WrongField
-from ostinato.shapes.interval_job import WAYS, IntervalType
+from ostinato.shapes.due_times import MOST_TIMES, TimesAnswer
+from ostinato.shapes.interval_job import WAYS
+from ostinato.shapes.interval_schedule import IntervalType
 from ostinato.shapes.job_body import BodyContext, one_schedule
 from ostinato.shapes.openapi import CRON, all_hold, either, says
 from ostinato.shapes.own_job import ScheduleWords, Zone
-
-MOST_TIMES = 1000
 
 
 class PreviewBody(RequestBody):
@@ -29,27 +27,6 @@ class PreviewBody(RequestBody):
     schedule_time: Annotated[Text, says(**CRON)] | None = None
     after: Instant | None = None
     n: Annotated[Whole, Field(ge=1, le=MOST_TIMES)] = 10
-
-
-class TimesAnswer(BaseModel):
-    """The next due times of a schedule. `complete` is false if the search stopped early because it took too long."""
-
-    schedule: dict[str, str | bool]
-    description: str
-    timezone: str | None
-    times: list[datetime]
-    complete: bool
-
-    @classmethod
-    def of(cls, schedule: Schedule, found: DueTimes) -> "TimesAnswer":
-        zone = schedule.timezone if isinstance(schedule, Cron) else None
-        return cls(
-            schedule=to_json(schedule),
-            description=describe(schedule),
-            timezone=zone,
-            times=found.times,
-            complete=found.complete,
-        )
 
 
 def previewed(body: PreviewBody, here: BodyContext, expired: Expired) -> TimesAnswer:

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel
-
 from ostinato.core.model import Status
 from ostinato.service.metrics import Metrics
-from ostinato.shapes.answers import Answer, Out
+from ostinato.shapes.answers import Answer, JsonObject, Out
 from ostinato.shapes.executions import milliseconds
 
 Percentiles = dict[str, int | None]
@@ -57,7 +55,7 @@ class FiguresAnswer(Answer):
     success_rate: float | None
 
 
-class MetricsAnswer(BaseModel):
+class MetricsAnswer(JsonObject):
     """Statistics of all jobs, and of each task."""
 
     jobs: dict[Status, int]

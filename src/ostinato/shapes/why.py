@@ -3,11 +3,9 @@
 from datetime import datetime
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from ostinato.core.why import Because, Verdict, Why
 from ostinato.service.views import ExecutionView
-from ostinato.shapes.answers import Answer
+from ostinato.shapes.answers import Answer, JsonObject
 from ostinato.shapes.executions import ExecutionAnswer, SkipAnswer
 
 
@@ -21,7 +19,7 @@ class CauseAnswer(Answer):
     execution_id: UUID | None
 
 
-class WhyAnswer(BaseModel):
+class WhyAnswer(JsonObject):
     """Explanation of the occurrence at or before an instant, as data and as sentences."""
 
     at: datetime

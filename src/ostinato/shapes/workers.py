@@ -5,15 +5,13 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel
-
-from ostinato.shapes.answers import Answer, Out
+from ostinato.shapes.answers import Answer, JsonObject, Out
 from ostinato.store.rows import WorkerRow
 
 Doing = Literal["working", "draining", "silent", "stopped", "lost"]
 
 
-class WorkerAnswer(BaseModel):
+class WorkerAnswer(JsonObject):
     """A worker: its state, load, queues and tasks."""
 
     id: UUID
@@ -42,7 +40,7 @@ class WorkerAnswer(BaseModel):
         )  # fmt: skip
 
 
-class WorkerList(BaseModel):
+class WorkerList(JsonObject):
     """Workers seen within the last day."""
 
     workers: list[WorkerAnswer]
@@ -61,7 +59,7 @@ class QueueAnswer(Answer):
     running: int
 
 
-class QueueList(BaseModel):
+class QueueList(JsonObject):
     """All queues."""
 
     queues: list[QueueAnswer]

@@ -11,6 +11,7 @@ from ostinato.dashboard.forms.errors import WrongFields
 from ostinato.dashboard.page_request import PageRequest
 from ostinato.service import JobView
 from ostinato.shapes import job_body
+from ostinato.shapes.answers import as_json
 from ostinato.shapes.job_answer import JobAnswer
 from ostinato.shapes.job_body import BodyContext, JobEdit
 from ostinato.shapes.own_job import OurWords
@@ -29,7 +30,7 @@ def answer_of(visit: PageRequest, view: JobView) -> JobAnswer:
 def texts_of(visit: PageRequest, answer: JobAnswer) -> dict[str, str]:
     """Return the texts of the form for an existing job."""
     arguments = Arguments.of(visit.service, answer.task)
-    return {**job.texts_of(answer.model_dump(mode="json")), **arguments.texts_of(answer.args)}
+    return {**job.texts_of(as_json(answer)), **arguments.texts_of(answer.args)}
 
 
 def args_of(visit: PageRequest, texts: Mapping[str, str], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -80,5 +81,5 @@ class JobEditing:
 
 def _words(answer: JobAnswer) -> dict[str, Any]:
     """Return the job's fields as the REST API names them, for the diff."""
-    shown = answer.model_dump(mode="json", include=set(OurWords.model_fields))
+    shown = {name: value for name, value in as_json(answer).items() if name in OurWords.model_fields}
     return {name: value for name, value in shown.items() if name != "timezone"}  # the schedule has it

@@ -1,29 +1,26 @@
 """Endpoints of crawled pages."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import Path, Query
-
+from ostinato.core.access import Role
+from ostinato.core.arguments import text
+from ostinato.endpoints.table import Ask, InPath, Table
 from ostinato.features.crawling.service import CrawledPageService
 from ostinato.features.crawling.shapes import CrawledPageQuery, PageList, WholePageAnswer
-from ostinato.rest.caller import Viewer
-from ostinato.rest.dependencies import part
-from ostinato.rest.routers import api_router
 
-router = api_router("pages")
-Pages = Annotated[CrawledPageService, part(CrawledPageService)]
+TABLE: Final = Table("pages")
 
-Id = Annotated[str, Path(alias="id", description="The id of a page.", max_length=100)]
+PageId = Annotated[str, InPath("id", "The id of a page.", text(100))]
 
 
-@router.get("/pages")
-def search_pages(asked: Annotated[CrawledPageQuery, Query()], pages: Pages, by: Viewer) -> PageList:
+@TABLE.get("/pages", Role.VIEWER)
+def search_pages(ask: Ask, asked: CrawledPageQuery) -> PageList:
     """Search crawled pages for the words of `q`, the best first; without `q`, list the last fetched first."""
-    found = pages.search(asked.q, asked.job, asked.host, asked.limit, asked.offset)
+    found = ask.part(CrawledPageService).search(asked.q, asked.job, asked.host, asked.limit, asked.offset)
     return PageList.of(found, asked)
 
 
-@router.get("/pages/{id}")
-def get_page(page_id: Id, pages: Pages, by: Viewer) -> WholePageAnswer:
+@TABLE.get("/pages/{id}", Role.VIEWER)
+def get_page(ask: Ask, page_id: PageId) -> WholePageAnswer:
     """Get a page with its text and links."""
-    return WholePageAnswer.of_whole(pages.get(page_id))
+    return WholePageAnswer.of_whole(ask.part(CrawledPageService).get(page_id))

@@ -1,40 +1,42 @@
 """Shapes of crawled pages."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field
-
+from ostinato.core.arguments import arg, whole
 from ostinato.features.crawling.search import CrawledPage, WholePage
 from ostinato.features.crawling.service import FoundPages, name_of, starred
-from ostinato.shapes.base import RequestBody, Text
+from ostinato.shapes.answers import JsonObject, field_names, told
+from ostinato.shapes.queries import TEXT
 
 
-class CrawledPageQuery(RequestBody):
+@dataclass(frozen=True, kw_only=True)
+class CrawledPageQuery:
     """A filter of pages."""
 
-    q: Annotated[Text | None, Field(description='Words, "phrases", -without.')] = None
-    job: Annotated[Text | None, Field(description="Only pages found by this job (id or key).")] = None
-    host: Annotated[Text | None, Field(description="Only pages of this host.")] = None
-    limit: Annotated[int, Field(ge=1, le=250)] = 20
-    offset: Annotated[int, Field(ge=0, le=10_000)] = 0
+    q: str | None = arg(TEXT, 'Words, "phrases", -without.', None)
+    job: str | None = arg(TEXT, "Only pages found by this job (id or key).", None)
+    host: str | None = arg(TEXT, "Only pages of this host.", None)
+    limit: int = arg(whole(1, 250), "Maximum number of pages.", 20)
+    offset: int = arg(whole(0, 10_000), "Number of pages to skip.", 0)
 
 
-class PageAnswer(BaseModel):
+class PageAnswer(JsonObject):
     """A page in a list; `snippet` shows the words in their context, as `**word**`."""
 
     id: str
     job_id: UUID
     url: str
-    status: int = Field(description="HTTP status of the last answer; 0 if there was no answer.")
-    error: str | None = Field(description="Why the last visit failed.")
+    status: int = told("HTTP status of the last answer; 0 if there was no answer.")
+    error: str | None = told("Why the last visit failed.")
     content_type: str
     title: str
     description: str
     language: str
     snippet: str
-    columns: dict[str, Any] = Field(description="Values found by the extraction rules of the job.")
+    columns: dict[str, Any] = told("Values found by the extraction rules of the job.")
     hash: str
     size: int
     depth: int
@@ -44,7 +46,7 @@ class PageAnswer(BaseModel):
 
     @classmethod
     def of(cls, page: CrawledPage) -> "PageAnswer":
-        return cls.model_validate(_fields(page))
+        return cls(**_fields(page))
 
 
 class WholePageAnswer(PageAnswer):
@@ -63,10 +65,10 @@ class WholePageAnswer(PageAnswer):
             "etag": whole.etag,
             "last_modified": whole.last_modified,
         }
-        return cls.model_validate(_fields(whole.page) | more)
+        return cls(**_fields(whole.page) | more)
 
 
-class PageList(BaseModel):
+class PageList(JsonObject):
     """Pages, and their total number (counted up to 10,000)."""
 
     pages: list[PageAnswer]
@@ -81,5 +83,5 @@ class PageList(BaseModel):
 
 
 def _fields(page: CrawledPage) -> dict[str, Any]:
-    fields = {name: getattr(page, name) for name in PageAnswer.model_fields}
+    fields = {name: getattr(page, name) for name in field_names(PageAnswer)}
     return fields | {"id": name_of(page), "error": page.error or None, "snippet": starred(page.snippet)}

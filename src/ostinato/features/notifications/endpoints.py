@@ -1,82 +1,63 @@
 """Endpoints of webhooks and their deliveries. For admins only, because a URL may contain a secret."""
 
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel
-
+from ostinato.core.access import Role
+from ostinato.endpoints.table import Ask, InPath, Table
 from ostinato.features.notifications.service import HookService
 from ostinato.features.notifications.shapes import (
     DeliveryAnswer,
     DeliveryList,
+    DeliveryQuery,
     HookAnswer,
     HookBody,
+    HookGone,
     HookList,
-    State,
     TestAnswer,
 )
-from ostinato.rest.caller import Admin
-from ostinato.rest.dependencies import ServiceDep, part, warn
-from ostinato.rest.routers import api_router
+from ostinato.shapes.queries import ID
 
-router = api_router("hooks")
-Hooks = Annotated[HookService, part(HookService)]
+TABLE: Final = Table("hooks")
 
-Id = Annotated[UUID, Path(alias="id")]
+HookId = Annotated[UUID, InPath("id", "The id of a webhook.", ID)]
 
 
-class HookGone(BaseModel):
-    """The answer to a deletion."""
-
-    message: str
-
-
-@router.post("/hooks", status_code=201)
-def create_hook(
-    body: HookBody, request: Request, service: ServiceDep, hooks: Hooks, by: Admin, response: Response
-) -> HookAnswer:
+@TABLE.post("/hooks", Role.ADMIN, status=201)
+def create_hook(ask: Ask, body: HookBody) -> HookAnswer:
     """Create a webhook. All processes use it within seconds."""
-    allowed = request.app.state.settings.allow_private_addresses
-    made = hooks.create(body.new_hook(), by=by.name, egress=allowed)
-    warn(response, service, [made.hook.secret] if made.hook.secret else [])
+    made = ask.part(HookService).create(body.new_hook(), by=ask.by.name, egress=ask.service.known.permits.egress)
+    ask.warn([made.hook.secret] if made.hook.secret else [])
     return HookAnswer.of(made)
 
 
-@router.get("/hooks")
-def list_hooks(hooks: Hooks, by: Admin) -> HookList:
+@TABLE.get("/hooks", Role.ADMIN)
+def list_hooks(ask: Ask) -> HookList:
     """List all webhooks, with the number of their notices by state."""
-    return HookList(hooks=[HookAnswer.of(view) for view in hooks.list()])
+    return HookList(hooks=[HookAnswer.of(view) for view in ask.part(HookService).list()])
 
 
-@router.get("/hooks/{id}")
-def get_hook(hook_id: Id, hooks: Hooks, by: Admin) -> HookAnswer:
+@TABLE.get("/hooks/{id}", Role.ADMIN)
+def get_hook(ask: Ask, hook_id: HookId) -> HookAnswer:
     """Get a webhook."""
-    return HookAnswer.of(hooks.get(hook_id))
+    return HookAnswer.of(ask.part(HookService).get(hook_id))
 
 
-@router.delete("/hooks/{id}")
-def delete_hook(hook_id: Id, hooks: Hooks, by: Admin) -> HookGone:
+@TABLE.delete("/hooks/{id}", Role.ADMIN)
+def delete_hook(ask: Ask, hook_id: HookId) -> HookGone:
     """Delete a webhook. Pending notices are not sent."""
-    hooks.delete(hook_id, by=by.name)
+    ask.part(HookService).delete(hook_id, by=ask.by.name)
     return HookGone(message=f"Hook {hook_id} was deleted.")
 
 
-@router.post("/hooks/{id}/test", status_code=202)
-def test_hook(hook_id: Id, hooks: Hooks, by: Admin) -> TestAnswer:
+@TABLE.post("/hooks/{id}/test", Role.ADMIN, status=202)
+def test_hook(ask: Ask, hook_id: HookId) -> TestAnswer:
     """Send a notice of the kind `test`."""
-    return TestAnswer(delivery_id=hooks.test(hook_id, by=by.name))
+    return TestAnswer(delivery_id=ask.part(HookService).test(hook_id, by=ask.by.name))
 
 
-@router.get("/hooks/{id}/deliveries")
-def list_deliveries(
-    hook_id: Id,
-    hooks: Hooks,
-    by: Admin,
-    state: Annotated[State | None, Query(description="Only deliveries in this state.")] = None,
-    limit: Annotated[int, Query(ge=1, le=250)] = 50,
-    before: Annotated[UUID | None, Query(description="The last delivery of the page before.")] = None,
-) -> DeliveryList:
+@TABLE.get("/hooks/{id}/deliveries", Role.ADMIN)
+def list_deliveries(ask: Ask, hook_id: HookId, asked: DeliveryQuery) -> DeliveryList:
     """List the deliveries of a webhook, the newest first."""
-    found = hooks.deliveries(hook_id, limit, before, state or "")
+    found = ask.part(HookService).deliveries(hook_id, asked.limit, asked.before, asked.state or "")
     return DeliveryList(deliveries=[DeliveryAnswer.of(each) for each in found])

@@ -1,18 +1,22 @@
 """Shapes of webhooks and their deliveries."""
 
 import json
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
+from pydantic import ConfigDict, Field, StrictFloat, StrictInt
 
+from ostinato.core.arguments import arg, choice, whole
 from ostinato.core.duration import format_duration
 from ostinato.features.notifications.hooks import Measure, NoticeKind, Threshold
 from ostinato.features.notifications.service import LATE, LIMITS, WINDOWS, NewHook
-from ostinato.shapes.answers import Answer, Out
+from ostinato.service.paging import PAGE_LIMIT
+from ostinato.shapes.answers import Answer, JsonObject, Out, told
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole
 from ostinato.shapes.openapi import Within, either, given, says
+from ostinato.shapes.queries import ID
 
 State = Literal["pending", "delivered", "given_up"]
 
@@ -113,7 +117,16 @@ class HookAnswer(Answer):
     given_up: Annotated[int, Out("tally.given_up")]
 
 
-class HookList(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class DeliveryQuery:
+    """A page of deliveries."""
+
+    state: str | None = arg(choice(*get_args(State)), "Only deliveries in this state.", None)
+    limit: int = arg(whole(1, PAGE_LIMIT), "Maximum number of deliveries.", 50)
+    before: UUID | None = arg(ID, "The last delivery of the page before.", None)
+
+
+class HookList(JsonObject):
     """All webhooks, the oldest first."""
 
     hooks: list[HookAnswer]
@@ -131,18 +144,24 @@ class DeliveryAnswer(Answer):
     next_attempt_at: Annotated[datetime | None, Out("due_at")]
     delivered_at: datetime | None
     given_up_at: datetime | None
-    answer: int | None = Field(description="The HTTP status of the last attempt.")
+    answer: int | None = told("The HTTP status of the last attempt.")
     error: Annotated[str | None, Out(convert=lambda error: error or None)]
     body: Annotated[dict[str, Any], Out(convert=json.loads)]
 
 
-class DeliveryList(BaseModel):
+class DeliveryList(JsonObject):
     """A page of deliveries, the newest first."""
 
     deliveries: list[DeliveryAnswer]
 
 
-class TestAnswer(BaseModel):
+class TestAnswer(JsonObject):
     """A queued notice of the kind `test`."""
 
     delivery_id: UUID
+
+
+class HookGone(JsonObject):
+    """The answer to a deletion."""
+
+    message: str

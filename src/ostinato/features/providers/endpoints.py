@@ -1,72 +1,61 @@
 """Endpoints of providers, the request budgets of hosts. All callers may read them; admins edit."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import Path, Response
-from pydantic import BaseModel
-
+from ostinato.core.access import Role
 from ostinato.core.auth import secrets_of
-from ostinato.features.providers.rules import Provider
+from ostinato.endpoints.table import Ask, InPath, Table
+from ostinato.features.providers.rows import ProviderRow
 from ostinato.features.providers.service import ProviderService
-from ostinato.features.providers.shapes import HOST, BudgetBody, ProviderAnswer, ProviderBody, ProviderList
-from ostinato.rest.caller import Admin
-from ostinato.rest.dependencies import ServiceDep, part, warn
-from ostinato.rest.routers import api_router
-from ostinato.service import Service
+from ostinato.features.providers.shapes import (
+    HOST,
+    BudgetBody,
+    ProviderAnswer,
+    ProviderBody,
+    ProviderGone,
+    ProviderList,
+)
+from ostinato.shapes.queries import like
 
-router = api_router("providers")
-Providers = Annotated[ProviderService, part(ProviderService)]
+TABLE: Final = Table("providers")
 
-Domain = Annotated[
-    str, Path(description="The domain of a provider.", json_schema_extra={"pattern": HOST, "maxLength": 253})
-]
-
-
-class ProviderGone(BaseModel):
-    """The answer to a deletion."""
-
-    message: str
+Domain = Annotated[str, InPath("domain", "The domain of a provider.", like(HOST, maxLength=253))]
 
 
-@router.get("/providers")
-def list_providers(providers: Providers) -> ProviderList:
+@TABLE.get("/providers", Role.VIEWER)
+def list_providers(ask: Ask) -> ProviderList:
     """List all providers, with their remaining budget and their waiting executions."""
-    return ProviderList(providers=[ProviderAnswer.of(row) for row in providers.list()])
+    return ProviderList(providers=[ProviderAnswer.of(row) for row in ask.part(ProviderService).list()])
 
 
-@router.post("/providers", status_code=201)
-def create_provider(
-    body: ProviderBody, service: ServiceDep, providers: Providers, by: Admin, response: Response
-) -> ProviderAnswer:
+@TABLE.post("/providers", Role.ADMIN, status=201)
+def create_provider(ask: Ask, body: ProviderBody) -> ProviderAnswer:
     """Create a budget for a domain. All processes use it within seconds."""
-    row = providers.create(body.new(), by=by.name)
-    _warn(response, service, row.provider)
-    return ProviderAnswer.of(row)
+    return _saved(ask, ask.part(ProviderService).create(body.new(), by=ask.by.name))
 
 
-@router.get("/providers/{domain}")
-def get_provider(domain: Domain, providers: Providers) -> ProviderAnswer:
+@TABLE.get("/providers/{domain}", Role.VIEWER)
+def get_provider(ask: Ask, domain: Domain) -> ProviderAnswer:
     """Get a provider."""
-    return ProviderAnswer.of(providers.get(domain))
+    return ProviderAnswer.of(ask.part(ProviderService).get(domain))
 
 
-@router.put("/providers/{domain}", responses={201: {"model": ProviderAnswer, "description": "Created"}})
-def put_provider(
-    domain: Domain, body: BudgetBody, service: ServiceDep, providers: Providers, by: Admin, response: Response
-) -> ProviderAnswer:
+@TABLE.put("/providers/{domain}", Role.ADMIN, also={201: "Created"})
+def put_provider(ask: Ask, domain: Domain, body: BudgetBody) -> ProviderAnswer:
     """Create or replace the budget of a domain. Requests already made still count."""
-    row, is_new = providers.put(body.provider(domain), by=by.name)
-    response.status_code = 201 if is_new else 200
-    _warn(response, service, row.provider)
-    return ProviderAnswer.of(row)
+    row, is_new = ask.part(ProviderService).put(body.provider(domain), by=ask.by.name)
+    ask.status = 201 if is_new else 200
+    return _saved(ask, row)
 
 
-@router.delete("/providers/{domain}")
-def delete_provider(domain: Domain, providers: Providers, by: Admin) -> ProviderGone:
+@TABLE.delete("/providers/{domain}", Role.ADMIN)
+def delete_provider(ask: Ask, domain: Domain) -> ProviderGone:
     """Delete a provider. Requests to its hosts then have no budget."""
-    providers.delete(domain, by=by.name)
+    ask.part(ProviderService).delete(domain, by=ask.by.name)
     return ProviderGone(message=f"Provider {domain} was deleted.")
 
 
-def _warn(response: Response, service: Service, provider: Provider) -> None:
-    warn(response, service, () if provider.key is None else secrets_of(provider.key))
+def _saved(ask: Ask, row: ProviderRow) -> ProviderAnswer:
+    """Return the answer for a saved provider, with a warning for a secret that is not granted on this host."""
+    ask.warn(() if row.provider.key is None else secrets_of(row.provider.key))
+    return ProviderAnswer.of(row)

@@ -26,6 +26,7 @@ from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get, post
 from ostinato.features.providers.service import ProviderService
 from ostinato.features.providers.shapes import ProviderAnswer, ProviderBody
+from ostinato.shapes.answers import as_json
 from ostinato.shapes.base import WrongField
 
 KEY: Final = "key"  # the object that describes the credential of each request
@@ -62,7 +63,7 @@ def show(visit: PageRequest) -> Response:
     texts: dict[str, str] = {}
     if domain := visit.query.get("edit"):
         answer = ProviderAnswer.of(visit.part(ProviderService).get(domain))
-        texts = flat(answer.model_dump(mode="json"), FIELDS.values())
+        texts = flat(as_json(answer), FIELDS.values())
     return _page(visit, Form(FIELDS, texts))
 
 

@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from ostinato.core.duration import format_duration
 from ostinato.features.providers.rows import key_written
 from ostinato.features.providers.rules import PERIODS, Provider, make_provider, parse_key
-from ostinato.shapes.answers import Answer, Out
+from ostinato.shapes.answers import Answer, JsonObject, Out
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole
 from ostinato.shapes.openapi import Within, auth
 
@@ -57,7 +57,13 @@ class ProviderAnswer(Answer):
     saved_by: str
 
 
-class ProviderList(BaseModel):
+class ProviderList(JsonObject):
     """All providers by domain."""
 
     providers: list[ProviderAnswer]
+
+
+class ProviderGone(JsonObject):
+    """The answer to a deletion."""
+
+    message: str

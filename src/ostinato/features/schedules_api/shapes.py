@@ -6,13 +6,14 @@ take ten minutes. Repeating jobs with another task are shown too, with their arg
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
+from ostinato.core.arguments import arg, text, whole
 from ostinato.core.duration import SECOND
 from ostinato.core.model import Definition
 from ostinato.core.payload import decode, encode
@@ -22,8 +23,10 @@ from ostinato.core.schedule import Every, Schedule
 from ostinato.features.schedules_api.service import ScheduleView, Word
 from ostinato.features.workflows.rules import WORKFLOW_TASK
 from ostinato.service.paging import FURTHEST, PAGE_LIMIT
+from ostinato.shapes.answers import JsonObject, field_names
 from ostinato.shapes.base import LARGEST, RequestBody, Text, Whole, WrongField
 from ostinato.shapes.openapi import never_null
+from ostinato.shapes.queries import member
 
 MOST_SECONDS: Final = 315_360_000  # ten years
 MOST_TIMES: Final = 1_000_000_000
@@ -61,7 +64,7 @@ Timeout = Annotated[Whole, AfterValidator(WithinBounds("timeout_seconds", 1, MOS
 WorkflowId = Annotated[Whole, Field(ge=1, le=LARGEST)] | Annotated[Text, Field(min_length=1, max_length=200)]
 
 
-class ScheduleAnswer(BaseModel):
+class ScheduleAnswer(JsonObject):
     """A schedule with all fields of the model of seed 001."""
 
     id: UUID
@@ -103,7 +106,7 @@ class ScheduleAnswer(BaseModel):
         )  # fmt: skip
 
 
-class ScheduleList(BaseModel):
+class ScheduleList(JsonObject):
     """A page of schedules, the newest first."""
 
     items: list[ScheduleAnswer]
@@ -123,7 +126,7 @@ class ScheduleBody(RequestBody):
     timeout_seconds: Timeout = DEFAULT_TIMEOUT
     trigger_payload: dict[str, Any] | None = None
 
-    read_only: ClassVar = frozenset(ScheduleAnswer.model_fields)
+    read_only: ClassVar = frozenset(field_names(ScheduleAnswer))
 
     @property
     def schedule(self) -> Every:
@@ -157,7 +160,7 @@ class ScheduleEdit(RequestBody):
     timeout_seconds: Timeout | None = None
     trigger_payload: dict[str, Any] | None = None
 
-    read_only: ClassVar = frozenset(ScheduleAnswer.model_fields)
+    read_only: ClassVar = frozenset(field_names(ScheduleAnswer))
 
     def given(self) -> dict[str, Any]:
         """Return the given fields; null is refused where it has no meaning."""
@@ -168,13 +171,14 @@ class ScheduleEdit(RequestBody):
         return said
 
 
-class ScheduleQuery(RequestBody):
+@dataclass(frozen=True, kw_only=True)
+class ScheduleQuery:
     """A filter of schedules."""
 
-    status: Word | None = None
-    workflow_id: str | None = Field(None, description="The id of a workflow, or its name.", max_length=200)
-    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = 50
-    offset: Annotated[int, Field(ge=0, le=FURTHEST)] = 0
+    status: Word | None = arg(member(Word), "Only schedules in this state.", None)
+    workflow_id: str | None = arg(text(200), "The id of a workflow, or its name.", None)
+    limit: int = arg(whole(1, PAGE_LIMIT), "Maximum number of schedules.", 50)
+    offset: int = arg(whole(0, FURTHEST), "Number of schedules to skip.", 0)
 
 
 class BatchBody(RequestBody):

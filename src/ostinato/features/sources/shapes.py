@@ -1,22 +1,25 @@
 """Shapes of sources. Answers contain the definition as it was written."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from ostinato.core.account import Account
+from ostinato.core.arguments import arg, switch, whole
 from ostinato.core.describe import describe
 from ostinato.core.model import Status
 from ostinato.core.schedule import Manual
 from ostinato.features.sources.fetch.trying import Tried
 from ostinato.features.sources.service import Planned, SourceView
 from ostinato.features.sources.source_schema import CHANGED, REPLACED, SOURCE
+from ostinato.shapes.answers import JsonObject, told
 from ostinato.shapes.base import RequestBody, Switch
 
-Definition = Annotated[
+Written = Annotated[
     dict[str, Any],
     WithJsonSchema(SOURCE),
     Field(
@@ -42,45 +45,59 @@ Replacing = Annotated[dict[str, Any], WithJsonSchema(REPLACED)]
 Changes = Annotated[dict[str, Any], WithJsonSchema(CHANGED)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class DeleteQuery:
+    """Options for a deletion."""
+
+    with_data: bool = arg(switch(), "Also delete its stored rows.", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordQuery:
+    """The number of records."""
+
+    limit: int = arg(whole(1, 1000), "Maximum number of records.", 20)
+
+
 class ApplyBody(RequestBody):
     """The desired sources."""
 
-    sources: list[Definition] = Field(max_length=1000)
+    sources: list[Written] = Field(max_length=1000)
     prune: Switch = Field(False, description="Delete all other sources; their rows stay.")
     dry_run: Switch = Field(False, description="Only return the plan; change nothing.")
 
 
-class LastRunAnswer(BaseModel):
+class LastRunAnswer(JsonObject):
     """The newest ended run of a source."""
 
     at: datetime
     outcome: str
     error: str | None
-    items_crawled: int | None = Field(description="Records fetched by the run.")
-    items_indexed: int | None = Field(description="New records among them.")
+    items_crawled: int | None = told("Records fetched by the run.")
+    items_indexed: int | None = told("New records among them.")
 
 
-class SourceAnswer(BaseModel):
+class SourceAnswer(JsonObject):
     """A source: its definition, the state of its job, and its retry budget."""
 
-    id: UUID = Field(description="The id of its job.")
+    id: UUID = told("The id of its job.")
     name: str
-    status: str = Field(description="A source runs only if its status is active.")
+    status: str = told("A source runs only if its status is active.")
     description: str
     url: str | None
     table: str | None
-    schedule: str = Field(description="The schedule in plain English.")
+    schedule: str = told("The schedule in plain English.")
     job_status: Status
     next_run_at: datetime | None
-    period_start: datetime | None = Field(description="Start of the current retry period.")
-    retry_count: int = Field(description="Failures within the retry period.")
-    max_retries: int = Field(description="Number of failures that use up the retry budget.")
-    next_retry_at: datetime | None = Field(description="The time of the next retry; null if there is none.")
+    period_start: datetime | None = told("Start of the current retry period.")
+    retry_count: int = told("Failures within the retry period.")
+    max_retries: int = told("Number of failures that use up the retry budget.")
+    next_retry_at: datetime | None = told("The time of the next retry; null if there is none.")
     last_run: LastRunAnswer | None
     completed: int
     failed: int
     version: int
-    flaw: str | None = Field(description="Why the definition cannot be used; null if it can.")
+    flaw: str | None = told("Why the definition cannot be used; null if it can.")
     definition: dict[str, Any]
 
     @classmethod
@@ -106,19 +123,19 @@ class SourceAnswer(BaseModel):
         )  # fmt: skip
 
 
-class SourceList(BaseModel):
+class SourceList(JsonObject):
     """All sources by name."""
 
     sources: list[SourceAnswer]
     total: int
 
 
-class PlannedAnswer(BaseModel):
+class PlannedAnswer(JsonObject):
     """The plan for one source."""
 
     name: str
-    change: str = Field(json_schema_extra={"enum": ["created", "changed", "unchanged", "deleted", "kept"]})
-    fields: list[str] = Field(description="Fields that differ.")
+    change: str = told(enum=["created", "changed", "unchanged", "deleted", "kept"])
+    fields: list[str] = told("Fields that differ.")
     next_run_at: datetime | None
 
     @classmethod
@@ -131,7 +148,7 @@ class PlannedAnswer(BaseModel):
         )
 
 
-class PlanAnswer(BaseModel):
+class PlanAnswer(JsonObject):
     """The plan, applied or not."""
 
     plan: list[PlannedAnswer]
@@ -142,7 +159,7 @@ class PlanAnswer(BaseModel):
         return cls(plan=[PlannedAnswer.of(each) for each in planned], dry_run=dry_run)
 
 
-class RejectionAnswer(BaseModel):
+class RejectionAnswer(JsonObject):
     """A rejected record, with the reason."""
 
     page: int
@@ -152,18 +169,18 @@ class RejectionAnswer(BaseModel):
     excerpt: str
 
 
-class TriedAnswer(BaseModel):
+class TriedAnswer(JsonObject):
     """The first page of a source, fetched and mapped; nothing was stored."""
 
     columns: list[str]
-    rows: list[list[Any]] = Field(description="The first 100 rows.")
+    rows: list[list[Any]] = told("The first 100 rows.")
     records: int
-    distinct: int = Field(description="Number of distinct rows among the accepted records.")
+    distinct: int = told("Number of distinct rows among the accepted records.")
     rejected: int
     rejections: list[RejectionAnswer]
     requests: int
     bytes: int
-    more: bool = Field(description="There is a next page.")
+    more: bool = told("There is a next page.")
 
     @classmethod
     def of(cls, tried: Tried) -> Self:
@@ -178,7 +195,7 @@ class TriedAnswer(BaseModel):
         )  # fmt: skip
 
 
-class RecordList(BaseModel):
+class RecordList(JsonObject):
     """The newest rows of a source, by column."""
 
     records: list[dict[str, Any]]
@@ -186,7 +203,7 @@ class RecordList(BaseModel):
     limit: int
 
 
-class SourceGone(BaseModel):
+class SourceGone(JsonObject):
     """The answer to a deletion."""
 
     message: str

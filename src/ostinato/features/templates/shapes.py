@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field, ValidationError, WithJsonSchema
+from pydantic import Field, ValidationError, WithJsonSchema
 
 from ostinato.core.arguments import schema
 from ostinato.core.model import Definition
 from ostinato.features.templates.rules import KINDS, NAME, Parameter
 from ostinato.shapes import job_body
-from ostinato.shapes.answers import Answer, Out
-from ostinato.shapes.base import RequestBody, Text, WrongField, did_you_mean, shape
+from ostinato.shapes.answers import Answer, JsonObject, Out, told
+from ostinato.shapes.base import RequestBody, Text, WrongField, did_you_mean
 from ostinato.shapes.errors import refused
 from ostinato.shapes.job_body import BodyContext, JobBody
-from ostinato.shapes.openapi import NULL, Shape, either, nullable, record, span
+from ostinato.shapes.openapi import NULL, Shape, either, nullable, pattern, record, span
 
 
 def _parameter() -> Shape:
@@ -64,7 +64,7 @@ class TemplateEdit(RequestBody):
 class TemplateBody(TemplateEdit):
     """A new template."""
 
-    name: Text = Field(max_length=100, json_schema_extra={"pattern": shape(NAME)})
+    name: Text = Field(max_length=100, json_schema_extra={"pattern": pattern(NAME)})
 
 
 class UseBody(RequestBody):
@@ -82,23 +82,23 @@ class TemplateAnswer(Answer):
     name: Annotated[str, Out("template.name")]
     description: Annotated[str, Out("template.description")]
     built_in: bool
-    parameters: list[dict[str, Any]] = Field(description="The parameters as written: name, type, description, default.")
-    args: Annotated[dict[str, Any], Out("template.schema")] = Field(
-        description="The parameters as a JSON schema, like the args of a task."
+    parameters: list[dict[str, Any]] = told("The parameters as written: name, type, description, default.")
+    args: Annotated[dict[str, Any], Out("template.schema")] = told(
+        "The parameters as a JSON schema, like the args of a task."
     )
     job: Annotated[dict[str, Any], Out("template.job", dict)]
     updated_at: datetime | None
     updated_by: str
 
 
-class TemplateList(BaseModel):
+class TemplateList(JsonObject):
     """All templates by name."""
 
     templates: list[TemplateAnswer]
     total: int
 
 
-class TemplateGone(BaseModel):
+class TemplateGone(JsonObject):
     """The answer to a deletion."""
 
     message: str

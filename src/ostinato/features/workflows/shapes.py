@@ -1,11 +1,13 @@
 """Shapes of workflows and their runs."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
+from ostinato.core.arguments import arg, whole
 from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT
 from ostinato.core.duration import MICROSECOND
 from ostinato.features.workflows.rules.condition import LONGEST_CONDITION
@@ -14,12 +16,14 @@ from ostinato.features.workflows.rules.references import NAME
 from ostinato.features.workflows.runs import RunView, StepView
 from ostinato.features.workflows.service import WorkflowView
 from ostinato.service import JobView
-from ostinato.shapes.base import RequestBody, Switch, Text, shape
+from ostinato.service.paging import PAGE_LIMIT
+from ostinato.shapes.answers import JsonObject, told
+from ostinato.shapes.base import RequestBody, Switch, Text
 from ostinato.shapes.executions import ExecutionAnswer
-from ostinato.shapes.openapi import Shape, either, nullable, record, span
+from ostinato.shapes.openapi import Shape, either, nullable, pattern, record, span
 
 WAIT: Final = nullable(span(MICROSECOND, LONGEST_WAIT))
-ID: Final[Shape] = {"type": "string", "format": "node-id", "pattern": shape(NAME)}
+ID: Final[Shape] = {"type": "string", "format": "node-id", "pattern": pattern(NAME)}
 TRIGGER: Final = record(
     {
         "id": ID,
@@ -80,6 +84,14 @@ STEP_STATES: Final[list[JsonValue]] = [
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorkflowQuery:
+    """A page of workflows."""
+
+    limit: int = arg(whole(1, PAGE_LIMIT), "Maximum number of workflows.", 50)
+    after: int = arg(whole(0, 2**63 - 1), "The last id of the page before.", 0)
+
+
 class WorkflowBody(RequestBody):
     """A new workflow. Its nodes are checked together, and errors name the place."""
 
@@ -106,7 +118,7 @@ class WorkflowEdit(RequestBody):
         return "" if name in cls.read_only else super()._about(name)
 
 
-class WorkflowAnswer(BaseModel):
+class WorkflowAnswer(JsonObject):
     """A workflow at its newest version."""
 
     id: int
@@ -114,7 +126,7 @@ class WorkflowAnswer(BaseModel):
     description: str
     version: int
     active: bool
-    declared: bool = Field(description="Whether the code of an app declares it.")
+    declared: bool = told("Whether the code of an app declares it.")
     nodes: Nodes
     created_at: datetime
     updated_at: datetime
@@ -128,13 +140,13 @@ class WorkflowAnswer(BaseModel):
         )  # fmt: skip
 
 
-class WorkflowList(BaseModel):
+class WorkflowList(JsonObject):
     """Workflows in the order of their creation."""
 
     workflows: list[WorkflowAnswer]
 
 
-class WorkflowGone(BaseModel):
+class WorkflowGone(JsonObject):
     """The answer to a deletion."""
 
     message: str
@@ -147,7 +159,7 @@ class WorkflowRunBody(RequestBody):
     trigger: Text | None = Field(None, description="The id of the trigger node, if there are several.", max_length=100)
 
 
-class Started(BaseModel):
+class Started(JsonObject):
     """The job that runs a workflow once."""
 
     job_id: UUID
@@ -160,21 +172,21 @@ class Started(BaseModel):
         return cls(job_id=view.id, workflow_id=view.args["workflow"], name=view.definition.name, status=view.status)
 
 
-class TriggeredAnswer(BaseModel):
+class TriggeredAnswer(JsonObject):
     """The workflows that an event started."""
 
     kind: str
     started: list[Started]
 
 
-class StepAnswer(BaseModel):
+class StepAnswer(JsonObject):
     """A step of a run, and its attempts so far."""
 
     id: str
     task: str
     after: list[str]
-    state: str = Field(json_schema_extra={"enum": STEP_STATES})
-    because: str | None = Field(description="Why the step was skipped.")
+    state: str = told(enum=STEP_STATES)
+    because: str | None = told("Why the step was skipped.")
     attempts: list[ExecutionAnswer]
 
     @classmethod
@@ -185,7 +197,7 @@ class StepAnswer(BaseModel):
         )  # fmt: skip
 
 
-class RunAnswer(BaseModel):
+class RunAnswer(JsonObject):
     """A run of a workflow with its steps, in the version of its start."""
 
     run: ExecutionAnswer
