@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from ostinato.engine.engine import DueMessenger, Engine
-    from ostinato.engine.measurements import EngineView
     from ostinato.service import Service
+    from ostinato.telemetry.process_metrics import EngineView
 
 
 @dataclass(frozen=True, slots=True)

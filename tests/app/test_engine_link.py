@@ -10,9 +10,9 @@ import pytest
 
 from ostinato.app.engine_link import SILENT, EngineLink, EngineReport, frames
 from ostinato.core.errors import StoreUnavailable
-from ostinato.engine.measurements import EndedTotals, ProcessMetrics
 from ostinato.isolation.frames import packed
 from ostinato.telemetry.measures import RunTimes, StoreTimes
+from ostinato.telemetry.process_metrics import EndedTotals, ProcessMetrics
 from ostinato.telemetry.reports import Counts
 from tests.build import NOW
 from tests.waiting import PATIENCE, until

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from ostinato.app.http_process import HttpProcess
 from ostinato.app.listening import AppReference, Listening
 from ostinato.config import Settings
-from ostinato.engine.measurements import EndedTotals, ProcessMetrics
 from ostinato.telemetry.measures import RunTimes, StoreTimes
+from ostinato.telemetry.process_metrics import EndedTotals, ProcessMetrics
 from ostinato.telemetry.reports import Counts
 from tests.waiting import PATIENCE
 

@@ -8,9 +8,9 @@ import pytest
 
 from ostinato import Ostinato
 from ostinato.core.duration import MINUTE, SECOND
+from ostinato.core.read_models import QueueRow, WorkerRow
 from ostinato.service.doctor import FindingState, clock_offset, judge, zone_data
 from ostinato.store.doctor import DoctorSnapshot, QueueWaiting, Wanted
-from ostinato.store.rows import QueueRow, WorkerRow
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

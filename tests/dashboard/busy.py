@@ -8,8 +8,9 @@ from uuid import UUID
 
 from ostinato.core.model import AskedBy, Change, Event, Execution, Job, Live, Skip, SkipReason
 from ostinato.core.outcome import OutcomeKind
+from ostinato.core.read_models import Stream
 from ostinato.store import rows
-from ostinato.store.logs import LogLine, Stream, size_of
+from ostinato.store.logs import LogLine, size_of
 from ostinato.store.workers import NewWorker
 from tests.build import CHANCE, HOUR, MINUTE, SECOND, a_job, an_execution
 from tests.dashboard.conftest import Visitor

@@ -9,12 +9,12 @@ from uuid import UUID
 import pytest
 
 from ostinato.clock import HOLDS_FOR, ManualClock, MeasuredClock
+from ostinato.core.read_models import Answered, RepeatableRequest
 from ostinato.engine.dispatcher import Dispatcher
 from ostinato.engine.sweeper import Sweeper
 from ostinato.store.clock_record import ClockRecord, boot_id
 from ostinato.store.dialect import DatabaseKind
 from ostinato.store.history import Keep
-from ostinato.store.idempotency import Answered, RepeatableRequest
 from ostinato.store.workers import NewWorker
 from ostinato.task import Task
 from tests.build import DAY, HOUR, MINUTE, NOW, SECOND

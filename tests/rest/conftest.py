@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 
 from ostinato import Ostinato
 from ostinato.core.access import Admission, Caller, Role
-from ostinato.engine.measurements import EndedTotals, ProcessMetrics
 from ostinato.rest.app import create_app
 from ostinato.telemetry.measures import RunTimes, StoreTimes
+from ostinato.telemetry.process_metrics import EndedTotals, ProcessMetrics
 from ostinato.telemetry.reports import Counts
 from ostinato.wiring import build_api
 from tests.app.conftest import NewApp, app, during, new_app

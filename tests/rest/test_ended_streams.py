@@ -7,9 +7,9 @@ import pytest
 from ostinato.access.tokens import Tokens
 from ostinato.core.access import Role
 from ostinato.core.errors import StoreUnavailable
+from ostinato.core.read_models import Stream as Kind
 from ostinato.rest import streams
 from ostinato.store.logs import LogLine, size_of
-from ostinato.store.logs import Stream as Kind
 from ostinato.wiring import build_api
 from tests.build import HOUR
 from tests.dashboard.busy import Busy

@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 
 from ostinato import Ostinato
+from ostinato.core.read_models import Item
 from ostinato.rest import streams
-from ostinato.store.feed import Item
 from ostinato.wiring import build_api
 from tests.build import NOW
 from tests.rest.conftest import NoEngine

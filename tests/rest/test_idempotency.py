@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from ostinato.core.errors import Conflict
-from ostinato.store.idempotency import Answered, RepeatableRequest
+from ostinato.core.read_models import Answered, RepeatableRequest
 from tests.rest.conftest import Client
 
 KEY = {"Idempotency-Key": "order-1"}

@@ -13,10 +13,11 @@ from ostinato.chance import RandomChance
 from ostinato.core import lifecycle
 from ostinato.core.model import Change, Claimed, Finished, Live, Status
 from ostinato.core.outcome import Completed, Error, Failed, Outcome
+from ostinato.core.read_models import JobFilter
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.jobs import JobRow
-from ostinato.store.search import JobFilter, JobKey
+from ostinato.store.search import JobKey
 from ostinato.store.settling import Settled
 from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker

@@ -3,9 +3,10 @@
 import logging
 from uuid import uuid4
 
+from ostinato.core.read_models import Stream
 from ostinato.store.firing import FIRST_ID
 from ostinato.store.history import Keep
-from ostinato.store.logs import LEAST_COUNTED, LogLine, Stream, size_of
+from ostinato.store.logs import LEAST_COUNTED, LogLine, size_of
 from tests.build import MINUTE
 from tests.store.conftest import together
 from tests.store.test_history import prune, with_history

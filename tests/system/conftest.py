@@ -17,7 +17,7 @@ import pytest
 
 from ostinato import Handle, Ostinato
 from ostinato.core.model import Event, Execution, Live
-from ostinato.store.rows import WorkerRow
+from ostinato.core.read_models import WorkerRow
 from tests.system.workshop import make_app
 from tests.waiting import PATIENCE, eventually
 

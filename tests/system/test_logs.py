@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from ostinato import Handle, Ostinato
-from ostinato.store.logs import LogPage
+from ostinato.core.read_models import LogPage
 from tests.acceptance.server import USUAL
 from tests.system.conftest import PATIENCE
 from tests.waiting import eventually

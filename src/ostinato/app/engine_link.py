@@ -14,8 +14,8 @@ from threading import Lock
 from typing import Final
 
 from ostinato.core.errors import StoreUnavailable
-from ostinato.engine.measurements import EndedTotals, EngineView, MetricsSnapshot
 from ostinato.isolation.frames import BYTES_OF_A_READ, Frame, Unpacking, packed
+from ostinato.telemetry.process_metrics import EndedTotals, EngineView, MetricsSnapshot
 
 QUERY_EVERY: Final = 1.0  # seconds between two queries
 ANSWER_TIMEOUT: Final = 2.0  # seconds until an answer counts as missing

@@ -17,8 +17,8 @@ from ostinato.app.listening import AppReference
 from ostinato.app.signals import Signals
 from ostinato.core.payload import LogMessage
 from ostinato.engine.engine import Engine
-from ostinato.engine.measurements import EngineView
 from ostinato.isolation.frames import Frame, packed
+from ostinato.telemetry.process_metrics import EngineView
 
 if TYPE_CHECKING:
     from ostinato.app.app import Ostinato

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ostinato.app.app import Ostinato
     from ostinato.app.listening import Listening
     from ostinato.engine.engine import Engine
-    from ostinato.engine.measurements import EngineView
     from ostinato.rest.streams import Streams
+    from ostinato.telemetry.process_metrics import EngineView
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from ostinato.core.load import Grid
 from ostinato.core.outcome import FAILURES
+from ostinato.core.read_models import Hour
 from ostinato.core.zones import passes, zone
 from ostinato.dashboard import query
 from ostinato.dashboard.formatting import many
@@ -16,7 +17,6 @@ from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get
 from ostinato.service.allowance import allowance
 from ostinato.service.dashboard import ClockChange
-from ostinato.store.hourly_counts import Hour
 
 ZERO: Final = timedelta(0)
 HOUR: Final = timedelta(hours=1)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid, OstinatoError
 from ostinato.core.payload import decode
+from ostinato.core.read_models import STATES, LogPage
 from ostinato.core.stops import RELEASED
 from ostinato.dashboard import query
 from ostinato.dashboard.charts import Phase
@@ -19,8 +20,6 @@ from ostinato.dashboard.routes import get, post
 from ostinato.service import ExecutionView
 from ostinato.service.dashboard import Attempt
 from ostinato.service.log_levels import LEVELS, level_word
-from ostinato.store.logs import LogPage
-from ostinato.store.search import STATES
 
 ROWS_OF_A_PAGE: Final = 50
 LINES: Final = 500

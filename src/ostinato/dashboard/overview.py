@@ -7,6 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from ostinato.core.outcome import OutcomeKind
+from ostinato.core.read_models import Hour
 from ostinato.core.zones import zone
 from ostinato.dashboard import query
 from ostinato.dashboard.charts import Bar
@@ -15,7 +16,6 @@ from ostinato.dashboard.page_request import PageRequest
 from ostinato.dashboard.routes import get
 from ostinato.dashboard.run_dots import OUTCOMES, hour_bars
 from ostinato.service.allowance import allowance
-from ostinato.store.hourly_counts import Hour
 
 SPANS: Final = {"24h": timedelta(hours=24), "7d": timedelta(days=7)}
 

@@ -5,11 +5,10 @@ from datetime import timedelta
 
 from ostinato.core.model import Status
 from ostinato.core.outcome import OutcomeKind
+from ostinato.core.read_models import Hour, Ran
 from ostinato.dashboard.charts import Bar, Dot, Scatter
 from ostinato.dashboard.formatting import clock_text, in_zone, many, took
 from ostinato.service import JobView
-from ostinato.store.dashboard import Ran
-from ostinato.store.hourly_counts import Hour
 
 OUTCOMES = (("completed", "completed"), ("cancelled", "cancelled"), ("failed", "failed, timed out or lost"))
 

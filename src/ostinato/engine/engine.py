@@ -27,7 +27,6 @@ from ostinato.engine.claim_timing import ClaimTiming, HandOff
 from ostinato.engine.dispatcher import AHEAD, Dispatcher, StepReport
 from ostinato.engine.duties import EngineParts, FeatureDuty, duties_of_features
 from ostinato.engine.lease import Renewing
-from ostinato.engine.measurements import EndedTotals, ProcessMetrics
 from ostinato.engine.retrying import Retrying
 from ostinato.engine.sweeper import Sweeper
 from ostinato.engine.threads import StoreThreads, hopping_to
@@ -40,6 +39,7 @@ from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from ostinato.task import Registry
 from ostinato.telemetry.measures import StoreTimes
+from ostinato.telemetry.process_metrics import EndedTotals, ProcessMetrics
 from ostinato.telemetry.reports import Telemetry
 
 CANCEL_GRACE: Final = 2.0  # seconds for cancelled tasks to end before the stop continues without them

@@ -21,8 +21,9 @@ from uuid import UUID
 
 from ostinato.clock import Clock
 from ostinato.core.payload import LogMessage
+from ostinato.core.read_models import Stream
 from ostinato.isolation.plan import CUT, OUTPUT, Written, to_logging
-from ostinato.store.logs import LogLine, Stream, size_of
+from ostinato.store.logs import LogLine, size_of
 from ostinato.store.store import Store
 
 FLUSH_EVERY: Final = 0.25  # seconds

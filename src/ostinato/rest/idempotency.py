@@ -15,9 +15,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ostinato.core.errors import OstinatoError
+from ostinato.core.read_models import Answered, RepeatableRequest
 from ostinato.rest.failures import refusal, refuse
 from ostinato.service.idempotency import Repeats
-from ostinato.store.idempotency import Answered, RepeatableRequest
 
 log = logging.getLogger("ostinato.rest")
 

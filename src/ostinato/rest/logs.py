@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from ostinato.core.errors import NotFound, StoreError
+from ostinato.core.read_models import LogPage
 from ostinato.endpoints.executions import id_of
 from ostinato.endpoints.table import Endpoint
 from ostinato.rest.events import STREAM
@@ -21,7 +22,6 @@ from ostinato.service.log_levels import MOST_LINES
 from ostinato.shapes.answers import written
 from ostinato.shapes.logs import LAST, LineAnswer, LogQuery, cut_text, line_text
 from ostinato.shapes.queries import pairs_of, read_query
-from ostinato.store.logs import LogPage
 
 PLAIN: Final = "text/plain"
 LIVE: Final = ("queued", "running")

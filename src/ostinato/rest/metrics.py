@@ -17,12 +17,12 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from ostinato.core.errors import StoreError
-from ostinato.engine.measurements import MetricsSnapshot, MetricsSource
 from ostinato.rest.caller import Viewer
 from ostinato.rest.routers import api_router
 from ostinato.service import Service
 from ostinato.service.metrics import Gauges
 from ostinato.telemetry.measures import Snapshot
+from ostinato.telemetry.process_metrics import MetricsSnapshot, MetricsSource
 from ostinato.telemetry.reports import Counts
 
 # Not the library's choose_encoder: it fails on an odd Accept header.

@@ -24,10 +24,10 @@ from starlette.types import Receive, Scope, Send
 
 from ostinato.access.checking import run_check
 from ostinato.core.errors import OstinatoError, StoreError, StoreUnavailable, TooManyRequests
-from ostinato.service import Service
+from ostinato.core.read_models import MOST_ITEMS, Item, is_wanted
+from ostinato.service import Feed, Service
 from ostinato.shapes.answers import written
 from ostinato.shapes.events import EventAnswer
-from ostinato.store.feed import MOST_ROWS, Feed, Item, is_wanted
 
 READ_EVERY: Final = 0.5  # seconds
 AWAY: Final = 2.0  # seconds between two attempts to reach a database that does not answer
@@ -242,7 +242,7 @@ async def _texts(
     while True:  # the missed events, in parts if there are many
         sent |= {item.id for item in items}
         yield _events(_wanted(items, kinds), before or cursor, cursor) or _comment(cursor)
-        if len(items) < MOST_ROWS:
+        if len(items) < MOST_ITEMS:
             break
         before = cursor
         items, cursor = await run_in_threadpool(own.since, cursor)

@@ -11,6 +11,7 @@ from ostinato.clock import Clock
 from ostinato.core.ids import EPOCH
 from ostinato.core.load import Grid, load
 from ostinato.core.model import Event, Execution, Job, Live, Skip, Status
+from ostinato.core.read_models import Hour, QueueRow, Ran, WorkerRow, is_wanted
 from ostinato.core.schedule import Cron
 from ostinato.core.searching import Expired, no_limit
 from ostinato.core.upcoming import foreseen
@@ -21,11 +22,8 @@ from ostinato.service.jobs import JobService, Ref
 from ostinato.service.metrics import Figures
 from ostinato.service.paging import PAGE_LIMIT, Page, execution_key
 from ostinato.service.views import ExecutionView, JobView
-from ostinato.store.dashboard import Course, Ran
+from ostinato.store.dashboard import Course
 from ostinato.store.doctor import Checkup
-from ostinato.store.feed import is_wanted
-from ostinato.store.hourly_counts import Hour
-from ostinato.store.rows import QueueRow, WorkerRow
 from ostinato.store.store import Store
 
 SPARK: Final = 20  # runs beside a job in a list

@@ -16,12 +16,12 @@ from ostinato.config import Grants
 from ostinato.core.audit import FlawKind
 from ostinato.core.duration import DAY, MINUTE, SECOND, format_duration
 from ostinato.core.failing import Failing, above_usual
+from ostinato.core.read_models import WorkerRow
 from ostinato.service.secret_grants import Ungranted, ungranted
 from ostinato.store import migrate
 from ostinato.store.audit import sentence
 from ostinato.store.clock_record import SETTLED_AFTER
 from ostinato.store.doctor import Checkup, DoctorSnapshot
-from ostinato.store.rows import WorkerRow
 from ostinato.store.sqlite import SqliteDatabase
 from ostinato.store.store import Store
 

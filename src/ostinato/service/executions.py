@@ -8,13 +8,13 @@ from ostinato.clock import Clock
 from ostinato.core import lifecycle
 from ostinato.core.errors import Conflict, Invalid, NotFound
 from ostinato.core.model import Chance, Change, Execution, Job, Live
+from ostinato.core.read_models import STATES, LogPage
 from ostinato.service.jobs import JobService, Ref
 from ostinato.service.log_levels import MOST_LINES, level_of
 from ostinato.service.paging import PAGE_LIMIT, Page, check_page, check_words, execution_cursor, execution_key
 from ostinato.service.views import ExecutionView
 from ostinato.service.why import Inquiry
-from ostinato.store.logs import LogPage
-from ostinato.store.search import STATES, ExecutionKey
+from ostinato.store.search import ExecutionKey
 from ostinato.store.store import Store
 
 LiveRule = Callable[[Job, Sequence[Live], Live], Change]

@@ -1,7 +1,7 @@
 """Idempotent requests: a repeat is not carried out, and gets the answer of the first."""
 
 from ostinato.clock import Clock
-from ostinato.store.idempotency import Answered, RepeatableRequest
+from ostinato.core.read_models import Answered, RepeatableRequest
 from ostinato.store.store import Store
 
 

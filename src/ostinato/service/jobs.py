@@ -17,6 +17,7 @@ from ostinato.core.limits import is_limited
 from ostinato.core.model import Chance, Change, Definition, Event, Execution, Job, Json, Live, Skip, Status
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.payload import decode, encode
+from ostinato.core.read_models import JobFilter, LastRun, TaskCounters
 from ostinato.core.run_args import merge
 from ostinato.core.searching import DueTimes, Expired, no_limit
 from ostinato.core.stops import Stop
@@ -29,9 +30,7 @@ from ostinato.service.paging import PAGE_LIMIT, Page, Sort, check_page, check_wo
 from ostinato.service.views import JobStats, JobView
 from ostinato.service.why import Inquiry
 from ostinato.store.jobs import Copies, Rule
-from ostinato.store.rows import LastRun
-from ostinato.store.search import JobFilter, JobKey
-from ostinato.store.statistics import TaskCounters
+from ostinato.store.search import JobKey
 from ostinato.store.store import Store
 
 Ref = UUID | str

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from ostinato.core.model import Status
 from ostinato.core.outcome import FAILURES, OutcomeKind
-from ostinato.store.rows import QueueRow
-from ostinato.store.statistics import AtWork, RunFigures, TaskCounters
+from ostinato.core.read_models import QueueRow, TaskCounters
+from ostinato.store.statistics import AtWork, RunFigures
 
 Amount = TypeVar("Amount", timedelta, int, float)
 

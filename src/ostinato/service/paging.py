@@ -14,7 +14,8 @@ from uuid import UUID
 
 from ostinato.core.bounds import is_storable
 from ostinato.core.errors import Invalid, NotFound
-from ostinato.store.search import SORTS, ExecutionKey, JobKey
+from ostinato.core.read_models import SORTS
+from ostinato.store.search import ExecutionKey, JobKey
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from ostinato.core.bounds import check_queue_name
 from ostinato.core.builtin import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Chance, Event, Status
+from ostinato.core.read_models import QueueRow, WorkerRow, is_wanted
 from ostinato.service.access import AccessService
 from ostinato.service.dashboard import DashboardService
 from ostinato.service.declarations import Declarations
@@ -25,8 +26,7 @@ from ostinato.service.paging import PAGE_LIMIT
 from ostinato.service.secret_grants import Ungranted, few, ungranted
 from ostinato.service.sessions import SessionService
 from ostinato.service.tasks import TaskService
-from ostinato.store.feed import Feed, is_wanted
-from ostinato.store.rows import QueueRow, WorkerRow
+from ostinato.store.feed import Feed
 from ostinato.store.store import Store
 from ostinato.task import Task
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from ostinato.core.model import Chance, Event, Execution, Job, Live, Status, WaitsFor
 from ostinato.core.policy import Overlap
+from ostinato.core.read_models import WorkerRow
 from ostinato.core.why import Evidence, Presence, Why, explain, obstacle
 from ostinato.core.why.explain import due_in, recorded_due, unrecorded_due
 from ostinato.service.views import JobView
-from ostinato.store.rows import WorkerRow
 from ostinato.store.store import Store
 
 SIGNS: Final = timedelta(seconds=15)  # an idle worker gives a sign of life every ten seconds

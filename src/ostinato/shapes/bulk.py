@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from ostinato.core.arguments import read, schema
+from ostinato.core.read_models import JobFilter
 from ostinato.shapes.answers import JsonObject
 from ostinato.shapes.base import RequestBody, Text, WrongField
 from ostinato.shapes.queries import Chosen
-from ostinato.store.search import JobFilter
 
 MOST_JOBS = 1000
 

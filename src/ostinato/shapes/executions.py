@@ -6,9 +6,9 @@ from uuid import UUID
 
 from ostinato.core.account import Stopped
 from ostinato.core.model import AskedBy, SkipReason
+from ostinato.core.read_models import STATES
 from ostinato.core.stops import Stop
 from ostinato.shapes.answers import Answer, JsonObject, Out, told
-from ostinato.store.search import STATES
 
 MILLISECOND = timedelta(milliseconds=1)
 

@@ -12,6 +12,7 @@ from ostinato.core.lifecycle import backoff_of
 from ostinato.core.model import Facts, Live, Status, WaitsFor
 from ostinato.core.payload import decode
 from ostinato.core.policy import POLICY_WORDS, CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
+from ostinato.core.read_models import LastRun
 from ostinato.core.retry import BACKOFF_WORDS, Backoff, BackoffKind
 from ostinato.core.schedule import Schedule, is_recurring, to_json
 from ostinato.core.window import Window
@@ -19,7 +20,6 @@ from ostinato.service.views import JobView
 from ostinato.shapes.answers import JsonObject, told
 from ostinato.shapes.interval_schedule import IntervalType, cron_of, interval_of
 from ostinato.shapes.openapi import worded
-from ostinato.store.rows import LastRun
 
 CACHED_ANSWERS: Final = 1024
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, get_args
 
 from ostinato.core.arguments import FieldKind, arg, choice, whole
+from ostinato.core.read_models import KeptLine, LogPage, Stream
 from ostinato.service.log_levels import MOST_LINES, level_word
 from ostinato.shapes.answers import JsonObject, told
-from ostinato.store.logs import KeptLine, LogPage, Stream
 
 LAST: Final = 2**53
 

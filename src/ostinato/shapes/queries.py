@@ -14,11 +14,11 @@ from uuid import UUID
 from ostinato.core.arguments import FieldKind, Flaw, arg, choice, many, of, shown, switch, text, whole
 from ostinato.core.errors import Invalid, WrongArgument
 from ostinato.core.model import Status
+from ostinato.core.read_models import SORTS, STATES, JobFilter
 from ostinato.service.paging import FURTHEST, PAGE_LIMIT
 from ostinato.shapes.due_times import MOST_TIMES
 from ostinato.shapes.instants import read_instant
 from ostinato.shapes.openapi import INSTANT
-from ostinato.store.search import SORTS, STATES, JobFilter
 
 E = TypeVar("E", bound=StrEnum)
 Q = TypeVar("Q")

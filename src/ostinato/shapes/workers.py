@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
+from ostinato.core.read_models import WorkerRow
 from ostinato.shapes.answers import Answer, JsonObject, Out
-from ostinato.store.rows import WorkerRow
 
 Doing = Literal["working", "draining", "silent", "stopped", "lost"]
 

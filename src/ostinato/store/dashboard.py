@@ -3,38 +3,19 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of, schedule_of
 from ostinato.core.ids import first_of
 from ostinato.core.model import Execution, Live
-from ostinato.core.outcome import OutcomeKind
 from ostinato.core.policy import Policies
+from ostinato.core.read_models import Ran
 from ostinato.core.schedule import Schedule
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """An execution that has ended, in short form."""
-
-    job_id: UUID
-    id: UUID
-    number: int
-    attempt: int
-    outcome: OutcomeKind
-    due_at: datetime
-    started_at: datetime | None
-    finished_at: datetime
-    error_kind: str | None
-
-    @property
-    def duration(self) -> timedelta | None:
-        return None if self.started_at is None else max(self.finished_at - self.started_at, timedelta(0))
 
 
 @dataclass(frozen=True, slots=True)

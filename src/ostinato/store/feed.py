@@ -27,6 +27,7 @@ from ostinato.clock import Clock
 from ostinato.core.errors import NotFound
 from ostinato.core.ids import EPOCH
 from ostinato.core.model import Event, Execution, Live
+from ostinato.core.read_models import MOST_ITEMS, Item, is_wanted
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_micros, to_uuid
 from ostinato.store.database import Database, Tx
@@ -34,22 +35,7 @@ from ostinato.store.database import Database, Tx
 STARTED: Final = "execution.started"
 FINISHED: Final = "execution.finished"
 OVERLAP: Final = timedelta(seconds=40)  # a commit follows the times in its rows within 30 s, or fails
-MOST_ROWS: Final = 5_000  # events, and executions, per reading; the rest comes with the next
 LISTED: Final = 16  # old live rows that a cursor lists one by one
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An item of the feed. Its id is the same in every reading and every process."""
-
-    id: str
-    kind: str
-    at: datetime
-    job_id: UUID | None
-    execution_id: UUID | None
-    worker_id: UUID | None
-    by: str
-    data: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,19 +157,19 @@ class Feed:
     def _look(self, tx: Tx, place: FeedPosition, memory: _Memory, now: datetime) -> _Seen:
         live = [to_uuid(row[0]) for row in tx.rows("live_ids", job=self._job_id)]
         running = [rows.LIVE.of(row) for row in tx.rows("running_now", job=self._job_id)]
-        events = tx.rows("events_since", after=place.events_from, job=self._job_id, limit=MOST_ROWS)
+        events = tx.rows("events_since", after=place.events_from, job=self._job_id, limit=MOST_ITEMS)
         lately = now if memory.known is None else min(place.at, now)
         found = tx.rows("ended_ids", after=first_id(lately - OVERLAP), job=self._job_id)
         recent = frozenset(to_uuid(row[0]) for row in found)
         page = self._page(tx, place) if memory.known is None else []
         others = place.old if memory.known is None else _left_live(memory.known, live, recent)
         ended = page + self._by_id(tx, others)
-        more = page[-1].id if len(page) == MOST_ROWS else None
+        more = page[-1].id if len(page) == MOST_ITEMS else None
         finished = list({row.id: row for row in ended}.values())
         return _Seen([rows.EVENT.of(row) for row in events], live, running, recent, finished, more)
 
     def _page(self, tx: Tx, place: FeedPosition) -> list[Execution]:
-        given = {"after": place.ended_from, "since": place.at - OVERLAP, "limit": MOST_ROWS}
+        given = {"after": place.ended_from, "since": place.at - OVERLAP, "limit": MOST_ITEMS}
         found = (
             tx.rows("ended_since", None, **given)
             if self._job_id is None
@@ -207,11 +193,6 @@ def first_id(instant: datetime) -> UUID:
     return UUID(int=milliseconds << 80)
 
 
-def is_wanted(kind: str, kinds: Collection[str]) -> bool:
-    """Return True if a kind matches: `job.*` matches every kind with that prefix; no kinds match all."""
-    return not kinds or any(kind.startswith(k[:-1]) if k.endswith("*") else kind == k for k in kinds)
-
-
 def _beginning(now: datetime) -> FeedPosition:
     begin = first_id(now - OVERLAP)
     return FeedPosition(now, begin, begin)
@@ -227,7 +208,7 @@ def _not_in_the_future(place: FeedPosition, now: datetime) -> FeedPosition:
 
 def _next(place: FeedPosition, seen: _Seen, now: datetime) -> FeedPosition:
     """Return the next position: the next part of the finishes, or the current state."""
-    events_from = seen.events[-1].id if len(seen.events) == MOST_ROWS else first_id(now - OVERLAP)
+    events_from = seen.events[-1].id if len(seen.events) == MOST_ITEMS else first_id(now - OVERLAP)
     after = place.then or _complete(seen, events_from, now)
     if seen.more is None:
         return replace(after, events_from=events_from)

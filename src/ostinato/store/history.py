@@ -10,13 +10,13 @@ from uuid import UUID
 from ostinato.core.encoding import policies_of
 from ostinato.core.errors import NOT_READABLE
 from ostinato.core.model import Chance, Event, Execution, Live, Skip
+from ostinato.core.read_models import LastRun
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.audit import note_events_gone, noted
 from ostinato.store.changes import ChangeWriters
 from ostinato.store.database import Database, Tx
 from ostinato.store.logs import delete_logs_of
-from ostinato.store.rows import LastRun
 
 MOST_KEPT: Final = 10_000  # of one job, whatever their age
 BATCH: Final = 500  # maximum rows deleted by one transaction of retention

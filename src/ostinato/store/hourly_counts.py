@@ -6,13 +6,13 @@ A query reads the stored hours and counts the missing ones, the newest first, up
 unknown until the sweeper has counted them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from ostinato.core.ids import first_of
 from ostinato.core.outcome import OutcomeKind
+from ostinato.core.read_models import Hour
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
 
@@ -25,14 +25,6 @@ ALL: Final = 2**62
 LOOK_EVERY: Final = timedelta(minutes=5)
 HOURS_OF_A_STEP: Final = 48  # hours
 RESULTS: Final = tuple(OutcomeKind)
-
-
-@dataclass(frozen=True, slots=True)
-class Hour:
-    """The executions queued in the hour from `at`, counted by result; None: not counted yet."""
-
-    at: datetime
-    ended: Mapping[OutcomeKind, int] | None
 
 
 class Hours:

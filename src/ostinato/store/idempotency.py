@@ -4,35 +4,17 @@ A key is taken before the request is carried out and gets its answer after; both
 process dies in between, the outcome is unknown: after a minute a repeat carries the request out (again).
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from ostinato.core.errors import Conflict
+from ostinato.core.read_models import Answered, RepeatableRequest
 from ostinato.store.clock_record import forgettable
 from ostinato.store.database import Database, Row, Tx
 
 KEPT: Final = timedelta(days=1)
 STALE: Final = timedelta(minutes=1)
 SWEPT: Final = 20  # old answers deleted with each new key
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatableRequest:
-    """A request that may be repeated: its client, its key, and a hash of its content."""
-
-    caller: str
-    key: str
-    fingerprint: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The stored answer to a request."""
-
-    status: int
-    headers: str
-    body: str
 
 
 class Answers:

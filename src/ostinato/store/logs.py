@@ -7,23 +7,15 @@ continues after the last number it has read. They are deleted with their executi
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from ostinato.core.read_models import KeptLine, LogPage, Stream
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.database import Database, Tx
 
 LEAST_COUNTED: Final = 16  # bytes: even a short line costs a row
 CHECKED: Final = 500  # executions per check for logs without an execution
-
-
-class Stream(StrEnum):
-    """The streams of log lines."""
-
-    LOG = "log"
-    STDOUT = "stdout"
-    STDERR = "stderr"
 
 
 class LogLine(NamedTuple):
@@ -35,25 +27,6 @@ class LogLine(NamedTuple):
     stream: Stream
     text: str
     size: int  # bytes, as counted
-
-
-class KeptLine(NamedTuple):
-    """A stored log line of an execution."""
-
-    number: int
-    at: datetime
-    level: int
-    stream: Stream
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class LogPage:
-    """Some lines of one execution."""
-
-    lines: tuple[KeptLine, ...]
-    next: int  # the number to continue after
-    cut: int  # bytes that the execution wrote and that were not stored
 
 
 def size_of(text: str) -> int:

@@ -9,11 +9,12 @@ import math
 import secrets
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from ostinato.core.errors import ForeignDatabase, RightsMissing, SchemaBehind, StoreError, StoreUnavailable
+from ostinato.core.read_models import DatabaseIdentity
 from ostinato.feature import Features
 from ostinato.store.database import Database, Tx
 from ostinato.store.dialect import DatabaseKind
@@ -51,17 +52,6 @@ UNRELEASED: Final = (
     "and import them into a new database."
 )
 CREATE_META: Final = "CREATE TABLE {meta} (key {text} PRIMARY KEY, value {text} NOT NULL) {keyed}"
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseIdentity:
-    """The identity of a database; each restore makes a new generation."""
-
-    database_id: str = ""
-    generation: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.database_id}, generation {self.generation}"
 
 
 def versions(db: Database) -> dict[str, int]:

@@ -6,7 +6,7 @@ or UUID and instants as microseconds (see database.py); parameters are converted
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
@@ -14,9 +14,9 @@ from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 from uuid import UUID
 
 from ostinato.core.encoding import policies_of, policies_text, schedule_of, schedule_text
-from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Json, Live, Skip
-from ostinato.core.outcome import OutcomeKind
+from ostinato.core.model import Change, Definition, Event, Execution, Facts, Job, Live, Skip
 from ostinato.core.policy import Policies
+from ostinato.core.read_models import LastRun, QueueRow, WorkerRow
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
 from ostinato.store.adapt import from_micros, to_uuid
 from ostinato.store.columns import columns_of
@@ -103,56 +103,6 @@ IDENTITY: Final = ("job_id", "number", "step", "attempt", "execution_number")
 UPDATED_LIVE: Final = attrgetter(*[name for name in LIVE.columns if name not in IDENTITY])
 
 KINDS: Final[dict[type[Schedule], str]] = {Every: "every", Cron: "cron", Once: "once", Manual: "manual"}
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerRow:
-    """A worker as other processes see it."""
-
-    id: UUID
-    app: str
-    host: str
-    pid: int
-    version: str
-    tasks: str
-    queues: str
-    concurrency: int
-    running: int
-    started_at: datetime
-    renewed_at: datetime
-    lease_until: datetime
-    drain_asked_at: datetime | None
-    closed_at: datetime | None
-    closed_as: str | None
-
-    @property
-    def task_names(self) -> frozenset[str]:
-        return frozenset(json.loads(self.tasks))
-
-
-@dataclass(frozen=True, slots=True)
-class QueueRow:
-    """A queue with its waiting and running executions."""
-
-    name: str
-    paused_at: datetime | None
-    paused_by: str
-    max_queued: int | None
-    queued: int
-    running: int
-
-
-@dataclass(frozen=True, slots=True)
-class LastRun:
-    """The newest ended execution of a job, in short form."""
-
-    job_id: UUID
-    started_at: datetime | None
-    finished_at: datetime
-    outcome: OutcomeKind
-    error: str | None
-    failures: int
-    account: Json | None
 
 
 LAST_RUN: Final = Shape(LastRun)

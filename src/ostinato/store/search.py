@@ -8,12 +8,12 @@ equal history plus the rows that retention removed (G9), so that no request coun
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core.model import Execution, Live, Status
-from ostinato.core.outcome import FAILURES, OutcomeKind
+from ostinato.core.outcome import OutcomeKind
+from ostinato.core.read_models import ENDED, QUEUED, RUNNING, STATES, JobFilter
 from ostinato.store import rows
 from ostinato.store.adapt import to_uuid
 from ostinato.store.cache import AnswerCache
@@ -23,29 +23,7 @@ from ostinato.store.jobs import JobRow, Jobs
 MOST_COUNTED: Final = 50_000
 FEW: Final = 5_000  # up to this many executions are read and sorted instead of searched among all
 NEVER: Final = 2**63 - 1  # sort value of jobs without a next time, the earliest first
-QUEUED, RUNNING = "queued", "running"
-ENDED: Final[Mapping[str, tuple[OutcomeKind, ...]]] = {
-    "completed": (OutcomeKind.COMPLETED,),
-    "failed": FAILURES,
-    "cancelled": (OutcomeKind.CANCELLED,),
-}
 TROUBLED: Final = frozenset({"failed", "cancelled"})
-STATES: Final = (QUEUED, RUNNING, *ENDED)
-SORTS: Final = ("created_at", "updated_at", "name", "next_run_at", "priority", "status")
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """A filter of jobs: all given conditions hold. Due times are next_run_at; `due_before` is exclusive."""
-
-    statuses: frozenset[Status] = frozenset()
-    task: str | None = None
-    queue: str | None = None
-    tag: str | None = None
-    text: str | None = None  # in the name, task, key or description; capital letters A to Z match small ones
-    due_before: datetime | None = None
-    due_after: datetime | None = None
-    app: str | None = None  # None: of all apps
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from uuid import UUID
 from ostinato.core.account import Account
 from ostinato.core.failing import Failing
 from ostinato.core.outcome import OutcomeKind
+from ostinato.core.read_models import TaskCounters
 from ostinato.store.adapt import from_micros
 from ostinato.store.cache import AnswerCache
 from ostinato.store.database import Database
@@ -17,14 +18,6 @@ from ostinato.store.failing import find_failing
 NEWEST: Final = 2_000  # the sample of newest runs
 NEWEST_OF_A_JOB: Final = 1_000
 ZERO: Final = timedelta(0)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskCounters:
-    """Counters of a task's jobs since their creation."""
-
-    ended: dict[OutcomeKind, int]
-    skipped: int
 
 
 @dataclass(frozen=True, slots=True)

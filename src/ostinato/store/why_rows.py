@@ -5,10 +5,10 @@ from typing import Final
 from uuid import UUID
 
 from ostinato.core.model import Event, Execution, Skip
+from ostinato.core.read_models import WorkerRow
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros
 from ostinato.store.database import Database
-from ostinato.store.rows import WorkerRow
 
 NEAR: Final = 20  # numbers and due times have the same order, but for a few
 EVENTS: Final = 50

@@ -20,11 +20,11 @@ from ostinato.config import Settings
 from ostinato.core.duration import HOUR, parse_duration
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Event, Execution, Live, Skip
+from ostinato.core.read_models import WorkerRow
 from ostinato.handle import Handle
 from ostinato.service import ExecutionView, Service
 from ostinato.service.jobs import JobService
 from ostinato.store.database import open_database
-from ostinato.store.rows import WorkerRow
 from ostinato.store.store import Store
 from ostinato.telemetry.reports import Hooks, Telemetry
 from ostinato.testing.process import Process, ProcessState

@@ -6,8 +6,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from ostinato.core.model import Live
-from ostinato.features.providers.rows import BudgetSpending, Providers, key_written
-from ostinato.features.providers.rules import provider_of
+from ostinato.features.providers.rows import BudgetSpending, Providers
+from ostinato.features.providers.rules import key_written, provider_of
 from ostinato.store.kernel import Kernel, TaskCall
 from ostinato.task import CallReply
 

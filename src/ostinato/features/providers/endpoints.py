@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from ostinato.core.access import Role
 from ostinato.core.auth import secrets_of
 from ostinato.endpoints.table import Ask, InPath, Table
-from ostinato.features.providers.rows import ProviderRow
+from ostinato.features.providers.rules import ProviderRow
 from ostinato.features.providers.service import ProviderService
 from ostinato.features.providers.shapes import (
     HOST,

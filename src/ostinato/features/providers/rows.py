@@ -1,16 +1,26 @@
 """Budgets of hosts: their limits, the requests taken from them, and the executions that wait."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from ostinato.core.auth import Bearer, InHeader, InQuery, RequestKey
+from ostinato.core.auth import RequestKey
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Event
-from ostinato.features.providers.rules import KNOWN_WITHIN, Passage, Provider, batch_of, counts_until, opening
+from ostinato.features.providers.rules import (
+    KINDS,
+    KNOWN_WITHIN,
+    Passage,
+    Provider,
+    ProviderRow,
+    batch_of,
+    counts_until,
+    key_written,
+    opening,
+)
 from ostinato.store import rows
 from ostinato.store.adapt import from_micros
 from ostinato.store.database import Tx
@@ -20,22 +30,6 @@ from ostinato.store.store import Store
 MICROSECOND: Final = timedelta(microseconds=1)
 LONGEST_HOLD: Final = timedelta(minutes=15)
 LOOKED_AT: Final = 10_000  # requests read to compute when a budget opens
-KINDS: Final[Mapping[str, type[RequestKey]]] = {"bearer": Bearer, "header": InHeader, "query": InQuery}
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderRow:
-    """A provider, its author, the used part of its budget, and its waiting executions."""
-
-    provider: Provider
-    saved_at: datetime
-    saved_by: str
-    used: int = 0
-    waiting: int = 0
-
-    @property
-    def left(self) -> int:
-        return max(self.provider.limit - self.used, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +157,6 @@ class Providers:
     def _tell(self, tx: Tx, kind: str, domain: str, at: datetime, by: str, **data: Any) -> None:
         text = json.dumps({"domain": domain, **data})
         tx.run("insert_events", [rows.EVENT.row(Event(self._chance.id(at), at, kind, by=by, data=text))])
-
-
-def key_written(key: RequestKey) -> dict[str, str]:
-    """Return a key as people write it: where its secret is stored."""
-    (kind,) = (name for name, each in KINDS.items() if isinstance(key, each))
-    return {"type": kind, **asdict(key)}
 
 
 def _key_text(key: RequestKey | None) -> str | None:

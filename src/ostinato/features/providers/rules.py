@@ -11,7 +11,7 @@ Permits are reserved in batches; a batch of a small budget is one permit. A batc
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -134,3 +134,27 @@ def parse_key(given: object) -> RequestKey:
     if not isinstance(key, Bearer | InHeader | InQuery):
         raise Invalid("key.type must be header, query or bearer.")
     return key
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRow:
+    """A provider, its author, the used part of its budget, and its waiting executions."""
+
+    provider: Provider
+    saved_at: datetime
+    saved_by: str
+    used: int = 0
+    waiting: int = 0
+
+    @property
+    def left(self) -> int:
+        return max(self.provider.limit - self.used, 0)
+
+
+KINDS: Final[Mapping[str, type[RequestKey]]] = {"bearer": Bearer, "header": InHeader, "query": InQuery}
+
+
+def key_written(key: RequestKey) -> dict[str, str]:
+    """Return a key as people write it: where its secret is stored."""
+    (kind,) = (name for name, each in KINDS.items() if isinstance(key, each))
+    return {"type": kind, **asdict(key)}

@@ -1,8 +1,8 @@
 """Commands and questions about providers: their budgets, and the rest of each."""
 
 from ostinato.core.errors import Conflict, NotFound
-from ostinato.features.providers.rows import ProviderRow, Providers
-from ostinato.features.providers.rules import Provider, check_domain
+from ostinato.features.providers.rows import Providers
+from ostinato.features.providers.rules import Provider, ProviderRow, check_domain
 from ostinato.service import Service
 
 MOST_PROVIDERS = 1000

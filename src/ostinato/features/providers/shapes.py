@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, WithJsonSchema
 
 from ostinato.core.duration import format_duration
-from ostinato.features.providers.rows import key_written
-from ostinato.features.providers.rules import PERIODS, Provider, make_provider, parse_key
+from ostinato.features.providers.rules import PERIODS, Provider, key_written, make_provider, parse_key
 from ostinato.shapes.answers import Answer, JsonObject, Out
 from ostinato.shapes.base import Duration, RequestBody, Text, Whole
 from ostinato.shapes.openapi import Within, auth

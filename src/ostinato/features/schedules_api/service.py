@@ -7,12 +7,12 @@ from enum import StrEnum
 from ostinato.core.errors import NotFound
 from ostinato.core.model import Ending, Facts
 from ostinato.core.outcome import OutcomeKind
+from ostinato.core.read_models import LastRun
 from ostinato.core.schedule import is_recurring
 from ostinato.features.schedules_api.rows import Counted, Schedules
 from ostinato.service import JobView, Service
 from ostinato.service.jobs import Ref
 from ostinato.service.paging import Page, check_page
-from ostinato.store.rows import LastRun
 
 
 class Word(StrEnum):

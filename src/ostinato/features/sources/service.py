@@ -32,6 +32,7 @@ from ostinato.core.builtin import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreUnavailable
 from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
+from ostinato.core.read_models import JobFilter, LastRun
 from ostinato.core.schedule import next_after
 from ostinato.features.sources.database_calls import ForeignDatabases, told_plainly
 from ostinato.features.sources.rows import SourceRecords
@@ -39,8 +40,6 @@ from ostinato.features.sources.rules import Source, definition_of, key_of, read_
 from ostinato.features.sources.rules.jobs import TASK, is_source, written_of
 from ostinato.service import Service
 from ostinato.service.views import JobView
-from ostinato.store.rows import LastRun
-from ostinato.store.search import JobFilter
 
 if TYPE_CHECKING:
     from ostinato.features.sources.fetch.trying import Tried

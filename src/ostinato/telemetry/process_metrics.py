@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ostinato.store.statistics import TaskCounters
+from ostinato.core.read_models import TaskCounters
 from ostinato.telemetry.measures import RunTimes, Snapshot, StoreTimes, Totals
 from ostinato.telemetry.reports import Counts
 
