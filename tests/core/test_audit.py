@@ -8,7 +8,7 @@ from ostinato.core.audit import FlawKind, Past, audit, unreadable
 from ostinato.core.outcome import Error, Failed
 from ostinato.core.policy import CatchUp
 from tests.build import HOUR, MINUTE, WORKER, a_job
-from tests.core.life import Life
+from tests.core.life import SUCCESS, Life
 from tests.core.random_lives import RandomLife
 
 EVERY_DAY = range(300)
@@ -73,6 +73,26 @@ def test_a_job_whose_next_time_nobody_names_is_a_flaw():
     life.turn(HOUR)
     life.job.facts.next_due_at = None
     assert flaws_of(life) == {FlawKind.NEXT_DUE}
+
+
+@pytest.mark.parametrize(
+    ("policies", "outcome"),
+    [
+        ({"max_retries": 0, "when_exhausted": "fail"}, Failed(Error("ValueError", "no"))),
+        ({"total_repeats": 1}, SUCCESS),
+    ],
+    ids=["failed", "completed"],
+)
+def test_a_row_whose_due_time_a_slow_clock_takes_back_is_no_flaw_when_the_job_ends(policies, outcome):
+    """Seed 190 of the simulation: the job ended while its second due time had not come any more."""
+    life = Life(every=HOUR, overlap="queue_one", **policies)
+    life.turn(HOUR)
+    run = life.claim()
+    life.turn(HOUR)
+    life.advance(-2 * MINUTE)
+    life.settle(outcome, run)
+    assert (life.rows, life.job.facts.ended_as is None) == ([], False)
+    assert flaws_of(life) == set()
 
 
 def test_a_retry_that_a_person_asked_for_has_a_fresh_budget():

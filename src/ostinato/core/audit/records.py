@@ -17,8 +17,8 @@ from ostinato.core.policy import WhenExhausted
 FAILURES = (OutcomeKind.FAILED, OutcomeKind.TIMED_OUT)
 # The reasons of skips that a queued row becomes when it is withdrawn.
 WITHDRAWN = (SkipReason.PAUSED, SkipReason.OVERLAP, SkipReason.FAILED)
-# Events that may take back a row queued ahead of its time.
-TAKES_BACK = ("job.paused", "job.edited", "job.cancelled")
+# Events that may take back a row queued ahead of its time, also by a clock that was set back since.
+TAKES_BACK = ("job.paused", "job.edited", "job.cancelled", "job.exhausted", "job.restarted")
 
 
 def counters(case: Case) -> Found:
@@ -66,7 +66,7 @@ def _missing(case: Case) -> int:
 def _explained(case: Case) -> int:
     """Count the numbers that may have no row: withdrawn as a skip, or taken back before their time."""
     withdrawn = sum(skip.count for skip in case.skips if skip.reason in WITHDRAWN)
-    taken_back = sum(event.kind in TAKES_BACK for event in case.past.events)
+    taken_back = sum(event.kind in TAKES_BACK for event in case.past.events) + (case.facts.ended_as is not None)
     return withdrawn + taken_back + case.past.pruned.counts.get("skipped", 0)
 
 
