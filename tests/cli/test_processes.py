@@ -42,7 +42,7 @@ class Process:
 
     def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from ostinato.program import main; main()", *arguments],
+            [sys.executable, "-m", "ostinato", *arguments],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env=os.environ | {"OSTINATO_SHUTDOWN_GRACE": "0s", "PYTHONUNBUFFERED": "1"} | environment,
         )  # fmt: skip
@@ -102,6 +102,31 @@ def test_a_worker_says_what_is_there_runs_and_stops_with_exit_code_0(folder, dat
     assert "at 09:00 on weekdays, Europe/Paris" in said
     assert "Stopping" in said
     assert "Traceback" not in said
+
+
+def test_a_worker_until_idle_runs_what_is_due_and_ends(folder, database_url):
+    flags = ("--app", "shop:app", "--database", database_url, "--migrate", "--until-idle")
+    with command(folder, "worker", *flags) as worker:
+        assert worker.end() == 0
+    assert "Job completed successfully" in worker.said
+    assert "Stopping  why=idle" in worker.said
+
+
+def test_a_worker_without_an_app_runs_built_in_tasks(folder, tmp_path):
+    environment = {"OSTINATO_DATABASE_URL": f"sqlite:///{tmp_path}/here.db", "OSTINATO_ALLOW_COMMANDS": "on"}
+    add = ("job", "add", "command", "--arg", 'argv=["true"]', "--now")
+    for arguments in (add, ("worker", "--until-idle")):
+        with command(folder, *arguments, **environment) as process:
+            assert process.end() == 0, process.said
+    assert "Job completed successfully" in process.said
+    assert "task=command" in process.said
+
+
+def test_until_idle_needs_our_own_workers(folder):
+    environment = {"OSTINATO_REDIS_URL": "redis://127.0.0.1:1"}
+    with command(folder, "worker", "--app", "shop:app", "--engine", "rq", "--until-idle", **environment) as worker:
+        assert worker.end() == 2
+    assert "--until-idle needs the engine local" in worker.said
 
 
 def test_serve_without_an_app_serves_http(folder):
