@@ -64,6 +64,7 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The file of 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 MigrateOption = Annotated[bool, typer.Option("--migrate", help="First upgrade the schema of PostgreSQL.")]
 
+UntilIdleOption = Annotated[bool, typer.Option("--until-idle", help="Stop when no run may start and no job is due.")]
 ReloadOption = Annotated[bool, typer.Option("--reload", help="Restart when a Python file below this folder changes.")]
 
 
@@ -127,11 +128,12 @@ def worker(
     engine: EngineOption = None,
     redis: RedisOption = None,
     migrate: MigrateOption = False,
+    until_idle: UntilIdleOption = False,
     reload: ReloadOption = False,
 ) -> None:
     """Run the jobs of an app; start any number of workers. Without --app: jobs with built-in tasks."""
     _reloading(reload)
-    work_for(app, _chosen(database, queues, concurrency, engine, redis), migrate=migrate)
+    work_for(app, _chosen(database, queues, concurrency, engine, redis), migrate=migrate, until_idle=until_idle)
 
 
 def serve_app(
@@ -149,14 +151,16 @@ def serve_app(
     _flush_or_discard()
 
 
-def work_for(where: str | None, chosen: Mapping[str, object], *, migrate: bool) -> None:
+def work_for(where: str | None, chosen: Mapping[str, object], *, migrate: bool, until_idle: bool = False) -> None:
     """Run the jobs of an app; without an app, run jobs with built-in tasks."""
     from ostinato.app.loading import load_app
 
     app = load_app(where)
     app.configure(**chosen)
+    if until_idle and app.settings.engine is not EngineKind.LOCAL:
+        raise Invalid("--until-idle needs the engine local: workers of another engine run on. Leave out one of them.")
     with _other_workers(app, where, chosen):
-        app.run(migrate=migrate)
+        app.run(migrate=migrate, until_idle=until_idle)
     _flush_or_discard()
 
 

@@ -323,12 +323,19 @@ class Ostinato:
             engine.stop()
             await working
 
-    def run(self, *, migrate: bool = False, worker: bool = True, listening: Listening | None = None) -> None:
+    def run(
+        self,
+        *,
+        migrate: bool = False,
+        worker: bool = True,
+        listening: Listening | None = None,
+        until_idle: bool = False,
+    ) -> None:
         """Apply the declarations, print the start lines, and work in this process until SIGTERM or SIGINT.
 
         A second signal stops at once. `migrate` upgrades the PostgreSQL schema first. Without `worker`, jobs come due
-        here and run elsewhere. `listening` also serves the HTTP API. Logging is configured unless the program has
-        configured it.
+        here and run elsewhere. `listening` also serves the HTTP API. `until_idle` stops when nothing may start here and
+        nothing is due. Logging is configured unless the program has configured it.
         """
         from ostinato.app.running import run_to_the_end
         from ostinato.engine.capture import captured
@@ -343,7 +350,7 @@ class Ostinato:
                 nullcontext() if listening is None else listening.bind(self.settings) as bound,
                 captured() if self.settings.capture_output else nullcontext(),
             ):
-                run_to_the_end(self._run(migrate, worker, bound, listening))
+                run_to_the_end(self._run(migrate, worker, bound, listening, until_idle))
         finally:
             self.close()
         LOGGER.info("Stopped")
@@ -355,7 +362,9 @@ class Ostinato:
         self.open(upgrade=migrate)
         announce(self, self.apply_declarations(), worker, bound, listening)
 
-    async def _run(self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None) -> None:
+    async def _run(
+        self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None, until_idle: bool
+    ) -> None:
         from ostinato.app.signals import Signals
         from ostinato.app.starting import begun, http_on
 
@@ -364,6 +373,8 @@ class Ostinato:
                 if not await begun(lambda: self._begin(migrate, worker, bound, listening), signals, http):
                     return
                 engine = self.engine(worker=worker)
+                if until_idle:
+                    engine.stop_when_idle()
                 if http is None:
                     signals.pass_to(engine.stop)
                     await engine.run()

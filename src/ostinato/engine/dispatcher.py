@@ -41,7 +41,7 @@ class Dispatcher:
         self._jumped: timedelta | None = None
         self._stepped_at = self._made_at = clock.monotonic()
         self._made = clock.now()
-        self._waits = False  # for a clock that is not trusted yet
+        self.waits = False  # for a clock that is not trusted yet
         self._line_kept: datetime | None = None
         self._followed_at = float("-inf")
         self._followers = False  # whether any job runs after another
@@ -55,8 +55,8 @@ class Dispatcher:
         now = self._clock.now()
         seen = self._store.clock_record.last_seen(self._made, now)
         behind = seen is not None and seen.renewed_at > now + CLOCKS_AGREE
-        self._waits = behind and self._clock.monotonic() - self._made_at < HOLDS_FOR
-        if self._waits:
+        self.waits = behind and self._clock.monotonic() - self._made_at < HOLDS_FOR
+        if self.waits:
             return
         if seen is not None and behind:
             self._jumped = now - seen.renewed_at
@@ -77,9 +77,9 @@ class Dispatcher:
 
     def step(self) -> StepReport:
         """Fire due jobs, and admit executions whose time has come or whose limit has room."""
-        if self._waits:
+        if self.waits:
             self.start()
-        done = StepReport(0, self._clock.now() + LOOK_AGAIN) if self._waits else self._step()
+        done = StepReport(0, self._clock.now() + LOOK_AGAIN) if self.waits else self._step()
         self._stepped_at = self._clock.monotonic()
         return done
 

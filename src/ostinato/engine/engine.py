@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from math import inf
 from typing import Final, Protocol, TypeVar
 
 from ostinato.clock import Clock, MeasuredClock
@@ -97,6 +98,7 @@ REPEAT_AFTER: Final = 0.05  # seconds until a step is repeated that left rows to
 WATCH_EVERY: Final = 1.0  # seconds between reads of cancel marks while something runs
 STUCK_AFTER: Final = timedelta(seconds=15)  # beyond three polls; then a dispatcher counts as stuck
 DISPATCH_DELAY: Final = 0.003  # seconds that a dispatcher waits for the worker when both are notified
+IDLE_CHECK: Final = 0.1  # seconds between checks whether nothing is left to do
 SETTLE_PAUSE: Final = 0.005  # seconds between checks whether claims still go first
 STORE_THREADS: Final = 12  # one for each loop
 
@@ -158,6 +160,7 @@ class Engine:
         self._stopping = Stopping(self.worker, self._retrying, telemetry, grace)
         self._stop, self._now = self._stopping.asked, self._stopping.at_once
         self._failure: Exception | None = None
+        self._until_idle, self._look_every, self._why = False, inf, "asked to"
         self._measured: ProcessMetrics | None = None
 
     def measure(self) -> "ProcessMetrics":
@@ -188,6 +191,10 @@ class Engine:
             self._now.set()
         self._stop.set()
         self._wake()
+
+    def stop_when_idle(self) -> None:
+        """Stop as soon as nothing may start and nothing is due. Call it before `run`."""
+        self._until_idle, self._look_every = True, IDLE_CHECK
 
     async def run(self) -> None:
         """Work until `stop` is called; raise a failure that makes work impossible."""
@@ -220,7 +227,7 @@ class Engine:
         loops = [asyncio.create_task(self._guarded(each)) for each in duties]
         try:
             await self._stop.wait()
-            why = "asked to" if self._failure is None else "after a failure"
+            why = self._why if self._failure is None else "after a failure"
             await self._stopping.finish(why, loops)
         finally:
             for each in loops:
@@ -250,10 +257,15 @@ class Engine:
         await self._retrying.until_done(lambda: self.worker.in_store(self.dispatcher.start))
         while not self._stop.is_set():
             self._due.clear()
+            # asked before the step: the end of a run may give the step more to do
+            quiet = self._until_idle and not (self.worker.held or self.dispatcher.waits)
             step = await self._retrying.until_done(lambda: self.worker.in_store(self.dispatcher.step))
             if step.moved:
                 self._wake_worker()
-            await self._sleep(self._due, self._pause(step))
+            elif quiet and await self._retrying.until_done(self.worker.is_idle):
+                self._why = "idle"
+                self._stop.set()
+            await self._sleep(self._due, min(self._pause(step), self._look_every))
 
     async def _work(self) -> None:
         """Claim, then settle earlier results (SQLite): claimed runs start meanwhile on the other core, since a settle

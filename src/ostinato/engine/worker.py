@@ -135,6 +135,14 @@ class Worker:
         """True if due executions should start before results are settled: for a moment, up to a number."""
         return self._full and self._settler.may_wait
 
+    async def is_idle(self) -> bool:
+        """Return True if it runs nothing, has settled all results, and could start nothing now."""
+        if self.lease.worker_id is None or self._running or self._settler.held:
+            return False
+        tasks, queues, now = self._registry.names(), self._identity.queues, self._clock.now()
+        has_work = await self.in_store(self._store.queue.has_work, self.lease.worker_id, tasks, queues, now)
+        return not has_work or self.lease.drain
+
     # -- the lease
 
     async def join(self) -> None:

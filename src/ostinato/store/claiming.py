@@ -135,6 +135,14 @@ class Claiming(QueueDuty):
         with self._database.read() as tx:
             return [(task, count, from_micros(since)) for task, count, since in tx.rows("parked_tasks")]
 
+    def has_work(self, worker: UUID, tasks: Sequence[str], queues: Sequence[str], now: datetime) -> bool:
+        """Return True if this worker holds an execution, or one of its queues and tasks may start now."""
+        with self._database.read() as tx:
+            ((found,),) = tx.rows(
+                "has_work", worker=worker, tasks=list(tasks), queues=list(queues), every_queue=not queues, now=now
+            )
+            return bool(found)
+
     # -- within
 
     def _open_queues(self, tx: Tx, search: ClaimSearch) -> dict[str, int | None]:

@@ -180,6 +180,14 @@ SELECT min(t.at), EXISTS (SELECT 1 FROM {live} WHERE waits_for = 'task' AND task
             ORDER BY l.run_at LIMIT 1) AS at
     FROM {queues} AS q CROSS JOIN p WHERE q.paused_at IS NULL AND (:every_queue OR q.name {in: queues text})) AS t
 
+-- name: has_work
+-- Whether a worker runs or holds an execution, or a row of its queues and tasks may start now.
+SELECT EXISTS (SELECT 1 FROM {live} WHERE worker_id = :worker) OR EXISTS (
+    SELECT 1 FROM {queues} AS q CROSS JOIN {live} AS l
+    WHERE q.paused_at IS NULL AND (:every_queue OR q.name {in: queues text})
+      AND l.queue = q.name AND l.worker_id IS NULL AND l.task {in: tasks text} AND l.run_at <= :now
+      AND (l.waits_for IS NULL OR l.waits_for = 'task'))
+
 -- name: marks
 -- The state of executions that a worker runs: still its own, and is a cancel requested?
 SELECT id, fence, cancel_asked_at, cancel_by FROM {live} WHERE id {in: ids uuid}
