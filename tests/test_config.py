@@ -42,6 +42,7 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "log_format": "text",
         "log_level": "info",
         "http_process": "on",
+        "probe": "",
         "auth_secret": "",
         "auth_public_key": "",
         "auth_audience": "",

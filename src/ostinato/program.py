@@ -64,6 +64,10 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The file of 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 MigrateOption = Annotated[bool, typer.Option("--migrate", help="First upgrade the schema of PostgreSQL.")]
 
+ProbeOption = Annotated[
+    str | None,
+    typer.Option("--probe", metavar="PORT", help="Answer /livez, /readyz and /metrics; PORT or HOST:PORT."),
+]
 UntilIdleOption = Annotated[bool, typer.Option("--until-idle", help="Stop when no run may start and no job is due.")]
 ReloadOption = Annotated[bool, typer.Option("--reload", help="Restart when a Python file below this folder changes.")]
 
@@ -128,12 +132,14 @@ def worker(
     engine: EngineOption = None,
     redis: RedisOption = None,
     migrate: MigrateOption = False,
+    probe: ProbeOption = None,
     until_idle: UntilIdleOption = False,
     reload: ReloadOption = False,
 ) -> None:
     """Run the jobs of an app; start any number of workers. Without --app: jobs with built-in tasks."""
     _reloading(reload)
-    work_for(app, _chosen(database, queues, concurrency, engine, redis), migrate=migrate, until_idle=until_idle)
+    chosen = _chosen(database, queues, concurrency, engine, redis) | {"probe": probe}
+    work_for(app, chosen, migrate=migrate, until_idle=until_idle)
 
 
 def serve_app(

@@ -94,6 +94,7 @@ def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecur
     from ostinato.dashboard.app import DashboardFirst, Site
     from ostinato.rest import health, metrics  # half a second of imports, only for servers
     from ostinato.rest.app import create_app
+    from ostinato.rest.exporter import PrometheusText
 
     recognise, refused = recogniser(parts.settings, service, insecure=insecure), Counts()
     api = create_app(
@@ -103,7 +104,7 @@ def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecur
         by_session=session_recogniser(recognise),
         routers=[
             health.router(lambda: [*service.unready(), *engine.troubles()]),
-            metrics.router(service, engine.measure(), our_version(), refused),
+            metrics.router(PrometheusText(service, engine.measure(), our_version(), refused)),
         ],
         version=our_version(),
     )

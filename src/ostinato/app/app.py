@@ -365,16 +365,18 @@ class Ostinato:
     async def _run(
         self, migrate: bool, worker: bool, bound: socket | None, listening: Listening | None, until_idle: bool
     ) -> None:
+        from ostinato.app.probing import probing
         from ostinato.app.signals import Signals
         from ostinato.app.starting import begun, http_on
 
-        with Signals() as signals:
+        with Signals() as signals, probing(self.settings, has_http=listening is not None) as watch:
             async with http_on(bound, listening) as http:
                 if not await begun(lambda: self._begin(migrate, worker, bound, listening), signals, http):
                     return
                 engine = self.engine(worker=worker)
                 if until_idle:
                     engine.stop_when_idle()
+                watch(self, engine)
                 if http is None:
                     signals.pass_to(engine.stop)
                     await engine.run()

@@ -17,6 +17,8 @@ from ostinato.core.zones import zone
 
 GRANT: Final = re.compile(r"env:(?:[A-Za-z_][A-Za-z0-9_]*\*?|\*)|file:/(?:[^\0-\x1f*]*[^\0-\x1f*/]|[^\0-\x1f*]*/\*|\*)")
 
+ADDRESS: Final = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):)?(?P<port>[0-9]{1,5})")
+
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
@@ -70,6 +72,17 @@ def text(allowed: str, pattern: str) -> SettingKind[str]:
     def parse(value: object) -> str:
         if isinstance(value, str) and re.fullmatch(pattern, value):
             return value
+        raise ValueError
+
+    return SettingKind(allowed, parse)
+
+
+def address(allowed: str) -> SettingKind[str]:
+    def parse(value: object) -> str:
+        given = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        found = ADDRESS.fullmatch(given)
+        if value == "" or (found is not None and int(found["port"]) <= 65535):
+            return given
         raise ValueError
 
     return SettingKind(allowed, parse)
@@ -188,6 +201,7 @@ DATABASE_URL = text(
     "sqlite:///file.db, sqlite:////absolute/path/file.db or postgresql://user:password@host/database",
     r"(sqlite:///|postgres(ql)?://)[^\0-\x1f]+",
 )
+PROBE_ADDRESS = address("a port, or host:port, such as 8061 or 0.0.0.0:8061")
 FOLDER = text("the path of a folder", r"[^\0-\x1f]{0,4000}")
 SCHEMA = text(  # a name that needs no quotes in SQL; pg_… is reserved by PostgreSQL
     "a name of up to 63 characters a-z, 0-9 and _ that begins with neither a digit nor pg_",

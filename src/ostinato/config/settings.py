@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 from ostinato.config.kinds import (
     DATABASE_URL,
     FOLDER,
+    PROBE_ADDRESS,
     PUBLIC_KEY,
     REDIS_URL,
     SCHEMA,
@@ -224,6 +225,12 @@ class Settings:
         "OSTINATO_HTTP_PROCESS",
         switch(),
         "Whether `ostinato serve` answers HTTP in a separate process, so that clients cannot delay jobs.",
+    )
+    probe: str = setting(
+        "",
+        "OSTINATO_PROBE",
+        PROBE_ADDRESS,
+        "Where `ostinato worker` answers /livez, /readyz and /metrics. Without a host: 127.0.0.1. Empty: nowhere.",
     )
     auth_secret: Secret = setting(
         Secret(), "OSTINATO_AUTH_SECRET", TOKEN_SECRET, "The secret that signs tokens (HS256)."

@@ -162,6 +162,7 @@ class Engine:
         self._failure: Exception | None = None
         self._until_idle, self._look_every, self._why = False, inf, "asked to"
         self._measured: ProcessMetrics | None = None
+        self._renewing: Renewing | None = None
 
     def measure(self) -> "ProcessMetrics":
         """Start to measure, for `/metrics`. Call it before `run`."""
@@ -183,6 +184,10 @@ class Engine:
             found.append("Too many results cannot be saved: the worker claims no more. Its log says why.")
         return found
 
+    def renewals_overdue(self) -> float:
+        """Return the seconds by which the thread of the lease is late. Safe to call on any thread."""
+        return 0.0 if self._renewing is None else self._renewing.overdue()
+
     # -- start and stop
 
     def stop(self) -> None:
@@ -201,7 +206,7 @@ class Engine:
         hop = hopping_to(asyncio.get_running_loop())
         wake, wake_dispatcher = hop(self._wake), hop(self._wake_dispatcher)
         listener = self._store.database.listen(lambda: wake_dispatcher() if self._hand_off.run() else wake())
-        renewing = Renewing(
+        self._renewing = renewing = Renewing(
             self.worker.lease,
             self._settings.renew,
             lambda: self.worker.running,

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from math import inf
+from time import monotonic
 from typing import Final
 from uuid import UUID
 
@@ -124,8 +126,16 @@ class Renewing:
         self._every = every.total_seconds()
         self._bugs = 0
         self._over = threading.Event()
+        self._awake_until: float | None = monotonic() + self._every  # None: it waits for the database
         self._thread = threading.Thread(target=self._run, name="ostinato-lease", daemon=True)
         self._thread.start()
+
+    def overdue(self) -> float:
+        """Return the seconds since a renewal should have begun. A renewal that waits for the database is in time."""
+        if not (self._thread.is_alive() or self._over.is_set()):
+            return inf
+        until = None if self._over.is_set() else self._awake_until
+        return 0.0 if until is None else max(0.0, monotonic() - until)
 
     def close(self) -> None:
         self._over.set()
@@ -133,7 +143,9 @@ class Renewing:
     def _run(self) -> None:
         wait = self._every
         while not self._over.wait(wait) and self._bugs < MOST_BUGS:
+            self._awake_until = None
             wait = self._every if self._renew() else min(RETRY_AFTER, self._every)
+            self._awake_until = monotonic() + wait
 
     def _renew(self) -> bool:
         was_trusted = self._lease.trusted
