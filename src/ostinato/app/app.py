@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -39,7 +39,8 @@ from ostinato.options import (
     isolation_from,
     schedule_from,
 )
-from ostinato.task import Call, Context, Registry, Task
+from ostinato.task import Call, Context, Registry, Resource, Task
+from ostinato.task.around import W
 from ostinato.telemetry.formatting import configure_logging
 from ostinato.telemetry.reports import Hook, Hooks
 
@@ -81,7 +82,7 @@ class Ostinato:
         self._chosen: dict[str, Any] = {**settings, "timezone": timezone}
         self.settings = Settings.load(self._chosen)
         self._features = our_features()
-        self.registry = Registry(self._features.runnable)
+        self.registry = Registry(self._features.runnable, name)
         self.hooks = Hooks()
         self._declared: dict[str, Definition] = {}
         self._workflows: dict[str, AppWorkflow] = {}
@@ -138,6 +139,29 @@ class Ostinato:
         if (task.isolation or by_default) is not Isolation.PROCESS:
             for limit in task.options.keys() & set(LIMITS):
                 raise Invalid(f'{limit}= needs a separate process. Add isolation="process".')
+
+    @overload
+    def around(self, function: W, /) -> W: ...
+    @overload
+    def around(self, /, *, built_in: bool = False) -> Callable[[W], W]: ...
+    def around(self, function: Any = None, /, *, built_in: bool = False) -> Any:
+        """Run a generator around each run of this app's tasks, where the task runs: `def` around any task, `async def`
+        around `async def` tasks only. With `built_in`, around built-in tasks, too. The first one is the outermost."""
+
+        def decorate(given: Any) -> Any:
+            self.registry.arounds.add(given, built_in=built_in)
+            return given
+
+        return decorate if function is None else decorate(function)
+
+    @overload
+    def resource(self, function: Callable[[], AsyncIterator[T]], /) -> Resource[T]: ...
+    @overload
+    def resource(self, function: Callable[[], Iterator[T]], /) -> Resource[T]: ...
+    def resource(self, function: Any, /) -> Any:
+        """Make a generator a resource: `ctx.use(it)` opens it at the first use in a process, and the process closes it
+        when its last run has ended."""
+        return Resource(function)
 
     # -- workflows
 

@@ -39,6 +39,7 @@ from ostinato.store.history import Keep
 from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from ostinato.task import Registry
+from ostinato.task.open_resources import CLOSE_TIMEOUT
 from ostinato.telemetry.measures import StoreTimes
 from ostinato.telemetry.process_metrics import EndedTotals, ProcessMetrics
 from ostinato.telemetry.reports import Telemetry
@@ -69,6 +70,7 @@ class Stopping:
             each.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
         await self._leave(until)
+        await self._close_resources()
 
     async def _wait_for_running(self, until: float) -> None:
         loop = asyncio.get_running_loop()
@@ -90,6 +92,16 @@ class Stopping:
                 await leaving
         except TimeoutError:
             self._telemetry.stopping("without the database: unsettled runs will be settled as lost")
+
+    async def _close_resources(self) -> None:
+        """Close the resources of tasks, unless a second signal comes, or one of them does not close in time."""
+        closing = asyncio.create_task(self._worker.close_resources())
+        at_once = asyncio.create_task(self.at_once.wait())
+        done, _ = await asyncio.wait([closing, at_once], timeout=CLOSE_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
+        at_once.cancel()
+        closing.cancel()
+        if closing not in done:
+            self._telemetry.stopping("without closing all resources of tasks")
 
 
 T = TypeVar("T")

@@ -294,6 +294,7 @@ class OnProcess(Running):
             order = RunOrder(
                 FunctionReference.to(self.task), context.live, context.definition, encode(context.args),
                 context.worker, runner.clock.now(), context.permits,
+                tuple(each.reference for each in self.task.arounds),
             )  # fmt: skip
             self._run = runner.pool.begin(order, self)
         except Invalid as error:

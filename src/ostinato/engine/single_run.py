@@ -22,6 +22,7 @@ from ostinato.isolation.plan import ProcessPlan
 from ostinato.store.kernel import Kernel
 from ostinato.store.store import Store
 from ostinato.task import Registry
+from ostinato.task.open_resources import CLOSE_TIMEOUT
 from ostinato.telemetry.reports import Telemetry
 
 T = TypeVar("T")
@@ -77,6 +78,9 @@ class SingleRun:
             if not worker.lease.closed:
                 now = self._clock.now()
                 await worker.in_store(self._store.workers.leave_quietly, worker_id, now)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_TIMEOUT):
+                    await worker.close_resources()
         finally:
             for each in duties:
                 each.cancel()

@@ -40,6 +40,7 @@ from ostinato.store.store import Store
 from ostinato.store.workers import NewWorker
 from ostinato.task import CallReply, Context, Registry
 from ostinato.task.describing import describe
+from ostinato.task.open_resources import CLOSE_TIMEOUT, Resources
 from ostinato.task.outcomes import described
 from ostinato.telemetry.reports import Telemetry
 
@@ -88,6 +89,7 @@ class Worker:
         self._telemetry, self._identity, self._executor = telemetry, identity, executor
         self.outgoing = outgoing or Outgoing()
         self.permits = identity.permits
+        self.resources = Resources()
         self.lease = Lease(store, clock, identity.lease)
         self._calls = TaskCalls(Kernel(store, clock, chance), self.lease)
         self.wake = asyncio.Event()  # set when there is something to claim, or room for it
@@ -240,6 +242,8 @@ class Worker:
 
     def _start(self, claimed: Claimed, me: str) -> Running:
         task = self._registry.get(claimed.live.task)
+        if self._registry.arounds.registered:
+            task = self._registry.wrapped(task)
         definition = task.limited(claimed.definition) if task.limits else claimed.definition
         context = self._context(claimed, definition, me)
         return self._runner.start(task, context, definition.policies.timeout)
@@ -370,14 +374,19 @@ class Worker:
                 "with results that cannot be saved: they will be settled as lost", results=len(unsaved)
             )
 
+    async def close_resources(self) -> None:
+        """Close what the tasks have opened, here and in the processes of runs."""
+        await asyncio.gather(self.resources.aclose(self._executor), self._pool.dismiss(CLOSE_TIMEOUT))
+
     def close(self) -> None:
         """End the threads, each after its call, and the processes at once."""
         self._runner.threads.stop()
         self._pool.close()
 
     def _modules(self) -> list[str]:
-        """List the modules of tasks that run in processes; built-in tasks are imported when needed."""
+        """List the modules of tasks that run in processes, and of what runs around tasks. Built-in tasks are imported
+        when needed."""
         own = [name for name in self._registry.names() if not self._registry.is_built_in(name)]
         tasks = [self._registry.get(name) for name in own]
         of_process = {each.function.__module__ for each in tasks if self._runner.runs_in_process(each)}
-        return sorted(of_process)
+        return sorted(of_process | self._registry.arounds.modules)

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import timedelta
 from functools import lru_cache
@@ -37,7 +37,9 @@ from ostinato.isolation.orders import FunctionReference, RunOrder, outcome_text
 from ostinato.isolation.plan import OUTPUT
 from ostinato.isolation.preparing import Surroundings
 from ostinato.task import CallReply, Context, Task, Terminated
+from ostinato.task.around import known, surrounded
 from ostinato.task.context import KEPT, written
+from ostinato.task.open_resources import Resources
 from ostinato.task.outcomes import hide_frames_of, of_error, of_value
 from ostinato.task.witness import witness_of_environment
 
@@ -63,6 +65,9 @@ class Child:
         self._unpacking = Unpacking()
         self._sending = threading.Lock()
         self._broken = dict[str, Error]()
+        self.resources = Resources()
+        self._reported_resources = False
+        self._loop: asyncio.Runner | None = None  # kept while async resources need it
         self._stop: Callable[[], None] | None = None  # stops the present run
         self._in_send = False  # on the main thread: a frame must not be torn by an exception
         self._stop_later = False
@@ -77,6 +82,14 @@ class Child:
         self.send({"ev": "ready", "total": ProcessUsage.now().total})
         while (frame := self._next()) is not None:
             self._run(frame)
+        self._close_resources()
+
+    def _close_resources(self) -> None:
+        if self._loop is None:
+            self.resources.close()
+            return
+        with self._loop as loop:
+            loop.run(self.resources.aclose())
 
     # -- messages to the supervisor
 
@@ -127,6 +140,9 @@ class Child:
             outcome = of_error(error, SystemClock().now)
         self._stop = None
         _flush()
+        if self.resources and not self._reported_resources:
+            self._reported_resources = True
+            self.send({"ev": "holds"})
         left, after = _has_children(), ProcessUsage.now()
         head: Head = {
             "ev": "ended",
@@ -142,9 +158,9 @@ class Child:
     def _outcome(self, frame: Frame) -> Outcome:
         order = RunOrder.from_json(frame.body)
         offset = order.now - SystemClock().now()
-        broken = self._broken.get(order.reference.module)
-        if broken is not None:
-            return Failed(broken)
+        for module in order.modules:
+            if (broken := self._broken.get(module)) is not None:
+                return Failed(broken)
         context = Context(
             order.live, order.definition, decode(order.args), order.worker, ChildHost(self, order.permits),
             time.monotonic,
@@ -152,28 +168,41 @@ class Child:
         policies = order.definition.policies
         try:
             with limits.kept(policies):
-                outcome = self._called(order.reference, context, offset)
+                outcome = self._called(order, context, offset)
         except BaseException as error:  # noqa: BLE001  any error of a task is its outcome
             outcome = limits.named(error, policies) or of_error(error, lambda: SystemClock().now() + offset)
         with suppress(OSError):
             context.flush_progress()
         return outcome
 
-    def _called(self, reference: FunctionReference, context: Context, offset: timedelta) -> Outcome:
-        if reference.module not in sys.modules:
-            self._surroundings.load(reference.module)
-        task = _task(reference)
+    def _called(self, order: RunOrder, context: Context, offset: timedelta) -> Outcome:
+        for module in order.modules:
+            if module not in sys.modules:
+                self._surroundings.load(module)
+        task = _task(order.reference)
+        if order.arounds:
+            task = surrounded(task, tuple(map(known, order.arounds)))
         if (witness := witness_of_environment()) is not None:
             task = witness.noting(task)
         arguments = task.arguments(context.args)
         context.become_current()
         if task.is_async:
-            value = asyncio.run(self._awaited(task, context, arguments))
+            value = self._run_on_loop(self._awaited(task, context, arguments))
         else:
             self._begin(context, _raise)
             value = task.call(context, arguments)
         self._stop = None
         return of_value(value, context, lambda: SystemClock().now() + offset)
+
+    def _run_on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run like `asyncio.run`, but keep the loop as long as resources live on it."""
+        loop = self._loop = self._loop or asyncio.Runner()
+        try:
+            return loop.run(work)
+        finally:
+            if not self.resources.on_loop:
+                self._loop = None
+                loop.close()
 
     async def _awaited(self, task: Task[..., Any], context: Context, arguments: dict[str, Any]) -> Any:
         running, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -217,6 +246,10 @@ class ChildHost:
     def __init__(self, child: Child, permits: Permits) -> None:
         self._child = child
         self.permits = permits
+
+    @property
+    def resources(self) -> Resources:
+        return self._child.resources
 
     @property
     def outgoing(self) -> "Outgoing":

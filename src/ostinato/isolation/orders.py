@@ -16,6 +16,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition, Json, Live
 from ostinato.core.outcome import Completed, Deferred, Error, Failed, Outcome
 from ostinato.task import Task
+from ostinato.task.around import AroundReference
 
 CACHED_FUNCTIONS: Final = 256
 PLAIN: Final = (
@@ -71,11 +72,17 @@ class RunOrder:
     worker: str
     now: datetime
     permits: Permits = Permits()
+    arounds: tuple[AroundReference, ...] = ()  # what runs around the task
 
     @property
     def key(self) -> str:
         """The execution's key."""
         return f"sched-{self.live.job_id}-n{self.live.number}-rc{self.live.attempt}"
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules that must be imported for the run."""
+        return [self.reference.module, *(each.module for each in self.arounds)]
 
     def to_json(self) -> bytes:
         order = {
@@ -86,6 +93,7 @@ class RunOrder:
             "worker": self.worker,
             "now": self.now.isoformat(),
             "permits": asdict(self.permits),
+            "arounds": self.arounds,
         }
         return json.dumps(order, separators=(",", ":")).encode()
 
@@ -103,6 +111,7 @@ class RunOrder:
             raw["worker"],
             now,
             _permits(raw["permits"]),
+            tuple(AroundReference(*each) for each in raw["arounds"]),
         )
 
 

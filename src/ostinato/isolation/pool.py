@@ -65,6 +65,7 @@ class Pool:
         self._runs = dict[int, Given]()
         self._ending = dict[int, Given]()  # lost with their supervisor; not reported yet
         self._children = set[int]()
+        self._holding = False  # a child has opened resources
         self._last = 0
         self._writing = False
 
@@ -108,6 +109,15 @@ class Pool:
             self.stop(run, 0)
         until = asyncio.get_running_loop().time() + seconds
         while (self._runs or self._ending) and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def dismiss(self, seconds: float) -> None:
+        """Let the idle children close their resources and end, if one has any open."""
+        if not self._holding:
+            return
+        self._send({"do": "dismiss"})
+        until = asyncio.get_running_loop().time() + seconds
+        while self._children and asyncio.get_running_loop().time() < until:
             await asyncio.sleep(LOOK_EVERY)
 
     def close(self) -> None:
@@ -196,6 +206,8 @@ class Pool:
                 given.listener.checkpointed(text)
             case "call" if given is not None:
                 given.listener.called(head["name"], text)
+            case "holds":
+                self._holding = True
             case "up":
                 self._supervisor = head["pid"]
             case "born":

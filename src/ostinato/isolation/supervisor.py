@@ -78,6 +78,9 @@ class Supervisor:
                     self._stop(head["run"], head["grace"])
                 case "answer":
                     self._answer(head, body)
+                case "dismiss":
+                    for family in list(self._idle):
+                        self._dismiss(family)
 
     def _send(self, head: Head, body: bytes = b"") -> None:
         self._worker.send(head, body)

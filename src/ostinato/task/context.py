@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeVar
 from uuid import UUID, uuid4
 
 from ostinato.clock import SystemClock
@@ -27,6 +27,10 @@ from ostinato.core.schedule import Manual
 
 if TYPE_CHECKING:
     from ostinato.outgoing import Outgoing
+    from ostinato.task.open_resources import Resources
+    from ostinato.task.resource import Resource
+
+T = TypeVar("T")
 
 PROGRESS_EVERY = 0.25  # seconds
 MESSAGE_LIMIT = 1000
@@ -54,6 +58,10 @@ class RunHost(Protocol):
     def permits(self) -> Permits:
         """Permissions of built-in tasks, set by the worker's administrator."""
 
+    @property
+    def resources(self) -> "Resources":
+        """The open resources of the process."""
+
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         """Store the latest progress. Called on the loop and on threads: it must neither block nor fail."""
 
@@ -80,6 +88,12 @@ class QuietHost:
     @property
     def permits(self) -> Permits:
         return Permits()
+
+    @property
+    def resources(self) -> "Resources":
+        from ostinato.task.open_resources import OF_PLAIN_CALLS
+
+        return OF_PLAIN_CALLS
 
     def report_progress(self, execution_id: UUID, fence: int, progress: Json) -> None:
         pass
@@ -268,6 +282,14 @@ class Context:
     def permits(self) -> Permits:
         """Permissions of built-in tasks, set by the worker's administrator."""
         return self._host.permits
+
+    def use(self, resource: "Resource[T]") -> T:
+        """Return a resource; the first use in the process opens it. If that fails, it raises its error."""
+        return self._host.resources.use(resource)
+
+    async def ause(self, resource: "Resource[T]") -> T:
+        """`use` for async code, and for `async def` resources; a `def` resource is opened on a thread."""
+        return await self._host.resources.ause(resource)
 
     def keep_record(self, level: int, said: object) -> bool:
         """Store a line of this run's log; return True if it is stored. Only captures call it."""

@@ -4,14 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ostinato.core.errors import Invalid, UnknownTask
+from ostinato.task.around import Arounds
 from ostinato.task.task import Task
 
 
 class Registry:
     """Tasks by name; a name means one task."""
 
-    def __init__(self, built_in: Mapping[str, Callable[[], Task[..., Any]]] = {}) -> None:
+    def __init__(self, built_in: Mapping[str, Callable[[], Task[..., Any]]] = {}, app: str = "") -> None:
         """`built_in` tasks are loaded when needed; a user's task of the same name replaces one."""
+        self.arounds = Arounds(app)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._built_in = dict(built_in)
 
@@ -31,6 +33,12 @@ class Registry:
         if task is None:
             raise UnknownTask(f"There is no task named {name!r}{self._did_you_mean(name)}")
         return task
+
+    def wrapped(self, task: Task[..., Any]) -> Task[..., Any]:
+        """Return the task inside what this app runs around it."""
+        if not self.arounds.registered:
+            return task
+        return self.arounds.wrapping(task, built_in=self.is_built_in(task.name))
 
     def own(self, name: str) -> Task[..., Any] | None:
         """Return the user's task of that name, or None."""

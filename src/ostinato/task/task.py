@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition, Json
@@ -23,6 +23,9 @@ from ostinato.core.task_schema import Schema, check_by_schema, check_value
 from ostinato.task.context import Context
 from ostinato.task.describing import schema_of
 from ostinato.task.parameters import Parameters
+
+if TYPE_CHECKING:
+    from ostinato.task.around import AroundFunction
 
 LONGEST_NAME = 200
 USUAL: Mapping[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
@@ -60,6 +63,7 @@ class Task(Generic[P, R]):
         self.limits: Mapping[str, Any] = {}  # default policies of its jobs
         self.run_args: tuple[str, ...] = ()  # default args of its jobs that operators may set
         self.hands_back = False  # True: a stopping worker does not wait, since the next run goes on from there
+        self.arounds: tuple[AroundFunction, ...] = ()  # what runs around its call
         self._check_isolation()
         self._parameters = Parameters(function)
         functools.update_wrapper(self, function, updated=())

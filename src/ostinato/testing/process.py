@@ -123,10 +123,13 @@ class Process:
         """Stop in order: unfinished runs are released."""
         self.worker.interrupt()
         self.do(self.worker.leave)
+        self.do(self.worker.close_resources)
         self.state = ProcessState.STOPPED
 
     def close(self) -> None:
-        """Discard all runs without telling their code."""
+        """Discard all runs without telling their code; only a crash leaves resources open."""
+        if self.state in (ProcessState.WORKING, ProcessState.PAUSED):
+            self.do(self.worker.close_resources)
         self.worker.close()
         self.loop.set_exception_handler(lambda *_: None)
         self.loop.close()

@@ -20,18 +20,22 @@ class Script:
 class SimulatedTask(Task[..., Any]):
     """A task that runs in the test's own thread and takes as long as the script says."""
 
-    def __init__(self, real: Task[..., Any], script: Script) -> None:
+    def __init__(
+        self, real: Task[..., Any], script: Script, wrapped: Callable[[Task[..., Any]], Task[..., Any]]
+    ) -> None:
         super().__init__(real.function, real.name)
         self.is_async = True
         self._script = script
         self._real = real
+        self._wrapped = wrapped
 
     def arguments(self, args: dict[str, Any]) -> dict[str, Any]:
         return self._current.arguments(args)
 
     async def call(self, context: Context, arguments: dict[str, Any]) -> Any:
-        result = self._current.call(context, arguments)
-        if self._current.is_async:
+        task = self._wrapped(self._current)
+        result = task.call(context, arguments)
+        if task.is_async:
             result = await result
         if (takes := self._script.takes.get(self.name)) is not None:
             await asyncio.sleep(takes.total_seconds())
@@ -46,7 +50,7 @@ def simulated(registry: Registry, script: Script) -> Registry:
     """Return the same tasks, made for a simulation."""
     tasks = Registry()
     for name in registry.names():
-        tasks.add(SimulatedTask(registry.get(name), script))
+        tasks.add(SimulatedTask(registry.get(name), script, registry.wrapped))
     return tasks
 
 
