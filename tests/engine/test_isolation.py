@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+import pytest
+
 from ostinato.core.account import Account
 from ostinato.core.policy import Isolation
 from ostinato.engine.running import START_AGAIN
@@ -44,6 +46,17 @@ async def test_a_task_that_asks_for_a_process_has_one_and_its_account_is_kept(ri
     assert int(pid) > 0
     assert worker._pool.supervisor_pid is not None
     assert account.memory_mb > 5
+    worker.close()
+
+
+@pytest.mark.parametrize("isolation", [Isolation.THREAD, Isolation.PROCESS])
+async def test_the_account_names_the_class_of_what_the_task_raised(rig: Rig, isolation: Isolation):
+    rig.registry.add(Task(work.raises, isolation=isolation))
+    rig.enqueue(task="raises", args='{"kind":"give up"}')
+    worker = await a_worker(rig)
+    await settled(rig, worker)
+    _, account = only(rig)
+    assert account.raised == "ostinato.task.signals.GiveUp"
     worker.close()
 
 

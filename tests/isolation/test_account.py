@@ -49,6 +49,7 @@ async def test_a_killed_run_is_counted_too(bench: Bench):
         Account(12, 31.5, Stopped.KILLED, 3),
         Account(0),
         Account(exit_code=0),
+        Account(raised="shop.errors.OutOfStock"),
         Account(counters=(("requests", 3), ("seconds", 0.5))),
     ],
 )

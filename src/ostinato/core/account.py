@@ -36,12 +36,13 @@ class Account:
     items_crawled: int | None = None  # records that its task has seen, if it counts them
     items_indexed: int | None = None  # the new ones among them
     counters: Counters | None = None  # other counts, by name
+    raised: str | None = None  # the class of the exception that its task raised, with its module
 
     def to_json(self) -> str | None:
         """Write the figures as JSON text; None if every figure is unknown."""
         return account_text(
             self.cpu_ms, self.memory_mb, self.stopped, self.exit_code, self.items_crawled, self.items_indexed,
-            self.counters,
+            self.counters, self.raised,
         )  # fmt: skip
 
     @staticmethod
@@ -50,6 +51,12 @@ class Account:
 
 
 NO_ACCOUNT: Final = Account()
+
+
+def class_path(error: BaseException) -> str:
+    """Return the class of an exception as other programs find it: module and name."""
+    kind = type(error)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def counted(before: Counters | None, counters: Mapping[str, Any]) -> Counters:
@@ -74,12 +81,13 @@ def account_text(
     items_crawled: int | None = None,
     items_indexed: int | None = None,
     counters: Counters | None = None,
+    raised: str | None = None,
 ) -> str | None:
     """Write an Account as text; most are alike, so a cache saves the writing."""
     known = {
         "cpu_ms": cpu_ms, "memory_mb": memory_mb, "stopped": stopped, "exit_code": exit_code,
         "items_crawled": items_crawled, "items_indexed": items_indexed,
-        "counters": None if counters is None else dict(counters),
+        "counters": None if counters is None else dict(counters), "raised": raised,
     }  # fmt: skip
     told = {name: value for name, value in known.items() if value is not None}
     return json.dumps(told, separators=(",", ":")) if told else None
@@ -97,4 +105,5 @@ def _account_of(text: str) -> Account:
         raw.get("items_crawled"),
         raw.get("items_indexed"),
         None if counters is None else tuple(counters.items()),
+        raw.get("raised"),
     )

@@ -29,7 +29,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from ostinato.core.account import Stopped, account_text
+from ostinato.core.account import Stopped, account_text, class_path
 from ostinato.core.errors import Invalid, LeaseLost, OstinatoError
 from ostinato.core.model import Json
 from ostinato.core.outcome import (
@@ -82,6 +82,7 @@ class Running:
         "account",
         "context",
         "cpu",
+        "raised",
         "started",
         "stopping_since",
         "task",
@@ -93,6 +94,7 @@ class Running:
         self.started = runner.loop.time()
         self.stopping_since: float | None = None  # loop.time(), like `started`
         self.account: Json | None = None  # set when it has finished
+        self.raised: str | None = None  # the class of the exception that the task has raised
         self.cpu = 0.0  # seconds: of its steps on the loop, or of its thread
         self._runner = runner
         self._arguments: dict[str, Any] = {}
@@ -174,7 +176,8 @@ class Running:
 
     def _cost(self, how: Stopped | None) -> Json | None:
         context = self.context
-        return account_text(round(1000 * self.cpu), None, how, None, *context.items, context.counters)
+        cpu = round(1000 * self.cpu)
+        return account_text(cpu, None, how, None, *context.items, context.counters, self.raised)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -185,6 +188,7 @@ class Running:
         return COMPLETED if value is None else of_value(value, self.context, self._runner.clock.now)
 
     def _raised(self, error: BaseException) -> Outcome:
+        self.raised = class_path(error)
         return of_error(error, self._runner.clock.now)
 
 

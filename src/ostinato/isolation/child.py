@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from uuid import UUID
 
 from ostinato.clock import SystemClock
+from ostinato.core.account import class_path
 from ostinato.core.builtin import Permits
 from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.core.model import Json, Live
@@ -69,6 +70,7 @@ class Child:
         self._reported_resources = False
         self._loop: asyncio.Runner | None = None  # kept while async resources need it
         self._stop: Callable[[], None] | None = None  # stops the present run
+        self._raised: str | None = None  # the class of the exception of the present run
         self._in_send = False  # on the main thread: a frame must not be torn by an exception
         self._stop_later = False
 
@@ -134,6 +136,7 @@ class Child:
         signal.signal(signal.SIGTERM, self._on_sigterm)  # an earlier run may have changed the handler
         system.forget_peak()
         before, resting = ProcessUsage.now(), system.memory_now()
+        self._raised = None
         try:
             outcome = self._outcome(frame)
         except Terminated as error:  # the signal came after the task had returned
@@ -151,6 +154,7 @@ class Child:
             "peak": after.peak_since(before),
             "memory": system.memory_now(),
             "left": left,
+            "raised": self._raised,
             "tired": bool(self._broken) or after.of_children > max(before.of_children, PEAK_RATIO * resting),
         }
         self.send(head, outcome_text(outcome))
@@ -170,6 +174,7 @@ class Child:
             with limits.kept(policies):
                 outcome = self._called(order, context, offset)
         except BaseException as error:  # noqa: BLE001  any error of a task is its outcome
+            self._raised = class_path(error)
             outcome = limits.named(error, policies) or of_error(error, lambda: SystemClock().now() + offset)
         with suppress(OSError):
             context.flush_progress()

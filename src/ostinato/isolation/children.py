@@ -135,6 +135,7 @@ class Family:
             "run": run.id,
             "cpu": told.get("cpu", 0) + run.cpu,
             "peak": max(told.get("peak", 0), run.peak),
+            "raised": told.get("raised"),
         }
         if run.ended is None and self.status is not None:
             head |= how_it_ended(self.status)

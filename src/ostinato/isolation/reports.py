@@ -31,6 +31,7 @@ class Report:
             None if not peak else round(peak / system.MB, 1),
             None if stopped is None else Stopped(stopped),
             head.get("exit"),
+            raised=head.get("raised"),
         )
         return cls(_outcome(head, frame.body, policies), account)
 
