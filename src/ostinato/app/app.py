@@ -300,6 +300,10 @@ class Ostinato:
             return parts
 
     @property
+    def is_open(self) -> bool:
+        return self._parts is not None
+
+    @property
     def jobs(self) -> JobService:
         return self.scheduler.jobs
 

@@ -213,6 +213,12 @@ class JobService(JobQuestions):
         changes = self._changes(definitions, by, allow_unknown)
         return self._store.jobs.add(changes, connection, self._followers(changes))
 
+    def put(self, definition: Definition, connection: object | None = None) -> JobView:
+        """Create one job without a key, perhaps in the caller's transaction, and return it."""
+        (change,) = self._changes([definition], "", False)
+        self._store.jobs.add([change], connection)
+        return JobView.after(change, ())
+
     def check(self, wanted: Definition, before: Definition, *, allow_unknown: bool = False) -> None:
         """Raise the error that such an edit would raise; nothing is stored."""
         check_definition(wanted)

@@ -18,8 +18,8 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -140,6 +140,7 @@ class Database(ABC):
         self.dialect, self.features = replace(dialect, tables=TABLES | features.tables), features
         self.statements: dict[str, Statement] = {}
         self.on_change: Callable[[Collection[UUID]], None] | None = None  # gets the changed jobs after each commit
+        self._reading = threading.local()  # its `connection`: the caller's, for the reads of this thread
         _all.add(self)
 
     def load(self, statements: Path | str) -> list[str]:
@@ -171,9 +172,23 @@ class Database(ABC):
         """Open a transaction for many rows that are not read soon: they need no place in memory."""
         return self.write()
 
-    @abstractmethod
     def read(self) -> AbstractContextManager[Tx]:
         """Open one consistent snapshot; writes are refused."""
+        theirs = getattr(self._reading, "connection", None)
+        return self.snapshot() if theirs is None else self.borrow(theirs)
+
+    @contextmanager
+    def reading_in(self, connection: object) -> Iterator[None]:
+        """Let the reads of this thread see the open transaction of the caller's connection."""
+        self._reading.connection = connection
+        try:
+            yield
+        finally:
+            self._reading.connection = None
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[Tx]:
+        """Open one consistent snapshot on a connection of our own."""
 
     @abstractmethod
     def borrow(self, connection: object) -> AbstractContextManager[Tx]:

@@ -258,7 +258,7 @@ class PostgresDatabase(Database):
         tx.committed()
 
     @contextmanager
-    def read(self) -> Iterator[Tx]:
+    def snapshot(self) -> Iterator[Tx]:
         with self._transaction(READ, self._deadline) as tx:
             yield tx
 

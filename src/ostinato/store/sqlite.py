@@ -256,7 +256,7 @@ class SqliteDatabase(Database):
                     self.execute(cursor, f"PRAGMA cache_size = {CACHE}")
 
     @contextmanager
-    def read(self) -> Iterator[Tx]:
+    def snapshot(self) -> Iterator[Tx]:
         cursor = self.reader()
         try:
             with self._transaction(cursor, "BEGIN", "ROLLBACK"):

@@ -52,6 +52,16 @@ def test_a_borrowed_transaction_is_gone_with_its_rollback(db, theirs):
     assert xs(db) == [2]
 
 
+def test_reads_can_see_the_callers_open_transaction(db, theirs):
+    connection, _, rollback, _ = theirs
+    with db.borrow(connection) as tx:
+        tx.run("add", id=uuid4(), x=1, note=None)
+    with db.reading_in(connection):
+        assert xs(db) == [1]
+    assert xs(db) == [], "and afterwards only what is committed"
+    rollback()
+
+
 def test_what_fails_in_a_borrowed_transaction_undoes_itself_only(db, theirs):
     connection, commit, _, _ = theirs
     with db.borrow(connection) as tx:
