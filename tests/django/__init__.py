@@ -1,0 +1,1 @@
+"""Ostinato in a real Django project, on both databases: `project` is one, with tests that Django runs."""

@@ -1,0 +1,1 @@
+"""Tests that Django runs: `manage.py test shop.checks.…`."""
