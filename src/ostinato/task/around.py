@@ -48,6 +48,7 @@ class AroundFunction:
     function: Callable[[Context], Any]
     built_in: bool  # True: around built-in tasks, too
     is_async: bool  # True: around `async def` tasks only
+    modules: tuple[str, ...]  # their import registers it, in a process of its own
 
     def fits(self, task: Task[..., Any], *, built_in: bool) -> bool:
         return (self.built_in or not built_in) and (task.is_async or not self.is_async)
@@ -66,19 +67,23 @@ class Arounds:
         self._app = app
         self.registered: list[AroundFunction] = []
 
-    def add(self, function: Callable[..., Any], *, built_in: bool = False) -> None:
-        """Register a generator function; raise Invalid for anything else, and for a second one of the same name."""
+    def add(self, function: Callable[..., Any], *, built_in: bool = False, modules: tuple[str, ...] = ()) -> None:
+        """Register a generator function; raise Invalid for anything else, and for a second one of the same name.
+
+        `modules` register it when they are imported; without them, its own module does.
+        """
         is_async = inspect.isasyncgenfunction(function)
         if not (is_async or inspect.isgeneratorfunction(function)):
             raise Invalid(
                 f"{function!r} cannot run around tasks: it must be a function with one `yield`, without "
                 "@contextmanager."
             )
-        module, path = getattr(function, "__module__", ""), getattr(function, "__qualname__", repr(function))
-        reference = AroundReference(self._app, MAIN if module == MAIN_AGAIN else module, path)
+        known_by = modules or (getattr(function, "__module__", ""),)
+        named = tuple(MAIN if each == MAIN_AGAIN else each for each in known_by)
+        reference = AroundReference(self._app, named[0], getattr(function, "__qualname__", repr(function)))
         if any(each.reference == reference for each in self.registered):
             raise Invalid(f"{reference} already runs around the tasks of this app. Give the other one another name.")
-        around = AroundFunction(reference, function, built_in, is_async)
+        around = AroundFunction(reference, function, built_in, is_async, named)
         self.registered.append(around)
         _KNOWN[reference] = around
 
@@ -90,7 +95,7 @@ class Arounds:
     @property
     def modules(self) -> set[str]:
         """The modules that a process of its own must import."""
-        return {each.reference.module for each in self.registered}
+        return {module for each in self.registered for module in each.modules}
 
 
 def surrounded(task: Task[..., Any], arounds: tuple[AroundFunction, ...]) -> Task[..., Any]:
