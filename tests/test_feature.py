@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ostinato.config import EngineKind
-from ostinato.core.errors import InvalidSetting
+from ostinato.core.errors import InvalidSetting, MissingExtra
 from ostinato.feature import Feature, Features, our_features
 from ostinato.outgoing.gate import LateGate, OpenGate
 
@@ -218,8 +218,8 @@ def test_scrapy_and_its_libraries_are_imported_only_by_crawling():
 
 
 def test_an_engine_whose_feature_or_library_is_missing_is_refused_with_the_reason(tmp_path, monkeypatch):
-    feature = a_feature(tmp_path, monkeypatch, "acme_engine", needs=("there_is_no_such_library",))
-    with pytest.raises(InvalidSetting, match="needs the package there_is_no_such_library"):
+    feature = a_feature(tmp_path, monkeypatch, "acme_engine", extra="acme", needs=("no_such_library",))
+    with pytest.raises(MissingExtra, match=r'needs no_such_library: pip install "ostinato\[acme\]"\.'):
         Features([feature]).engine("acme_engine")
     with pytest.raises(InvalidSetting, match="the feature rq is missing"):
         Features([feature]).engine("rq")

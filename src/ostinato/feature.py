@@ -35,6 +35,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from ostinato.config.extras import install, is_installed, need
 from ostinato.core.builtin import BuiltIn, Permits
 from ostinato.core.errors import Invalid, InvalidSetting
 
@@ -57,7 +58,8 @@ class Feature:
 
     package: str  # `__name__` of the folder
     uses: tuple[str, ...] = ()  # names of features whose modules it may import
-    needs: tuple[str, ...] = ()  # libraries of its extra; without them its tasks are left to other workers
+    extra: str = ""  # the extra of the package that brings what it needs
+    needs: tuple[str, ...] = ()  # modules of its extra; without them its tasks and duties are left to other workers
     tables: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()  # names of built-in tasks
     secrets: Mapping[str, str] = field(default_factory=dict)  # tasks whose args may name some: see `Features.secrets`
@@ -76,8 +78,13 @@ class Feature:
 
     @property
     def is_installed(self) -> bool:
-        """True if the libraries of its extra are there."""
-        return all(find_spec(name) is not None for name in self.needs)
+        """True if the modules of its extra are there."""
+        return all(map(is_installed, self.needs))
+
+    def require(self, what: str) -> None:
+        """Raise MissingExtra unless the modules of its extra are there."""
+        for module in self.needs:
+            need(self.extra, module, what)
 
     def file(self, name: str) -> Any:
         """Import a file that the value declares."""
@@ -131,6 +138,11 @@ class Features:
         """Import a built-in task."""
         return self.tasks[name].file("task").TASKS[name]
 
+    def install(self, name: str) -> str:
+        """Return the command that installs what a built-in task needs; empty if the library alone has it."""
+        feature = self.tasks.get(name)
+        return install(feature.extra) if feature is not None and feature.extra else ""
+
     @cache  # noqa: B019  there is one object for a process
     def built_in(self, name: str) -> BuiltIn:
         """Import the description of a built-in task."""
@@ -169,17 +181,11 @@ class Features:
         return None if module is None else module.STEPS.get(task)
 
     def engine(self, name: str) -> Any:
-        """Import the engine of a feature. Raise InvalidSetting if it, or a library that it needs, is missing."""
+        """Import the engine of a feature. Raise InvalidSetting if it, or a module that it needs, is missing."""
         feature = self.named(name)
         if feature is None:
             raise InvalidSetting(f"There is no engine {name}: the feature {name} is missing.")
-        try:
-            for library in feature.needs:
-                import_module(library)
-        except ModuleNotFoundError as error:
-            raise InvalidSetting(
-                f"The engine {name} needs the package {error.name}: pip install 'ostinato[{name}]'."
-            ) from None
+        feature.require(f"The engine {name}")
         return feature.file("engine")
 
     @cached_property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ostinato.chance import RandomChance
 from ostinato.clock import Clock, MeasuredClock, uptime
 from ostinato.config import EngineKind, Settings
+from ostinato.config.extras import need_server
 from ostinato.core.model import Chance
 from ostinato.store import migrate
 from ostinato.store.database import open_database
@@ -88,6 +89,7 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
 
 def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecure: bool = False) -> "FastAPI":
     """Build the HTTP application of a service: the API, and the dashboard in front of it."""
+    need_server("The HTTP server")
     from ostinato.access.credentials import recogniser
     from ostinato.access.refusals import RefusalLog
     from ostinato.access.sessions import Visitors, session_recogniser

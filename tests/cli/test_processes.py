@@ -151,15 +151,6 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(folder):
     assert "Traceback" not in serve.said
 
 
-@pytest.mark.parametrize("verb", [["worker"], ["serve", "--port", "0"]])
-def test_the_engine_rq_without_its_extra_is_told_in_a_sentence(folder, verb):
-    (folder / "rq.py").write_text("raise ModuleNotFoundError('No module named rq', name='rq')")
-    flags = ("--app", "shop:app", "--engine", "rq")
-    with command(folder, *verb, *flags, PYTHONPATH=str(folder), OSTINATO_REDIS_URL="redis://x") as process:
-        assert process.end() == 2
-        assert process.said.strip() == "The engine rq needs the package rq: pip install 'ostinato[rq]'."
-
-
 def test_serve_without_a_worker_runs_nothing(folder):
     with command(folder, "serve", "--port", "0", "--app", "shop:app", "--no-worker") as serve:
         serve.wait_for("Starting scheduler")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from ostinato.access.credentials import require_safe_binding
 from ostinato.config import Settings
+from ostinato.config.extras import need_server
 from ostinato.core.errors import InvalidSetting
 
 BACKLOG: Final = 2048
@@ -40,6 +40,9 @@ class Listening:
 
     def bind(self, settings: Settings) -> socket.socket:
         """Bind the address, or raise InvalidSetting."""
+        need_server("The HTTP server")
+        from ostinato.access.credentials import require_safe_binding
+
         require_safe_binding(self.host, settings, insecure=self.insecure)
         if not 0 <= self.port <= 65535:
             raise self._refused("a port is a number from 0 to 65535")

@@ -10,6 +10,7 @@ from ostinato.cli.client import path
 from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several, note, print_json
 from ostinato.cli.times import at_length, when
 from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.config.extras import need
 from ostinato.core.access import Role
 from ostinato.core.errors import Invalid
 
@@ -28,6 +29,7 @@ def create_token(
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Create a token, signed with OSTINATO_AUTH_SECRET. It is not stored, and is valid until it expires."""
+    need("server", "jwt", "A token")
     from ostinato.access.tokens import Tokens
     from ostinato.config import Settings
     from ostinato.core.duration import parse_duration

@@ -20,6 +20,7 @@ import typer
 from ostinato.cli.client import FOREIGN, ApiClient, Query, Request, path, read
 from ostinato.cli.codes import exit_code
 from ostinato.cli.output import Several, Shown, note, print_json, show
+from ostinato.config.extras import need
 from ostinato.core.errors import NotFound, OstinatoError
 
 P = ParamSpec("P")
@@ -182,6 +183,7 @@ def plainly_refused(client: ApiClient) -> Iterator[None]:
 
 def _client(flags: Flags) -> tuple[ApiClient, Callable[[], datetime]]:
     if flags.server is not None and flags.database is None:
+        need("cli", "httpx2", "--server")
         from ostinato.cli.over_http import HttpClient
 
         return HttpClient(flags.server, flags.token), lambda: datetime.now(UTC)

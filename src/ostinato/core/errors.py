@@ -6,6 +6,7 @@ OstinatoError
 │   ├── UnknownTask         no process known to this database has a task of that name
 │   ├── WrongArgument       an arg of a task is wrong, or not allowed here
 │   └── InvalidSetting      a setting or environment variable cannot be used
+│       └── MissingExtra    a library is missing that an extra of the package brings
 ├── NotFound                no job, execution, worker or queue of that name        (404, exit 3)
 ├── Conflict                the state does not allow it; nothing was changed       (409, exit 4)
 │   ├── Stale               another request has changed it since it was read       (412)
@@ -68,6 +69,14 @@ class WrongArgument(Invalid):
 
 class InvalidSetting(Invalid):
     """A setting that cannot be used."""
+
+
+class MissingExtra(InvalidSetting):
+    """A library is missing; `extra` is the part of the package that brings it."""
+
+    def __init__(self, extra: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.extra = extra
 
 
 class NotFound(OstinatoError, LookupError):

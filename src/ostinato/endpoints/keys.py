@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from ostinato.access.tokens import expiry_of
+from ostinato.config.extras import need
 from ostinato.core.access import AccessEnding, Role
 from ostinato.endpoints.table import Ask, InPath, Table
 from ostinato.shapes.access import EndAll, EndBody, EndedAnswer, EndKey, EndName, EndToken
@@ -48,6 +48,9 @@ def _end(ask: Ask, body: EndBody) -> AccessEnding:
     ends, by = ask.service.access, ask.by.name
     match body:
         case EndToken(token=token):
+            need("server", "jwt", "A token")
+            from ostinato.access.tokens import expiry_of  # imported late: the library of tokens
+
             return ends.end_token(*expiry_of(token), by=by)
         case EndName(name=name):
             return ends.end_name(name, by=by)

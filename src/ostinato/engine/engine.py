@@ -164,6 +164,7 @@ class Engine:
         self.sweeper = Sweeper(store, clock, chance, telemetry, settings.lease, keep)
         self.auditor = Auditor(store, clock, chance, telemetry)
         self._parts = EngineParts(kernel, settings, telemetry, self._outgoing, self.worker.in_store, self._all_troubles)
+        self._feature_duties = list(duties_of_features(self._parts))
         self._retrying = Retrying(telemetry)
         self._hand_off = HandOff[Claim, StepReport]()
         self._timing = ClaimTiming(lambda: asyncio.get_running_loop().time())
@@ -233,7 +234,7 @@ class Engine:
             self._sweep,
             self._tidy,
             self._upkeep,
-            *(partial(self._repeat, each) for each in duties_of_features(self._parts)),
+            *(partial(self._repeat, each) for each in self._feature_duties),
         ]
         if self._store.database.elsewhere:
             duties.append(self._settle)

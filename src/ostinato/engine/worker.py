@@ -210,7 +210,7 @@ class Worker:
     def took(self, claim: Claim, order: ClaimOrder) -> StepReport:
         """Start what a claim brought."""
         for task, count in (claim.parked or {}).items():
-            self._telemetry.unknown_task(task, count)
+            self._telemetry.unknown_task(task, count, self._store.database.features.install(task))
         self.take_up(claim.claimed)
         full = len(claim.claimed) == order.room
         self._full = full and self._clock.now() - claim.claimed[0].live.run_at < BURST

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ostinato.clock import Clock, SystemClock
 from ostinato.config import Grants
+from ostinato.config.extras import need
 from ostinato.core.addresses import PUBLIC_ONLY, Egress, check_url
 from ostinato.core.auth import FRAMING_HEADERS
 from ostinato.core.errors import Invalid, NotAllowed, TooMuch, Unreachable
@@ -180,6 +181,8 @@ class Outgoing:
 
     async def _sent(self, hop: Hop, host: str, may_repeat: bool) -> "httpcore2.Response | None":
         """Return the answer; None if a reused connection was closed and the request may be repeated."""
+        if self._pool is None:
+            need("sources", "httpx2", "An HTTP request")
         import httpcore2
 
         from ostinato.outgoing.network import OPENED

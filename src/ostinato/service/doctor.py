@@ -13,10 +13,12 @@ import tzdata
 
 from ostinato.clock import SystemClock
 from ostinato.config import Grants
+from ostinato.config.extras import install
 from ostinato.core.audit import FlawKind
 from ostinato.core.duration import DAY, MINUTE, SECOND, format_duration
 from ostinato.core.failing import Failing, above_usual
 from ostinato.core.read_models import WorkerRow
+from ostinato.feature import our_features
 from ostinato.service.secret_grants import Ungranted, ungranted
 from ostinato.store import migrate
 from ostinato.store.audit import sentence
@@ -77,6 +79,7 @@ def check_up(store: Store, grants: Grants) -> list[Finding]:
         *judge(condition, now),
         *failures(store.statistics.failing(now - LATELY, store.statistics.counters())),
         *secrets(ungranted(store, grants)),
+        *_left_to_others(store),
     ]
 
 
@@ -136,6 +139,14 @@ def secrets(missing: Sequence[Ungranted]) -> Iterator[Finding]:
 def _ungranted(missing: Sequence[Ungranted]) -> str:
     text = ", ".join(f"{each.reference} ({each.user})" for each in missing[:SHOWN_REFERENCES])
     return f"{len(missing)} not granted on this host: {text}"
+
+
+def _left_to_others(store: Store) -> Iterator[Finding]:
+    """List the features in use whose extra this installation lacks, so that its workers leave them to others."""
+    for feature in store.database.features:
+        if feature.duties and not feature.is_installed and store.is_awake(feature):
+            text = f"a worker with this installation leaves {feature.name} to other workers"
+            yield Finding("extras", FindingState.LOOK, text, install(feature.extra))
 
 
 def failures(found: Sequence[Failing]) -> Iterator[Finding]:
@@ -218,7 +229,12 @@ def _jobs_without_worker(condition: DoctorSnapshot, at_work: list[WorkerRow]) ->
         knowing = [each for each in at_work if wanted.task in each.task_names]
         text = f"{_jobs(wanted.jobs)} of the task {wanted.task!r} in the queue {wanted.queue!r}"
         if not knowing:
-            advice = "No running worker knows this task: start one that does, or delete the jobs."
+            command = our_features().install(wanted.task)
+            advice = (
+                f"No running worker knows this task. Install what it needs where one runs: {command}"
+                if command
+                else "No running worker knows this task: start one that does, or delete the jobs."
+            )
             yield Finding("jobs without a worker", FindingState.WRONG, text, advice)
         elif not any(_serves(each, wanted.queue) for each in knowing):
             advice = "No worker that knows this task serves this queue: see --queues."

@@ -51,12 +51,17 @@ class KnownTasks:
         self._read: Mapping[str, _Read] = {}
 
     def require(self, names: Collection[str]) -> None:
-        """Raise UnknownTask unless each of these names is known; most unknown names are typing mistakes."""
-        strange = set(names) - set(self._here()) - self.features.tasks.keys() - self._elsewhere
+        """Raise UnknownTask unless each of these names is known; most unknown names are typing mistakes.
+
+        Raise MissingExtra for a built-in task that could run neither here nor on a worker.
+        """
+        strange = set(names) - set(self._here()) - self.features.runnable.keys() - self._elsewhere
         if strange:
             self._elsewhere = self._store.workers.known_tasks(self._clock.now())
             strange -= self._elsewhere
         for name in sorted(strange):
+            if self.has_built_in(name):
+                self.features.tasks[name].require(f"The task {name}")
             raise UnknownTask(self._sentence(name))
 
     def everywhere(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from ostinato.core.policy import Overlap
 from ostinato.core.read_models import WorkerRow
 from ostinato.core.why import Evidence, Presence, Why, explain, obstacle
 from ostinato.core.why.explain import due_in, recorded_due, unrecorded_due
+from ostinato.feature import Features
 from ostinato.service.views import JobView
 from ostinato.store.store import Store
 
@@ -21,15 +22,17 @@ INSTANT: Final = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The workers, and the paused queues: since when, and by whom."""
+    """The workers, the paused queues (since when, and by whom), and the features."""
 
     present: tuple[Presence, ...]
     paused: Mapping[str, tuple[datetime, str]]
+    features: Features
 
     def evidence(self, job: Job, live: Live, now: datetime) -> Evidence:
         at, by = self.paused.get(live.queue, (None, ""))
         pause = None if at is None else Event(job.id, at, "queue.paused", by=by)
-        return Evidence(job, Status.QUEUED, now, now, present=self.present, queue_paused=pause)
+        install = self.features.install(live.task)
+        return Evidence(job, Status.QUEUED, now, now, present=self.present, queue_paused=pause, install=install)
 
 
 class Inquiry:
@@ -37,6 +40,7 @@ class Inquiry:
 
     def __init__(self, store: Store, chance: Chance) -> None:
         self._store, self._traces, self._chance = store, store.traces, chance
+        self._features = store.database.features
 
     def why(self, view: JobView, at: datetime, now: datetime) -> Why:
         """Explain the occurrence at or before an instant; a future one as of now."""
@@ -46,7 +50,7 @@ class Inquiry:
         """Say what keeps each of these queued runs from starting; the number of queries is always the same."""
         if not found:
             return {}
-        around = Around(self._present(now, now), self._traces.paused_queues())
+        around = Around(self._present(now, now), self._traces.paused_queues(), self._features)
         return {live.id: obstacle(around.evidence(job, live, now), live) for job, live in found}
 
     def _evidence(self, view: JobView, at: datetime, now: datetime) -> Evidence:
@@ -57,6 +61,7 @@ class Inquiry:
         elif attempts:
             skip = None
         found = Evidence(view.job, view.status, at, now, view.next_run_at, attempts, skip)
+        found = replace(found, install=self._features.install(view.job.definition.task))
         return self._around(found)
 
     def _attempts(self, view: JobView, at: datetime) -> tuple[Execution | Live, ...]:

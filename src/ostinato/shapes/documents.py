@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ostinato.config.extras import need
 from ostinato.core.errors import Invalid
 from ostinato.core.payload import DEEPEST, MIB, check_json
 
@@ -72,6 +73,7 @@ def json_or_text(text: str) -> Any:
 
 def read_yaml(text: str, what: str, allowance: Allowance = OVER_HTTP) -> list[Any]:
     """Read all YAML documents of a text, except empty ones."""
+    need("cli", "yaml", "YAML")
     import yaml
 
     try:

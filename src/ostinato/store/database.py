@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
+from ostinato.config.extras import need
 from ostinato.core.errors import Invalid, InvalidSetting, RowRefused, StoreError
 from ostinato.feature import Features, our_features
 from ostinato.store.dialect import TABLES, DatabaseKind, Dialect, Statement
@@ -311,6 +312,7 @@ def open_database(
 
         return SqliteDatabase(_sqlite_path(rest), features, deadline=deadline, durable=durable)
     if scheme in ("postgresql", "postgres") and separator:
+        need("postgres", "psycopg.pq", "A PostgreSQL URL")
         from ostinato.store.postgres import PostgresDatabase  # only here: psycopg takes a while to import
 
         dialect = Dialect(DatabaseKind.POSTGRES, schema)

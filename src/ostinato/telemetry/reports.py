@@ -230,8 +230,11 @@ class Telemetry:
             usual=_seconds(usual),
         )
 
-    def unknown_task(self, task: str, queued: int) -> None:
-        """Report executions of a task that this worker does not have; once for each task."""
+    def unknown_task(self, task: str, queued: int, install: str) -> None:
+        """Report executions of a task that this worker does not have; once for each task.
+
+        `install` is the command that brings what the task needs, if an extra does.
+        """
         if task not in self._unknown:
             self._unknown.add(task)
             log_line(
@@ -239,6 +242,7 @@ class Telemetry:
                 "Task not registered in this worker; its runs stay in the queue",
                 task=task,
                 queued=queued,
+                **({"install": install} if install else {}),
             )
 
     # -- workers, store, clock

@@ -163,11 +163,5 @@ def test_the_words_of_seed_003_are_args_too():
     )
 
 
-def test_without_scrapy_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("ostinato.features.crawling.args.find_spec", lambda _: None)
-    with pytest.raises(WrongArgument, match=r'pip install "ostinato\[crawl\]"'):
-        our_features().check("crawl", {"url": "https://example.com"}, Permits())
-
-
 def test_the_longest_rest_is_a_duration():
     assert read(CrawlArgs, {"url": "https://example.org", "rest_up_to": "7d"}).rest_up_to == timedelta(days=7)

@@ -81,7 +81,9 @@ def _kept_waiting(evidence: Evidence, attempt: Execution | Live, since: datetime
     knowing = [each for each in serving if attempt.task in each.tasks]
     gap = absence(knowing, since, until)
     if gap is not None:
-        return Cause(Because.UNKNOWN_TASK, *gap), f"No worker knew the task {attempt.task!r} {between(*gap)}."
+        return Cause(
+            Because.UNKNOWN_TASK, *gap
+        ), f"No worker knew the task {attempt.task!r} {between(*gap)}.{_install(evidence)}"
     if evidence.in_the_way is not None:
         return _behind(evidence.in_the_way, attempt)
     if attempt.started_at is None and until - max(attempt.queued_at, attempt.run_at) <= LATE:
@@ -108,6 +110,10 @@ def _waiting(evidence: Evidence, attempt: Execution | Live, name: str) -> Iterat
     yield _waits_for(evidence, attempt)
 
 
+def _install(evidence: Evidence) -> str:
+    return f" Install what it needs where a worker runs: {evidence.install}." if evidence.install else ""
+
+
 def obstacle(evidence: Evidence, live: Live) -> str:
     """Say in a sentence what keeps a queued run from starting now."""
     if live.waits_for is None and live.run_at <= evidence.now:
@@ -132,7 +138,9 @@ def _waits_for(evidence: Evidence, live: Live) -> Told:
         case WaitsFor.TURN:
             return Cause(Because.PREVIOUS_RUN), "It waits for the run before it."
         case WaitsFor.TASK:
-            return Cause(Because.UNKNOWN_TASK, live.run_at), f"No worker knows the task {live.task!r}."
+            return Cause(
+                Because.UNKNOWN_TASK, live.run_at
+            ), f"No worker knows the task {live.task!r}.{_install(evidence)}"
         case WaitsFor.LIMIT:
             return Cause(Because.LIMIT, live.queued_at), "It waits because a limit is reached."
         case WaitsFor.STEPS:

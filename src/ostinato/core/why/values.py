@@ -92,6 +92,7 @@ class Evidence:
     queue_paused: Event | None = None  # the pause of its queue while it waited
     queue_resumed_at: datetime | None = None
     budget_of: str | None = None  # the provider for whose budget the last attempt waits
+    install: str = ""  # the command that brings what its task needs, if an extra does
     queue_bound: int | None = None  # the bound of its queue, if the queue is full now
 
 

@@ -7,7 +7,8 @@ from ostinato.feature import Feature
 FEATURE: Final = Feature(
     package=__name__,
     uses=("providers",),
-    needs=("scrapy",),
+    extra="crawl",
+    needs=("scrapy", "httpx2"),
     tables=("pages", "crawl_urls", "crawl_hosts"),
     tasks=("crawl",),
     commands={"page": "Crawled pages: list, search, show."},

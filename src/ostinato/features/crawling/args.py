@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.util import find_spec
 from typing import Any, Final
 
+from ostinato.config.extras import need
 from ostinato.core.arguments import (
     URL,
     FieldKind,
@@ -27,7 +27,6 @@ from ostinato.features.crawling.urls import canonical, host_of
 
 AGENT: Final = "Ostinato"
 COLUMN: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
-MISSING: Final = 'The task crawl needs Scrapy, which is not installed here: pip install "ostinato[crawl]" brings it.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +119,6 @@ class CrawlArgs:
                 raise Flaw("is not a name for a column: small letters, digits and _.", f"extract.{name[:100]}")
 
 
-def _off(_permits: Permits) -> str | None:
-    return None if find_spec("scrapy") is not None else MISSING
-
-
 def _refuse(args: CrawlArgs, permits: Permits) -> None:
     refuse_private(args.url, "args.url", permits)
     for index, url in enumerate(args.start_urls):
@@ -135,6 +130,7 @@ def _refuse(args: CrawlArgs, permits: Permits) -> None:
 
 def _unreadable(rule: Rule) -> str | None:
     """Return the error that Scrapy's own library finds in a selector."""
+    need("crawl", "parsel", "args.extract")
     from lxml import etree  # type: ignore[import-untyped]
     from parsel.csstranslator import HTMLTranslator
 
@@ -150,8 +146,7 @@ BUILT_INS: Final = (
         "crawl",
         "Visit a site politely and store its pages for searches.",
         CrawlArgs,
-        _off,
-        _refuse,
+        refuse=_refuse,
         subject=("source_name", "url"),
     ),
 )

@@ -7,6 +7,7 @@ from ostinato.feature import Feature
 FEATURE: Final = Feature(
     package=__name__,
     tasks=("http",),
+    extra="sources",
     needs=("httpx2",),
     secrets={"http": ""},
 )

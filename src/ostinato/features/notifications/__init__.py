@@ -6,6 +6,8 @@ from ostinato.feature import Duty, Feature
 
 FEATURE: Final = Feature(
     package=__name__,
+    extra="sources",
+    needs=("httpx2",),
     tables=("hooks", "outbox"),
     commands={"hook": "Webhooks: add, list, show, test, delete."},
     events={"hook.*": "webhooks"},

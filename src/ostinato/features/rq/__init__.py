@@ -4,4 +4,4 @@ from typing import Final
 
 from ostinato.feature import Feature
 
-FEATURE: Final = Feature(package=__name__, needs=("rq", "redis"))
+FEATURE: Final = Feature(package=__name__, extra="rq", needs=("rq", "redis"))

@@ -94,7 +94,7 @@ class RqEngine:
         telemetry = RunTelemetry(self.app.settings, self.app.hooks)
         telemetry.changed(taken.changes)
         if taken.unknown is not None:
-            telemetry.unknown_task(taken.unknown, 1)
+            telemetry.unknown_task(taken.unknown, 1, self.app.parts.store.database.features.install(taken.unknown))
         if taken.claimed is not None:
             self._run(taken.claimed, worker, sent, mine, telemetry)
         self._send_next(job_id, taken)

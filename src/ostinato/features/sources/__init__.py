@@ -8,6 +8,7 @@ FEATURE: Final = Feature(
     package=__name__,
     tasks=("fetch",),
     secrets={"fetch": "source"},
+    extra="sources",
     needs=("httpx2", "ijson", "jmespath"),
     commands={"source": "Sources (HTTP APIs): apply, list, show, run, delete, test."},
     menu=((50, "/sources", "Sources"),),

@@ -34,6 +34,7 @@ from ostinato.core.model import Definition, Json, WaitsFor
 from ostinato.core.payload import check_json
 from ostinato.core.read_models import JobFilter, LastRun
 from ostinato.core.schedule import next_after
+from ostinato.features.sources import FEATURE
 from ostinato.features.sources.database_calls import ForeignDatabases, told_plainly
 from ostinato.features.sources.rows import SourceRecords
 from ostinato.features.sources.rules import Source, definition_of, key_of, read_source, source_of
@@ -143,6 +144,7 @@ class SourceService:
 
     def test(self, definition: object, here: SourceContext) -> "Tried":
         """Fetch and map one page of a definition; nothing is stored. Invalid as from `create` or a run."""
+        FEATURE.require("The test of a source")
         from ostinato.features.sources.fetch.errors import PermanentFailure, TransientFailure
         from ostinato.features.sources.fetch.trying import try_source
         from ostinato.store.kernel import Kernel  # imported late: only a test of a source needs these

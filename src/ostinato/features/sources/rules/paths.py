@@ -11,6 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
+from ostinato.config.extras import need
 from ostinato.core.errors import Invalid
 
 ROOT: Final = "."
@@ -39,6 +40,7 @@ def check_path(path: str, what: str) -> str:
         if path not in ("", ROOT) and not all(part.strip() for part in parts_of(path)):
             raise Invalid(f"{what} has an empty part: {path[:100]!r}.")
         return path
+    need("sources", "jmespath", f"{what}, a JMESPath,")
     from jmespath.exceptions import JMESPathError
 
     try:
