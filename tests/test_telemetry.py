@@ -165,7 +165,7 @@ def test_g14_what_is_expected_is_one_line_without_a_traceback(lines, caplog):
 def test_an_unknown_task_is_reported_once(lines):
     telemetry = Telemetry(Settings(), Hooks())
     for _ in range(3):
-        telemetry.unknown_task("sendEmail", 4)
+        telemetry.unknown_task("sendEmail", 4, "")
     assert len(lines()) == 1
 
 

@@ -353,10 +353,8 @@ def _named(arguments: Sequence[str]) -> str:
     group, command = (*arguments[:2], "", "")[:2]
     if group not in GROUPS and not any(group in feature.commands for feature in our_features()):
         return ""
-    (found,) = (each.typer_instance for each in tree(group).registered_groups if each.name == group)
-    assert found is not None
-    known = {each.name or getattr(each.callback, "__name__", "") for each in found.registered_commands}
-    return group if command in known else ""
+    groups: Mapping[str, Any] = _commands(group).commands  # type: ignore[attr-defined]  # Typer's group
+    return group if command in groups[group].commands else ""
 
 
 def _refuse(sentence: str, code: int) -> int:

@@ -133,7 +133,7 @@ def test_errors_of_the_system_have_an_exit_code(ostinato, monkeypatch):
         (RecursionError(), 2),
         (UnicodeEncodeError("utf-8", "x", 0, 1, "surrogates not allowed"), 2),
     ]:
-        monkeypatch.setitem(run.__globals__, "_commands", lambda error=error: raises(error))
+        monkeypatch.setitem(run.__globals__, "_commands", lambda _, error=error: raises(error))
         said = ostinato("x")
         assert said.code == code
         assert 0 < len(said.err) < 300

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from ostinato.endpoints import jobs, statistics
 from ostinato.feature import our_features
-from ostinato.rest import jobs, statistics
 from ostinato.service.allowance import allowance
 from tests.rest.conftest import during
 from tests.waiting import PATIENCE, until

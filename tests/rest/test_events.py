@@ -337,7 +337,7 @@ def test_only_the_last_of_a_reading_moves_on_the_place():
 
 
 def test_much_that_was_missed_is_read_to_its_end(monkeypatch):
-    monkeypatch.setattr(streams, "MOST_ROWS", 2)
+    monkeypatch.setattr(streams, "MOST_ITEMS", 2)
     own = OwnFeed(([an_item("c"), an_item("d")], "2"), ([an_item("e")], "3"))
     text = asyncio.run(told(own, ([an_item("a"), an_item("b")], "1"), ([an_item("f")], "4")))
     assert ids(text) == ["a", "b", "c", "d", "e", "f"]

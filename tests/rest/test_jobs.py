@@ -271,7 +271,8 @@ def test_a_question_that_cannot_be_is_refused(api, question):
 )
 def test_a_misspelt_question_about_a_job_is_refused(api, path):
     job = api.make(task="fine", schedule="manual")
-    assert "There is no field" in api.refused("GET", f"/jobs/{job['id']}{path}")
+    name = path.partition("?")[2].partition("=")[0]
+    assert f"{name} does not exist" in api.refused("GET", f"/jobs/{job['id']}{path}")
     assert "did you mean allow_unknown?" in api.refused("POST", "/jobs?alow_unknown=true", {"task": "fine"})
 
 

@@ -169,7 +169,7 @@ def test_kinds_are_chosen_by_name_or_by_their_beginning(world, service):
 
 
 def test_a_long_absence_is_told_in_parts_without_a_gap(world, service, monkeypatch):
-    monkeypatch.setattr(feeds, "MOST_ROWS", 4)
+    monkeypatch.setattr(feeds, "MOST_ITEMS", 4)
     worker = world.worker()
     expected = set(world.enqueue())
     long = world.claim(worker)

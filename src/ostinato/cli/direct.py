@@ -1,8 +1,10 @@
 """Client without a server: the endpoints, called in this process with the database of the settings."""
 
+import logging
 import os
 import pwd
 from datetime import datetime
+from typing import Final
 
 from ostinato.cli.client import ApiReply, Request
 from ostinato.config import Settings
@@ -12,8 +14,12 @@ from ostinato.core.searching import no_limit
 from ostinato.endpoints.table import Ask, find
 from ostinato.service import Service
 from ostinato.shapes.answers import written
-from ostinato.shapes.errors import answer_of, error_text, status_of
+from ostinato.shapes.errors import ErrorAnswer, answer_of, error_text, status_of
 from ostinato.wiring import open_parts
+
+INTERNAL: Final = "Internal error; the lines above have the details. Please report it."
+
+log = logging.getLogger("ostinato.cli")
 
 
 class InProcessClient:
@@ -35,6 +41,9 @@ class InProcessClient:
             return self._answered(request)
         except OstinatoError as error:
             return ApiReply(status_of(error), error_text(answer_of(error)).encode(), {})
+        except Exception as error:
+            log.error("A request failed: %s %s", request.method, request.path, exc_info=error)
+            return ApiReply(500, error_text(ErrorAnswer(detail=INTERNAL)).encode(), {})
 
     def _answered(self, request: Request) -> ApiReply:
         ask = Ask(

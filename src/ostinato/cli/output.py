@@ -188,13 +188,21 @@ def in_colour(words: str, style: str | None) -> str:
 
 
 def show(shown: Shown) -> None:
-    for line in shown.lines(*screen()):
-        typer.echo(line)
+    _print("\n".join(shown.lines(*screen())))
 
 
 def print_json(answer: object, indent: int | None = 2) -> None:
     """Print the answer of the API as JSON."""
-    typer.echo(json.dumps(answer, indent=indent, ensure_ascii=False))
+    _print(json.dumps(answer, indent=indent, ensure_ascii=False))
+
+
+def _print(text: str) -> None:
+    """Print on stdout. A reader that has closed the pipe, such as `head`, is no error, as it is for Typer."""
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit from None
 
 
 def note(sentence: str) -> None:

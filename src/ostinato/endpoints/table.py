@@ -158,8 +158,16 @@ class Endpoint:
         if not by.role.allows(self.role):
             raise Forbidden(f"This needs the role {self.role.value}; {by.name} is {by.role.value}.")
 
+    def check_headers(self, header: Callable[[str], str | None]) -> None:
+        """Raise WrongArgument if a header is longer than the document says."""
+        for each in self.headers:
+            name, longest = each["name"], each["schema"]["maxLength"]
+            if len(header(name) or "") > longest:
+                raise WrongArgument(name, f"{name} is longer than {longest} characters.")
+
     def call(self, ask: Ask, places: Mapping[str, str], query: Mapping[str, Any], **body: Any) -> Any:
         """Read path and query, and call the function; `body` is read already."""
+        self.check_headers(ask.header)
         given: dict[str, Any] = {name: place.read(places[place.name]) for name, place in self.taken.places.items()}
         if self.taken.query is not None:
             name, kind = self.taken.query

@@ -95,6 +95,7 @@ def _streaming(endpoint: Endpoint, stream: Streaming) -> Callable[[Request], Awa
     answer = _answering(endpoint)
 
     async def answer_or_stream(request: Request) -> Response:
+        endpoint.check_headers(request.headers.get)
         streamed = await stream(request, endpoint)
         return await run_in_threadpool(answer, request) if streamed is None else streamed
 

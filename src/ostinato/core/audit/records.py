@@ -66,7 +66,9 @@ def _missing(case: Case) -> int:
 def _explained(case: Case) -> int:
     """Count the numbers that may have no row: withdrawn as a skip, or taken back before their time."""
     withdrawn = sum(skip.count for skip in case.skips if skip.reason in WITHDRAWN)
-    taken_back = sum(event.kind in TAKES_BACK for event in case.past.events) + (case.facts.ended_as is not None)
+    taken_back = sum(event.kind in TAKES_BACK for event in case.past.events)
+    if case.facts.ended_as is not None and case.recurring:
+        taken_back += 1  # its end took back the due time that was queued ahead
     return withdrawn + taken_back + case.past.pruned.counts.get("skipped", 0)
 
 
