@@ -13,7 +13,8 @@ from typing import Any
 from uuid import UUID
 
 from ostinato.core import lifecycle
-from ostinato.core.lifecycle import Dealt, due_times, last_time, may_be_plain
+from ostinato.core.lifecycle import Dealt, due_times
+from ostinato.core.lifecycle.fast_path import fire_plainly, last_time, may_be_plain
 from ostinato.core.model import (
     WAITING_PLACE,
     AskedBy,
@@ -208,7 +209,7 @@ class Life:
 
     def fire(self) -> None:
         change = lifecycle.fire(self.job, self.rows, self.now, self.chance, self._dealt(), self.last_failed())
-        if not self.rows and (short := lifecycle.fire_plainly(self.job, self.now, FixedChance())) is not None:
+        if not self.rows and (short := fire_plainly(self.job, self.now, FixedChance())) is not None:
             (live,) = change.add
             assert replace(short, add=(replace(short.add[0], id=live.id),)) == change
         self._save(change)

@@ -9,7 +9,7 @@ from datetime import time
 
 import pytest
 
-from ostinato.core.lifecycle import fire_plainly, last_time, may_be_plain
+from ostinato.core.lifecycle.fast_path import fire_plainly, last_time, may_be_plain
 from ostinato.core.model import Finished
 from ostinato.core.outcome import Lost
 from ostinato.core.policy import CatchUp, Overlap

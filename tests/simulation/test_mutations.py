@@ -1,16 +1,20 @@
-"""The simulation sees what it is there to see: with one guarantee taken away, some seed of CI fails."""
+"""The simulation sees what it is there to see: with one guarantee taken away, some seed of CI fails.
+
+And with the fast path changed, a seed and its twin differ.
+"""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from ostinato.core.lifecycle.draft import Draft
 from ostinato.engine import sweeper
-from ostinato.store import locking, rows, settling
+from ostinato.store import firing, locking, rows, settling
 from ostinato.store.claiming import Claiming
 from ostinato.store.database import Database
 from ostinato.store.settling import Settling
-from tests.simulation.test_simulation import CI_SEEDS, on_sqlite
+from tests.simulation.test_simulation import CI_SEEDS, different_twins, on_sqlite
 
 
 def first_seed_that_fails(schema, tmp_path, likely: int) -> list[str]:
@@ -91,3 +95,56 @@ MUTATIONS = {
 def test_some_seed_fails_with(mutate, monkeypatch, sqlite_schema, tmp_path):
     mutate(monkeypatch)
     assert first_seed_that_fails(sqlite_schema, tmp_path, MUTATIONS[mutate])
+
+
+def a_firing_at_another_time(monkeypatch):
+    """A second later than the rule says; nothing is lost, and no guarantee is broken."""
+    plainly = firing.fire_plainly
+
+    def later(job, now, chance):
+        change = plainly(job, now, chance)
+        if change is None:
+            return None
+        facts = replace(change.job.facts, next_due_at=change.job.facts.next_due_at + timedelta(seconds=1))
+        return replace(change, job=replace(change.job, facts=facts))
+
+    monkeypatch.setattr(firing, "fire_plainly", later)
+
+
+def a_plain_success_that_is_no_repeat(monkeypatch):
+    change_statements(monkeypatch, "count_success", "repeats_done = j.repeats_done + u.repeats", "repeats_done = 0")
+
+
+def a_fired_run_of_another_priority(monkeypatch):
+    change_statements(monkeypatch, "queue_fired", "j.priority", "1 + j.priority % 10")
+
+
+def change_statements(monkeypatch, name, part, other):
+    load = Database.load
+
+    def changed(database, statements):
+        loaded = load(database, statements)
+        if name in loaded:
+            statement = database.statements[name]
+            assert part in statement.sql
+            database.statements[name] = replace(statement, sql=statement.sql.replace(part, other))
+        return loaded
+
+    monkeypatch.setattr(Database, "load", changed)
+
+
+@pytest.mark.parametrize(
+    "mutate", [a_firing_at_another_time, a_plain_success_that_is_no_repeat, a_fired_run_of_another_priority]
+)
+def test_twins_differ_with(mutate, monkeypatch, sqlite_schema, tmp_path):
+    """Unchanged, the twins of all these seeds are equal: see test_simulation.py."""
+    mutate(monkeypatch)
+    assert any(differing(sqlite_schema, tmp_path / str(seed), seed) for seed in range(20))
+
+
+def differing(schema, folder, seed):
+    """The audit or a guarantee may see it, too: what counts here is that the tables differ."""
+    try:
+        return different_twins(schema, folder, seed)
+    except pytest.fail.Exception:
+        return []

@@ -1,4 +1,4 @@
-"""Whatever happens, the guarantees hold.
+"""Whatever happens, the guarantees hold, and the fast path leaves what the rules leave.
 
 TEST_SEEDS=17 pytest tests/simulation              one seed, with its story
 TEST_SEEDS=1000-2000 pytest tests/simulation       a thousand
@@ -15,6 +15,7 @@ from ostinato.store.database import open_database
 from tests.schemas import SqliteSchema
 from tests.simulation.guarantees import broken
 from tests.simulation.ledger import Alarm, Violation
+from tests.simulation.twins import Tables, differences, tables_of
 from tests.simulation.world import World
 
 CI_SEEDS = 300
@@ -36,10 +37,10 @@ def batched(seeds: list[int], size: int) -> list[list[int]]:
     return [seeds[first : first + size] for first in range(0, len(seeds), size)]
 
 
-def tell(seed: int, database, flaws: list[str] | None = None) -> World:
-    """Let a seed happen; fail with its story if a guarantee does not hold."""
+def tell(seed: int, database, flaws: list[str] | None = None, **ways) -> World:
+    """Let a seed happen; fail with its story if a guarantee does not hold. `ways` are those of a World."""
     alarm, log = Alarm(), logging.getLogger("ostinato")
-    world = World(seed, database)
+    world = World(seed, database, **ways)
     level, propagate = log.level, log.propagate
     log.addHandler(alarm)
     log.setLevel(logging.ERROR)
@@ -76,17 +77,52 @@ def story(world: World, found: list[str]) -> str:
 
 
 def on_sqlite(schema: SqliteSchema, folder: Path, seed: int, **more):
+    world, _ = left_on_sqlite(schema, folder, seed, **more)
+    return world
+
+
+def left_on_sqlite(schema: SqliteSchema, folder: Path, seed: int, **more) -> tuple[World, Tables]:
+    """Let a seed happen in a file; return also the rows that it leaves."""
     schema.copy_to(folder / "world.db")
     database = open_database(f"sqlite:///{folder}/world.db", durable=False)
     try:
-        return tell(seed, database, **more)
+        return tell(seed, database, **more), tables_of(database)
     finally:
         database.close()
 
 
+def different_twins(schema: SqliteSchema, folder: Path, seed: int) -> list[str]:
+    """Let a seed happen with the fast path and without it; say what is different."""
+    twins = []
+    for name in ("fast", "full"):
+        (folder / name).mkdir(parents=True)
+        twins.append(left_on_sqlite(schema, folder / name, seed, fast_path=name == "fast"))
+    return how_they_differ(*twins)
+
+
+def how_they_differ(fast: tuple[World, Tables], full: tuple[World, Tables]) -> list[str]:
+    stories = zip(fast[0].trace, full[0].trace, strict=False)
+    first = next((list(pair) for pair in stories if pair[0] != pair[1]), [])
+    return first + differences(fast[1], full[1])
+
+
 @pytest.mark.parametrize("seed", chosen(range(CI_SEEDS)))
-def test_the_guarantees_hold_for_a_seed(seed, sqlite_schema, tmp_path):
-    on_sqlite(sqlite_schema, tmp_path, seed)
+def test_the_guarantees_hold_for_a_seed_and_its_twin_without_fast_path_is_equal(seed, sqlite_schema, tmp_path):
+    assert different_twins(sqlite_schema, tmp_path, seed) == []
+
+
+@pytest.mark.parametrize("seed", chosen(range(CI_SEEDS, CI_SEEDS + POSTGRES_SEEDS)))
+def test_twins_are_equal_on_postgres(seed, postgres_url, postgres_schema):
+    """Without misfortune: a claim on the fast path has fewer transactions, so other ones would meet the faults."""
+    twins = []
+    for fast_path in (True, False):
+        postgres_schema.without_rows()
+        database = open_database(postgres_url)
+        try:
+            twins.append((tell(seed, database, fast_path=fast_path, misfortune=False), tables_of(database)))
+        finally:
+            database.close()
+    assert how_they_differ(*twins) == []
 
 
 @pytest.mark.parametrize("seed", chosen(range(CI_SEEDS, CI_SEEDS + POSTGRES_SEEDS)))

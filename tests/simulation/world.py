@@ -47,8 +47,8 @@ ENDS = {
 class World:
     """Everything there is in one seed."""
 
-    def __init__(self, seed: int, database: Database) -> None:
-        self.seed, self.inner = seed, database
+    def __init__(self, seed: int, database: Database, *, fast_path: bool = True, misfortune: bool = True) -> None:
+        self.seed, self.inner, self.fast_path, self.misfortune = seed, database, fast_path, misfortune
         self.dice = Dice(seed)
         self.begun = self.dice.one(*BEGINNINGS)
         self.clock = ManualClock(self.begun)
@@ -73,7 +73,9 @@ class World:
         self.gone: list[Process] = []
         self.hired = 0
         self.store = Store(database, self.chance)  # the witness: nothing ever goes wrong here
-        self.operators = Operators(self, Store(self._shaky("operator", crashes=False), self.chance))
+        self.operators = Operators(
+            self, Store(self._shaky("operator", crashes=False), self.chance, fast_path=fast_path)
+        )
         self._deeds = {name: self._deed(name) for name in ACTIONS_AND_WEIGHTS}
 
     def _deed(self, name: str) -> Callable[[], None]:
@@ -161,7 +163,7 @@ class World:
             return
         self.hired += 1
         name = f"w{self.hired}"
-        store = Store(self._shaky(name), self.chance)
+        store = Store(self._shaky(name), self.chance, fast_path=self.fast_path)
         self.ledger.witness(store)
         parts = SimpleNamespace(
             store=store,
@@ -290,7 +292,7 @@ class World:
         )
 
     def _fault(self, name: str, writes: bool, crashes: bool) -> Fault:
-        if self.calm:
+        if self.calm or not self.misfortune:
             return Fault.NONE
         if self.away:
             self.away -= 1

@@ -65,3 +65,15 @@ def test_what_is_new_among_the_known_is_read_and_the_next_come_with_theirs(world
     assert dict(turn(world, worker))[young] == '{"n": 2}'
     assert "claim" in asked
     world.check()
+
+
+def test_a_stranger_that_stands_first_is_set_apart_by_the_next_claim_though_another_queue_has_work(world):
+    _, worker = world.add(), world.worker()
+    for _ in range(3):
+        turn(world, worker)
+    world.enqueue(task="strange", queue="bulk")
+    world.advance(HOUR)
+    world.fire()
+    claim = world.store.queue.claim(worker, ["work"], [], world.clock, 1)
+    assert (len(claim.claimed), claim.parked) == (1, {"strange": 1})
+    world.check()

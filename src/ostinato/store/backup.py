@@ -87,6 +87,11 @@ def _versions(source: Database) -> Mapping[str, int]:
     there, latest = migrate.versions(source), migrate.latest_versions(source.features)
     if not there:
         raise NotFound(f"{source.name} has no tables of Ostinato to back up.")
+    if missing := migrate.missing_features(there, source.features):
+        raise ForeignDatabase(
+            f"{source.name} has tables of the features {', '.join(missing)}, which this process lacks: "
+            "name them in OSTINATO_FEATURES, so that the backup has them."
+        )
     if any(version > latest.get(owner, 0) for owner, version in there.items()):
         raise ForeignDatabase(f"{source.name} is at {migrate.written(there)}: use a newer Ostinato.")
     return there

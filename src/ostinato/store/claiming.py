@@ -74,6 +74,7 @@ class Claiming(QueueDuty):
 
     _unparked: tuple[UUID, datetime] | None = None
     _knows_all = False  # True if the last claim needed only cached definitions: the next may, too
+    _strangers_first = False  # True if the fast path has just found due rows, but none of a task known here
 
     def claim(
         self,
@@ -90,40 +91,42 @@ class Claiming(QueueDuty):
         The clock is read under the write lock: a start must not be earlier than the end that it waited for.
         """
         search = ClaimSearch(worker, tasks, queues, clock(), limit, at_least)
-        if self._database.elsewhere and not self._is_time_to_unpark(search):
-            claimed = self._claim_at_once(search, clock)
-            if claimed:  # start these now; the next claim finds out whether there are more, and when
-                return Claim(claimed, None, None if len(claimed) == limit else search.now)
-            with self._database.alone() as tx:
-                next_at, set_apart = self._outlook(tx, search)
-            if not set_apart and (next_at is None or next_at > search.now):
-                return Claim(next_at=next_at)
-            return self._claim_step_by_step(search, clock, unknown_first=not set_apart)
-        return self._claim_step_by_step(search, clock)
+        claim = self._in_one_statement(search, clock) if self._fast_path else None
+        return self._in_full(search, clock) if claim is None else claim
 
-    def _claim_at_once(self, wanted: ClaimSearch, clock: Callable[[], datetime]) -> tuple[Claimed, ...]:
-        """Claim with one statement, which is its own transaction: one round trip instead of four."""
+    def _in_one_statement(self, wanted: ClaimSearch, clock: Callable[[], datetime]) -> Claim | None:
+        """Claim with one statement, which is its own transaction: one round trip instead of four.
+
+        None: claim in full. That is always so in SQLite, which has no round trips, and when rows may have to be parked
+        or unparked.
+        """
+        if not self._database.elsewhere or self._is_time_to_unpark(wanted):
+            return None
         with self._database.alone() as tx:
             search = replace(wanted, now=clock())
             taken = self._start(tx, search, ClaimedRows())
         if any(bounded for *_, bounded in taken.found):
             self._database.notify()
-        return self._ready(taken, search)
+        claimed = self._ready(taken, search)
+        if claimed:  # start these now; the next claim finds out whether there are more, and when
+            return Claim(claimed, None, None if len(claimed) == search.limit else wanted.now)
+        with self._database.alone() as tx:
+            next_at, set_apart = self._outlook(tx, search)
+        if not set_apart and (next_at is None or next_at > wanted.now):
+            return Claim(next_at=next_at)
+        self._strangers_first = not set_apart
+        return None
 
-    def _claim_step_by_step(
-        self, wanted: ClaimSearch, clock: Callable[[], datetime], *, unknown_first: bool = False
-    ) -> Claim:
-        """Claim, park and unpark rows, and find the next time to claim.
-
-        `unknown_first`: the last look found due rows, but none of a task known here.
-        """
+    def _in_full(self, wanted: ClaimSearch, clock: Callable[[], datetime]) -> Claim:
+        """Claim, park and unpark rows, and find the next time to claim."""
         with self._database.write() as tx:
             served = self._open_queues(tx, wanted)
             if not served:
                 return Claim()
             search = replace(wanted, queues=list(served), now=clock())
             parked = Counter[str]()
-            if unknown_first:
+            if self._strangers_first:
+                self._strangers_first = False
                 self._park_unknown(tx, search, parked)
             taken, next_at = self._take(tx, search, parked)
             if any(served[row[QUEUE]] is not None for row in taken.found):
@@ -178,7 +181,7 @@ class Claiming(QueueDuty):
                 queues=queues, at_least=search.at_least,
             )  # fmt: skip
             return taken
-        all_known = self._knows_all  # read once: definitions omitted now must be found below
+        all_known = self._fast_path and self._knows_all  # read once: definitions omitted now must be found below
         found = tx.rows(
             "claim_of_known" if all_known else "claim",
             [(name,) for name in queues],

@@ -1,16 +1,18 @@
-"""Fast settling of plain successes: no rows are read, few written, no values made.
+"""The fast path of firing and of settling: few rows are written, and for a success none are read and no values made.
 
-The database itself detects special jobs and runs, under the same locks that a full settle takes; those runs get a full
-settle.
+Of a batch of successes the database itself detects special jobs and runs, under the same locks that a full settle
+takes; those runs get a full settle. `Store(fast_path=False)` leaves everything to the rules, and the simulation
+compares what the two leave in the tables.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from ostinato.core.lifecycle import last_time, may_be_plain
-from ostinato.core.model import AskedBy, Finished
+from ostinato.core.lifecycle.fast_path import last_time, may_be_plain
+from ostinato.core.model import AskedBy, Change, Finished
 from ostinato.store.adapt import to_bytes
 from ostinato.store.database import Row, Shared, Tx
 from ostinato.store.dialect import DatabaseKind
@@ -30,6 +32,16 @@ class Expected:
 
 
 EXPECTS_NOTHING: Final = Expected({}, Shared(), None)
+
+
+def save_fired(tx: Tx, changes: Sequence[Change], now: datetime) -> None:
+    """Save plain firings: a third of the rows of `locking.save`, at half its cost."""
+    if not changes:
+        return
+    facts = [(each.job.id, each.job.facts) for each in changes]
+    tx.touch(job_id for job_id, _ in facts)
+    tx.run("fire_plainly", [(job_id, each.last_due_at, each.next_due_at) for job_id, each in facts], now=now)
+    tx.run("queue_fired", [(each.add[0].id, each.job.id) for each in changes], now=now)
 
 
 def expected_of(finished: Sequence[Finished]) -> Expected:

@@ -12,11 +12,13 @@ from uuid import UUID
 
 from ostinato.core.duration import CLOCKS_AGREE
 from ostinato.core.errors import RowRefused, StoreError
-from ostinato.core.lifecycle import Dealt, fire, fire_plainly, rewind
+from ostinato.core.lifecycle import Dealt, fire, rewind
+from ostinato.core.lifecycle.fast_path import fire_plainly
 from ostinato.core.model import Change, Facts, Job, Live, Skip
 from ostinato.store import locking, rows
 from ostinato.store.adapt import from_micros
 from ostinato.store.database import Tx
+from ostinato.store.fast_path import save_fired
 from ostinato.store.locking import Lives, QueueDuty
 
 log = logging.getLogger("ostinato.store")
@@ -100,14 +102,14 @@ class Firing(QueueDuty):
             plain = dict[UUID, Change]()
 
             def decide(job: Job, own: Sequence[Live]) -> Change:
-                if not own and (change := fire_plainly(job, now, self._chance)) is not None:
+                if self._fast_path and not own and (change := fire_plainly(job, now, self._chance)) is not None:
                     plain[job.id] = change
                     return change
                 return self._fire(tx, job, own, now)
 
             decided, failed = _each(ready, lives, decide)
             changes = [each for each in decided if each.job.id in plain or each.job.facts != before[each.job.id]]
-            _save_plain(tx, list(plain.values()), now)
+            save_fired(tx, list(plain.values()), now)
             locking.save(tx, [each for each in changes if each.job.id not in plain], before)
             self._writers.write(tx, changes)
             self._set_aside(tx, [*failed, *(job_id for job_id, _ in found if job_id not in jobs)], now)
@@ -185,16 +187,6 @@ def _each(
             log.exception("Job set aside, since its rule failed: job_id=%s", job.id)
             failed.append(job.id)
     return changes, failed
-
-
-def _save_plain(tx: Tx, changes: Sequence[Change], now: datetime) -> None:
-    """Save plain firings: a third of the rows of `locking.save`, at half its cost."""
-    if not changes:
-        return
-    facts = [(each.job.id, each.job.facts) for each in changes]
-    tx.touch(job_id for job_id, _ in facts)
-    tx.run("fire_plainly", [(job_id, each.last_due_at, each.next_due_at) for job_id, each in facts], now=now)
-    tx.run("queue_fired", [(each.add[0].id, each.job.id) for each in changes], now=now)
 
 
 def _ready(job: Job, lives: Sequence[Live], now: datetime, ahead: timedelta) -> bool:

@@ -76,13 +76,21 @@ class QueueDuty:
     """A duty of the queue, in transactions of its own."""
 
     def __init__(
-        self, database: Database, definitions: Definitions, chance: Chance, writers: ChangeWriters, steps: Steps
+        self,
+        database: Database,
+        definitions: Definitions,
+        chance: Chance,
+        writers: ChangeWriters,
+        steps: Steps,
+        *,
+        fast_path: bool = True,
     ) -> None:
         self._database = database
         self._definitions = definitions
         self._chance = chance
         self._writers = writers
         self._steps = steps
+        self._fast_path = fast_path
 
 
 Lives = dict[UUID, list[Live]]

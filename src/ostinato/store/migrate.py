@@ -108,6 +108,11 @@ def is_current(there: Mapping[str, int], latest: Mapping[str, int]) -> bool:
     return all(there.get(owner, 0) == version for owner, version in latest.items())
 
 
+def missing_features(there: Mapping[str, int], features: Features) -> list[str]:
+    """List the features that these versions name, and this process does not have."""
+    return sorted(name for name in there if name != CORE and features.named(name) is None)
+
+
 def written(there: Mapping[str, int]) -> str:
     """Return versions for people: that of the kernel, and those of features that are not 1."""
     if not there:

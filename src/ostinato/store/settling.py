@@ -186,7 +186,8 @@ class Settling(QueueDuty):
     # -- within
 
     def _settle(self, finished: Sequence[Finished]) -> Settled:
-        expected = EXPECTS_NOTHING if self._writers.want_successes else expected_of(finished)
+        by_rule = self._writers.want_successes or not self._fast_path
+        expected = EXPECTS_NOTHING if by_rule else expected_of(finished)
         if expected.candidates:
             self._database.make_fit(EXPECTING, expected.batch)
         with self._database.write() as tx:

@@ -50,7 +50,15 @@ class Closing(Protocol):
 class Store:
     """All tables: jobs, queue, history, workers and the rest. A method is one transaction."""
 
-    def __init__(self, database: Database, chance: Chance, settings: Settings = Settings()) -> None:  # noqa: B008  a frozen value
+    def __init__(
+        self,
+        database: Database,
+        chance: Chance,
+        settings: Settings = Settings(),  # noqa: B008  a frozen value
+        *,
+        fast_path: bool = True,
+    ) -> None:
+        """`fast_path=False` leaves each decision to the rules: tests compare the two."""
         self.database, self.chance, self.settings = database, chance, settings
         self._parts: dict[Any, Any] = {}
         self._making = RLock()
@@ -62,7 +70,7 @@ class Store:
         writers = self.writers = ChangeWriters()
         self.jobs = Jobs(database, self.definitions, writers)
         self.steps = Steps(database.features, self.part)
-        self.queue = Queue(database, self.definitions, chance, writers, self.steps)
+        self.queue = Queue(database, self.definitions, chance, writers, self.steps, fast_path=fast_path)
         self.workers = Workers(database, self.queue, chance)
         self.history = History(database, chance, writers)
         self.audit = Audit(database)
@@ -111,6 +119,10 @@ class Store:
     def is_current(self) -> bool:
         """Return True if the schema still has our version: another process may have upgraded it."""
         return migrate.is_current(migrate.versions(self.database), migrate.latest_versions(self.database.features))
+
+    def missing_features(self) -> list[str]:
+        """List the features that this database knows, and this process does not."""
+        return migrate.missing_features(migrate.versions(self.database), self.database.features)
 
     def remembered(self, key: str) -> str | None:
         """Return a note that the database stores for us."""

@@ -9,6 +9,8 @@ calls the rule and saves what it returns, so that facts, counters, queue and his
                                                 ├─ failed, lost   another attempt, or the occurrence is over
                                                 └─ released       back in the queue, nothing spent
 
+`fast_path` decides the usual firing and the usual success at less cost; it says what `fire` and `settle` say.
+
 Three thoughts run through all of it.
 
 *Every due time has one record.* `last_due_at` is the greatest due time dealt with; `next_due_at` the next
@@ -36,7 +38,6 @@ from ostinato.core.lifecycle.commands import (
 )
 from ostinato.core.lifecycle.creating import create
 from ostinato.core.lifecycle.due_times import backoff_of
-from ostinato.core.lifecycle.fast_path import fire_plainly, last_time, may_be_plain
 from ostinato.core.lifecycle.firing import Dealt, fire, follow, rewind
 from ostinato.core.lifecycle.settling import settle, time_out_run
 from ostinato.core.lifecycle.status import ALLOWED, allowed, next_run_at, status
@@ -52,10 +53,7 @@ __all__ = [
     "delete",
     "edit",
     "fire",
-    "fire_plainly",
     "follow",
-    "last_time",
-    "may_be_plain",
     "next_run_at",
     "pause",
     "release",

@@ -1,3 +1,19 @@
+-- Plain firings: two narrow statements.
+
+-- name: fire_plainly
+-- Jobs with one plain due time: mark it as fired and set the next one.
+UPDATE {jobs} AS j SET last_due_at = u.due_at, next_due_at = u.next_due_at, computed_at = :now,
+    last_number = j.last_number + 1, last_execution_number = j.last_execution_number + 1
+FROM {rows: id uuid, due_at instant, next_due_at instant} WHERE {found_by: j.id u.id}
+
+-- name: queue_fired
+-- First attempts of plain firings: all columns but their ids come from the rows of their jobs.
+INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task,
+    step, slot, fence, failures, losses, releases, cancel_by)
+SELECT u.id, j.id, j.last_number, 0, j.last_execution_number, 'schedule', j.last_due_at, j.last_due_at, :now, j.queue,
+    j.priority, j.task, '', 0, 0, 0, 0, 0, ''
+FROM {rows: id uuid, job_id uuid} CROSS JOIN {jobs} AS j WHERE {found_by: j.id u.job_id}
+
 -- Plain successes: the expected state of their jobs, and the writes for those that match.
 -- All of these take the same batch.
 

@@ -48,12 +48,6 @@ SELECT j.id, {columns facts as j},
     l.id, l.fence, l.worker_id, l.cancel_asked_at, l.cancel_by, l.checkpoint
 FROM {jobs} AS j JOIN {live} AS l ON {found_by: l.job_id j.id} WHERE j.id {in: ids uuid} ORDER BY j.id, l.id {for_update}
 
--- name: fire_plainly
--- Jobs with one plain due time: mark it as fired and set the next one.
-UPDATE {jobs} AS j SET last_due_at = u.due_at, next_due_at = u.next_due_at, computed_at = :now,
-    last_number = j.last_number + 1, last_execution_number = j.last_execution_number + 1
-FROM {rows: id uuid, due_at instant, next_due_at instant} WHERE {found_by: j.id u.id}
-
 -- name: definitions
 -- Definitions of jobs.
 SELECT id, version, {columns definition without kind}

@@ -13,14 +13,6 @@ INSERT INTO {live} ({columns live})
 SELECT u.id, u.job_id, {shared of live without id, job_id}
 FROM {rows: id uuid, job_id uuid}
 
--- name: queue_fired
--- The same for the first attempts of plain firings: all columns but their ids come from the rows of their jobs.
-INSERT INTO {live} (id, job_id, number, attempt, execution_number, asked, due_at, run_at, queued_at, queue, priority, task,
-    step, slot, fence, failures, losses, releases, cancel_by)
-SELECT u.id, j.id, j.last_number, 0, j.last_execution_number, 'schedule', j.last_due_at, j.last_due_at, :now, j.queue,
-    j.priority, j.task, '', 0, 0, 0, 0, 0, ''
-FROM {rows: id uuid, job_id uuid} CROSS JOIN {jobs} AS j WHERE {found_by: j.id u.job_id}
-
 -- name: update_live
 -- Live rows that a rule has changed, under their job's lock.
 UPDATE {live} AS l SET {set live from u without id, job_id, number, attempt, execution_number, step}
@@ -136,12 +128,13 @@ WHERE l.id = f.id AND l.task {in: tasks text} AND j.id = l.job_id
 -- name: claim_of_known
 -- The same without the definitions, for a worker that has cached them; on SQLite too. Sorted, so that all rows are
 -- found in one step, without Python's lock: claimed runs go on meanwhile. (An unsorted statement asks for the lock for
--- each row, and waits for it each time.)
+-- each row, and waits for it each time.) Rows of unknown tasks count for the limit here, too: those that stand first
+-- are then found, and set apart.
 SELECT {part started}
-FROM {rows: name text} CROSS JOIN {live} AS l CROSS JOIN {jobs} AS j
-WHERE {part first_of_sqlite}
-    AND l.task {in: tasks text} AND j.id = l.job_id
-ORDER BY l.priority, l.run_at, l.id LIMIT :limit
+FROM (SELECT l.* FROM {rows: name text} CROSS JOIN {live} AS l WHERE {part first_of_sqlite}
+        ORDER BY l.priority, l.run_at, l.id LIMIT :limit) AS l CROSS JOIN {jobs} AS j
+WHERE l.task {in: tasks text} AND j.id = l.job_id
+ORDER BY l.priority, l.run_at, l.id
 
 -- name: start
 -- The second half of a claim on SQLite.
