@@ -23,8 +23,12 @@ A feature is asleep while all its tables are empty: its duties, tidy.py and refe
 of the store (`store.part`) may add itself to `store.writers`: it then writes in the transactions that change jobs.
 
 Other files are the feature's own; by custom they are rules, rows, service and shapes.
+
+Features of other packages are entry points of the group `ostinato.features`. Only those that the setting `features`
+names are looked for and imported: nothing that is installed starts by itself.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +44,8 @@ from ostinato.core.builtin import BuiltIn, Permits
 from ostinato.core.errors import Invalid, InvalidSetting
 
 OURS: Final = "ostinato.features"  # the package that lists the features that come with Ostinato
+GROUP: Final = "ostinato.features"  # of entry points
+STATEMENT: Final = re.compile(r"^-- name: (\w+)", re.MULTILINE)
 MENU_LAST: Final = 100  # the place of a page in the menu, unless the feature gives one
 
 
@@ -232,3 +238,52 @@ def our_features() -> Features:
     """Return the features that come with Ostinato."""
     names: Sequence[str] = import_module(OURS).NAMES
     return Features([import_module(f"{OURS}.{name}").FEATURE for name in names])
+
+
+@cache
+def features_of(names: tuple[str, ...]) -> Features:
+    """Return our features, and those of other packages with these names. Raise InvalidSetting for one that cannot be
+    used."""
+    ours = our_features()
+    return Features([*ours, *_of_others(names, ours)]) if names else ours
+
+
+def _of_others(names: Sequence[str], ours: Features) -> Iterator[Feature]:
+    from importlib.metadata import entry_points  # takes 40 ms, which most processes need not spend
+
+    installed = entry_points(group=GROUP)
+    for name in names:  # all names are compared before anything is imported
+        claims = (each for each in installed if each.name == name)
+        owners = sorted(f"{each.value} of {each.dist.name if each.dist else '?'}" for each in claims)
+        if (known := ours.named(name)) is not None:
+            owners.insert(0, f"{known.package} of ostinato")
+        if known is not None or len(owners) > 1:
+            raise InvalidSetting(f"The feature {name} is there already: {' and '.join(owners)}. Use one of them.")
+        if not owners:
+            there = ", ".join(sorted({each.name for each in installed})) or "none"
+            raise InvalidSetting(
+                f"There is no feature {name}: no installed package has an entry point {name} in the group {GROUP} "
+                f"(installed: {there}). Install its package, or take it out of OSTINATO_FEATURES."
+            )
+    for name in names:
+        yield _loaded(name, next(each for each in installed if each.name == name))
+
+
+def _loaded(name: str, entry: Any) -> Feature:
+    where = f"The feature {name} ({entry.value})"
+    try:
+        found = entry.load()
+    except Exception as error:
+        raise InvalidSetting(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Feature):
+        raise InvalidSetting(f"{where} is not an ostinato.feature.Feature, but {type(found).__name__}.")
+    if found.name != name:
+        raise InvalidSetting(f"{where} has the name {found.name}, which is that of its folder: give both one name.")
+    if found.extra or found.needs:
+        raise InvalidSetting(f"{where} has extra= or needs=: its package requires what it needs.")
+    texts = [path.read_text("utf-8") for path in sorted(found.folder.glob("*.sql"))]
+    statements = [statement for text in texts for statement in STATEMENT.findall(text)]
+    for what, each in [*(("table", each) for each in found.tables), *(("statement", each) for each in statements)]:
+        if not each.startswith(f"{name}_"):
+            raise InvalidSetting(f"{where} has a {what} {each}: its name must begin with {name}_.")
+    return found

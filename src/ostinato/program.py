@@ -17,9 +17,9 @@ from ostinato.cli.codes import BAD_INPUT, FOUND_SOMETHING, INTERRUPTED, OF_INPUT
 from ostinato.cli.light_params import lighten
 from ostinato.cli.output import plain
 from ostinato.cli.verbs import DatabaseOption
-from ostinato.config import EngineKind
-from ostinato.core.errors import Invalid, OstinatoError
-from ostinato.feature import our_features
+from ostinato.config import EngineKind, Settings
+from ostinato.core.errors import Invalid, InvalidSetting, OstinatoError
+from ostinato.feature import Features, features_of
 
 if TYPE_CHECKING:
     from ostinato.app import Ostinato
@@ -185,7 +185,7 @@ def _other_workers(app: "Ostinato", where: str | None, chosen: Mapping[str, obje
     if app.settings.engine is EngineKind.LOCAL:
         return nullcontext()
     found: AbstractContextManager[object]
-    found = our_features().engine(app.settings.engine).workers(where, chosen, app.settings)
+    found = _features().engine(app.settings.engine).workers(where, chosen, app.settings)
     return found
 
 
@@ -269,6 +269,16 @@ def doctor(
 
 
 @cache
+def _features() -> Features:
+    """Return the features of the settings. Raise InvalidSetting if one has a group of commands with a name of ours."""
+    found = features_of(Settings.one("features"))
+    for feature in found:
+        if taken := [name for name in feature.commands if name in GROUPS]:
+            raise InvalidSetting(f"The feature {feature.name} has a group of commands {taken[0]}, as Ostinato has.")
+    return found
+
+
+@cache
 def tree(named: str = "") -> typer.Typer:
     """Return the tree of all commands; with the name of a group, that group alone, so that no other is imported."""
     made = typer.Typer(**ROOT)
@@ -276,7 +286,7 @@ def tree(named: str = "") -> typer.Typer:
     for name, module in GROUPS.items():
         if named in ("", name):
             _add(made, name, getattr(import_module(module), name))
-    for feature in our_features():
+    for feature in _features():
         if named in ("", *feature.commands):
             for name, text in feature.commands.items():
                 _add(made, name, feature.file("cli").GROUPS[name], text)
@@ -294,7 +304,7 @@ def _with_single_commands(tree: typer.Typer) -> typer.Typer:
     for name in ALONE:
         tree.command(name)(getattr(operating, name))
     groups = {each.name: each.typer_instance for each in tree.registered_groups if each.typer_instance is not None}
-    for module in our_features().modules("cli"):
+    for module in _features().modules("cli"):
         for path, command in getattr(module, "COMMANDS", {}).items():
             group, _, name = path.rpartition(" ")
             (groups[group] if group else tree).command(name)(command)
@@ -351,7 +361,7 @@ def _commands(named: str) -> Callable[..., int | None]:
 def _named(arguments: Sequence[str]) -> str:
     """Return the group of the command, if it has a command of this name; else the whole tree is built."""
     group, command = (*arguments[:2], "", "")[:2]
-    if group not in GROUPS and not any(group in feature.commands for feature in our_features()):
+    if group not in GROUPS and not any(group in feature.commands for feature in _features()):
         return ""
     groups: Mapping[str, Any] = _commands(group).commands  # type: ignore[attr-defined]  # Typer's group
     return group if command in groups[group].commands else ""

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from ostinato.chance import RandomChance
@@ -11,6 +10,7 @@ from ostinato.clock import Clock, MeasuredClock, uptime
 from ostinato.config import EngineKind, Settings
 from ostinato.config.extras import need_server
 from ostinato.core.model import Chance
+from ostinato.feature import features_of
 from ostinato.store import migrate
 from ostinato.store.database import open_database
 from ostinato.store.dialect import DatabaseKind
@@ -39,7 +39,12 @@ class Parts:
 
 def open_parts(settings: Settings, *, upgrade: bool = False) -> Parts:
     """Open the database of the settings and check its schema."""
-    database = open_database(settings.database_url, schema=settings.schema, max_connections=settings.concurrency + 10)
+    database = open_database(
+        settings.database_url,
+        schema=settings.schema,
+        max_connections=settings.concurrency + 10,
+        features=features_of(settings.features),
+    )
     chance = RandomChance()
     try:
         store = Store(database, chance, settings)
@@ -117,6 +122,8 @@ def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecur
 
 
 def our_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # takes 40 ms; most commands need no version
+
     try:
         return version("ostinato")
     except PackageNotFoundError:

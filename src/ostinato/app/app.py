@@ -22,7 +22,7 @@ from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation
-from ostinato.feature import our_features
+from ostinato.feature import features_of
 from ostinato.handle import Handle
 from ostinato.options import (
     ISOLATION,
@@ -81,7 +81,7 @@ class Ostinato:
         self.name = name
         self._chosen: dict[str, Any] = {**settings, "timezone": timezone}
         self.settings = Settings.load(self._chosen)
-        self._features = our_features()
+        self._features = features_of(self.settings.features)
         self.registry = Registry(self._features.runnable, name)
         self.hooks = Hooks()
         self._declared: dict[str, Definition] = {}
@@ -102,6 +102,9 @@ class Ostinato:
             )
         self._chosen |= {name: value for name, value in settings.items() if value is not None}
         self.settings = Settings.load(self._chosen)
+        if (features := features_of(self.settings.features)) is not self._features:
+            self._features = features
+            self.registry.replace_built_in(features.runnable)
 
     # -- tasks
 
@@ -387,7 +390,12 @@ class Ostinato:
         """Open the database, apply the declarations, and print the banner."""
         from ostinato.app.banner import announce
 
-        self.open(upgrade=migrate)
+        missing = self.open(upgrade=migrate).store.missing_features()
+        if missing:
+            LOGGER.warning(
+                "This process lacks features that the database has: features=%s advice=Name them in OSTINATO_FEATURES.",
+                ",".join(missing),
+            )
         announce(self, self.apply_declarations(), worker, bound, listening)
 
     async def _run(

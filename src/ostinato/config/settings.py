@@ -128,6 +128,12 @@ class Settings:
         5, "OSTINATO_CONCURRENCY", number(1, 10_000), "The maximum number of runs of a worker at once."
     )
     queues: tuple[str, ...] = setting((), "OSTINATO_QUEUES", names(), "The queues that a worker serves. Empty: all.")
+    features: tuple[str, ...] = setting(
+        (),
+        "OSTINATO_FEATURES",
+        names(),
+        "The features of other installed packages to use. Experimental.",
+    )
     engine: EngineKind = setting(
         EngineKind.LOCAL,
         "OSTINATO_ENGINE",
@@ -364,6 +370,12 @@ class Settings:
             origins={name: origin for name, (_, origin) in given.items()},
             warnings=(*_unknown_in_environ(environ), *_unknown_in_file(file, path)),
         )
+
+    @classmethod
+    def one(cls, name: str, environ: Mapping[str, str] = os.environ, folder: Path = Path()) -> Any:
+        """Read one setting from environment and files, whether or not the others are right."""
+        file, path = file_in(folder)
+        return BY_NAME[name].read(*(_defaults() | _from_file(file, path) | _from_environ(environ))[name])
 
     def shown(self) -> Mapping[str, str]:
         """Return each setting as text, with passwords masked."""

@@ -80,6 +80,7 @@ def check_up(store: Store, grants: Grants) -> list[Finding]:
         *failures(store.statistics.failing(now - LATELY, store.statistics.counters())),
         *secrets(ungranted(store, grants)),
         *_left_to_others(store),
+        *_missing_features(store),
     ]
 
 
@@ -147,6 +148,14 @@ def _left_to_others(store: Store) -> Iterator[Finding]:
         if feature.duties and not feature.is_installed and store.is_awake(feature):
             text = f"a worker with this installation leaves {feature.name} to other workers"
             yield Finding("extras", FindingState.LOOK, text, install(feature.extra))
+
+
+def _missing_features(store: Store) -> Iterator[Finding]:
+    """List the features that the database has and this installation lacks."""
+    for name in store.missing_features():
+        text = f"the database has the feature {name}, this installation does not"
+        advice = f"Its jobs do not run here. Install its package, and add {name} to OSTINATO_FEATURES."
+        yield Finding("features", FindingState.LOOK, text, advice)
 
 
 def failures(found: Sequence[Failing]) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from ostinato.chance import RandomChance
 from ostinato.config import Grants, Settings
 from ostinato.core.errors import ForeignDatabase, NotFound, StoreError
 from ostinato.core.read_models import DatabaseIdentity
+from ostinato.feature import features_of
 from ostinato.service.doctor import Finding, FindingState, check_up
 from ostinato.store import backup as copying
 from ostinato.store import migrate
@@ -103,4 +104,5 @@ def _problems(database: Database) -> list[str]:
 
 def _open(url: str | None, patience: float = 30.0) -> Database:
     settings = Settings.load({"database_url": url})
-    return open_database(settings.database_url, schema=settings.schema, deadline=patience)
+    features = features_of(settings.features)
+    return open_database(settings.database_url, schema=settings.schema, deadline=patience, features=features)

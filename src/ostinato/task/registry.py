@@ -17,6 +17,10 @@ class Registry:
         self._tasks: dict[str, Task[..., Any]] = {}
         self._built_in = dict(built_in)
 
+    def replace_built_in(self, built_in: Mapping[str, Callable[[], Task[..., Any]]]) -> None:
+        """Offer other built-in tasks from now on."""
+        self._built_in = {name: load for name, load in built_in.items() if name not in self._tasks}
+
     def add(self, task: Task[..., Any]) -> None:
         """Register a task. The same function may be added twice; another function needs another name."""
         known = self._tasks.get(task.name)

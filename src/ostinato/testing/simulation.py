@@ -21,6 +21,7 @@ from ostinato.core.duration import HOUR, parse_duration
 from ostinato.core.errors import Conflict, NotFound
 from ostinato.core.model import Event, Execution, Live, Skip
 from ostinato.core.read_models import WorkerRow
+from ostinato.feature import features_of
 from ostinato.handle import Handle
 from ostinato.service import ExecutionView, Service
 from ostinato.service.jobs import JobService
@@ -58,7 +59,8 @@ def simulate(app: Ostinato, *, start: datetime = MONDAY, workers: int = 1, seed:
     """
     with tempfile.TemporaryDirectory(prefix="ostinato-") as folder:
         url = f"sqlite:///{Path(folder) / 'simulation.db'}"
-        store = Store(open_database(url, durable=False), chance := RandomChance(seed))
+        features = features_of(app.settings.features)
+        store = Store(open_database(url, durable=False, features=features), chance := RandomChance(seed))
         store.require_current()
         settings = replace(app.settings, database_url=url)
         telemetry = Telemetry(settings, app.hooks)
