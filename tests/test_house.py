@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ostinato.core import lifecycle
+from ostinato.core.lifecycle import fast_path
+from ostinato.feature import our_features
+from ostinato.store import fast_path as store_fast_path
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ostinato"
 TESTS = ROOT / "tests"
@@ -84,3 +89,68 @@ def test_a_group_of_tests_stays_in_one_process(request: pytest.FixtureRequest):
     """Without groups each process starts its own server for a module, again and again."""
     grouped = request.config.getoption("loadgroup", default=False)
     assert not grouped or request.node.nodeid.endswith("@house")
+
+
+def test_lifecycle_exports_no_shortcut():
+    shortcuts = {
+        name for name, each in vars(fast_path).items() if getattr(each, "__module__", "") == fast_path.__name__
+    }
+    assert {"fire_plainly", "may_be_plain", "last_time"} <= shortcuts
+    assert shortcuts & {*lifecycle.__all__, *vars(lifecycle)} == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "caller"),
+    [
+        (fast_path, "fire_plainly", "store/firing.py"),
+        (fast_path, "may_be_plain", "store/fast_path.py"),
+        (fast_path, "last_time", "store/fast_path.py"),
+        (store_fast_path, "save_fired", "store/firing.py"),
+        (store_fast_path, "expected_of", "store/settling.py"),
+        (store_fast_path, "settle_plainly", "store/settling.py"),
+    ],
+)
+def test_a_fast_path_has_one_caller(module, name, caller):
+    assert callable(getattr(module, name))
+    users = [each for each in MODULES if each != Path(module.__file__) and re.search(rf"\b{name}\(", each.read_text())]
+    assert [str(each.relative_to(SOURCE)) for each in users] == [caller]
+
+
+def test_a_claim_has_one_fast_path_and_says_so():
+    tree = ast.parse((SOURCE / "store/claiming.py").read_text())
+    calls = [node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and hasattr(node.func, "attr")]
+    assert (calls.count("_in_one_statement"), calls.count("_in_full")) == (1, 1)
+
+
+# What the kernel may know of features: 003's word `url` becomes a `crawl`, the setting `engine` offers `rq`, and
+# requests over HTTP need what the extra `sources` brings.
+KNOWN_OF_FEATURES = {
+    ("shapes/interval_job.py", "crawl"), ("config/kinds.py", "rq"), ("outgoing/calling.py", "sources"),
+    ("dashboard/app.py", "templates"),  # a folder of every feature
+}  # fmt: skip
+ABOVE = ("features", "app", "rq.py", "program.py", "testing", "django", "flask", "feature.py")
+
+
+def test_the_kernel_names_no_feature_and_no_task_of_one():
+    words = {each.name for each in our_features()} | set(our_features().tasks)
+    words -= {"http", "command", "python"}  # they name other things, too
+    found = set()
+    for module in MODULES:
+        file = str(module.relative_to(SOURCE))
+        if file.split("/")[0] in ABOVE or file.removesuffix(".py") in ABOVE:
+            continue
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named = node.value in words or node.value.startswith("ostinato.features.")
+                found |= {(file, node.value)} if named else set()
+    assert found == KNOWN_OF_FEATURES
+
+
+def test_the_calls_of_each_feature_are_tested_with_a_stale_fence():
+    """The file of these tests compares what it tests with `CALLS`, so that a new call is not forgotten."""
+    with_calls = [each.name for each in our_features() if each.has("calls")]
+    assert set(with_calls) >= {"sources", "crawling", "providers"}
+    for name in with_calls:
+        text = (TESTS / "features" / name / "test_calls.py").read_text()
+        assert "set(CALLS)" in text, name
+        assert "stale" in text, name

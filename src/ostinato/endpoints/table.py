@@ -38,7 +38,7 @@ PLACE: Final = re.compile(r"\{(\w+)\}")
 LONGEST_WARNING: Final = 4_000  # characters; many proxies refuse headers over 8 KiB
 # Those that need pydantic come last: `find` imports no more than it must.
 MODULES: Final = (
-    "jobs", "control", "executions", "statistics", "workers", "tasks", "declined", "logs", "events", "keys",
+    "jobs", "control", "executions", "logs", "statistics", "workers", "tasks", "events", "declined", "keys",
     "queue_bounds", "job_changes",
 )  # fmt: skip
 

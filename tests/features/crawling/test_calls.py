@@ -66,6 +66,10 @@ def test_a_crawl_begins_stores_its_turns_and_ends(crawl):
     assert crawl.call("begin")[0]["seen"] == 0
 
 
+def test_each_call_is_tested_with_a_stale_fence_here():
+    assert {*FENCED, "take_turn"} == set(CALLS)
+
+
 @pytest.mark.parametrize("name", FENCED)
 def test_g2_a_call_under_a_stale_fence_says_so_and_leaves_nothing(crawl, name):
     crawl.call("turn", TURN)

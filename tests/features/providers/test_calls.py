@@ -8,7 +8,7 @@ import pytest
 
 from ostinato.clock import ManualClock
 from ostinato.core.auth import InHeader
-from ostinato.features.providers.calls import admit
+from ostinato.features.providers.calls import CALLS, admit
 from ostinato.features.providers.rows import Providers
 from ostinato.features.providers.rules import Provider
 from ostinato.store.kernel import Kernel
@@ -67,6 +67,10 @@ def test_requests_reported_twice_count_once(kernel):
     for _ in range(2):
         asked(kernel, None, over=[permit[:2]])
     assert left(kernel) == 1
+
+
+def test_each_call_is_tested_with_a_stale_fence_here():
+    assert set(CALLS) == {"admit"}
 
 
 def test_g2_a_request_under_a_stale_fence_still_counts_and_changes_nothing_of_the_run(kernel, world):
