@@ -53,7 +53,8 @@ def _flaws(world: World, rows: Rows, at_the_end: bool) -> Iterator[str]:
     yield from _slots(rows)
     yield from _identities(rows)
     yield from _starts(world, rows)
-    yield from _unknown_tasks(rows)
+    if world.misfortune:  # else every worker knows every task
+        yield from _unknown_tasks(rows)
     yield from _status(world, rows)
     if not world.frugal:
         yield from _budgets(rows)

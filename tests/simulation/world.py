@@ -179,7 +179,8 @@ class World:
 
     def _tasks(self, all_of_them: bool) -> Registry:
         registry = Registry()
-        for name in ("work", "rare") if all_of_them else ("work",):
+        known = ("work", "rare") if all_of_them else ("work",)
+        for name in known if self.misfortune else ("work", "rare", "nobody"):
             registry.add(Task(self._task, name))
         return registry
 
