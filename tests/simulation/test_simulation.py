@@ -91,12 +91,12 @@ def left_on_sqlite(schema: SqliteSchema, folder: Path, seed: int, **more) -> tup
         database.close()
 
 
-def different_twins(schema: SqliteSchema, folder: Path, seed: int) -> list[str]:
+def different_twins(schema: SqliteSchema, folder: Path, seed: int, **more) -> list[str]:
     """Let a seed happen with the fast path and without it; say what is different."""
     twins = []
     for name in ("fast", "full"):
         (folder / name).mkdir(parents=True)
-        twins.append(left_on_sqlite(schema, folder / name, seed, fast_path=name == "fast"))
+        twins.append(left_on_sqlite(schema, folder / name, seed, fast_path=name == "fast", **more))
     return how_they_differ(*twins)
 
 

@@ -9,7 +9,7 @@ from ostinato.cli.job_flags import Said, arguments, describing
 from ostinato.cli.job_shown import called, declined_list, due_times, job_facts, job_list, job_stats, reasons
 from ostinato.cli.output import Answer, Sentences
 from ostinato.cli.run_shown import execution_list
-from ostinato.cli.verbs import ApiCalls, verb
+from ostinato.cli.verbs import ApiCalls, LimitOption, StatusOption, TaskOption, verb
 from ostinato.cli.watching import live
 from ostinato.core.errors import Invalid
 
@@ -17,9 +17,6 @@ job = typer.Typer(help="Jobs: add, list, show, edit, run, pause and more.", rich
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or its key.")]
 JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs, or their keys.")]
-StatusOption = Annotated[list[str], typer.Option("--status", metavar="STATUS", help="Only this status; repeatable.")]
-TaskOption = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only this task.")]
-LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Maximum number to show, up to 250.")]
 
 
 @job.command("add")

@@ -39,6 +39,10 @@ DatabaseOption = Annotated[
     str | None, typer.Option("--database", metavar="URL", help="Overrides OSTINATO_DATABASE_URL.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only the JSON answer of the API.")]
+# Flags of several lists.
+StatusOption = Annotated[list[str], typer.Option("--status", metavar="STATUS", help="Only this status; repeatable.")]
+TaskOption = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Only this task.")]
+LimitOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Maximum number to show, up to 250.")]
 
 
 @dataclass(frozen=True, slots=True)
