@@ -23,6 +23,7 @@ def test_the_defaults_are_those_of_the_design(tmp_path):
         "poll_interval": "5s",
         "concurrency": "5",
         "queues": "",
+        "features": "",
         "engine": "local",
         "redis_url": "",
         "lease": "30s",
