@@ -161,7 +161,7 @@ def test_an_everyday_command_loads_only_what_it_needs(world, database_url, comma
     heavy = [name for name in HEAVY if name in loaded]
     assert heavy == (["asyncio", "psycopg"] if database_url.startswith("postgresql") else [])
     assert [name for name in loaded | asked if name.startswith("ostinato.features.") and name.count(".") > 2] == []
-    assert "importlib.metadata" not in loaded | asked
+    assert "importlib.metadata" not in loaded | asked or "psycopg" in loaded
     assert len(loaded - asked) <= MORE_THAN_PYTHON, sorted(loaded - asked)
 
 

@@ -1,8 +1,8 @@
 """The tables that a seed leaves, with the fast path and without it: they must be equal, in every row and every id.
 
 One thing is taken out before they are compared: the CPU time in the account of a run. It is measured, so it differs
-between two runs of one seed. On PostgreSQL the random end of ids is taken out, too: there the rows of a statement have no
-order, so two ids of one instant may change places.
+between two runs of one seed. On PostgreSQL the random end of ids is taken out, too: there the rows of a statement have
+no order, so that two ids of one instant may change places.
 """
 
 from __future__ import annotations
