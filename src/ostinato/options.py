@@ -9,10 +9,10 @@ from ostinato.core.choice import Choice
 from ostinato.core.duration import parse_duration
 from ostinato.core.errors import Invalid, InvalidSchedule
 from ostinato.core.model import Definition
-from ostinato.core.payload import encode
 from ostinato.core.policy import Isolation, Policies
 from ostinato.core.retry import Backoff, BackoffKind
 from ostinato.core.schedule import Cron, Every, Manual, Once, Schedule
+from ostinato.core.trace import stored
 from ostinato.core.window import Window
 
 Duration = str | float | timedelta
@@ -142,7 +142,7 @@ def define(task: str, args: str, schedule: Schedule, options: JobOptions, app: s
         queue=_text("queue", options.get("queue", "default")),
         priority=_number("priority", options.get("priority", 5)),
         tags=tuple(_text("tags", tag) for tag in _several("tags", options.get("tags", ()))),
-        metadata=encode(dict(options.get("metadata", {})), "metadata"),
+        metadata=stored(dict(options.get("metadata", {}))),
         owner=_text("owner", options.get("owner", "")),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ostinato.chance import RandomChance
 from ostinato.clock import Clock, MeasuredClock, uptime
 from ostinato.config import EngineKind, Settings
-from ostinato.config.extras import need_server
+from ostinato.config.extras import need, need_server
 from ostinato.core.model import Chance
 from ostinato.feature import features_of
 from ostinato.store import migrate
@@ -79,6 +79,7 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
     from ostinato.engine.engine import Engine  # most commands need no engine
 
     telemetry = Telemetry(parts.settings, hooks)
+    observe(parts.settings, telemetry, registry)
     return Engine(
         parts.store,
         registry,
@@ -90,6 +91,29 @@ def build_engine(parts: Parts, registry: Registry, hooks: Hooks, app: str) -> "E
         version=our_version(),
         messenger=parts.messenger,
     )
+
+
+def observe(settings: Settings, telemetry: Telemetry, registry: Registry) -> None:
+    """Add OpenTelemetry and Sentry to a worker, where its settings ask for them."""
+    if settings.sentry:
+        need("sentry", "sentry_sdk", "The setting sentry")
+        from ostinato import sentry
+
+        sentry.observe(telemetry, registry)
+    if settings.otel:
+        need("otel", "opentelemetry.trace", "The setting otel")
+        from ostinato import otel
+
+        otel.observe(telemetry, registry)
+
+
+def trace_enqueues(settings: Settings, service: "Service") -> None:
+    """Trace the enqueues of a service, where its settings ask for that."""
+    if settings.otel:
+        need("otel", "opentelemetry.trace", "The setting otel")
+        from ostinato.otel import Enqueues
+
+        service.jobs.tracer = Enqueues()
 
 
 def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecure: bool = False) -> "FastAPI":
@@ -118,6 +142,10 @@ def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecur
     site = Site(service, parts.settings, Visitors(recognise, service), our_version(), api.state.workload)
     api.add_middleware(DashboardFirst, site=site, others=api.routes)
     api.add_middleware(RefusalLog, service=service, counts=refused)
+    if parts.settings.otel:
+        from ostinato.otel import IncomingTrace
+
+        api.add_middleware(IncomingTrace)
     return api
 
 

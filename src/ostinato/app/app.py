@@ -282,12 +282,15 @@ class Ostinato:
         """The service; opens the database on first use."""
         if self._scheduler is None:
             from ostinato.service import Service
+            from ostinato.wiring import trace_enqueues
 
             parts = self.parts
-            self._scheduler = Service(
+            scheduler = Service(
                 parts.store, parts.clock, parts.chance, self.name,
                 self.registry.names, self.registry.own, self.settings.permits,
             )  # fmt: skip
+            trace_enqueues(self.settings, scheduler)
+            self._scheduler = scheduler
         return self._scheduler
 
     @property

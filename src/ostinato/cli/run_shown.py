@@ -54,6 +54,7 @@ def execution_facts(run: Answer, now: datetime) -> Shown:
             "Peak memory": None if run["memory_peak_mb"] is None else f"{run['memory_peak_mb']} MB",
             "Stopped": run["stop"] or run["stopped"],
             "Exit code": run["exit_code"],
+            "Trace": run["traceparent"],
             "Items crawled": run["items_crawled"],
             "Items indexed": run["items_indexed"],
             "Counters": _counters(run["counters"]),

@@ -10,7 +10,10 @@ from typing import Final
 from ostinato.core.errors import MissingExtra
 
 # The packages whose modules have another name.
-PACKAGES: Final = {"jwt": "PyJWT", "scrapy": "Scrapy", "yaml": "PyYAML"}
+PACKAGES: Final = {
+    "jwt": "PyJWT", "opentelemetry": "opentelemetry-api", "scrapy": "Scrapy", "sentry_sdk": "sentry-sdk",
+    "yaml": "PyYAML",
+}  # fmt: skip
 
 
 COMMAND_LINE: Final = ("typer", "rich", "pydantic", "yaml")

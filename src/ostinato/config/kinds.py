@@ -214,6 +214,10 @@ PUBLIC_KEY = secret(
     lambda value: value.lstrip().startswith("-----BEGIN PUBLIC KEY-----"),
 )
 WEB_ADDRESS = secret("an http or https URL", lambda value: re.fullmatch(r"https?://[^\s/@]+(/\S*)?", value) is not None)
+TRACE_URL = text(
+    "an http or https URL with {trace_id}, and {span_id} if you like; empty: no link",
+    r"|https?://(?=[^\0-\x20]*\{trace_id\})(?:[^\0-\x20{}]|\{trace_id\}|\{span_id\})+",
+)
 REDIS_URL = secret(
     "redis://host:port/number, rediss://… or unix://…",
     lambda value: re.fullmatch(r"(rediss?|unix)://\S+", value) is not None,

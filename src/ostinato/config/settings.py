@@ -26,6 +26,7 @@ from ostinato.config.kinds import (
     REDIS_URL,
     SCHEMA,
     TOKEN_SECRET,
+    TRACE_URL,
     WEB_ADDRESS,
     DefaultRole,
     EngineKind,
@@ -237,6 +238,24 @@ class Settings:
         "OSTINATO_PROBE",
         PROBE_ADDRESS,
         "Where `ostinato worker` answers /livez, /readyz and /metrics. Without a host: 127.0.0.1. Empty: nowhere.",
+    )
+    otel: bool = setting(
+        False,
+        "OSTINATO_OTEL",
+        switch(),
+        "Whether to trace and measure enqueues and runs with OpenTelemetry.",
+    )
+    trace_url: str = setting(
+        "",
+        "OSTINATO_TRACE_URL",
+        TRACE_URL,
+        "The page of a trace in your tracing system, which the dashboard links; {trace_id} stands in it.",
+    )
+    sentry: bool = setting(
+        False,
+        "OSTINATO_SENTRY",
+        switch(),
+        "Whether to report exceptions of runs, and check-ins of recurring jobs, to Sentry.",
     )
     auth_secret: Secret = setting(
         Secret(), "OSTINATO_AUTH_SECRET", TOKEN_SECRET, "The secret that signs tokens (HS256)."

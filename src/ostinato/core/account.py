@@ -37,12 +37,13 @@ class Account:
     items_indexed: int | None = None  # the new ones among them
     counters: Counters | None = None  # other counts, by name
     raised: str | None = None  # the class of the exception that its task raised, with its module
+    traceparent: str | None = None  # its span in a distributed trace
 
     def to_json(self) -> str | None:
         """Write the figures as JSON text; None if every figure is unknown."""
         return account_text(
             self.cpu_ms, self.memory_mb, self.stopped, self.exit_code, self.items_crawled, self.items_indexed,
-            self.counters, self.raised,
+            self.counters, self.raised, self.traceparent,
         )  # fmt: skip
 
     @staticmethod
@@ -82,12 +83,14 @@ def account_text(
     items_indexed: int | None = None,
     counters: Counters | None = None,
     raised: str | None = None,
+    traceparent: str | None = None,
 ) -> str | None:
     """Write an Account as text; most are alike, so a cache saves the writing."""
     known = {
         "cpu_ms": cpu_ms, "memory_mb": memory_mb, "stopped": stopped, "exit_code": exit_code,
         "items_crawled": items_crawled, "items_indexed": items_indexed,
         "counters": None if counters is None else dict(counters), "raised": raised,
+        "traceparent": traceparent,
     }  # fmt: skip
     told = {name: value for name, value in known.items() if value is not None}
     return json.dumps(told, separators=(",", ":")) if told else None
@@ -106,4 +109,5 @@ def _account_of(text: str) -> Account:
         raw.get("items_indexed"),
         None if counters is None else tuple(counters.items()),
         raw.get("raised"),
+        raw.get("traceparent"),
     )

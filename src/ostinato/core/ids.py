@@ -7,6 +7,7 @@ from uuid import UUID, SafeUUID
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 VERSION_7: Final = 7 << 76
+MILLISECOND_BITS: Final = 80  # below the milliseconds since the epoch
 VARIANT: Final = 0b10 << 62
 
 UNKNOWN: Final = SafeUUID.unknown  # a lookup in an Enum costs a call
@@ -27,7 +28,7 @@ def uuid_of(number: int) -> UUID:
 def head_of(now: datetime) -> int:
     """Return the part of an id that comes from its instant; the rest is random."""
     milliseconds, rest = divmod((max(now, EPOCH) - EPOCH) // MICROSECOND, 1000)
-    return milliseconds << 80 | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT
+    return milliseconds << MILLISECOND_BITS | VERSION_7 | rest * 4096 // 1000 << 64 | VARIANT
 
 
 def first_of(at: datetime) -> UUID:

@@ -23,6 +23,7 @@ from ostinato.access.workload import Workload
 from ostinato.config import Settings
 from ostinato.core.access import ANYBODY
 from ostinato.core.errors import Forbidden, NotFound, OstinatoError
+from ostinato.core.trace import page_of
 from ostinato.dashboard import (
     calendar,
     charts,
@@ -118,6 +119,7 @@ class Site:
         found.globals |= {
             "static": self._files.url,
             "panels": self.service.features.panels,
+            "trace_page": partial(page_of, self.settings.trace_url),
             **formatting.GLOBALS,
             **charts.GLOBALS,
         }

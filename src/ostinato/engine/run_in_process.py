@@ -54,6 +54,7 @@ class RunProgress:
             items_crawled=crawled,
             items_indexed=indexed,
             counters=tuple(counters.items()) or None,
+            traceparent=self._context.traceparent,
         )
 
     def _report(self) -> None:

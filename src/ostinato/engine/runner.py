@@ -15,6 +15,7 @@ from ostinato.engine.threads import Threads
 from ostinato.isolation.plan import ProcessPlan
 from ostinato.isolation.pool import Pool
 from ostinato.task import Context, Task
+from ostinato.task.around import RunTracer
 from ostinato.task.witness import witness_of_environment
 
 
@@ -28,6 +29,7 @@ class Runner:
         on_finished: OnFinished,
         pool: Pool | None = None,
         functions: Isolation = Isolation.THREAD,
+        tracer: RunTracer | None = None,
     ) -> None:
         """`functions`: the default isolation of `def` tasks."""
         self.loop = asyncio.get_running_loop()
@@ -37,6 +39,7 @@ class Runner:
         self._functions = RUNNING[functions]
         self.clock = clock
         self.on_finished = on_finished
+        self.tracer = tracer
         self._witness = witness_of_environment()
         self._arrivals: deque[tuple[OnThread, Outcome]] = deque()
         self._woken = False
@@ -46,6 +49,8 @@ class Runner:
         if self._witness is not None:
             task = self._witness.noting(task)
         running = self._kind(task)(self, task, context)
+        if self.tracer is not None:
+            self.tracer.begin(context)
         running.start(timeout)
         return running
 

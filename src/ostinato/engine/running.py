@@ -154,6 +154,8 @@ class Running:
         self.context.flush_progress()
         decided = self._decided(outcome)
         self.account = self._accounted(stopped=decided is self._wish)
+        if self._runner.tracer is not None:
+            self._runner.tracer.end(self.context, decided, self.raised)
         self._runner.on_finished(self, decided)
 
     def end_if_missing(self) -> None:
@@ -177,7 +179,7 @@ class Running:
     def _cost(self, how: Stopped | None) -> Json | None:
         context = self.context
         cpu = round(1000 * self.cpu)
-        return account_text(cpu, None, how, None, *context.items, context.counters, self.raised)
+        return account_text(cpu, None, how, None, *context.items, context.counters, self.raised, context.traceparent)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -298,7 +300,7 @@ class OnProcess(Running):
             order = RunOrder(
                 FunctionReference.to(self.task), context.live, context.definition, encode(context.args),
                 context.worker, runner.clock.now(), context.permits,
-                tuple(each.reference for each in self.task.arounds),
+                tuple(each.reference for each in self.task.arounds), context.traceparent,
             )  # fmt: skip
             self._run = runner.pool.begin(order, self)
         except Invalid as error:
@@ -324,7 +326,7 @@ class OnProcess(Running):
     def ended(self, report: Report) -> None:
         if self._over:
             return
-        self._report = report
+        self._report, self.raised = report, report.account.raised
         self._finish(self._later() if report.outcome is NOT_STARTED else report.outcome)
 
     def end_if_missing(self) -> None:

@@ -101,7 +101,9 @@ class Worker:
         self._echo = Echo() if identity.keep_log else Echo(None)
         processes = replace(identity.processes, size=identity.concurrency, keep_output=identity.keep_log or KEEP_SHOWN)
         self._pool = Pool(processes, self._modules, self._written)
-        self._runner = Runner(Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions)
+        self._runner = Runner(
+            Threads(identity.concurrency), clock, self._on_finished, self._pool, identity.functions, registry.tracer
+        )
         self._full = False  # the last claim filled all room, with executions that had just come due
         self._progress: dict[FencedId, Json] = {}
         self._long_runs = LongRuns(store, clock, chance, telemetry)

@@ -169,6 +169,7 @@ class Child:
             order.live, order.definition, decode(order.args), order.worker, ChildHost(self, order.permits),
             time.monotonic,
         )  # fmt: skip
+        context.traceparent = order.traceparent
         policies = order.definition.policies
         try:
             with limits.kept(policies):

@@ -73,6 +73,7 @@ class RunOrder:
     now: datetime
     permits: Permits = Permits()
     arounds: tuple[AroundReference, ...] = ()  # what runs around the task
+    traceparent: str | None = None  # of the span of the run
 
     @property
     def key(self) -> str:
@@ -94,6 +95,7 @@ class RunOrder:
             "now": self.now.isoformat(),
             "permits": asdict(self.permits),
             "arounds": self.arounds,
+            "traceparent": self.traceparent,
         }
         return json.dumps(order, separators=(",", ":")).encode()
 
@@ -112,6 +114,7 @@ class RunOrder:
             now,
             _permits(raw["permits"]),
             tuple(AroundReference(*each) for each in raw["arounds"]),
+            raw["traceparent"],
         )
 
 

@@ -1,9 +1,10 @@
 """Commands and questions about jobs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from ostinato.clock import Clock
@@ -22,6 +23,7 @@ from ostinato.core.run_args import merge
 from ostinato.core.searching import DueTimes, Expired, no_limit
 from ostinato.core.stops import Stop
 from ostinato.core.task_schema import TaskSchema
+from ostinato.core.trace import Sending
 from ostinato.core.upcoming import foreseen
 from ostinato.core.why import BY_HAND, Why
 from ostinato.service.known_tasks import KnownTasks
@@ -192,12 +194,20 @@ class Deleted:
     stop: Stop | None
 
 
+class EnqueueTracer(Protocol):
+    """A tracer of enqueues."""
+
+    def sending(self, definitions: Sequence[Definition]) -> AbstractContextManager[Sending]:
+        """Enqueue within a span; the definitions that it gives carry its traceparent."""
+
+
 class JobService(JobQuestions):
     """Commands and questions about the jobs of one app."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance, app: str, known: KnownTasks) -> None:
         super().__init__(store, clock, chance, app)
         self._known = known
+        self.tracer: EnqueueTracer | None = None
 
     # -- creation
 
@@ -210,14 +220,20 @@ class JobService(JobQuestions):
         allow_unknown: bool = False,
     ) -> list[UUID]:
         """Create jobs, all or none. A key of a job that has not ended returns that job."""
-        changes = self._changes(definitions, by, allow_unknown)
-        return self._store.jobs.add(changes, connection, self._followers(changes))
+        with self._sending(definitions) as sending:
+            changes = self._changes(sending.definitions, by, allow_unknown)
+            sending.job_ids = self._store.jobs.add(changes, connection, self._followers(changes))
+            return list(sending.job_ids)
 
     def put(self, definition: Definition, connection: object | None = None) -> JobView:
         """Create one job without a key, perhaps in the caller's transaction, and return it."""
-        (change,) = self._changes([definition], "", False)
-        self._store.jobs.add([change], connection)
+        with self._sending([definition]) as sending:
+            (change,) = self._changes(sending.definitions, "", False)
+            sending.job_ids = self._store.jobs.add([change], connection)
         return JobView.after(change, ())
+
+    def _sending(self, definitions: Sequence[Definition]) -> AbstractContextManager[Sending]:
+        return nullcontext(Sending(definitions)) if self.tracer is None else self.tracer.sending(definitions)
 
     def check(self, wanted: Definition, before: Definition, *, allow_unknown: bool = False) -> None:
         """Raise the error that such an edit would raise; nothing is stored."""
@@ -254,8 +270,9 @@ class JobService(JobQuestions):
     def make(self, definition: Definition, *, by: str = "", allow_unknown: bool = False) -> tuple[JobView, bool]:
         """Create one job; return it, and whether it is new: a job that holds the key already is returned as it is."""
         self._known.check_own(definition.task, definition.args)
-        (change,) = self._changes([definition], by, allow_unknown)
-        (job_id,) = self._store.jobs.add([change], after=self._followers([change]))
+        with self._sending([definition]) as sending:
+            (change,) = self._changes(sending.definitions, by, allow_unknown)
+            (job_id,) = sending.job_ids = self._store.jobs.add([change], after=self._followers([change]))
         new = job_id == change.job.id
         return JobView.after(change, ()) if new else self.get(job_id), new
 
@@ -308,12 +325,15 @@ class JobService(JobQuestions):
             self._known.check_args(definition.task, text, described, definition.policies.run_args)
         if not allow_unknown:
             self._known.require({definition.task})
-        now, chance = self._clock.now(), self._chance
-        original = lifecycle.create(chance.id(now), replace(definition, args=args[0]), now, chance)
-        others = chance.ids(now, len(args) - 1)
-        copies = Copies(others, chance.ids_as_bytes(now, len(others)), args[1:])
-        self._store.jobs.add_copies(original, copies, connection)
-        return [original.job.id, *others]
+        with self._sending([definition]) as sending:
+            now, chance = self._clock.now(), self._chance
+            first = replace(sending.definitions[0], args=args[0])
+            original = lifecycle.create(chance.id(now), first, now, chance)
+            others = chance.ids(now, len(args) - 1)
+            copies = Copies(others, chance.ids_as_bytes(now, len(others)), args[1:])
+            self._store.jobs.add_copies(original, copies, connection)
+            sending.job_ids = [original.job.id, *others]
+            return list(sending.job_ids)
 
     def edit(
         self,

@@ -12,6 +12,7 @@ from ostinato.core.describe import describe
 from ostinato.core.model import Change, Definition, Execution, Facts, Job, Live, Status
 from ostinato.core.payload import decode
 from ostinato.core.stops import Stop, stop_of, stop_of_job
+from ostinato.core.trace import shown
 from ostinato.store.jobs import JobRow
 
 
@@ -59,6 +60,11 @@ class JobView:
         return self.job.definition
 
     @property
+    def metadata(self) -> dict[str, Any]:
+        """Return what the user keeps with the job."""
+        return shown(self.job.definition.metadata)
+
+    @property
     def facts(self) -> Facts:
         return self.job.facts
 
@@ -90,7 +96,7 @@ COLUMNS: Final = frozenset(Execution.__dataclass_fields__) | frozenset(Live.__da
 
 FIGURES: Final = {  # of its account, by the names that people see
     "items_crawled": "items_crawled", "items_indexed": "items_indexed", "cpu_time_ms": "cpu_ms",
-    "memory_peak_mb": "memory_mb", "stopped": "stopped", "exit_code": "exit_code",
+    "memory_peak_mb": "memory_mb", "stopped": "stopped", "exit_code": "exit_code", "traceparent": "traceparent",
 }  # fmt: skip
 
 

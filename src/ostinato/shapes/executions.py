@@ -64,6 +64,7 @@ class ExecutionAnswer(Answer):
     cancel_asked_at: datetime | None
     worker: Annotated[UUID | None, Out("worker_id")]
     version: int | None
+    traceparent: str | None = told("The span of the run, if it was traced (W3C Trace Context).")
     key: str
     step: Annotated[str | None, Out(convert=lambda step: step or None)] = told(
         "The node of a workflow that it is a step of."

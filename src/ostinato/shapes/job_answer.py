@@ -10,11 +10,11 @@ from uuid import UUID
 from ostinato.core.duration import format_duration
 from ostinato.core.lifecycle import backoff_of
 from ostinato.core.model import Facts, Live, Status, WaitsFor
-from ostinato.core.payload import decode
 from ostinato.core.policy import POLICY_WORDS, CatchUp, FirstRun, OnLost, Overlap, Policies, WhenExhausted
 from ostinato.core.read_models import LastRun
 from ostinato.core.retry import BACKOFF_WORDS, Backoff, BackoffKind
 from ostinato.core.schedule import Schedule, is_recurring, to_json
+from ostinato.core.trace import shown
 from ostinato.core.window import Window
 from ostinato.service.views import JobView
 from ostinato.shapes.answers import JsonObject, told
@@ -156,7 +156,7 @@ class JobAnswer(JsonObject):
             id=view.id, version=view.facts.version, app=definition.app, key=definition.key, name=definition.name,
             description=definition.description, owner=definition.owner, task=definition.task, args=view.args,
             queue=definition.queue, priority=definition.priority, tags=list(definition.tags),
-            metadata=decode(definition.metadata, "metadata"),
+            metadata=shown(definition.metadata),
             **_state(view), **_last(view.lives, last), **_source(view.args),
             schedule_description=view.when, **_schedule(definition.schedule), **_policies(_in_force(view)),
         )  # fmt: skip

@@ -17,6 +17,7 @@ from ostinato.core.policy import POLICY_WORDS, CatchUp, FirstRun, OnLost, Overla
 from ostinato.core.retry import BACKOFF_WORDS, Backoff, BackoffKind
 from ostinato.core.run_args import LONGEST_PATH
 from ostinato.core.schedule import Cron, Once, Schedule, from_json, parse_schedule
+from ostinato.core.trace import stored
 from ostinato.core.window import Window
 from ostinato.shapes.base import Duration, Instant, RequestBody, Span, Switch, Text, Whole, WrongField
 from ostinato.shapes.openapi import (
@@ -166,7 +167,8 @@ def changed(definition: Definition, said: Mapping[str, Any]) -> Definition:
     if "args" in said:
         given["args"] = encode(said["args"], "args")
     if "metadata" in said:
-        given["metadata"] = encode(said["metadata"], "metadata")
+        with about("metadata"):
+            given["metadata"] = stored(said["metadata"], definition.metadata)
     if "tags" in said:
         given["tags"] = tuple(said["tags"])
     return replace(definition, **given, policies=_policies(definition.policies, said))

@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from ostinato.core.errors import Invalid
 from ostinato.task.outcomes import hide_frames_of
 
 if TYPE_CHECKING:
+    from ostinato.core.outcome import Outcome
     from ostinato.task.context import Context
     from ostinato.task.task import Task
 
@@ -60,6 +61,23 @@ class AroundFunction:
 _KNOWN: Final = dict[AroundReference, AroundFunction]()  # those of this process, for runs in processes of their own
 
 
+class RunTracer(Protocol):
+    """A tracer of runs, in the worker: it sees each run begin and end, on the loop's thread."""
+
+    def begin(self, context: Context) -> None:
+        """Begin the span of a run, and note its traceparent in the Context."""
+
+    def end(self, context: Context, outcome: Outcome, raised: str | None) -> None:
+        """End the span; `raised` is the class of the exception that the task has raised."""
+
+
+def ours(function: Callable[[Context], Iterator[None]]) -> AroundFunction:
+    """Make known a generator of Ostinato itself, which runs around all tasks; the import of its module does this."""
+    module = function.__module__
+    around = AroundFunction(AroundReference("", module, function.__qualname__), function, True, False, (module,))
+    return _KNOWN.setdefault(around.reference, around)
+
+
 class Arounds:
     """The generators of an app, the outermost first."""
 
@@ -86,6 +104,11 @@ class Arounds:
         around = AroundFunction(reference, function, built_in, is_async, named)
         self.registered.append(around)
         _KNOWN[reference] = around
+
+    def put_first(self, around: AroundFunction) -> None:
+        """Register a generator of Ostinato itself as the outermost, once."""
+        if around not in self.registered:
+            self.registered.insert(0, around)
 
     def wrapping(self, task: Task[..., Any], *, built_in: bool) -> Task[..., Any]:
         """Return the task inside those that fit it."""

@@ -166,6 +166,7 @@ class Context:
         "definition",
         "items",
         "live",
+        "traceparent",
         "worker",
     )
 
@@ -185,6 +186,7 @@ class Context:
         self.cancelled = False  # True: the task should stop (cancelled, timed out, lease lost, worker stopping)
         self.items: tuple[int | None, int | None] = (None, None)  # crawled and indexed; see `count_items`
         self.counters: Counters | None = None  # see `count`
+        self.traceparent: str | None = None  # of the span of this run, if it is traced (W3C Trace Context)
         self._host = host
         self._monotonic = monotonic
         self._checkpoint = live.checkpoint

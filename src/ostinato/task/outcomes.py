@@ -4,6 +4,7 @@ import inspect
 import traceback
 from collections.abc import Callable
 from datetime import datetime
+from types import TracebackType
 
 from ostinato.core.errors import BudgetSpent
 from ostinato.core.outcome import Begun, Completed, Deferred, Error, Failed, Outcome
@@ -60,6 +61,13 @@ def of_error(error: BaseException, now: Now) -> Outcome:
             return Failed(described(error))
 
 
+def of_failure(error: BaseException) -> Failed | None:
+    """Return how a run fails that raised an error, without its description; None if the error is no failure."""
+    if isinstance(error, Defer | BudgetSpent | Begin):
+        return None
+    return Failed(Error(type(error).__name__, ""), final=isinstance(error, GiveUp))
+
+
 def described(error: BaseException) -> Error:
     """Return an exception as an Error for people."""
     return Error(type(error).__name__, cut(_message(error), MESSAGE_LIMIT), _traceback(error))
@@ -72,11 +80,17 @@ def _message(error: BaseException) -> str:
         return f"(its message cannot be shown: {type(second).__name__})"
 
 
-def _traceback(error: BaseException) -> str | None:
-    """Return the stack as text, from the task's first line on; None without a frame of the task."""
+def frames_of_task(error: BaseException) -> TracebackType | None:
+    """Return the stack of an error from the task's first line on."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename in _hidden_files:
         frames = frames.tb_next
+    return frames
+
+
+def _traceback(error: BaseException) -> str | None:
+    """Return the stack as text, from the task's first line on; None without a frame of the task."""
+    frames = frames_of_task(error)
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if frames is None and before is None:
         return None

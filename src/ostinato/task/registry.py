@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ostinato.core.errors import Invalid, UnknownTask
-from ostinato.task.around import Arounds
+from ostinato.task.around import Arounds, RunTracer
 from ostinato.task.task import Task
 
 
@@ -14,6 +14,7 @@ class Registry:
     def __init__(self, built_in: Mapping[str, Callable[[], Task[..., Any]]] = {}, app: str = "") -> None:
         """`built_in` tasks are loaded when needed; a user's task of the same name replaces one."""
         self.arounds = Arounds(app)
+        self.tracer: RunTracer | None = None
         self._tasks: dict[str, Task[..., Any]] = {}
         self._built_in = dict(built_in)
 

@@ -12,13 +12,13 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from ostinato.config import Settings
 from ostinato.core.account import Account
 from ostinato.core.errors import Invalid
-from ostinato.core.model import Change, Claimed, Execution, Finished, Json, Live, Skip
+from ostinato.core.model import Change, Claimed, Definition, Execution, Finished, Json, Live, Skip
 from ostinato.core.outcome import OutcomeKind
 from ostinato.core.payload import LogMessage, decode, member
 from ostinato.telemetry.measures import RunTimes
@@ -130,6 +130,24 @@ def _call(hook: Hook, kind: str, payload: dict[str, Any]) -> None:
         log_line(logging.ERROR, "A hook failed", kind=kind, hook=name, error=f"{type(error).__name__}: {error}")
 
 
+class Observer(Protocol):
+    """A monitor beside the log: it is told about runs on the loop's thread, so it must neither block nor fail."""
+
+    def started(self, claimed: Sequence[Claimed]) -> None:
+        """Runs start."""
+
+    def ended(self, about: Live | Execution, definition: Definition | None, end: "End") -> None:
+        """A run has ended, and its end is stored."""
+
+
+class End(NamedTuple):
+    """The end of a run: its outcome, when, and whether another attempt follows."""
+
+    outcome: OutcomeKind
+    at: datetime
+    again: bool = False
+
+
 class Telemetry:
     """Reporter of committed changes."""
 
@@ -142,6 +160,7 @@ class Telemetry:
         self._away_since: float | None = None
         self._unknown: set[str] = set()
         self.run_times: RunTimes | None = None  # only with `/metrics`
+        self.observers: tuple[Observer, ...] = ()
 
     def measure(self) -> None:
         """Measure runs from now on."""
@@ -159,6 +178,8 @@ class Telemetry:
         """Report claimed executions, which start."""
         logged, listened = self._logs_runs(), self.hooks.wanted("job:start")
         self.counts.add("claimed", count=len(claimed))
+        for observer in self.observers:
+            observer.started(claimed)
         for each in claimed if logged or listened else ():
             live = each.live
             if logged:
@@ -170,6 +191,9 @@ class Telemetry:
     def completed(self, finished: Sequence[Finished]) -> None:
         """Report runs that completed by the fast path."""
         self.counts.add("settled", OutcomeKind.COMPLETED, len(finished))
+        for observer in self.observers:
+            for done in finished:
+                observer.ended(done.live, done.definition, End(OutcomeKind.COMPLETED, done.at))
         if self.run_times is not None:
             lives = ((each.live, each.at) for each in finished)
             self.run_times.add((live.task, live.started_at, live.run_at, at) for live, at in lives)
@@ -294,6 +318,9 @@ class Telemetry:
 
     def _ended(self, change: Change, ended: Execution) -> None:
         self.counts.add("settled", ended.outcome)
+        for observer in self.observers:
+            end = End(ended.outcome, ended.finished_at, change.retry_of(ended) is not None)
+            observer.ended(ended, change.job.definition, end)
         match ended.outcome:
             case OutcomeKind.COMPLETED:
                 self._completed(ended, ended.finished_at, ended.result, ended.account)

@@ -20,7 +20,7 @@ from ostinato.core.outcome import (
     Outcome,
     TimedOut,
 )
-from ostinato.core.policy import WhenExhausted
+from ostinato.core.policy import Policies, WhenExhausted
 
 
 def settle(
@@ -184,6 +184,17 @@ def _spend(draft: Draft, failures: int) -> tuple[int, bool]:
     if policies.when_exhausted is WhenExhausted.WAIT_RESET:
         return facts.period_failures, count >= policies.max_retries
     return facts.period_failures, count > policies.max_retries
+
+
+def may_retry(policies: Policies, live: Live, kind: str) -> bool:
+    """Return True if a failure of this kind leaves a retry, as far as the run itself can tell.
+
+    A budget that runs of a period share (`retry_reset_period`) may already be used up by other runs.
+    """
+    failures = live.failures + 1
+    waits = policies.retry_reset_period is not None and policies.when_exhausted is WhenExhausted.WAIT_RESET
+    used_up = failures >= policies.max_retries if waits else failures > policies.max_retries
+    return not used_up and kind not in policies.backoff.never_retry
 
 
 def _stopped(draft: Draft, live: Live) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 from ostinato.core import templating
 from ostinato.core.arguments import Flaw, read
 from ostinato.core.errors import Invalid, Unreachable
-from ostinato.core.payload import decode
+from ostinato.core.trace import shown
 from ostinato.core.urls import host_of
 from ostinato.features.http.args import HttpArgs
 from ostinato.outgoing import Bounds, Credentials, Reply
@@ -135,7 +135,7 @@ def _names(ctx: Context, args: HttpArgs) -> dict[str, Any]:
         },
         "job": {
             "id": str(ctx.job_id), "name": ctx.job_name, "key": ctx.job_key or "", "task": ctx.task,
-            "queue": definition.queue, "tags": list(definition.tags), "metadata": decode(definition.metadata),
+            "queue": definition.queue, "tags": list(definition.tags), "metadata": shown(definition.metadata),
         },
         "number": ctx.number,
         "attempt": ctx.attempt,

@@ -29,7 +29,7 @@ from ostinato.store.workers import NewWorker
 from ostinato.task import Registry
 from ostinato.telemetry.formatting import configure_logging
 from ostinato.telemetry.reports import Hooks, Telemetry
-from ostinato.wiring import Parts, our_version
+from ostinato.wiring import Parts, observe, our_version
 
 log = logging.getLogger("ostinato.rq")
 
@@ -92,6 +92,7 @@ class RqEngine:
             self._deliver_again(mine, error)
             return
         telemetry = RunTelemetry(self.app.settings, self.app.hooks)
+        observe(self.app.settings, telemetry, self.app.registry)
         telemetry.changed(taken.changes)
         if taken.unknown is not None:
             telemetry.unknown_task(taken.unknown, 1, self.app.parts.store.database.features.install(taken.unknown))
