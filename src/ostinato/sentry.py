@@ -37,7 +37,6 @@ OUR_LOGGERS: Final = (  # not ostinato.task: what a task logs belongs to the pro
     "ostinato.rest", "ostinato.rq", "ostinato.service", "ostinato.store",
 )  # fmt: skip
 LONGEST_SLUG: Final = 50
-CRON_FIELDS: Final = 5  # Sentry knows no seconds
 STOPPED: Final = (asyncio.CancelledError, Terminated)
 
 hide_frames_of(__file__)
@@ -156,7 +155,7 @@ def slug_of(definition: Definition, job_id: str) -> str:
 
 def _schedule_of(schedule: Schedule) -> dict[str, Any] | None:
     match schedule:
-        case Cron(expression) if expression.startswith("@") or len(expression.split()) == CRON_FIELDS:
+        case Cron(expression):
             return {"type": "crontab", "value": expression}
         case Every(period) if not period % MINUTE:
             return {"type": "interval", "value": period // MINUTE, "unit": "minute"}

@@ -43,6 +43,11 @@ def shown(metadata: Json) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != RESERVED}
 
 
+def visible(metadata: Json) -> Json:
+    """Return the text of metadata without the trace."""
+    return encode(shown(metadata), "metadata", LIMIT + ROOM) if RESERVED in metadata else metadata
+
+
 def traced(metadata: Json, traceparent: str) -> Json:
     """Return metadata with the trace of the enqueue."""
     return encode({**shown(metadata), RESERVED: traceparent}, "metadata", LIMIT + ROOM)

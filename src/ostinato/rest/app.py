@@ -36,7 +36,10 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-    )
+        telemetry={  # of FastAPI itself
+            "tracing": settings.otel, "metrics": settings.otel, "logs": settings.otel, "operation_spans": False,
+        },
+    )  # fmt: skip
     app.state.service, app.state.settings, app.state.streams = service, settings, Streams(service)
     app.router.routes.extend(routes_of(service.features))
     for router in (docs.router, *routers):

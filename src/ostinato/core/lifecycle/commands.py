@@ -29,6 +29,7 @@ from ostinato.core.model import (
 from ostinato.core.outcome import Cancelled, Interrupted
 from ostinato.core.run_args import check_run_args
 from ostinato.core.schedule import Once, to_json
+from ostinato.core.trace import visible
 
 ALIVE = (Status.PENDING, Status.SCHEDULED, Status.QUEUED, Status.RUNNING)
 ENDED = (Status.COMPLETED, Status.FAILED)
@@ -366,6 +367,8 @@ def _shown(definition: Definition, fields: Sequence[str]) -> dict[str, object]:
     shown = {name: getattr(definition, name) for name in fields}
     if "schedule" in shown:
         shown["schedule"] = to_json(definition.schedule)
+    if "metadata" in shown:
+        shown["metadata"] = visible(definition.metadata)
     if "policies" in shown:
         shown["policies"] = {n: str(getattr(definition.policies, n)) for n in definition.policies.__slots__}
     return json.loads(json.dumps(shown, default=str))  # type: ignore[no-any-return]
