@@ -1,5 +1,6 @@
 """A program whose tasks tell in which trace they run. Processes for runs import it; as a program, it is a worker."""
 
+import asyncio
 import json
 import os
 import signal
@@ -77,9 +78,7 @@ async def kills_its_worker(ctx: Context) -> int:
 
 @app.task
 async def hangs() -> None:
-    import asyncio
-
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
