@@ -10,6 +10,7 @@ generator `in_trace` attaches it on the run's thread, on the loop, and in a proc
 Ostinato uses the API alone: the program, or `opentelemetry-instrument`, chooses an SDK and its exporters.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -49,6 +50,8 @@ WORDS: Final[dict[type[Outcome], str]] = {
 }  # fmt: skip
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600)
 
+log = logging.getLogger("ostinato.engine")
+
 _TRACER: Final = trace.get_tracer("ostinato")
 _FORMAT: Final = TraceContextTextMapPropagator()
 _SPANS: Final = dict[Context, Span]()  # of the runs of this process
@@ -87,6 +90,10 @@ class Runs:
 
     def begin(self, context: Context) -> None:
         """Begin the span of a run: a child of its enqueue, or in a trace of its own with a link to it."""
+        with _harmless():
+            self._begin(context)
+
+    def _begin(self, context: Context) -> None:
         sent = _context_of(traceparent_of(context.definition.metadata))
         origin = trace.get_current_span(sent).get_span_context()
         is_child = origin.is_valid and continues(context.live)
@@ -103,15 +110,9 @@ class Runs:
     def end(self, context: Context, outcome: Outcome, raised: str | None) -> None:
         """End the span with the outcome of the run, and its error if it has one."""
         span = _SPANS.pop(context, None)
-        if span is None:
-            return
-        span.set_attribute("ostinato.outcome", WORDS[type(outcome)])
-        match outcome:
-            case Failed(error):
-                _fail(span, error, raised or error.kind)
-            case TimedOut() | Lost():
-                _fail(span, outcome.error, WORDS[type(outcome)])
-        span.end()
+        if span is not None:
+            with _harmless():
+                _end(span, outcome, raised)
 
 
 class Enqueues:
@@ -208,6 +209,25 @@ def _with(traceparent: str, definition: Definition) -> Definition:
     if not isinstance(definition.schedule, Once):
         return definition
     return replace(definition, metadata=traced(definition.metadata, traceparent))
+
+
+@contextmanager
+def _harmless() -> Iterator[None]:
+    """Keep an error of the SDK, its samplers and processors, from the run: only the span is lost."""
+    try:
+        yield
+    except Exception:  # code of others
+        log.exception("OpenTelemetry failed; the span of a run is lost")
+
+
+def _end(span: Span, outcome: Outcome, raised: str | None) -> None:
+    span.set_attribute("ostinato.outcome", WORDS[type(outcome)])
+    match outcome:
+        case Failed(error):
+            _fail(span, error, raised or error.kind)
+        case TimedOut() | Lost():
+            _fail(span, outcome.error, WORDS[type(outcome)])
+    span.end()
 
 
 def _fail(span: Span, error: Error, kind: str) -> None:

@@ -18,7 +18,7 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 from starlette.testclient import TestClient
 
-from ostinato import Invalid
+from ostinato import Invalid, otel
 from ostinato.config import Settings
 from ostinato.core.trace import RESERVED, continues
 from ostinato.otel import IncomingTrace
@@ -259,6 +259,26 @@ def test_the_run_that_takes_over_from_a_killed_worker_links_to_the_enqueue(app, 
     assert ended.result == 1
     sent, again = spans.one("PRODUCER"), spans.one("CONSUMER")
     assert (again.parent, linked(again)) == (None, [sent.context.span_id])
+
+
+class Broken:
+    """A tracer whose SDK raises."""
+
+    def start_span(self, *_: object, **__: object) -> object:
+        raise OSError("no more spans")
+
+
+def test_an_error_of_the_sdk_costs_the_span_and_not_the_run(app, spans, monkeypatch, caplog):
+    app.open(upgrade=True)
+    handle = app.registry.get("on_thread").enqueue()
+    monkeypatch.setattr(otel, "_TRACER", Broken())
+
+    async def body():
+        return await handle.await_()
+
+    ended = during(app, body)
+    assert (ended.status, ended.traceparent, ended.result["current"]) == ("completed", None, None)
+    assert "OpenTelemetry failed; the span of a run is lost" in caplog.text
 
 
 # -- metadata from outside
