@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -50,14 +50,11 @@ class Handle:
 
         Raise Conflict if the job was cancelled before it ran.
         """
-        deadline = time.monotonic() + parse_duration(timeout).total_seconds()
-        pause = 0.005
-        while (ended := self._ended()) is None:
-            if time.monotonic() >= deadline:
-                raise TimeoutError(self._unfinished(timeout))
+        for pause in _pauses(timeout):
+            if (ended := self._ended()) is not None:
+                return ended
             time.sleep(pause)
-            pause = min(pause * 1.5, LONGEST_PAUSE)
-        return ended
+        raise TimeoutError(self._unfinished(timeout))
 
     def _unfinished(self, timeout: object) -> str:
         """Say that the job has not ended, and why."""
@@ -65,21 +62,34 @@ class Handle:
         return f"The job {self.id} is still {self.status} after {timeout}. {reasons}"
 
     async def await_(self, timeout: str | float | timedelta = "30s") -> ExecutionView:
-        """`wait` for async code."""
+        """`wait` for async code; it holds a thread only for moments."""
         import asyncio
 
-        return await asyncio.to_thread(self.wait, timeout)
+        from ostinato.engine.threads import few_threads
+
+        for pause in _pauses(timeout):
+            if (ended := await few_threads(self._ended)) is not None:
+                return ended
+            await asyncio.sleep(pause)
+        raise TimeoutError(await few_threads(lambda: self._unfinished(timeout)))
 
     def result(self, timeout: str | float | timedelta = "30s") -> Any:
         """Return the task's result; raise RunFailed if it did not complete."""
-        ended = self.wait(timeout)
-        if ended.status != "completed":
-            raise RunFailed(ended)
-        return ended.result
+        return _result(self.wait(timeout))
+
+    async def aresult(self, timeout: str | float | timedelta = "30s") -> Any:
+        """`result` for async code."""
+        return _result(await self.await_(timeout))
 
     def cancel(self, by: str = "") -> JobView:
         """Cancel the job; `stop` of the answer tells whether its run still goes on."""
         return self._scheduler().jobs.cancel(self.id, by=by)
+
+    async def acancel(self, by: str = "") -> JobView:
+        """`cancel` for async code."""
+        from ostinato.engine.threads import few_threads
+
+        return await few_threads(lambda: self.cancel(by))
 
     def _ended(self) -> ExecutionView | None:
         view = self.job
@@ -90,3 +100,19 @@ class Handle:
         if not newest and cancelled:
             raise Conflict(f"The job {self.id} was cancelled before it ran.")
         return newest[0] if newest and newest[0].outcome is not None else None
+
+
+def _pauses(timeout: str | float | timedelta) -> Iterator[float]:
+    """Yield the pauses between two checks until the time is over; there is always one check."""
+    deadline, pause = time.monotonic() + parse_duration(timeout).total_seconds(), 0.005
+    while True:
+        yield pause
+        if time.monotonic() >= deadline:
+            return
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+def _result(ended: ExecutionView) -> Any:
+    if ended.status != "completed":
+        raise RunFailed(ended)
+    return ended.result

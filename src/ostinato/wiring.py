@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from ostinato.engine.engine import DueMessenger, Engine
+    from ostinato.access.credentials import Recognise
     from ostinato.service import Service
     from ostinato.telemetry.process_metrics import EngineView
 
@@ -116,8 +117,16 @@ def trace_enqueues(settings: Settings, service: "Service") -> None:
         service.jobs.tracer = Enqueues()
 
 
-def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecure: bool = False) -> "FastAPI":
-    """Build the HTTP application of a service: the API, and the dashboard in front of it."""
+def build_api(
+    parts: Parts,
+    service: "Service",
+    engine: "EngineView",
+    *,
+    insecure: bool = False,
+    recognise: "Recognise | None" = None,
+) -> "FastAPI":
+    """Build the HTTP application of a service: the API, and the dashboard in front of it. `recognise` replaces the
+    check of credentials that the settings ask for."""
     need_server("The HTTP server")
     from ostinato.access.credentials import recogniser
     from ostinato.access.refusals import RefusalLog
@@ -127,7 +136,7 @@ def build_api(parts: Parts, service: "Service", engine: "EngineView", *, insecur
     from ostinato.rest.app import create_app
     from ostinato.rest.exporter import PrometheusText
 
-    recognise, refused = recogniser(parts.settings, service, insecure=insecure), Counts()
+    recognise, refused = recognise or recogniser(parts.settings, service, insecure=insecure), Counts()
     api = create_app(
         service,
         parts.settings,

@@ -9,7 +9,7 @@ from typing import Any
 from anyio.to_thread import current_default_thread_limiter
 from httpx2 import ASGITransport, AsyncClient
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 
 from ostinato.access.credentials import recogniser
 from ostinato.access.sessions import Visitors
@@ -148,5 +148,9 @@ def test_all_sessions_of_a_key_share_its_places(new_app):
     visitors = Visitors(recogniser(Settings(auth_required=True), service), service)
     key = service.keys.create("ann", Role.VIEWER)
     cookies = [visitors.begin(key.text) for _ in range(2)]
-    found = {visitors.of(Headers({"cookie": f"ostinato={cookie}"})).credential for cookie in cookies}
+    found = {visitors.of(visit_with(cookie)).credential for cookie in cookies}
     assert found == {f"key:{service.keys.find(key.text).id}"}
+
+
+def visit_with(cookie: str) -> HTTPConnection:
+    return HTTPConnection({"type": "http", "headers": [(b"cookie", f"ostinato={cookie}".encode())]})

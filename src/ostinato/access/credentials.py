@@ -95,14 +95,14 @@ def _is_from_here(headers: Headers, host: str) -> bool:
     origins, sites = headers.getlist("origin"), headers.getlist("sec-fetch-site")
     if len(origins) > 1 or len(sites) > 1:
         return False
-    if sites and sites[0] not in OWN_SITES and (origins or not _is_followed_link(headers)):
+    if sites and sites[0] not in OWN_SITES and (origins or not is_followed_link(headers)):
         return False
     forwarded = headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
     schemes = ("http", "https") if sites == ["same-origin"] else (forwarded or "http",)
     return not origins or origins[0].lower() in [f"{scheme}://{host.lower()}" for scheme in schemes]
 
 
-def _is_followed_link(headers: Headers) -> bool:
+def is_followed_link(headers: Headers) -> bool:
     """Return whether a browser opens a page without sending a body, as a form would."""
     if "content-type" in headers or "content-length" in headers:
         return False

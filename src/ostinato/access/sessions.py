@@ -14,8 +14,10 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 
-from ostinato.access.credentials import ByCredential, Recognise
+from ostinato.access.credentials import ByCredential, Recognise, anybody, on_loopback
+from ostinato.access.mounting import host_of
 from ostinato.core.access import Admission, Caller
 from ostinato.core.errors import Unauthorized
 from ostinato.service import Service
@@ -32,6 +34,7 @@ class Visitor:
     cookie: str
     is_new: bool  # the browser does not have the cookie yet
     credential: str = ""  # the id of the credential that started the session
+    by_host: bool = False  # logged in by the application that the dashboard is mounted in
 
     @property
     def form_token(self) -> str:
@@ -53,20 +56,29 @@ class Visitors:
         """True if visitors have to log in."""
         return isinstance(self._recognise, ByCredential)
 
-    def of(self, headers: Headers) -> Visitor:
+    @property
+    def is_open(self) -> bool:
+        """True if visitors need no log-in at all, neither here nor at a host."""
+        return self._recognise in (anybody, on_loopback)
+
+    def of(self, request: HTTPConnection) -> Visitor:
         """Recognise a visitor; raise Forbidden if it may not even see the log-in page."""
+        headers, host = request.headers, host_of(request.scope)
         given = cookie_of(headers)
         cookie = given or secrets.token_urlsafe(32)
+        if host is not None:
+            admission = host.check()
+            return Visitor(admission.caller, cookie, given is None, admission.credential, by_host=True)
         if not self.log_in:
             return Visitor(self._recognise(headers).caller, cookie, given is None)
-        admission = None if given is None else self._admission(given)
-        if admission is None:
+        session = None if given is None else self._admission(given)
+        if session is None:
             return Visitor(None, cookie, given is None)
-        return Visitor(admission.caller, cookie, is_new=False, credential=admission.credential)
+        return Visitor(session.caller, cookie, is_new=False, credential=session.credential)
 
-    def require(self, headers: Headers) -> None:
+    def require(self, request: HTTPConnection) -> None:
         """Raise Unauthorized if the session has ended."""
-        if self.of(headers).caller is None:
+        if self.of(request).caller is None:
             raise Unauthorized("The session has ended. Log in again.")
 
     def _admission(self, cookie: str) -> Admission | None:

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from ostinato.app.tasks import AppTask, run_once, without_schedule
 from ostinato.config import Settings
+from ostinato.config.extras import need_server
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import encode
@@ -45,9 +46,13 @@ from ostinato.telemetry.formatting import configure_logging
 from ostinato.telemetry.reports import Hook, Hooks
 
 if TYPE_CHECKING:
+    import asyncio
     from socket import socket
 
+    from ostinato.access.mounting import HostLogin
+    from ostinato.app.aio import Aio
     from ostinato.app.listening import Listening
+    from ostinato.app.mounted import Mounted
     from ostinato.engine.engine import Engine
     from ostinato.features.workflows.builder import AppWorkflow, GraphBuilder
     from ostinato.service import Service
@@ -89,6 +94,8 @@ class Ostinato:
         self._parts: Parts | None = None
         self._scheduler: Service | None = None
         self._opening = threading.Lock()
+        self._is_mounted = False
+        self._engine_here: tuple[Engine, asyncio.Task[None]] | None = None
         for task_name, function in (tasks or {}).items():
             self.register(task_name, function)
 
@@ -310,6 +317,11 @@ class Ostinato:
         return self._parts is not None
 
     @property
+    def opened(self) -> Parts | None:
+        """The parts of this process, if the database is open."""
+        return self._parts
+
+    @property
     def jobs(self) -> JobService:
         return self.scheduler.jobs
 
@@ -317,13 +329,29 @@ class Ostinato:
     def executions(self) -> ExecutionService:
         return self.scheduler.executions
 
+    @property
+    def aio(self) -> Aio:
+        """Every call that asks or steers, for async code: `await app.aio.jobs.pause("report")`."""
+        from ostinato.app.aio import Aio
+
+        return Aio(self)
+
+    async def aenqueue(self, calls: Iterable[Call], *, allow_unknown: bool = False) -> list[Handle]:
+        """`enqueue` for async code."""
+        calls = list(calls)
+        return await self.in_thread(lambda: self.enqueue(calls, allow_unknown=allow_unknown))
+
+    async def adispatch_event(self, kind: str, data: Mapping[str, Any] | None = None) -> list[Handle]:
+        """`dispatch_event` for async code."""
+        return await self.in_thread(lambda: self.dispatch_event(kind, data))
+
     def now(self) -> datetime:
         return self.parts.clock.now()
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        import asyncio
+        from ostinato.engine.threads import few_threads
 
-        return await asyncio.to_thread(call)
+        return await few_threads(call)
 
     def on(self, kind: str) -> Callable[[H], H]:
         """Call a function on an event in this process: `job:start`, `job:complete`, `job:failed` …"""
@@ -350,12 +378,36 @@ class Ostinato:
         refuse_to_start("app.running()")
         await self.in_thread(self.apply_declarations)
         engine = self.engine()
+        if self._is_mounted:
+            engine.measure()  # its /metrics may be asked
         working = asyncio.create_task(engine.run())
+        self._engine_here = engine, working
         try:
             yield self
         finally:
+            self._engine_here = None
             engine.stop()
             await working
+
+    @property
+    def engine_here(self) -> Engine | None:
+        """The engine that `running` holds in this process, while it works."""
+        here = self._engine_here
+        return None if here is None or here[1].done() else here[0]
+
+    def asgi(self, caller: HostLogin | None = None) -> Mounted:
+        """Return REST API and dashboard as an ASGI application, to mount under any prefix. It starts no engine:
+        hold `running()` in the lifespan of your application.
+
+        `caller` takes the log-in of your application: from the ASGI scope it returns `(name, role)`, or None for a
+        visitor who may not enter; it may be async. Without it, the tokens and keys of the settings are required. With
+        neither, only requests from this host are answered.
+        """
+        need_server("app.asgi()")
+        from ostinato.app.mounted import Mounted
+
+        self._is_mounted = True
+        return Mounted(self, caller)
 
     def run(
         self,

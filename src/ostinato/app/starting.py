@@ -144,27 +144,32 @@ class InProcessHttp:
         if self.application is not None:
             await self.application(scope, receive, send)
             return
-        code, answer = _waiting_answer(scope["path"])
-        body = json.dumps(answer).encode()
-        headers = {
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-            "cache-control": "no-store",
-            "x-content-type-options": "nosniff",
-        }
-        if code == 503:
-            headers["retry-after"] = str(RETRY_AFTER)
-        sent = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": code, "headers": sent})
-        await send({"type": "http.response.body", "body": body})
+        await answer_waiting(scope["path"], send)
 
 
-def _waiting_answer(path: str) -> tuple[int, dict[str, object]]:
+async def answer_waiting(path: str, send: Send, reason: str = REASON) -> None:
+    """Answer before the API is there."""
+    code, answer = _waiting_answer(path, reason)
+    body = json.dumps(answer).encode()
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+    }
+    if code == 503:
+        headers["retry-after"] = str(RETRY_AFTER)
+    sent = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": code, "headers": sent})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _waiting_answer(path: str, reason: str) -> tuple[int, dict[str, object]]:
     """Return status and body before the API is there; /healthz and /readyz as in rest/health.py."""
     match path:
         case "/healthz":
             return 200, {"status": "ok"}
         case "/readyz":
-            return 503, {"ready": False, "reasons": [REASON]}
+            return 503, {"ready": False, "reasons": [reason]}
         case _:
-            return 503, {"detail": REASON}
+            return 503, {"detail": reason}

@@ -79,6 +79,16 @@ class Enqueueing(Generic[P]):
         """Run it once at a given time; a past time means now."""
         return self._put(self._task.bind(*args, **kwargs), instant(at))
 
+    async def aenqueue_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """`enqueue_in` for async code."""
+        call, wait = self._task.bind(*args, **kwargs), parse_duration(delay)
+        return await self._app.in_thread(lambda: self._put(call, self._app.now() + wait))
+
+    async def aenqueue_at(self, at: datetime, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """`enqueue_at` for async code."""
+        call, when = self._task.bind(*args, **kwargs), instant(at)
+        return await self._app.in_thread(lambda: self._put(call, when))
+
     def _put(self, call: Call, at: datetime) -> Handle:
         definition = run_once(call, at, self._given.options, self._app.name)
         return self._app.put([definition], self._given.connection)[0]
@@ -148,6 +158,14 @@ class AppTask(Task[P, R]):
     def enqueue_at(self, at: datetime, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Run it once at a given time; a past time means now."""
         return self._plain.enqueue_at(at, *args, **kwargs)
+
+    async def aenqueue_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """`enqueue_in` for async code."""
+        return await self._plain.aenqueue_in(delay, *args, **kwargs)
+
+    async def aenqueue_at(self, at: datetime, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+        """`enqueue_at` for async code."""
+        return await self._plain.aenqueue_at(at, *args, **kwargs)
 
 
 def without_schedule(options: JobOptions) -> JobOptions:

@@ -128,6 +128,7 @@ class Site:
     def render(self, template: str, visit: PageRequest, **answer: Any) -> str:
         return self._templates.get_template(template).render(
             visit=visit,
+            root=visit.root,
             now=visit.now,
             may=visit.may,
             troubles=visit.troubles,
@@ -148,7 +149,7 @@ class Site:
         async def endpoint(request: Request) -> Response:
             try:
                 form = await read_form(request) if route.method == "POST" else FormData()
-                visitor = await run_check(partial(self.visitors.of, request.headers))
+                visitor = await run_check(partial(self.visitors.of, request))
                 place = await self._workload.place(visitor.credential)
             except OstinatoError as error:
                 return await run_in_threadpool(self._refuse, request, error)
@@ -184,7 +185,7 @@ class Site:
 
     def _trouble(self, request: Request, trouble: Trouble) -> Response:
         """Show an error page without any use of the database, which may be the cause of the error."""
-        anonymous = Visitor(None if self.visitors.log_in else ANYBODY, "", is_new=False)
+        anonymous = Visitor(ANYBODY if self.visitors.is_open else None, "", is_new=False)
         visit = PageRequest(self, request, anonymous, FormData(), self.service.now())
         return visit.page("trouble.html", status=trouble.status, trouble=trouble)
 

@@ -11,6 +11,7 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from ostinato.access.mounting import root_of
 from ostinato.access.sessions import Visitor, cookie_name
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import OstinatoError
@@ -76,7 +77,13 @@ class PageRequest:
 
     @property
     def path(self) -> str:
-        return self.request.url.path
+        """The address of this page, without the prefix of a mounted dashboard."""
+        return str(self.request.scope["path"])
+
+    @property
+    def root(self) -> str:
+        """The prefix of all addresses of a mounted dashboard, else empty."""
+        return root_of(self.request.scope)
 
     @property
     def query(self) -> QueryParams:
@@ -109,14 +116,14 @@ class PageRequest:
         message = unquote(self.request.cookies.get(self._message_cookie, ""))
         response = HTMLResponse(self.site.render(template, self, message=message, **answer), worst)
         if message:
-            response.delete_cookie(self._message_cookie)
+            response.delete_cookie(self._message_cookie, path=f"{self.root}/")
         return self._with_cookie(response)
 
     def redirect(
         self, path: str, message: str = "", named: Iterable[str] = (), tasks: Collection[str] = ()
     ) -> Response:
         """Redirect to a page that shows a message, and the warnings of the service."""
-        response = RedirectResponse(path, 303)
+        response = RedirectResponse(self.root + path, 303)
         message = " ".join([message, *self.service.warnings(named, tasks)])
         if message:
             self._set_cookie(response, self._message_cookie, quote(message[:LONGEST_MESSAGE]), MESSAGE_SECONDS)
@@ -128,7 +135,7 @@ class PageRequest:
         return response
 
     def forget(self, response: Response) -> Response:
-        response.delete_cookie(cookie_name(self.request.headers))
+        response.delete_cookie(cookie_name(self.request.headers), path=f"{self.root}/")
         return response
 
     def _with_cookie(self, response: Response) -> Response:
@@ -141,4 +148,6 @@ class PageRequest:
     def _set_cookie(self, response: Response, name: str, value: str, seconds: int | None = None) -> None:
         forwarded = self.request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
         secure = "https" in (self.request.url.scheme, forwarded)
-        response.set_cookie(name, value, seconds, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(
+            name, value, seconds, path=f"{self.root}/", httponly=True, samesite="strict", secure=secure
+        )

@@ -61,7 +61,7 @@ def make_key(visit: PageRequest) -> Response:
             body.role,
             body.expires_in,
             by=visit.by,
-            check=lambda: visit.site.visitors.require(visit.request.headers),
+            check=lambda: visit.site.visitors.require(visit.request),
         )
     except Unauthorized:
         raise

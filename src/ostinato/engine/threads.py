@@ -13,7 +13,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from threading import Lock, Thread
 from time import perf_counter
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from ostinato.core.errors import StoreUnavailable
 from ostinato.telemetry.measures import StoreTimes
@@ -159,6 +159,20 @@ class StoreThreads(Executor):
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
         self._threads.stop()
+
+
+AT_ONCE: Final = 8
+_few: Final = StoreThreads(AT_ONCE)
+
+
+async def few_threads(call: Callable[[], T]) -> T:
+    """Make a call on one of a few threads of this process.
+
+    A slow database holds neither the event loop nor the threads of the program around it; calls beyond these few wait
+    in order. If the awaiting task is cancelled, a call that still waits for a thread is dropped. A call that has begun
+    is finished, and its result is lost.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_few, call)
 
 
 def hopping_to(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[P, None]], Callable[P, None]]:

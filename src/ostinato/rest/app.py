@@ -33,6 +33,7 @@ def create_app(
     app = Api(
         title="Ostinato",
         version=version or "0",
+        openapi_url=None,  # rest/docs.py serves it, with the prefix of a mounted API
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ostinato.access.checking import run_check
 from ostinato.access.credentials import Recognise
+from ostinato.access.mounting import host_of
 from ostinato.access.refusals import REFUSED, Refusal
 from ostinato.core.access import Caller, Role
 from ostinato.core.errors import Forbidden, OstinatoError, Unauthorized
@@ -39,8 +40,10 @@ class Authentication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in self._open:
             headers = Headers(scope=scope)
+            host = host_of(scope)
             reads = scope["method"] in READING and not any(name in headers for name in CREDENTIALS)
-            check = partial(self._by_session if reads else self._recognise, headers)
+            by_credential = partial(self._by_session if reads else self._recognise, headers)
+            check = by_credential if host is None else host.check
             state = scope.setdefault("state", {})
             try:
                 state["admission"] = await run_check(check)

@@ -1,5 +1,6 @@
-"""`/docs`: the API in Swagger UI. All files come from this server; a strict policy forbids others."""
+"""`/openapi.json`, and `/docs`: the API in Swagger UI. All files come from this server; a strict policy forbids others."""
 
+from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from swagger_ui_bundle import swagger_ui_path  # type: ignore[import-untyped]
 
+from ostinato.access.mounting import root_of
 from ostinato.core.errors import NotFound
 
 router = APIRouter(include_in_schema=False)
@@ -30,26 +32,31 @@ HTML: Final = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <title>Ostinato API</title>
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="{root}/docs/swagger-ui.css">
+<link rel="icon" type="image/png" href="{root}/docs/favicon-32x32.png">
 </head>
 <body>
 <div id="swagger-ui"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/begin.js"></script>
+<script src="{root}/docs/swagger-ui-bundle.js"></script>
+<script src="{root}/docs/begin.js" data-document="{root}/docs/openapi.json"></script>
 </body>
 </html>
 """
 BEGIN: Final = """SwaggerUIBundle({
-  url: "/docs/openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null,
+  url: document.currentScript.dataset.document, dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null,
   presets: [SwaggerUIBundle.presets.apis], supportedSubmitMethods: ["get", "put", "post", "delete", "patch"]
 });
 """
 
 
+@router.get("/openapi.json")
+def document(request: Request) -> JSONResponse:
+    return JSONResponse(_document(request))
+
+
 @router.get("/docs")
-async def docs() -> HTMLResponse:
-    return HTMLResponse(HTML, headers=POLICY)
+async def docs(request: Request) -> HTMLResponse:
+    return HTMLResponse(HTML.replace("{root}", escape(root_of(request.scope))), headers=POLICY)
 
 
 @router.get("/docs/begin.js")
@@ -60,7 +67,7 @@ async def begin() -> Response:
 @router.get("/docs/openapi.json")
 def older_document(request: Request) -> JSONResponse:
     """Serve `/openapi.json` in version 3.0: Swagger UI supports no newer one."""
-    return JSONResponse(_older(request.app.openapi()) | {"openapi": "3.0.3"}, headers=POLICY)
+    return JSONResponse(_older(_document(request)) | {"openapi": "3.0.3"}, headers=POLICY)
 
 
 @router.get("/docs/{name}")
@@ -68,6 +75,13 @@ async def file(name: str) -> FileResponse:
     if name not in FILES:
         raise NotFound("There is no such file.")
     return FileResponse(Path(swagger_ui_path) / name, media_type=FILES[name], headers=POLICY)
+
+
+def _document(request: Request) -> dict[str, Any]:
+    """Return the document, with the prefix of a mounted API as its server."""
+    found: dict[str, Any] = request.app.openapi()
+    root = root_of(request.scope)
+    return {**found, "servers": [{"url": root}]} if root else found
 
 
 def _older(value: Any) -> Any:

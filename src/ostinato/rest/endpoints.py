@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from ostinato.access.mounting import root_of
 from ostinato.endpoints.table import Ask, Endpoint, tables
 from ostinato.feature import Features
 from ostinato.rest import events, logs
@@ -81,6 +82,8 @@ def _answering(endpoint: Endpoint) -> Callable[..., Response]:
         ask = asked(request)
         found = endpoint.call(ask, request.path_params, pairs_of(request.query_params.multi_items()), **body)
         status = ask.status or endpoint.status
+        if "Location" in ask.headers:
+            ask.headers["Location"] = root_of(request.scope) + ask.headers["Location"]
         return Response(None if status == 204 else written(found), status, ask.headers, "application/json")
 
     takes = [Parameter("request", Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)]

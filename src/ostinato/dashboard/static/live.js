@@ -9,7 +9,7 @@
   const hasZone = () => /(^|; )ostinato_zone=/.test(document.cookie);
   try {
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone, first = !hasZone();
-    if (zone) document.cookie = `ostinato_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=strict`;
+    if (zone) document.cookie = `ostinato_zone=${encodeURIComponent(zone)}; path=${document.body.dataset.root}/; max-age=31536000; samesite=strict`;
     if (zone && first && hasZone() && zone !== document.body.dataset.zone) location.reload();
   } catch { /* the server's zone is used */ }
 

@@ -277,18 +277,18 @@ def steps(visit: PageRequest, found: Attempt) -> Section | None:
         run = visit.part(WorkflowService).steps(found.view.id)
     except OstinatoError:  # the run or the workflow is no longer stored
         return None
-    drawn = drawing.drawn(_nodes(run), f"The steps of {run.name}")
+    drawn = drawing.drawn(_nodes(run, visit.root), f"The steps of {run.name}")
     return Section("steps.html", {"run": run, "step": found.row.step, "drawing": drawn})
 
 
-def _nodes(run: RunView) -> list[drawing.Node]:
+def _nodes(run: RunView, root: str) -> list[drawing.Node]:
     return [
         drawing.Node(
             step.id,
             step.task,
             step.after,
             state=step.state,
-            href=f"/executions/{step.last.id}" if step.last else "",
+            href=f"{root}/executions/{step.last.id}" if step.last else "",
         )
         for step in run.steps
     ]
