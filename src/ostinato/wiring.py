@@ -21,8 +21,8 @@ from ostinato.telemetry.reports import Counts, Hooks, Telemetry
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ostinato.engine.engine import DueMessenger, Engine
     from ostinato.access.credentials import Recognise
+    from ostinato.engine.engine import DueMessenger, Engine
     from ostinato.service import Service
     from ostinato.telemetry.process_metrics import EngineView
 

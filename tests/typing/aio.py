@@ -21,7 +21,6 @@ async def ask() -> None:
     await app.aio.scheduler.pause_queue("mail", by="ann")
     await app.aio.scheduler.pause_queue(3)  # error: arg-type
     await app.aio.scheduler.keys.list()
-    (await app.aio.jobs.get("report")).next_run_at
     await app.aio.jobs.pause()  # error: call-arg
     await app.aio.jobs.pause("report", who="ann")  # error: call-arg
     await app.aio.jobs.pause(3)  # error: arg-type
@@ -36,4 +35,4 @@ async def ask() -> None:
     assert_type(await handle.aresult(), Any)
     assert_type(await handle.acancel(), JobView)
     await send_email.aenqueue_in("10m", 3)  # error: arg-type
-    times: Sequence[datetime] = await app.aio.jobs.next_times("report")
+    assert_type(await app.aio.jobs.next_times("report"), Sequence[datetime])

@@ -5,10 +5,10 @@ empty, so that each rule about paths is the same as in `ostinato serve`. Links a
 
 A mounted API is as public as its host. So there are three doors, and each is shut until it is opened:
 
-    caller=        the host's log-in. Its cookie comes with requests of every site, so a page of another site is refused
-    auth is on     tokens, keys and sessions, as in `ostinato serve`
-    neither        only requests of this host that no proxy has passed on. `Host` alone proves nothing here: a client far
-                   away may send any, and `ostinato serve` relies on its loopback socket
+    caller=     the host's log-in. Its cookie comes with requests of every site, so pages of other sites are refused
+    auth is on  tokens, keys and sessions, as in `ostinato serve`
+    neither     only requests of this host that no proxy has passed on. `Host` alone proves nothing here: a client far
+                away may send any, while `ostinato serve` relies on its loopback socket
 """
 
 import inspect

@@ -23,8 +23,8 @@ from ostinato.access.mounting import (
     nobody,
     require_this_host,
 )
-from ostinato.app.starting import REASON, answer_waiting
-from ostinato.core.errors import OstinatoError, SchemaBehind, StoreUnavailable
+from ostinato.app.starting import answer_waiting
+from ostinato.core.errors import OstinatoError, StoreUnavailable
 from ostinato.rest.failures import refusal
 from ostinato.telemetry.measures import RunTimes, StoreTimes
 from ostinato.telemetry.process_metrics import EndedTotals, MetricsSnapshot, ProcessMetrics
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from ostinato.app.app import Ostinato
 
 LOOK_EVERY: Final = 0.5  # seconds between two looks whether the server stops
-NO_ENGINE: Final = "No engine runs in this process: hold `async with app.running()` in the lifespan of your application."
+NO_ENGINE: Final = (
+    "No engine runs in this process: hold `async with app.running()` in the lifespan of your application."
+)
+CANNOT_START: Final = "The database cannot be used; the log of this process says why."
 
 log = logging.getLogger("ostinato")
 
@@ -69,11 +72,16 @@ class Mounted:
                 inner[HOST] = admitted(found, inner)
             elif self._caller is None and not self._app.settings.auth_configured:
                 require_this_host(inner)
-            api = await self._ready_api()
-        except (StoreUnavailable, SchemaBehind) as error:
-            await answer_waiting(inner["path"], send, REASON if isinstance(error, StoreUnavailable) else str(error))
         except OstinatoError as error:
             await refusal(error)(inner, receive, send)
+            return
+        try:
+            api = await self._ready_api()
+        except StoreUnavailable:
+            await answer_waiting(inner["path"], send)
+        except OstinatoError as error:  # a client is not told about settings
+            log.error("The mounted API cannot start: %s", error)
+            await answer_waiting(inner["path"], send, CANNOT_START)
         else:
             await api(inner, receive, send)
 

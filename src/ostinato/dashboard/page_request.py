@@ -148,6 +148,4 @@ class PageRequest:
     def _set_cookie(self, response: Response, name: str, value: str, seconds: int | None = None) -> None:
         forwarded = self.request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
         secure = "https" in (self.request.url.scheme, forwarded)
-        response.set_cookie(
-            name, value, seconds, path=f"{self.root}/", httponly=True, samesite="strict", secure=secure
-        )
+        response.set_cookie(name, value, seconds, path=f"{self.root}/", httponly=True, samesite="strict", secure=secure)

@@ -1,4 +1,4 @@
-"""`/openapi.json`, and `/docs`: the API in Swagger UI. All files come from this server; a strict policy forbids others."""
+"""`/openapi.json`, and `/docs`: the API in Swagger UI. All files come from here; a strict policy forbids others."""
 
 from html import escape
 from pathlib import Path
