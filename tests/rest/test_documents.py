@@ -47,7 +47,8 @@ def test_the_page_gets_the_document_in_a_version_that_it_can_read(web):
     assert '"type":"null"' not in older.text
     assert '"const"' not in older.text
     assert older.json()["paths"].keys() == web.get("/openapi.json").json()["paths"].keys()
-    assert '"/docs/openapi.json"' in web.get("/docs/begin.js").text
+    assert 'data-document="/docs/openapi.json"' in web.get("/docs").text
+    assert "dataset.document" in web.get("/docs/begin.js").text
 
 
 def test_the_document_says_what_may_be_answered(web):
