@@ -15,12 +15,13 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from ostinato import Invalid, Ostinato
+from ostinato.access import mounting
 from ostinato.access.mounting import PROXIES
 from ostinato.app.mounted import CANNOT_START, NO_ENGINE
 from ostinato.app.starting import REASON
 from ostinato.config import extras
 from ostinato.core.access import Role
-from ostinato.core.errors import MissingExtra, StoreUnavailable
+from ostinato.core.errors import MissingExtra, StoreUnavailable, Unauthorized
 from ostinato.feature import our_features
 
 HERE = ("127.0.0.1", 50000)
@@ -393,3 +394,11 @@ def test_without_the_extra_the_command_is_told(app, monkeypatch):
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "jinja2")
     with pytest.raises(MissingExtra, match=r'app.asgi\(\) needs jinja2: pip install "ostinato\[server\]"'):
         app.asgi()
+
+
+def test_a_stream_of_a_log_in_of_the_host_ends_after_a_minute_so_that_the_host_is_asked_again(monkeypatch):
+    found = mounting.admitted(("ann", "viewer"), {"type": "http", "headers": []})
+    assert found.check().caller.name == "ann"
+    monkeypatch.setattr(mounting.time, "monotonic", lambda: found.until + 1)
+    with pytest.raises(Unauthorized, match="must be checked again"):
+        found.check()
