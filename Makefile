@@ -16,7 +16,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME CONDA_PREFIX PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install lock demo test quick check lint browser screenshots bench soak format dist matrix docs docs-serve reference map clean
+.PHONY: help install lock demo test quick check lint browser units screenshots bench soak format dist matrix docs docs-serve reference map clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -55,10 +55,13 @@ quick: lint  ## lint, then the rules, the shapes outside and the pages, about a 
 browser: install
 	@$(PY) -m tests.browser.chromium
 
-test: browser  ## all tests, on SQLite and PostgreSQL
+units: install
+	@$(PY) -m tests.deploy.systemd
+
+test: browser units  ## all tests, on SQLite and PostgreSQL
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
-check: lint browser  ## what CI runs: lint, then all tests
+check: lint browser units  ## what CI runs: lint, then all tests
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
 matrix:  ## `make quick` on each supported Python (of pyenv, or on the PATH), in venvs of their own

@@ -67,11 +67,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
 
 @in_a_repository
-def test_the_sdist_holds_documentation_tests_and_examples(dist):
+def test_the_sdist_holds_documentation_tests_and_what_they_need(dist):
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    wanted = files_of("docs") | files_of("tests") | files_of("examples") | files_of("*.md") | files_of("Makefile")
+    folders = ("docs", "tests", "deploy", "examples", "benchmarks", "requirements", ".github", ".ci")
+    wanted = set[str]().union(*map(files_of, (*folders, "*.md", "Makefile")))
     assert wanted - names == set()
 
 

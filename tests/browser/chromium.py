@@ -46,13 +46,13 @@ def _of_playwright() -> str | None:
 def install() -> None:
     """Try what may be tried here; nobody is asked for a password."""
     may = shutil.which("apt-get") and os.geteuid() == 0
-    if may and (_tried(APT) or (_tried(["apt-get", "update", "-q"]) and _tried(APT))):
+    if may and (tried(APT) or (tried(["apt-get", "update", "-q"]) and tried(APT))):
         return
-    _tried([sys.executable, "-m", "playwright", "install", "chromium"])
+    tried([sys.executable, "-m", "playwright", "install", "chromium"])
 
 
-def _tried(command: list[str]) -> bool:
-    print(f"No browser here, trying: {' '.join(command)}", flush=True)  # noqa: T201
+def tried(command: list[str]) -> bool:
+    print(f"Not installed here, trying: {' '.join(command)}", flush=True)  # noqa: T201
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, env=environment)
