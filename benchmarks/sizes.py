@@ -11,7 +11,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,7 +65,8 @@ def table(sizes: list[Size]) -> str:
     for each in sorted(sizes, key=lambda size: size.megabytes):
         name = f"**`{each.name}`**" if each.name.startswith("ostinato") else f"`{each.name}`"
         lines.append(f"| {name} | {each.version} | {each.packages} | {each.megabytes:.1f} |")
-    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {date.today():%d %B %Y}"
+    today = datetime.now(UTC)
+    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {today:%d %B %Y}"
     return "\n".join([*lines, "", f"Measured on {machine}.", ""])
 
 

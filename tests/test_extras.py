@@ -181,6 +181,9 @@ CALLS = [
     ("app.enqueue([app.call('fetch', source=SOURCE)])", "The task fetch needs httpx2", "sources"),
     ("app.enqueue([app.call('crawl', url='https://example.org')])", "The task crawl needs Scrapy", "crawl"),
     ("app.schedule(app.call('http', url='https://a.example'), every='1h'); app.run()", "The task http", "sources"),
+    ("import ostinato.django", "ostinato.django needs Django", "django"),
+    ("import ostinato.django.backend", "ostinato.django needs Django", "django"),
+    ("import ostinato.rq", "ostinato.rq needs rq", "rq"),
     ("Ostinato(heartbeat_url='https://example.org').run()", "The setting heartbeat_url needs httpx2", "sources"),
 ]  # fmt: skip
 
@@ -197,3 +200,9 @@ def test_a_call_without_its_extra_raises_the_sentence(installed, tmp_path, call,
     told = done.stdout.splitlines()[-1]
     assert told.startswith(f"{extra} {begins}"), done.stderr
     assert told.endswith(f'pip install "ostinato[{extra}]".')
+
+
+def test_the_flask_package_without_flask_is_told_in_a_sentence(installed, tmp_path):
+    """Flask is no extra: an app that attaches to it has it."""
+    done = installed("cli").run("-c", "from ostinato.flask import attach", cwd=tmp_path)
+    assert done.stderr.splitlines()[-1].endswith("InvalidSetting: ostinato.flask needs Flask: pip install flask.")

@@ -15,9 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from redis import Redis
-from rq import get_current_job
-from rq.job import Job as Entry
+from ostinato.config.extras import need
+
+try:
+    from redis import Redis
+    from rq import get_current_job
+    from rq.job import Job as Entry
+except ImportError:
+    need("rq", "rq", "ostinato.rq")
+    raise
 
 from ostinato.app import Ostinato
 from ostinato.app.loading import load_app

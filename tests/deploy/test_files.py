@@ -123,7 +123,9 @@ def test_kustomize_takes_every_manifest_and_sets_the_image():
 
 
 def test_the_names_of_the_manifests_fit_each_other():
-    labels = {each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"] for each in of_kind("Deployment")}
+    labels = {
+        each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"] for each in of_kind("Deployment")
+    }
     for each in of_kind("Deployment") + of_kind("PodDisruptionBudget"):
         assert each["spec"]["selector"]["matchLabels"] == labels[each["metadata"]["name"]]
     (service,) = of_kind("Service")
@@ -200,6 +202,11 @@ def test_the_page_names_every_file():
 def test_every_yaml_file_of_the_folder_is_checked_here():
     """A file that is added without a check would look as if it had one."""
     found = {str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.yaml") if "grafana" not in path.parts}
-    known = {"compose.yaml", "keda.yaml", "kubernetes/kustomization.yaml", *(f"kubernetes/{name}" for name in MANIFESTS)}
+    known = {
+        "compose.yaml",
+        "keda.yaml",
+        "kubernetes/kustomization.yaml",
+        *(f"kubernetes/{name}" for name in MANIFESTS),
+    }
     assert found == known
     assert all(list(yaml.safe_load_all((DEPLOY / name).read_text())) for name in found)

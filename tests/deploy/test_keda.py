@@ -1,4 +1,4 @@
-"""The query that decides how many workers run, on a real PostgreSQL with executions that wait for all sorts of things."""
+"""The query that decides how many workers run, on a real PostgreSQL: executions that wait for all sorts of things."""
 
 import asyncio
 import threading
@@ -95,7 +95,6 @@ async def _with_a_worker(app: Ostinato, url: str, gate: threading.Event) -> None
         finally:
             gate.set()
         await until(lambda: present(url) == {"time": 1, "task": 1})
-
 
 
 def enqueue_for_others(url: str) -> None:

@@ -11,8 +11,8 @@ from ostinato.core.errors import MissingExtra
 
 # The packages whose modules have another name.
 PACKAGES: Final = {
-    "jwt": "PyJWT", "opentelemetry": "opentelemetry-api", "scrapy": "Scrapy", "sentry_sdk": "sentry-sdk",
-    "yaml": "PyYAML",
+    "django": "Django", "jwt": "PyJWT", "opentelemetry": "opentelemetry-api", "scrapy": "Scrapy",
+    "sentry_sdk": "sentry-sdk", "yaml": "PyYAML",
 }  # fmt: skip
 
 

@@ -6,6 +6,8 @@ It may import every other room, and no other room imports it. `app` is imported 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from ostinato.config.extras import need
+
 if TYPE_CHECKING:
     from ostinato.django.backend import Backend
     from ostinato.django.declaring import job
@@ -14,6 +16,8 @@ __all__ = ["Backend", "job"]
 
 MODULES: Final = {"Backend": "backend", "job": "declaring"}
 APP: Final = "app"  # and app_NAME for the backend of that name in TASKS
+
+need("django", "django", "ostinato.django")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,12 @@ It may import every other room, and no other room imports it. `app` is imported 
 
 from typing import Any
 
+from ostinato.config.extras import is_installed
+from ostinato.core.errors import InvalidSetting
+
+if not is_installed("flask"):
+    raise InvalidSetting("ostinato.flask needs Flask: pip install flask.")
+
 from ostinato.flask.attaching import attach, attached
 
 __all__ = ["attach"]
