@@ -115,8 +115,9 @@ def test_the_tests_of_the_page_pass(tmp_path):
 def test_the_program_on_asyncio_works_until_ctrl_c(tmp_path):
     shutil.copy(EXAMPLES / "asyncio_worker.py", tmp_path)
     with subprocess.Popen(
-        [sys.executable, "-u", "asyncio_worker.py"], cwd=tmp_path, env=clean(), stdout=subprocess.PIPE, text=True
-    ) as process:
+        [sys.executable, "-u", "asyncio_worker.py"], cwd=tmp_path, env=clean(), stdout=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
+    ) as process:  # fmt: skip
         assert process.stdout.readline() == "sent to ann\n"
         assert "resumed" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
