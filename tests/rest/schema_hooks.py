@@ -107,8 +107,20 @@ def _source(body: dict[str, Any]) -> None:
     names = [_column(field) for field in fields]
     if body["response"].get("unique"):
         body["response"]["unique"] = names
+    _write(body, names)
     if body.get("incremental"):
         body["incremental"] |= {"from": f"max({names[0]})", "overlap": None}
+
+
+def _write(body: dict[str, Any], names: list[str]) -> None:
+    """A mode other than insert names its key, and goes with all that the source says."""
+    body["response"].pop("unique" if body["response"].get("primaryKey") else "primaryKey", None)
+    if body["response"].get("primaryKey"):
+        body["response"]["primaryKey"] = names
+    if body.get("write") not in (None, "insert"):
+        body["write"] = {"mode": "upsert"}
+        body["response"] = {**body["response"], "primaryKey": names}
+        body["response"].pop("unique", None)
 
 
 def _changed(body: dict[str, Any]) -> None:
@@ -163,7 +175,9 @@ STANDING = {
     "PATCH /api/v1/jobs/{id}": EDIT,
     "POST /api/v1/jobs/{id}/run": ARGS,
     "PATCH /api/v1/schedules/{id}/": rf"{ARGS}|No matching trigger",
-    "PATCH /api/v1/sources/{name}": r"incremental|response\.unique|.* a source has one pagination|name: a source keeps",
+    "PATCH /api/v1/sources/{name}": (
+        r"incremental|response\.(unique|primaryKey)|write|.* a source has one pagination|name: a source keeps"
+    ),
     "POST /api/v1/sources/test": r"Page 1:|table: ",
 }
 

@@ -1,6 +1,7 @@
 """The calls of a running fetch to its worker: in one process, under the fence of the run."""
 
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,22 +11,32 @@ from ostinato.core.errors import Invalid, LeaseLost
 from ostinato.core.model import Definition
 from ostinato.core.schedule import Manual
 from ostinato.engine.calls import TaskCalls
-from ostinato.features.sources.calls import CALLS, GreatestRequest, PackRequest, StoreRequest
+from ostinato.features.sources.calls import (
+    CALLS,
+    GreatestRequest,
+    PackRequest,
+    PublishRequest,
+    StageRequest,
+    StoreRequest,
+)
 from ostinato.features.sources.fetch.table import RunTable
 from ostinato.features.sources.rows import Hold, SourceRecords
-from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, Target
+from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, Target, Write, WriteMode
 from ostinato.store.kernel import Kernel
 from ostinato.task import Context
 
 NUMBER = MappedColumn("number", ColumnType.INTEGER)
 TARGET = Target("gdp", "called", (NUMBER,))
 ROWS = [(1, b"one"), (2, b"two")]
+STAGED = replace(TARGET, write=Write(WriteMode.REPLACE))
 REQUESTS = {
     "open": TARGET,
     "greatest": GreatestRequest(TARGET, NUMBER),
     "has_stored": TARGET,
     "pack": PackRequest(TARGET, ROWS),
-    "store": StoreRequest(TARGET, [ROWS], lambda new: {"new": new}),
+    "stage": StageRequest(STAGED, 7),
+    "store": StoreRequest(TARGET, [ROWS], lambda stored: {"new": stored.written.inserted}),
+    "publish": PublishRequest(STAGED, lambda _: {}, "", 1.0),
 }
 
 
@@ -66,7 +77,7 @@ def test_a_page_goes_from_the_task_to_its_table_and_its_checkpoint_stays_with_th
     table = RunTable(ctx, TARGET)
     table.open()
     assert (table.has_stored(), table.greatest(NUMBER)) == (False, None)
-    assert table.store([table.pack(ROWS)], lambda new: {"new": new}) == 2
+    assert table.store([table.pack(ROWS)], lambda stored: {"new": stored.written.inserted}).written.inserted == 2
     assert (table.has_stored(), table.greatest(NUMBER)) == (True, 2)
     assert (ctx.checkpoint, run.checkpoint) == ({"new": 2}, '{"new":2}')
 
@@ -78,7 +89,7 @@ def test_every_call_has_a_request_here():
 @pytest.mark.parametrize("name", CALLS)
 def test_g2_a_call_with_a_stale_fence_changes_nothing(run, name):
     if name != "open":
-        run.call(run.live, "sources.open", TARGET)
+        run.call(run.live, "sources.open", STAGED if name in ("stage", "publish") else TARGET)
     before = run.records.look(TARGET)
     stale = run.stale()
     with suppress(LeaseLost):
@@ -87,9 +98,10 @@ def test_g2_a_call_with_a_stale_fence_changes_nothing(run, name):
     assert (run.records.newest(TARGET, 10), run.checkpoint) == ([], None)
 
 
-@pytest.mark.parametrize("name", ["open", "store"])
+@pytest.mark.parametrize("name", ["open", "stage", "store", "publish"])
 def test_g2_a_call_that_writes_is_refused_with_a_stale_fence(run, name):
-    run.records.prepare(TARGET, Hold(run.live.id, run.live.fence))
+    for target in (STAGED, TARGET):
+        run.records.prepare(target, Hold(run.live.id, run.live.fence))
     with pytest.raises(LeaseLost):
         run.call(run.stale(), f"sources.{name}", REQUESTS[name])
 

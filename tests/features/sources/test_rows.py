@@ -7,6 +7,7 @@ import pytest
 
 from ostinato.core.errors import Invalid, LeaseLost, StoreError
 from ostinato.features.sources.databases import Reach
+from ostinato.features.sources.filling import Moments
 from ostinato.features.sources.rows import Hold, SourceRecords
 from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, TableState, Target
 from tests.build import NOW, SECOND
@@ -53,12 +54,17 @@ def a_hold(world):
     return Hold(claimed.live.id, claimed.live.fence)
 
 
-def checkpoint(new):
-    return f'{{"new":{new}}}'
+def checkpoint(stored):
+    return f'{{"new":{stored.written.inserted}}}'
+
+
+def insert(records, hold, *chunks, target=TARGET):
+    """Store a page; return the number of new rows."""
+    return records.insert(target, chunks, hold, checkpoint, NOW).written.inserted
 
 
 def store_rows(records, hold, *numbers, target=TARGET):
-    return records.insert(target, [[a_row(number) for number in numbers]], hold, checkpoint, NOW)
+    return insert(records, hold, [a_row(number) for number in numbers], target=target)
 
 
 def test_a_table_is_made_filled_and_read(records, hold):
@@ -135,7 +141,7 @@ def test_every_row_of_a_page_is_stored_as_it_is_and_in_its_order(records, hold, 
 
 def test_a_record_that_comes_twice_is_there_once(records, hold):
     records.prepare(TARGET, hold)
-    assert records.insert(TARGET, [[a_row(1), a_row(1)], [a_row(1), a_row(2)]], hold, checkpoint, NOW) == 2
+    assert insert(records, hold, [a_row(1), a_row(1)], [a_row(1), a_row(2)]) == 2
     assert store_rows(records, hold, 2, 3, 3) == 1
 
 
@@ -153,9 +159,9 @@ def test_rows_that_were_made_ready_ahead_are_stored_once_whatever_happens_in_bet
     store_rows(records, hold, 1)
     ahead = [records.pack(TARGET, [a_row(number) for number in page]) for page in ([1, 2, 3, 3], [3, 4], [5])]
     store_rows(records, hold, 2)
-    assert [records.insert(TARGET, [rows], hold, checkpoint, NOW) for rows in ahead] == [1, 1, 1]
+    assert [insert(records, hold, rows) for rows in ahead] == [1, 1, 1]
     assert [row["count"] for row in records.newest(TARGET, 10)] == [5, 4, 3, 2, 1]
-    assert records.insert(TARGET, [records.pack(TARGET, [])], hold, checkpoint, NOW) == 0
+    assert insert(records, hold, records.pack(TARGET, [])) == 0
 
 
 ODD_CELLS = [
@@ -176,10 +182,10 @@ ODD_CELLS = [
 def test_a_cell_is_read_as_it_was_stored_whichever_way_it_went(records, hold, cells):
     records.prepare(TARGET, hold)
     row = a_row(1, **cells)
-    assert records.insert(TARGET, [[row]], hold, checkpoint, NOW) == 1
+    assert insert(records, hold, [row]) == 1
     (first,) = records.newest(TARGET, 10)
     records.delete_rows(TARGET)
-    records._insert(TARGET, [[row]], hold, checkpoint, NOW, quickly=False)
+    records._insert(TARGET, [[row]], hold, checkpoint, Moments("2026-11-16T12:00:00.000000Z"), quickly=False)
     (second,) = records.newest(TARGET, 10)
     assert first | {"id": 0} == second | {"id": 0}
     assert {name: first[name] for name in cells if name not in ("at", "more")} == {
@@ -213,7 +219,7 @@ def test_a_table_of_the_user_decides_itself_what_is_a_duplicate(world, records, 
     world.sql("CREATE TABLE theirs (source_name varchar(40), number integer UNIQUE, word varchar(20))")
     target = Target("gdp", "theirs", (MappedColumn("number", ColumnType.INTEGER), MappedColumn("word")))
     assert records.prepare(target, hold) == TableState(exists=True, ours=False)
-    assert records.insert(target, [[(1, "a", "x"), (1, "b", "y"), (2, "c", "z")]], hold, checkpoint, NOW) == 2
+    assert insert(records, hold, [(1, "a", "x"), (1, "b", "y"), (2, "c", "z")], target=target) == 2
     found = records.newest(target, 10)
     assert sorted((row["number"], row["word"]) for row in found) == [(1, "a"), (2, "c")]
 
@@ -226,9 +232,20 @@ def test_a_table_of_the_user_that_lacks_something_is_refused_with_what_it_lacks(
             ask(target)
 
 
-def test_a_table_that_we_make_has_columns_of_its_own(records, hold):
-    with pytest.raises(Invalid, match="choose another target, such as record_id"):
-        records.prepare(replace(TARGET, columns=(MappedColumn("id"),)), hold)
+def test_beside_a_mapped_id_ours_has_another_name(records, hold):
+    target = replace(TARGET, columns=(MappedColumn("id"), MappedColumn("Created_At", ColumnType.TIMESTAMP)))
+    records.prepare(target, hold)
+    rows = [("b", "2020-01-01T00:00:00.000000Z", b"2"), ("a", None, b"1")]
+    assert insert(records, hold, rows, target=target) == 2
+    newest, oldest = records.newest(target, 10)
+    assert [(row["id"], row["ostinato_id"]) for row in (oldest, newest)] == [("b", 1), ("a", 2)]
+    assert (oldest["Created_At"][:4], oldest["ostinato_created_at"][:4]) == ("2020", "2026")
+
+
+def test_a_table_that_has_an_id_of_its_own_takes_no_other(records, hold):
+    records.prepare(TARGET, hold)
+    with pytest.raises(Invalid, match="choose another target, such as record_ID"):
+        records.prepare(replace(TARGET, columns=(MappedColumn("ID"),)), hold)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +298,7 @@ def test_many_make_the_same_table_at_once(world, records, hold):
 
 def test_a_table_in_another_database_is_fenced_before_and_after(world, records, hold, tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_OTHER_DATABASE", f"sqlite:///{tmp_path}/other.db")
-    monkeypatch.setattr(records, "_reach", Reach(folder=str(tmp_path)))
+    monkeypatch.setattr(records.places, "_reach", Reach(folder=str(tmp_path)))
     there = replace(TARGET, database="env:SECRET_OTHER_DATABASE")
     assert records.newest(there, 10) == []
     assert not (tmp_path / "other.db").exists()  # only a run creates it

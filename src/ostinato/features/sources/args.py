@@ -1,9 +1,9 @@
-"""`fetch`: a source, fetched into its table. Its one arg is the definition of the source."""
+"""`fetch`: a source, fetched into its table. Its args: the definition, and a permission for one run."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ostinato.core.arguments import FieldKind, Flaw, arg
+from ostinato.core.arguments import FieldKind, Flaw, arg, switch
 from ostinato.core.builtin import BuiltIn, Permits
 from ostinato.core.errors import Invalid, WrongArgument
 
@@ -22,6 +22,7 @@ class FetchArgs:
     """The arguments of the task `fetch`."""
 
     source: dict[str, Any] = arg(DEFINITION, "The definition of a source: name, url, table, response …")
+    allow_deletions: bool = arg(switch(), "Ignore limits.maxDeleted in this run.", False)
 
 
 def _refuse(args: FetchArgs, permits: Permits) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Live
 from ostinato.core.payload import encode
-from ostinato.features.sources.rows import Hold, SourceRecords
+from ostinato.features.sources.rows import Hold, SourceRecords, Stored
 from ostinato.features.sources.rules.tables import MappedColumn, Row, Target
 from ostinato.store.kernel import Kernel, TaskCall
 from ostinato.task import CallReply
@@ -36,16 +36,36 @@ class PackRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class StageRequest:
+    """The number of rows that the stage of a run should have."""
+
+    target: Target
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoreRequest:
-    """A page to store, and the function that makes its checkpoint from the number of new rows."""
+    """A page to store, and the function that makes its checkpoint of the result."""
 
     target: Target
     chunks: Iterable[Sequence[Row]]
-    checkpoint: Callable[[int], object]
+    checkpoint: Callable[[Stored], object]
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRequest:
+    """The end of a run, whose stage the table is made equal to."""
+
+    target: Target
+    checkpoint: Callable[[Stored], object]
+    at: str
+    most_deleted: float
 
 
 def _open(kernel: Kernel, live: Live, target: Target) -> CallReply:
-    return CallReply(kernel.part(SourceRecords).prepare(target, Hold(live.id, live.fence)))
+    started = live.started_at or kernel.clock.now()
+    return CallReply(kernel.part(SourceRecords).open(target, _hold(live), started))
 
 
 def _greatest(kernel: Kernel, _live: Live, asked: GreatestRequest) -> CallReply:
@@ -56,17 +76,34 @@ def _has_stored(kernel: Kernel, _live: Live, target: Target) -> CallReply:
     return CallReply(bool(kernel.part(SourceRecords).newest(target, 1)))
 
 
+def _stage(kernel: Kernel, live: Live, asked: StageRequest) -> CallReply:
+    return CallReply(kernel.part(SourceRecords).stage(asked.target, _hold(live), asked.expected))
+
+
 def _pack(kernel: Kernel, _live: Live, asked: PackRequest) -> CallReply:
     return CallReply(kernel.part(SourceRecords).pack(asked.target, asked.rows))
 
 
 def _store(kernel: Kernel, live: Live, page: StoreRequest) -> CallReply:
-    def checkpoint(new: int) -> str:
-        return encode(page.checkpoint(new), "checkpoint")
+    checkpoint, now = _text_of(page.checkpoint), kernel.clock.now()
+    records = kernel.part(SourceRecords)
+    stored = records.insert(page.target, page.chunks, _hold(live), checkpoint, now, page.at)
+    return CallReply(stored, checkpoint(stored))
 
-    hold, now = Hold(live.id, live.fence), kernel.clock.now()
-    new = kernel.part(SourceRecords).insert(page.target, page.chunks, hold, checkpoint, now)
-    return CallReply(new, checkpoint(new))
+
+def _publish(kernel: Kernel, live: Live, end: PublishRequest) -> CallReply:
+    checkpoint, now = _text_of(end.checkpoint), kernel.clock.now()
+    records = kernel.part(SourceRecords)
+    stored = records.publish(end.target, _hold(live), checkpoint, now, end.at, end.most_deleted)
+    return CallReply(stored, checkpoint(stored))
+
+
+def _hold(live: Live) -> Hold:
+    return Hold(live.id, live.fence, live.job_id, live.execution_number)
+
+
+def _text_of(checkpoint: Callable[[Stored], object]) -> Callable[[Stored], str]:
+    return lambda stored: encode(checkpoint(stored), "checkpoint")
 
 
 def _call(kind: type[R], answer: Callable[[Kernel, Live, R], CallReply]) -> TaskCall:
@@ -82,6 +119,8 @@ CALLS: Final = {
     "open": _call(Target, _open),
     "greatest": _call(GreatestRequest, _greatest),
     "has_stored": _call(Target, _has_stored),
+    "stage": _call(StageRequest, _stage),
     "pack": _call(PackRequest, _pack),
     "store": _call(StoreRequest, _store),
+    "publish": _call(PublishRequest, _publish),
 }

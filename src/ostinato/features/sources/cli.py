@@ -89,9 +89,16 @@ def show_(
 
 @source.command("run")
 @verb
-def run(api: ApiCalls, name: SourceArgument) -> None:
+def run(
+    api: ApiCalls,
+    name: SourceArgument,
+    allow_deletions: Annotated[
+        bool, typer.Option("--allow-deletions", help="Delete rows beyond limits.maxDeleted in this run.")
+    ] = False,
+) -> None:
     """Run a source now, in addition to its schedule."""
-    answer = api.post(path("sources", name, "run"))
+    query = {"allow_deletions": "true"} if allow_deletions else {}
+    answer = api.ask("POST", path("sources", name, "run"), query=query)
     api.tell(
         answer,
         lambda answer: Sentences([f"{answer['name']} was asked to run, and is {answer['job_status']} now."]),
@@ -196,9 +203,13 @@ def _whole(answer: Any, api: ApiCalls) -> Shown:
 
 
 def _counted(last: dict[str, Any]) -> str | None:
-    """Return the number of records of the last run."""
+    """Return the number of records of the last run, and what they changed."""
     seen = last.get("items_crawled")
-    return None if seen is None else f"{seen}, {last['items_indexed']} new"
+    if seen is None:
+        return None
+    new = last["items_indexed"] if last.get("inserted") is None else last["inserted"]
+    more = [f"{last[name]} {name}" for name in ("updated", "deleted") if last.get(name)]
+    return ", ".join([f"{seen}", f"{new} new", *more])
 
 
 def _tried(answer: Any) -> Shown:

@@ -36,7 +36,8 @@ def _json(value: str) -> bytes:
     return raw(JSONB + value.encode())
 
 
-ITEMS: Final[dict[ColumnType, Item]] = {
+ITEMS: Final[dict[ColumnType | None, Item]] = {
+    None: raw,
     ColumnType.TEXT: text,
     ColumnType.INTEGER: bigint,
     ColumnType.NUMBER: double,
@@ -51,7 +52,7 @@ OFTEN_THE_SAME: Final = frozenset({ColumnType.TIMESTAMP, ColumnType.DATE})  # an
 class Packed(list[Row]):
     """Rows with their binary form by hash, the last row first; of equal hashes the first row counts."""
 
-    def __init__(self, rows: Sequence[Row], kinds: Sequence[ColumnType]) -> None:
+    def __init__(self, rows: Sequence[Row], kinds: Sequence[ColumnType | None]) -> None:
         super().__init__(rows)
         *columns, hashes = zip(*reversed(rows), strict=True) if rows else [()] * (len(kinds) + 1)
         cells = [_column(kind, column) for kind, column in zip(kinds, columns, strict=True)]
@@ -64,14 +65,18 @@ class Packed(list[Row]):
             self.by_hash.pop(of, None)
 
 
-def copied(source: str, created_at: str | None, fields: int, rows: Iterable[bytes]) -> bytes:
+def copied(source: str, instants: Sequence[str], fields: int, rows: Iterable[bytes]) -> bytes:
     """Return rows for `COPY … (FORMAT binary)`, each after the cells that all rows share."""
-    given = [text(source)] if created_at is None else [text(source), _instant(created_at)]
-    head = FIELDS(len(given) + fields) + b"".join(given)
+    given = [text(source), *map(_instant, instants)]
+    return laid_out(FIELDS(len(given) + fields) + b"".join(given), rows)
+
+
+def laid_out(head: bytes, rows: Iterable[bytes]) -> bytes:
+    """Return rows for `COPY … (FORMAT binary)`, each after the same bytes."""
     return b"".join((COPY_BEGINS, *chain.from_iterable((head, row) for row in rows), COPY_ENDS))
 
 
-def _column(kind: ColumnType, cells: tuple[Any, ...]) -> Iterable[bytes]:
+def _column(kind: ColumnType | None, cells: tuple[Any, ...]) -> Iterable[bytes]:
     item = ITEMS[kind]
     if kind in OFTEN_THE_SAME:
         known = {cell: item(cell) for cell in set(cells) if cell is not None}

@@ -35,7 +35,7 @@ class ForeignDatabases:
         """Make a call with a deadline; errors are StoreUnavailable or Invalid in plain words."""
         if not target.database:
             return call()
-        self._records.check_reference(target)
+        self._records.places.check_reference(target)
         if not self._free.acquire(blocking=False):
             raise StoreUnavailable(f"{CALLS_AT_ONCE} calls to databases of sources are running; try again.")
         with told_plainly(target):

@@ -1,4 +1,4 @@
-"""Databases that a source names itself: opened only where the settings allow it.
+"""Databases of sources, and the tables in them. A database that a source names is opened only where settings allow it.
 
 The addresses of a server are resolved and checked for each connection, and passed on as `hostaddr`, so that libpq
 resolves nothing itself. A file must be in one folder, and must not be the scheduler's own.
@@ -6,7 +6,10 @@ resolves nothing itself. A file must be in one folder, and must not be the sched
 
 import os
 import socket
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,9 +20,14 @@ from ostinato.core.addresses import PUBLIC_ONLY, Egress
 from ostinato.core.auth import REFERENCE
 from ostinato.core.errors import Invalid, StoreUnavailable
 from ostinato.features.sources.rules.databases import FileDatabase, ServerDatabase, is_socket, read_database
-from ostinato.store.database import Database, open_database
-from ostinato.store.dialect import DatabaseKind
+from ostinato.features.sources.rules.tables import Target, WriteMode, check_table_name
+from ostinato.features.sources.table_statements import ExistingColumn, TargetTable, quoted
+from ostinato.store.database import Database, Tx, open_database
+from ostinato.store.dialect import DatabaseKind, Statement
+from ostinato.store.store import Store
 
+QUERIES: Final = Path(__file__).with_name("rows.sql")
+OTHERS: Final = 20  # other databases that stay open
 CONNECTIONS: Final = 5
 MOST_ADDRESSES: Final = 8  # of all hosts together
 # Suffixes of the scheduler's own file and of the files beside it.
@@ -70,6 +78,81 @@ class Reach:
         if not os.path.isdir(os.path.dirname(file)):
             raise Invalid("database: the folder of the file does not exist: make it first.")
         return file
+
+
+class Places:
+    """The tables of targets: in the scheduler's own database, or in another one that is opened on first use."""
+
+    def __init__(self, store: Store) -> None:
+        self._database, self._reach = store.database, Reach.of(store.settings)
+        self._others: OrderedDict[str, Database] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def reading(self, target: Target) -> Iterator[tuple[Tx, TargetTable]]:
+        with self.of(target).read() as tx:
+            yield tx, self.place(tx, target)
+
+    @contextmanager
+    def writing(self, target: Target) -> Iterator[tuple[Tx, TargetTable]]:
+        with self.of(target).write() as tx:
+            yield tx, self.place(tx, target)
+
+    def place(self, tx: Tx, target: Target) -> TargetTable:
+        check_table_name(target.table)
+        schema, _, name = target.table.rpartition(".")
+        if schema and not self.is_postgres(target):
+            raise Invalid(f"table: {target.table!r} names a schema, and SQLite has none.")
+        if schema == self.of(target).dialect.schema:
+            raise Invalid(f"table: {target.table!r} lies in the schema of the scheduler itself.")
+        if not schema and self.is_postgres(target):
+            (usual,) = tx.row("usual_schema") or (None,)
+            ours = usual == self.of(target).dialect.schema
+            schema = "public" if usual is None or ours else str(usual)
+        found = tx.rows("columns_of", schema=schema, name=name)
+        columns = tuple(ExistingColumn(a, b, c, bool(d)) for a, b, c, d in found)
+        unique = dict[str, set[str]]()
+        if target.mode is not WriteMode.INSERT:
+            for index, column in tx.rows("unique_of", schema=schema, name=name):
+                unique.setdefault(index, set()).add(column)
+        named = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
+        return TargetTable(named, columns, tuple(map(frozenset, unique.values())))
+
+    def statement(self, target: Target, sql: str) -> Statement:
+        return self.of(target).dialect.statement(sql, "records")
+
+    def is_postgres(self, target: Target) -> bool:
+        return self.of(target).dialect.kind is DatabaseKind.POSTGRES
+
+    def is_missing(self, target: Target) -> bool:
+        """Return True if the file of another database does not exist yet: only a run creates it."""
+        return bool(target.database) and not self.is_postgres(target) and not os.path.exists(self.of(target).name)
+
+    def check_reference(self, target: Target) -> None:
+        """Raise Invalid if the database of a target is named by a reference that this host cannot read."""
+        if target.database:
+            self._reach.url(target.database)
+
+    def of(self, target: Target) -> Database:
+        """Return the database of a target: ours, or another one, which is opened on first use."""
+        if not target.database:
+            return self._database
+        url = self._reach.url(target.database)
+        with self._lock:
+            database = self._others.get(url)
+            if database is None:
+                database = self._reach.open(url, self._database)
+                database.load(QUERIES)
+                self._others[url] = database
+                if len(self._others) > OTHERS:
+                    self._others.popitem(last=False)[1].close()
+            return database
+
+    def close(self) -> None:
+        with self._lock:
+            others, self._others = self._others, OrderedDict()
+        for database in others.values():
+            database.close()
 
 
 def resolved(server: ServerDatabase, egress: Egress) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ from ostinato.features.sources.shapes import (
     RecordList,
     RecordQuery,
     Replacing,
+    RunQuery,
     SourceAnswer,
     SourceGone,
     SourceList,
@@ -85,9 +86,9 @@ def delete_source(ask: Ask, name: Name, asked: DeleteQuery) -> SourceGone:
 
 
 @TABLE.post("/sources/{name}/run", Role.OPERATOR, status=202)
-def run_source(ask: Ask, name: Name) -> SourceAnswer:
-    """Run a source now, in addition to its schedule."""
-    return SourceAnswer.of(_sources(ask).run(name, by=ask.by.name))
+def run_source(ask: Ask, name: Name, asked: RunQuery) -> SourceAnswer:
+    """Run a source now, in addition to its schedule. Only an admin may set `allow_deletions`."""
+    return SourceAnswer.of(_sources(ask).run(name, allow_deletions=asked.allow_deletions, by=ask.by))
 
 
 @TABLE.get("/sources/{name}/records", Role.VIEWER)

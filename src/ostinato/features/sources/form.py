@@ -67,6 +67,8 @@ FIELDS: Final = table(
     Field("response.fields", "Columns", MAPPING, "For each: source (a path in the record), target (the column), "
           "type (text, integer, number, boolean, timestamp, date, json). As YAML or JSON.", FIELDS_EXAMPLE,
           needed=True),
+    Field("write", "Writing", MAPPING, "insert, upsert, replace or history, or more as YAML: "
+          "{mode: upsert, deletions: absent}", "insert"),
     Field("params", "Parameters", PARAMS, "name=value, one in each line."),
     Field("headers", "Headers", HEADERS, "Accept: application/json, one in each line. Secrets belong to auth."),
     Field("pagination.type", "Pagination", CHOICE, "How the API divides its records into pages.", "", (
@@ -106,6 +108,7 @@ FIELDS: Final = table(
     Field("limits.maxBytes", "Maximum bytes", OPTIONAL, "50MB", "50MB"),
     Field("limits.maxRecords", "Maximum records", WHOLE, default="1000000"),
     Field("limits.maxRejected", "Maximum rejected", OPTIONAL, "A share of the records: 10%", "10%"),
+    Field("limits.maxDeleted", "Maximum deleted", OPTIONAL, "A share of the rows: 50%", "50%"),
     Field("limits.onLimit", "At a limit", CHOICE, default="", choices=(
         ("", "default: fail"), ("fail", "the run fails"), ("stop", "the run stops and reports it"))),
     Field("database", "Database", OPTIONAL, "The URL of another database, by reference: env:NAME", "Ostinato's own"),
@@ -118,7 +121,7 @@ FIELDS: Final = table(
 PAGES: Final = tuple(name for name in FIELDS if name.startswith("pagination."))
 AUTH: Final = tuple(name for name in FIELDS if name.startswith("auth."))
 GROUPS: Final = (
-    Group("Columns", ("response.dataPath", "response.unique", "response.fields")),
+    Group("Columns", ("response.dataPath", "response.unique", "response.fields", "write")),
     Group("Request", ("pagination.type", "auth.type"),
           ("params", "headers", *PAGES[1:], *AUTH[1:]),
           "Parameters, headers, pagination and credentials"),
@@ -142,6 +145,8 @@ def _shown(name: str, value: Any) -> str:
             return "active" if name == "status" else ""
         case "response.fields", list():
             return "\n".join(f"- {_flow(each)}" for each in value)
+        case "write", dict():
+            return _flow(value)
         case "params", list() if all(isinstance(each, dict) for each in value):
             return "\n".join(f"{each.get('name', '')}={each.get('value', '')}" for each in value)
         case "headers", dict():

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from ostinato.core.access import Role
 from ostinato.core.auth import references
 from ostinato.core.errors import Conflict, Invalid, OstinatoError
+from ostinato.dashboard.charts import Bar
 from ostinato.dashboard.forms import diff, structure
 from ostinato.dashboard.forms.errors import with_error
 from ostinato.dashboard.forms.fields import Form, typed
@@ -15,12 +16,14 @@ from ostinato.dashboard.routes import get, post
 from ostinato.features.sources import form as source_form
 from ostinato.features.sources.service import SourceContext, SourceService, SourceView
 from ostinato.features.sources.shapes import TriedAnswer
+from ostinato.service.views import ExecutionView
 from ostinato.shapes.base import WrongField
 
 RECORDS: Final = 20
 RUNS: Final = 10
 MOST_ASKED: Final = 100
 SHOWN_ROWS: Final = 25  # rows of a test fetch
+CHANGES: Final = (("completed", "inserted"), ("running", "updated"), ("failed", "deleted"))  # their colours
 
 
 # -- lists
@@ -41,14 +44,25 @@ def show(visit: PageRequest) -> Response:
         records = list(visit.part(SourceService).records(view.name, RECORDS))
     except OstinatoError as error:  # this process may not reach the database of the source
         trouble = str(error)
+    runs = visit.service.executions.list(view.job.id, limit=RUNS)
     return visit.page(
         "source.html",
         view=view,
+        changes=[_bar_of(run) for run in reversed(runs)],
+        kinds=CHANGES,
         columns=list(records[0]) if records else [],
         records=records,
         records_trouble=trouble,
-        runs=visit.service.executions.list(view.job.id, limit=RUNS),
+        runs=runs,
     )
+
+
+def _bar_of(run: ExecutionView) -> Bar:
+    """Return the changes of a run as a bar."""
+    counted = dict(run.counters or {})
+    parts = [(kind, counted.get(word, 0)) for kind, word in CHANGES]
+    told = ", ".join(f"{int(counted.get(word, 0)):,} {word}" for _, word in CHANGES)
+    return Bar(parts, f"#{run.number}: {told}", is_known=bool(run.counters))
 
 
 # -- actions

@@ -1,5 +1,5 @@
--- The tables of users: their columns. Statements that write to them are built in features/sources/table_statements.py, where names
--- are quoted.
+-- The tables of users: their columns and unique indexes. Statements that write to them are built in
+-- features/sources/table_statements.py, which quotes their names.
 
 -- name: save_page
 -- The checkpoint of a stored page, if its run still holds its execution and no cancel is requested.
@@ -32,3 +32,23 @@ SELECT c.name, c.type, '', CASE WHEN c.dflt_value IS NOT NULL OR c.pk > 0 THEN 1
 FROM sqlite_schema s CROSS JOIN pragma_table_xinfo(s.name) c
 WHERE s.type = 'table' AND lower(s.name) = lower(:name) AND :schema = ''
 ORDER BY c.cid
+
+-- name: unique_of [postgres]
+-- The columns of the unique indexes of a table, without those that have a condition: index, column.
+SELECT i.indexrelid::text, a.attname::text
+FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+WHERE n.nspname = :schema AND c.relname = :name AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+  AND i.indexprs IS NULL
+ORDER BY 1, 2
+
+-- name: unique_of [sqlite]
+SELECT i.name, c.name
+FROM sqlite_schema s CROSS JOIN pragma_index_list(s.name) i CROSS JOIN pragma_index_info(i.name) c
+WHERE s.type = 'table' AND lower(s.name) = lower(:name) AND :schema = '' AND i."unique" = 1 AND i.partial = 0
+UNION ALL
+SELECT '', c.name
+FROM sqlite_schema s CROSS JOIN pragma_table_info(s.name) c
+WHERE s.type = 'table' AND lower(s.name) = lower(:name) AND :schema = '' AND c.pk > 0

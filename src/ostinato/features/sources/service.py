@@ -11,7 +11,8 @@ into jobs. A definition is plain values, from YAML or JSON; Invalid names the wr
     sources.edit(name, changes, here)       some fields of it (null removes one)        SourceView
     sources.plan(definitions, here)         what `apply` would do; changes nothing      [Planned]
     sources.apply(definitions, here)        create and change; with prune delete the others
-    sources.run(name)                       an extra run now                            SourceView
+    sources.run(name)                       an extra run now; `allow_deletions` lifts   SourceView
+                                            limits.maxDeleted for it
     sources.delete(name, with_data=False)   the definition, and its rows if asked       rows deleted
     sources.records(name, limit)            the newest rows, by column                  [dict]
     sources.test(definition, here)          one page fetched and mapped, nothing stored Tried
@@ -27,6 +28,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from ostinato.core.access import Caller
 from ostinato.core.auth import REFERENCE
 from ostinato.core.builtin import NOTHING_ALLOWED, Permits
 from ostinato.core.errors import BudgetSpent, Conflict, Invalid, NotFound, StoreUnavailable
@@ -226,13 +228,16 @@ class SourceService:
             done[-1] = replace(planned, next_run_at=view.job.next_run_at)
         return done
 
-    def run(self, name: str, *, by: str = "") -> SourceView:
-        """Run a source once more, now; the schedule does not move."""
+    def run(self, name: str, *, allow_deletions: bool = False, by: Caller | str = "") -> SourceView:
+        """Run a source once more, now; the schedule does not move.
+
+        Only an admin may allow deletions, unless the policy `run_args` of the job names `allow_deletions`.
+        """
         view = self.get(name)
         source = _readable(view)
         if not source.active:
             raise Conflict(f"The source {name!r} is {source.status}: only an active one runs.")
-        self._jobs.run(view.job.id, by=by)
+        self._jobs.run(view.job.id, {"allow_deletions": True} if allow_deletions else None, by=by)
         return self.get(name)
 
     def delete(self, name: str, *, with_data: bool = False, by: str = "") -> int:
@@ -243,6 +248,8 @@ class SourceService:
         view = self.get(name)
         if not with_data:
             self._jobs.delete(view.job.id, by=by)
+            if view.source is not None and view.source.target.is_staged and not view.source.database:
+                self._records.forget(view.source.target)
             return 0
         target = _readable(view).target
         # An unusable database is refused before anything is deleted.
@@ -250,6 +257,8 @@ class SourceService:
             self._foreign.ask(target, lambda: self._records.newest(target, 1))
         self._jobs.delete(view.job.id, by=by)
         with told_plainly(target):
+            if target.is_staged:
+                self._records.forget(target)
             return self._records.delete_rows(target)
 
     # -- internals

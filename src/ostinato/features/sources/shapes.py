@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 from uuid import UUID
 
 from pydantic import Field, WithJsonSchema
@@ -24,7 +24,7 @@ Written = Annotated[
     WithJsonSchema(SOURCE),
     Field(
         description="name, url, table, response {dataPath, fields, unique}; schedule, execution, params, headers, "
-        "auth, pagination, incremental, limits, database, status …",
+        "auth, pagination, incremental, write, limits, database, status …",
         examples=[
             {
                 "name": "us_gdp",
@@ -53,6 +53,13 @@ class DeleteQuery:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunQuery:
+    """Options for a run."""
+
+    allow_deletions: bool = arg(switch(), "Delete rows beyond limits.maxDeleted.", False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordQuery:
     """The number of records."""
 
@@ -67,6 +74,9 @@ class ApplyBody(RequestBody):
     dry_run: Switch = Field(False, description="Only return the plan; change nothing.")
 
 
+CHANGES: Final = ("inserted", "updated", "unchanged", "deleted", "rejected")  # counters of a run
+
+
 class LastRunAnswer(JsonObject):
     """The newest ended run of a source."""
 
@@ -74,7 +84,12 @@ class LastRunAnswer(JsonObject):
     outcome: str
     error: str | None
     items_crawled: int | None = told("Records fetched by the run.")
-    items_indexed: int | None = told("New records among them.")
+    items_indexed: int | None = told("Rows inserted or updated.")
+    inserted: int | None
+    updated: int | None
+    unchanged: int | None
+    deleted: int | None
+    rejected: int | None
 
 
 class SourceAnswer(JsonObject):
@@ -107,9 +122,11 @@ class SourceAnswer(JsonObject):
         last = None
         if view.last is not None:
             account = Account.from_json(view.last.account)
+            counted = dict(account.counters or ())
             last = LastRunAnswer(
                 at=view.last.finished_at, outcome=view.last.outcome, error=view.last.error or None,
                 items_crawled=account.items_crawled, items_indexed=account.items_indexed,
+                **{name: None if (count := counted.get(name)) is None else int(count) for name in CHANGES},
             )  # fmt: skip
         return cls(
             id=view.job.id, name=view.name, status="unreadable" if source is None else source.status,

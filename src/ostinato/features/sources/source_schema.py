@@ -8,7 +8,7 @@ from ostinato.core.duration import MICROSECOND, SECOND
 from ostinato.core.schedule import LONGEST_PERIOD
 from ostinato.features.sources.rules.definition import OnLimit, PagingKind
 from ostinato.features.sources.rules.reading import MOST_BYTES, MOST_FIELDS, NAME
-from ostinato.features.sources.rules.tables import ColumnType
+from ostinato.features.sources.rules.tables import ColumnType, Deletions, WriteMode
 from ostinato.features.sources.rules.words import LARGEST, LONGEST_TEXT
 from ostinato.shapes.base import shape
 from ostinato.shapes.openapi import ADDRESS, NULL, SCHEDULE, ZONE, Shape, auth, either, nullable, record, span
@@ -46,9 +46,20 @@ RESPONSE: Final = _fields(
         "dataPath": PATH,
         "fields": {"type": "array", "items": FIELD, "minItems": 1, "maxItems": MOST_FIELDS},
         "unique": {"type": "array", "items": COLUMN, "maxItems": MOST_FIELDS},
+        "primaryKey": {"type": "array", "items": COLUMN, "maxItems": MOST_FIELDS},
     },
     "fields",
 )
+MARKED: Final = _fields(
+    {"field": {**PATH, "minLength": 1}, "equals": {"type": ["string", "number", "boolean"]}}, "field"
+)
+WRITE: Final = either(
+    {"enum": list(WriteMode)},
+    _fields(
+        {"mode": {"enum": list(WriteMode)}, "newest": COLUMN, "deletions": either({"enum": list(Deletions)}, MARKED)}
+    ),
+)
+SHARE: Final = either({"type": "string", "format": "percent"}, {"type": "number", "minimum": 0, "maximum": 1})
 
 # -- pages
 
@@ -123,14 +134,14 @@ OTHERS: Final[dict[str, Shape]] = {
         "from",
         "param",
     ),
+    "write": WRITE,
     "limits": _fields(
         {
             "maxPages": _whole(1, 10_000_000),
             "maxBytes": either({"type": "string", "format": "size"}, _whole(1, MOST_BYTES)),
             "maxRecords": _whole(1, 10_000_000_000),
-            "maxRejected": either(
-                {"type": "string", "format": "percent"}, {"type": "number", "minimum": 0, "maximum": 1}
-            ),
+            "maxRejected": SHARE,
+            "maxDeleted": SHARE,
             "onLimit": {"enum": list(OnLimit)},
         }
     ),

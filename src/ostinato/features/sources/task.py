@@ -11,11 +11,11 @@ from ostinato.task.outcomes import hide_frames_of
 hide_frames_of(__file__)
 
 
-async def fetch(ctx: Context, source: dict[str, Any]) -> dict[str, Any]:
+async def fetch(ctx: Context, source: dict[str, Any], allow_deletions: bool = False) -> dict[str, Any]:
     """Fetch an HTTP API into a table."""
     try:
         with TURNS.quick():
-            return await SourceRun(ctx, source).go()
+            return await SourceRun(ctx, source, allow_deletions).go()
     except (TransientFailure, PermanentFailure, Signal) as error:
         raise error.with_traceback(None) from None  # the message is enough
 

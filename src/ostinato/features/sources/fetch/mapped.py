@@ -17,7 +17,7 @@ from ostinato.features.sources.fetch.table import RunTable
 from ostinato.features.sources.rules.definition import OnLimit, PagingKind, Source
 from ostinato.features.sources.rules.mapping import Mapper, Rejection
 from ostinato.features.sources.rules.paging import DoesNotAdvance, PageStep, next_step
-from ostinato.features.sources.rules.tables import Row
+from ostinato.features.sources.rules.tables import Row, WriteMode, Written
 
 MOST_REJECTIONS: Final = 20  # rejected records in the result
 
@@ -30,9 +30,27 @@ class FetchCounters:
     requests: int = 0
     bytes: int = 0
     items_crawled: int = 0  # records seen
-    items_indexed: int = 0  # new rows
-    duplicates: int = 0
+    items_indexed: int = 0  # inserted and updated rows
+    duplicates: int = 0  # another name of `unchanged`
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deleted: int = 0
     rejected: int = 0
+    ignored: int = 0  # records marked as deleted that deleted nothing
+
+    def after(self, before: "FetchCounters", written: Written) -> "FetchCounters":
+        """Return these counters with the changed rows of before, and more."""
+        return replace(
+            self,
+            items_indexed=before.items_indexed + written.inserted + written.updated,
+            duplicates=before.duplicates + written.unchanged,
+            inserted=before.inserted + written.inserted,
+            updated=before.updated + written.updated,
+            unchanged=before.unchanged + written.unchanged,
+            deleted=before.deleted + written.deleted,
+            ignored=before.ignored + written.ignored,
+        )
 
 
 @dataclass(slots=True)
@@ -42,33 +60,36 @@ class Mapped:
     step: PageStep
     chunks: Iterable[Sequence[Row]]  # may be iterated several times
     seen: int  # records
-    offered: int  # rows made of them; the other records were rejected
+    offered: int  # rows made of them; the other records were rejected or ignored
     rejected: list[Rejection]  # the first of them
     limited_by: str = ""  # the limit that cut the page
     following: PageStep | None = None  # the next page
     wait: timedelta | None = None  # the wait that the API asks for
     so_far: FetchCounters = FetchCounters()  # including this page, except for numbers known after storing
+    ignored: int = 0
     files: ExitStack = field(default_factory=ExitStack)  # the files of a large page
 
-    def stored(self, before: FetchCounters, new: int) -> FetchCounters:
-        """Return the counters after a page with this number of new rows."""
-        return replace(
-            self.so_far,
-            items_indexed=before.items_indexed + new,
-            duplicates=before.duplicates + self.offered - new,
-        )
+    def stored(self, before: FetchCounters, written: Written) -> FetchCounters:
+        """Return the counters after this page."""
+        return self.so_far.after(before, written.plus(Written(ignored=self.ignored)))
 
 
 class Spooled:
     """Rows in a file, one chunk on each line."""
 
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
+    def __init__(self, file: IO[str], digested: bool) -> None:
+        self._file, self._digested = file, digested
 
     def __iter__(self) -> Iterator[list[Row]]:
         self._file.seek(0)
         for line in self._file:
-            yield [(*cells, bytes.fromhex(of)) for *cells, of in json.loads(line)]
+            if self._digested:
+                yield [
+                    (*cells, digest and bytes.fromhex(digest), bytes.fromhex(of))
+                    for *cells, digest, of in json.loads(line)
+                ]
+            else:
+                yield [(*cells, bytes.fromhex(of)) for *cells, of in json.loads(line)]
 
 
 class PageReader:
@@ -77,7 +98,7 @@ class PageReader:
     def __init__(self, source: Source, table: RunTable) -> None:
         self.rejections: list[Rejection] = []  # the first of them
         self._source, self._table = source, table
-        self._mapper = Mapper(source)
+        self._mapper, self._digested = Mapper(source), source.target.mode is not WriteMode.INSERT
         self._last: object = None  # the records of the previous page, or their digest
 
     def mapped(self, page: FetchedPage, step: PageStep, before: FetchCounters) -> Mapped:
@@ -86,7 +107,9 @@ class PageReader:
             with ExitStack() as files:
                 records = read(page, self._source, lambda: before.items_crawled > 0 or self._table.has_stored())
                 self._require_progress(records, step)
+                ignored = self._mapper.ignored
                 mapped = self._rows(records, step, before, files)
+                mapped.ignored = self._mapper.ignored - ignored
                 mapped.wait = page.wait
                 mapped.following = next_step(self._source.paging, step, records.seen, page.url)
                 mapped.so_far = self._counted(mapped, page, before)
@@ -118,7 +141,7 @@ class PageReader:
         """Write the rows of a large page to a file: it keeps the transaction short and limits memory."""
         made = tempfile.TemporaryFile("w+", encoding="utf-8", prefix="ostinato-")  # noqa: SIM115
         spool = files.enter_context(made)
-        mapped, digest = Mapped(step, Spooled(spool), 0, 0, []), blake2b(digest_size=16)
+        mapped, digest = Mapped(step, Spooled(spool, self._digested), 0, 0, []), blake2b(digest_size=16)
         for chunk in records.chunks:
             given, cut_by = self._cut(chunk, step, before.items_crawled + mapped.seen)
             mapped.limited_by = mapped.limited_by or cut_by
@@ -126,7 +149,7 @@ class PageReader:
             del mapped.rejected[MOST_REJECTIONS:]
             mapped.seen += len(given)
             mapped.offered += len(rows)
-            line = json.dumps(rows, default=bytes.hex)  # default: for the hash, the last cell
+            line = json.dumps(rows, default=bytes.hex)  # default: for digest and hash, the last cells
             digest.update(line.encode())
             spool.write(line + "\n")
         if mapped.seen and self._last == digest.digest():
@@ -143,7 +166,7 @@ class PageReader:
         return records[: max(room, 0)], name
 
     def _counted(self, mapped: Mapped, page: FetchedPage, before: FetchCounters) -> FetchCounters:
-        rejected = before.rejected + mapped.seen - mapped.offered
+        rejected = before.rejected + mapped.seen - mapped.offered - mapped.ignored
         crawled = before.items_crawled + mapped.seen
         self.rejections += mapped.rejected[: MOST_REJECTIONS - len(self.rejections)]
         if rejected > self._source.limits.rejected * crawled:

@@ -1,4 +1,4 @@
-"""A run of a source: it stores page after page until the last one.
+"""A run of a source: it stores page after page until the last one, and then publishes what it has collected on a stage.
 
 When a run is stopped (cancelled, timed out, its worker stopped or killed), earlier pages are stored as a whole, and
 nothing of the present page. A retry begins with the first page, since the API may have changed, unless the source has
@@ -14,13 +14,16 @@ from typing import Any, Final
 
 from ostinato.core.errors import Invalid, LeaseLost, OstinatoError, StoreError
 from ostinato.core.payload import encode
+from ostinato.core.policy import Overlap
 from ostinato.features.sources.fetch.errors import PermanentFailure, failure
 from ostinato.features.sources.fetch.mapped import FetchCounters, Mapped, PageReader, at_limit
 from ostinato.features.sources.fetch.page import ask
 from ostinato.features.sources.fetch.table import RunTable
+from ostinato.features.sources.rows import Stored
 from ostinato.features.sources.rules import read_source
 from ostinato.features.sources.rules.converting import less_overlap
 from ostinato.features.sources.rules.paging import Checkpoint, DoesNotAdvance, PageStep, Trail
+from ostinato.features.sources.rules.tables import WriteMode, Written
 from ostinato.outgoing import Credentials
 from ostinato.task import Context, Defer, GiveUp
 
@@ -31,14 +34,19 @@ CANCEL_WITHIN: Final = 30.0  # seconds within which a requested cancel arrives
 class SourceRun:
     """One run of a source."""
 
-    def __init__(self, ctx: Context, written: dict[str, Any]) -> None:
+    def __init__(self, ctx: Context, written: dict[str, Any], allow_deletions: bool = False) -> None:
         try:
             self.source = read_source(written)
         except Invalid as error:
             raise GiveUp(f"The definition of this source cannot be used: {error}") from None
         if not self.source.active:
             raise GiveUp(f"The source {self.source.name} is {self.source.status}: only an active one runs.")
-        self.ctx = ctx
+        if self.source.write.mode is not WriteMode.INSERT and ctx.definition.policies.overlap is Overlap.ALLOW:
+            raise GiveUp(
+                f"write: {self.source.write.mode} cannot run with the policy overlap: allow, since two runs would undo "
+                "each other's changes. Choose another overlap, or write: insert."
+            )
+        self.ctx, self._allow_deletions = ctx, allow_deletions
         self.count = FetchCounters()
         self.limited_by = ""
         self._table = RunTable(ctx, self.source.target)
@@ -47,16 +55,19 @@ class SourceRun:
         self._trail = Trail()
         self._more: list[tuple[str, str]] = []  # parameters that select new records
         self._coming: asyncio.Task[Mapped] | None = None  # the next page
+        self._staged = 0  # rows of this run on its stage
+        self._published = False
         self._fingerprint = blake2b(encode(written).encode(), digest_size=8).hexdigest()
 
     async def go(self) -> dict[str, Any]:
         """Store page after page; return the result of the run."""
         try:
             await self._open()
-            step = self._first_step()
+            step = await self._staged_step(self._first_step())
             while step is not None and not self._limit_reached(step):
                 step = await self._page(step)
                 self._report()
+            await self._publish()
         except LeaseLost:
             await self._cancel_next_page()
             await asyncio.sleep(CANCEL_WITHIN)  # a requested cancel arrives here
@@ -91,9 +102,22 @@ class SourceRun:
             return PageStep()
         if was_released:
             self.count = FetchCounters(**stopped.counters)
+        self._staged, self._published = stopped.staged, stopped.published
         if stopped.next is not None:
             self.ctx.log.info("Fetch resumed", page=stopped.next.number)
         return stopped.next
+
+    async def _staged_step(self, step: PageStep | None) -> PageStep | None:
+        """Return the first step; the first page, if the stage has not the rows of the pages before it."""
+        if not self.source.target.is_staged or self._published:
+            return step
+        try:
+            if await asyncio.to_thread(self._table.stage, self._staged):
+                return step
+        except (Invalid, StoreError) as error:
+            raise failure(error, 1) from None
+        self.count, self._staged = FetchCounters(), 0
+        return PageStep()
 
     async def _open(self) -> None:
         try:
@@ -166,27 +190,58 @@ class SourceRun:
         """Store a page with the checkpoint of the next one. It runs on a thread."""
         before = self.count
 
-        def checkpoint(new: int) -> object:
-            counters = asdict(mapped.stored(before, new))
-            return Checkpoint(mapped.following, self._fingerprint, self.ctx.attempt, counters).to_json()
+        def checkpoint(stored: Stored) -> object:
+            return self._checkpoint(mapped.following, mapped.stored(before, stored.written), stored.staged)
 
         try:
             with mapped.files:
-                new = self._table.store(mapped.chunks, checkpoint)
+                stored = self._table.store(mapped.chunks, checkpoint)
         except LeaseLost:
             raise
         except OstinatoError as error:
             raise failure(error, mapped.step.number) from None
-        self.count = mapped.stored(before, new)
+        self.count = mapped.stored(before, stored.written)
+        self._staged += stored.staged
+
+    def _checkpoint(self, step: PageStep | None, count: FetchCounters, staged: int, published: bool = False) -> object:
+        made = Checkpoint(
+            step, self._fingerprint, self.ctx.attempt, asdict(count), self._staged + staged, published=published
+        )
+        return made.to_json()
+
+    async def _publish(self) -> None:
+        """Make the table equal to the stage, once every page is on it."""
+        if not self.source.target.is_staged or self._published:
+            return
+        before = self.count
+
+        def counted(stored: Stored) -> FetchCounters:
+            found = stored.written
+            if self.source.write.mode is WriteMode.REPLACE:
+                accepted = before.items_crawled - before.rejected - before.ignored
+                found = found.plus(Written(unchanged=accepted - found.inserted - found.updated))
+            return before.after(before, found)
+
+        def publish() -> Stored:
+            most = 1.0 if self._allow_deletions else self.source.limits.deleted
+            return self._table.publish(lambda stored: self._checkpoint(None, counted(stored), 0, published=True), most)
+
+        try:
+            self.count = counted(await asyncio.to_thread(publish))
+        except LeaseLost:
+            raise
+        except OstinatoError as error:
+            raise failure(error, before.pages) from None
+        self._report()
 
     def _report(self) -> None:
         count = self.count
         self.ctx.count_items(count.items_crawled, count.items_indexed)
         self.ctx.count(
             pages=count.pages, requests=count.requests, bytes=count.bytes, duplicates=count.duplicates,
-            rejected=count.rejected,
+            inserted=count.inserted, updated=count.updated, unchanged=count.unchanged, deleted=count.deleted,
+            rejected=count.rejected, ignored=count.ignored,
         )  # fmt: skip
-        self.ctx.progress(
-            count.pages,
-            message=f"{count.pages} pages, {count.items_crawled} records, {count.items_indexed} new",
-        )
+        changes = [(count.inserted, "new"), (count.updated, "updated"), (count.deleted, "deleted")]
+        told = ", ".join(f"{number} {word}" for number, word in changes if number or word == "new")
+        self.ctx.progress(count.pages, message=f"{count.pages} pages, {count.items_crawled} records, {told}")

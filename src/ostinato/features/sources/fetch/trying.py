@@ -43,7 +43,7 @@ async def try_source(source: Source, outgoing: Outgoing) -> Tried:
             for row in mapper.rows(chunk, first.number, tried.rejected, tried.records):
                 hashes.add(row[-1])
                 if len(tried.rows) < SHOWN_ROWS:
-                    tried.rows.append(row[:-1])
+                    tried.rows.append(row[: len(tried.columns)])
             tried.records += len(chunk)
         tried.distinct = len(hashes)
         tried.more = next_step(source.paging, first, records.seen, page.url) is not None

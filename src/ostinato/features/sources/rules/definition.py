@@ -8,7 +8,7 @@ from typing import Any
 
 from ostinato.core.auth import Auth
 from ostinato.core.schedule import Schedule
-from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, Target
+from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, Marked, Target, Write, WriteMode
 
 ACTIVE = "active"
 ROOT = "."
@@ -60,6 +60,8 @@ class Response:
     data_path: str
     fields: tuple[MappedField, ...]
     unique: tuple[str, ...]  # target columns: the tuple that is hashed
+    key: tuple[str, ...] = ()  # the same, if the definition names them
+    whole_key: bool = False  # a record that lacks a part of the key is rejected
     when_missing: WhenMissing | None = None  # None: a failure until the source has stored a record
 
 
@@ -88,6 +90,7 @@ class Limits:
     bytes: int = 50_000_000
     records: int = 1_000_000
     rejected: float = 0.1  # the share of the records
+    deleted: float = 0.5  # the share of the table's rows that the end of a run may delete
     then: OnLimit = OnLimit.FAIL
 
 
@@ -120,6 +123,7 @@ class Source:
     paging: Paging = Paging()
     incremental: Incremental | None = None
     limits: Limits = Limits()
+    write: Write = Write()
     queue: str = "default"
     priority: int = 5
     tags: tuple[str, ...] = ()
@@ -134,7 +138,18 @@ class Source:
     @property
     def target(self) -> Target:
         columns = tuple(each.column for each in self.response.fields)
-        return Target(self.name, self.table, columns, self.database)
+        return Target(self.name, self.table, columns, self.database, self.write, self.response.key)
+
+    @property
+    def mark(self) -> Marked | None:
+        """The value by which the API marks a record as deleted."""
+        deletions = self.write.deletions
+        return deletions if isinstance(deletions, Marked) else None
+
+    @property
+    def deletes_marked(self) -> bool:
+        """True if a marked record deletes its row; otherwise it is left out."""
+        return self.mark is not None and self.write.mode in (WriteMode.UPSERT, WriteMode.HISTORY)
 
 
 __all__ = [

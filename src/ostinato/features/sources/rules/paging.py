@@ -46,23 +46,27 @@ class Checkpoint:
     source: str  # a fingerprint of the definition that it belongs to
     attempt: int
     counters: Mapping[str, int]
+    staged: int = 0  # rows on the stage
+    published: bool = False
 
     def to_json(self) -> dict[str, Any]:
         following = None if self.next is None else {"number": self.next.number, "cursor": self.next.cursor}
-        return {
+        found: dict[str, Any] = {
             "next": following, "source": self.source, "attempt": self.attempt, "counters": dict(self.counters),
         }  # fmt: skip
+        return found | ({"staged": self.staged, "published": self.published} if self.staged or self.published else {})
 
     @classmethod
     def of(cls, value: Any) -> "Checkpoint | None":
         """Read a checkpoint from a JSON value; None if it is something else."""
         match value:
             case {"next": following, "source": str(of), "attempt": int(attempt), "counters": dict(counters)}:
+                staged, published = int(value.get("staged", 0)), bool(value.get("published"))
                 match following:
                     case None:
-                        return cls(None, of, attempt, counters)
+                        return cls(None, of, attempt, counters, staged, published)
                     case {"number": int(number), "cursor": str(cursor)}:
-                        return cls(PageStep(number, cursor), of, attempt, counters)
+                        return cls(PageStep(number, cursor), of, attempt, counters, staged, published)
         return None
 
 

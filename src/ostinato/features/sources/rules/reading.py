@@ -28,7 +28,18 @@ from ostinato.features.sources.rules.definition import (
     WhenMissing,
 )
 from ostinato.features.sources.rules.paths import check_path
-from ostinato.features.sources.rules.tables import ColumnType, MappedColumn, check_column_name, check_table_name
+from ostinato.features.sources.rules.tables import (
+    VALID_FROM,
+    VALID_TO,
+    ColumnType,
+    Deletions,
+    MappedColumn,
+    Marked,
+    Write,
+    WriteMode,
+    check_column_name,
+    check_table_name,
+)
 from ostinato.features.sources.rules.words import ObjectReader, span_of, text_of
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -50,7 +61,8 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
     table = check_table_name(words.name("table"))
     if not words.has("response"):
         raise words.missing("response", "it names the place of the records and the columns of their values")
-    response = _response(words.inner("response"))
+    write = _write(words)
+    response = _response(words.inner("response"), write)
     source = Source(
         name=name,
         url=url,
@@ -65,7 +77,8 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
         auth=parse_auth(words.any("auth")) if words.has("auth") else None,
         paging=_paging(words),
         incremental=_incremental(words, response),
-        limits=_limits(words.inner("limits")),
+        limits=_limits(words.inner("limits"), write),
+        write=write,
         queue=_queue(words),
         priority=words.whole("priority", 5, 1, 10),
         tags=tuple(text_of(each, where, 100) for where, each in words.items("tags", 50)),
@@ -74,6 +87,7 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
         written=dict(given) if isinstance(given, Mapping) else {},
     )
     words.no_more()
+    _check_write(source)
     return source
 
 
@@ -149,7 +163,71 @@ def _headers(words: ObjectReader) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _response(words: ObjectReader) -> Response:
+def _write(words: ObjectReader) -> Write:
+    """Read the word of a mode, or an object with more."""
+    modes = list(WriteMode)
+    if not isinstance(words.any("write"), Mapping):
+        return Write(WriteMode(words.choice("write", modes, WriteMode.INSERT)))
+    inner = words.inner("write")
+    write = Write(
+        WriteMode(inner.choice("mode", modes, WriteMode.INSERT)), inner.text("newest", longest=100), _deletions(inner)
+    )
+    inner.no_more()
+    return write
+
+
+def _deletions(words: ObjectReader) -> Deletions | Marked:
+    if not isinstance(words.any("deletions"), Mapping):
+        return Deletions(words.choice("deletions", list(Deletions), Deletions.KEEP))
+    inner = words.inner("deletions")
+    field = check_path(inner.needed_text("field", 500), inner.path("field"))
+    equals = inner.any("equals")
+    if isinstance(equals, Mapping | list | tuple):
+        raise Invalid(f"{inner.path('equals')} must be a text, a number, true, false or null.")
+    inner.no_more()
+    return Marked(field, equals)
+
+
+def _check_write(source: Source) -> None:
+    """Refuse modes and other words of a definition that do not go together."""
+    mode, response, columns = source.write.mode, source.response, {each.name: each for each in source.target.columns}
+    if mode in (WriteMode.UPSERT, WriteMode.HISTORY) and not response.key:
+        raise Invalid(
+            f"response.primaryKey is missing: {mode} needs it to know a record again. "
+            f"Name the columns that identify one, such as [{next(iter(columns))}]."
+        )
+    if mode is WriteMode.HISTORY:
+        for name in columns:
+            if name.lower() in (VALID_FROM, VALID_TO):
+                raise Invalid(f"response.fields: history writes {name} itself: choose another target.")
+    _check_newest(source, columns)
+    if source.write.deletions is Deletions.ABSENT and mode not in (WriteMode.UPSERT, WriteMode.HISTORY):
+        what = "replace deletes these records by itself" if mode is WriteMode.REPLACE else "insert deletes no rows"
+        raise Invalid(f"write.deletions: absent goes with upsert and history; {what}.")
+    if source.target.is_staged:
+        what = "write: replace" if mode is WriteMode.REPLACE else "write.deletions: absent"
+        if source.incremental is not None:
+            raise Invalid(f"{what} needs all records in each run, so it cannot be used with incremental.")
+        if source.limits.then is OnLimit.STOP:
+            raise Invalid(f"{what} needs all records in each run, so it cannot be used with limits.onLimit: stop.")
+        if source.limits.rejected:
+            raise Invalid(f"{what} needs all records in each run, so limits.maxRejected must be 0.")
+
+
+def _check_newest(source: Source, columns: Mapping[str, MappedColumn]) -> None:
+    newest = source.write.newest
+    if not newest:
+        return
+    if source.write.mode not in (WriteMode.UPSERT, WriteMode.HISTORY):
+        raise Invalid("write.newest goes with upsert and history: other modes do not compare versions.")
+    if newest not in columns:
+        raise Invalid(f"write.newest: {newest!r} is not a target column; there are {', '.join(columns)}.")
+    ordered = (*TIMES, ColumnType.INTEGER, ColumnType.NUMBER)
+    if columns[newest].type not in ordered:
+        raise Invalid(f"write.newest: {newest} must be of the type {', '.join(ordered)}, not {columns[newest].type}.")
+
+
+def _response(words: ObjectReader, write: Write) -> Response:
     data_path = check_path(words.text("dataPath", ROOT, 500) or ROOT, "response.dataPath")
     fields = tuple(_field(ObjectReader(each, where)) for where, each in words.items("fields", MOST_FIELDS))
     if not fields:
@@ -158,13 +236,31 @@ def _response(words: ObjectReader) -> Response:
     for name in names:
         if sum(name.lower() == other.lower() for other in names) > 1:
             raise Invalid(f"response.fields: two fields go to the column {name}.")
-    unique = tuple(text_of(each, where, 100) for where, each in words.items("unique", MOST_FIELDS))
-    for name in unique:
-        if name not in names:
-            raise Invalid(f"response.unique: {name!r} is not a target column; there are {', '.join(names)}.")
+    key, is_primary = _key(words, names)
     when_missing = words.choice("whenMissing", list(WhenMissing), "")
     words.no_more()
-    return Response(data_path, fields, unique or tuple(names), WhenMissing(when_missing) if when_missing else None)
+    return Response(
+        data_path,
+        fields,
+        key or tuple(names),
+        key,
+        bool(key) and (is_primary or write.mode is not WriteMode.INSERT),
+        WhenMissing(when_missing) if when_missing else None,
+    )
+
+
+def _key(words: ObjectReader, names: list[str]) -> tuple[tuple[str, ...], bool]:
+    """Read the columns that identify a record, and whether they are called primary key."""
+    given = [name for name in ("unique", "primaryKey", "primary_key") if words.has(name)]
+    if len(given) > 1:
+        raise Invalid(f"{words.path(given[1])} and {words.path(given[0])} mean the same: leave one out.")
+    if not given:
+        return (), False
+    key = tuple(text_of(each, where, 100) for where, each in words.items(given[0], MOST_FIELDS))
+    for name in key:
+        if name not in names:
+            raise Invalid(f"{words.path(given[0])}: {name!r} is not a target column; there are {', '.join(names)}.")
+    return key, given[0] != "unique"
 
 
 def _field(words: ObjectReader) -> MappedField:
@@ -263,13 +359,15 @@ def _overlap(written: Any, column: MappedColumn) -> timedelta | float | None:
     )
 
 
-def _limits(words: ObjectReader) -> Limits:
-    usual = Limits()
+def _limits(words: ObjectReader, write: Write) -> Limits:
+    whole = write.mode is WriteMode.REPLACE or write.deletions is Deletions.ABSENT
+    usual = Limits(rejected=0.0) if whole else Limits()
     found = Limits(
         words.whole("maxPages", usual.pages, 1, 10_000_000),
         words.size("maxBytes", usual.bytes, MOST_BYTES),
         words.whole("maxRecords", usual.records, 1, 10_000_000_000),
         words.share("maxRejected", usual.rejected),
+        words.share("maxDeleted", usual.deleted),
         OnLimit(words.choice("onLimit", list(OnLimit), usual.then)),
     )
     words.no_more()

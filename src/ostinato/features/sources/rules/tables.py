@@ -1,4 +1,4 @@
-"""Tables of users: the tables that a source may write to, and their names.
+"""Tables of users: the tables that a source may write to, their names, and the ways to write to them.
 
 Names are checked here and quoted in `rows.py`. No name from a user can mean a table of Ostinato: not by its prefix
 (SQLite), nor by its schema (PostgreSQL), nor in other letter case (SQLite does not tell `A` from `a`).
@@ -6,7 +6,7 @@ Names are checked here and quoted in `rows.py`. No name from a user can mean a t
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
@@ -18,10 +18,15 @@ TAKEN: Final = frozenset({"jobs", "job_executions", "retries", "scheduled_jobs"}
 SYSTEM: Final = ("sqlite_", "pg_", "information_schema")
 
 SOURCE_NAME: Final = "source_name"
-CREATED_AT: Final = "created_at"
 ID: Final = "id"
-HASH: Final = "ostinato_hash"
-GIVEN: Final = (SOURCE_NAME, HASH)  # columns that are never mapped
+CREATED_AT: Final = "created_at"
+UPDATED_AT: Final = "updated_at"
+OWN: Final = (ID, CREATED_AT, UPDATED_AT)  # columns of each table that we make; `ostinato_id` beside a mapped `id`
+HASH: Final = "ostinato_hash"  # of the source and the unique tuple
+ROW: Final = "ostinato_row"  # of the mapped cells
+VALID_FROM: Final = "valid_from"
+VALID_TO: Final = "valid_to"
+GIVEN: Final = (SOURCE_NAME, HASH, ROW, *(f"{OURS}_{name}" for name in OWN))  # columns that are never mapped
 
 Cell = str | int | float | bool | bytes | None
 Row = tuple[Cell, ...]
@@ -47,14 +52,76 @@ class MappedColumn:
     type: ColumnType = ColumnType.TEXT
 
 
+class WriteMode(StrEnum):
+    """The way in which records are written to a table."""
+
+    INSERT = "insert"  # the first version of each record stays
+    UPSERT = "upsert"  # the newest version
+    REPLACE = "replace"  # exactly the records of the last complete run
+    HISTORY = "history"  # every version, with the time from which it was valid
+
+
+class Deletions(StrEnum):
+    """Handling of records that the API does not have any more."""
+
+    KEEP = "keep"
+    ABSENT = "absent"  # a record is deleted if a complete run did not bring it
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A value by which the API marks a record as deleted."""
+
+    field: str
+    equals: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The way to write records. `newest`: a column; older records change nothing."""
+
+    mode: WriteMode = WriteMode.INSERT
+    newest: str = ""
+    deletions: Deletions | Marked = Deletions.KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The number of rows that were inserted, updated, left unchanged and deleted, and of marks without a row."""
+
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    ignored: int = 0
+
+    def plus(self, other: "Written") -> "Written":
+        return Written(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Written)))
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a source's records. A row has these columns in order, then the hash of its unique tuple."""
+    """The target of a source's records.
+
+    A row has these columns in order, then a digest of these cells (None: the record is deleted), then the hash of its
+    unique tuple. With `insert` it has no digest.
+    """
 
     source: str
     table: str
     columns: tuple[MappedColumn, ...]
     database: str = ""  # where to find its URL, or a URL without secrets; empty: the scheduler's own
+    write: Write = Write()
+    key: tuple[str, ...] = ()  # the columns that identify a record, if the definition names them
+
+    @property
+    def mode(self) -> WriteMode:
+        return self.write.mode
+
+    @property
+    def is_staged(self) -> bool:
+        """True if a run collects its records, and compares them with the table at its end."""
+        return self.mode is WriteMode.REPLACE or self.write.deletions is Deletions.ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +172,14 @@ def missing_columns(target: Target, found: Sequence[str], ours: bool) -> tuple[M
     return ()
 
 
-def check_new_table(target: Target) -> None:
-    """Refuse mapped columns that Ostinato gives every table it makes."""
+def check_own_columns(target: Target, found: Sequence[str]) -> None:
+    """Refuse mapped columns that an existing table of ours has as columns of its own."""
+    present = {name.lower() for name in found}
     for column in target.columns:
-        if column.name.lower() in (ID, CREATED_AT):
+        name = column.name.lower()
+        own_updated = name != UPDATED_AT or ROW in present  # without row digests, updated_at is a mapped column
+        if name in OWN and name in present and f"{OURS}_{name}" not in present and own_updated:
             raise Invalid(
-                f"response.fields: the table {target.table} is made with a column {column.name} of its own; "
+                f"response.fields: the table {target.table} has a column {column.name} of its own; "
                 f"choose another target, such as record_{column.name}."
             )

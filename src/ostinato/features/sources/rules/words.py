@@ -3,7 +3,7 @@
 import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -121,7 +121,7 @@ class ObjectReader:
             raise Invalid(f"{self.path(name)} must be between 1 byte and {most:,} bytes.")
         return size
 
-    def choice(self, name: str, choices: list[str], default: str) -> str:
+    def choice(self, name: str, choices: Sequence[str], default: str) -> str:
         found = self._take(name)
         if found is None:
             return default
