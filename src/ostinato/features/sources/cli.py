@@ -12,6 +12,7 @@ from ostinato.cli.output import Column, FactsTable, Listing, Sentences, Several,
 from ostinato.cli.times import at_length, when
 from ostinato.cli.verbs import ApiCalls, verb
 from ostinato.core.errors import Invalid
+from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.shapes.documents import listed, read_file
 
 source = typer.Typer(rich_markup_mode=None)
@@ -32,11 +33,19 @@ def apply(
     prune: Annotated[
         bool, typer.Option("--prune", help="Delete sources that are not in the files; keep their rows.")
     ] = False,
+    first_run: Annotated[
+        FirstFetch | None,
+        typer.Option(
+            "--first-run", help="First run of new sources that do not say firstRun: from_rows counts from their rows."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a deletion.")] = False,
 ) -> None:
     """Make the sources match files. The plan is shown first."""
     body = {"sources": [each for file in files_in(files) for each in _definitions(file)], "prune": prune}
+    if first_run is not None:
+        body["first_run"] = first_run.value
     plan = api.post("/sources/apply", body | {"dry_run": True})
     if dry_run:
         api.tell(plan, lambda answer: _planned(answer, api))

@@ -53,9 +53,12 @@ def test_source(ask: Ask, body: Written) -> TriedAnswer:
 def apply_sources(ask: Ask, body: ApplyBody) -> PlanAnswer:
     """Make the sources match the body: create, change, and with `prune` delete. `dry_run` only returns the plan."""
     ask.warn([each for source in body.sources for each in references(source)])
+    sources = _sources(ask)
     if body.dry_run:
-        return PlanAnswer.of(_sources(ask).plan(body.sources, _here(ask), prune=body.prune), dry_run=True)
-    done = _sources(ask).apply(body.sources, _here(ask), prune=body.prune, by=ask.by.name)
+        return PlanAnswer.of(
+            sources.plan(body.sources, _here(ask), prune=body.prune, first_run=body.first_run), dry_run=True
+        )
+    done = sources.apply(body.sources, _here(ask), prune=body.prune, first_run=body.first_run, by=ask.by.name)
     return PlanAnswer.of(done, dry_run=False)
 
 

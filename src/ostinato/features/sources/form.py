@@ -59,6 +59,9 @@ FIELDS: Final = table(
     Field("table", "Table", TEXT, "The table of the records; it is created if it does not exist.", needed=True),
     Field("schedule", "Schedule", SCHEDULE, "daily · hourly · 30m · 0 9 * * mon-fri", "daily"),
     Field("timezone", "Time zone", OPTIONAL, "For a cron schedule."),
+    Field("firstRun", "First run", CHOICE, default="", choices=(
+        ("", "default: now"), ("now", "at once"), ("next", "at the first time of the schedule"),
+        ("from_rows", "when it is due after its newest row"))),
     Field("status", "Status", CHOICE, "An inactive source never runs.", "active",
           (("active", "active"), ("inactive", "inactive"))),
     Field("description", "Description", AREA),
@@ -128,7 +131,7 @@ GROUPS: Final = (
     Group("Limits and retries", ("execution.maxRetries", "execution.retryResetPeriod", f"{EXECUTION}.timeout"),
           tuple(name for name in FIELDS if name.startswith(("incremental.", "limits."))),
           "Incremental fetch, limits"),
-    Group("Metadata", ("status", "tags"), ("description", "owner", "database", "queue", "priority"),
+    Group("Metadata", ("status", "tags"), ("firstRun", "description", "owner", "database", "queue", "priority"),
           "Description, owner, database, queue"),
 )  # fmt: skip
 BEGINNING: Final[Mapping[str, str]] = {"status": "active", "schedule": "daily"}

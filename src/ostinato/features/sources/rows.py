@@ -127,6 +127,21 @@ class SourceRecords:
             return int(greatest) if column.type is ColumnType.INTEGER else float(greatest)
         return greatest
 
+    def newest_at(self, target: Target) -> datetime | None:
+        """Return the time of the newest row of a source; None if it has none, or the table has no such column."""
+        if self.places.is_missing(target):
+            return None
+        with self.places.reading(target) as (tx, place):
+            column = place.own(CREATED_AT)
+            if column is None or not place.has(SOURCE_NAME):
+                return None
+            cast = "::text" if self.places.is_postgres(target) else ""
+            sql = f"SELECT max({quoted(column.name)}){cast} FROM {place.name} WHERE {SOURCE_NAME} = :source"
+            (found,) = tx.row(self.places.statement(target, sql), source=target.source) or (None,)
+        with suppress(ValueError):
+            return None if found is None else _read_instant(found)
+        return None
+
     def newest(self, target: Target, limit: int) -> list[dict[str, Any]]:
         """Return the rows of a source, the newest first, by column; none without a table."""
         if self.places.is_missing(target):

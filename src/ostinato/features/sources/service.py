@@ -40,7 +40,8 @@ from ostinato.features.sources import FEATURE
 from ostinato.features.sources.database_calls import ForeignDatabases, told_plainly
 from ostinato.features.sources.rows import SourceRecords
 from ostinato.features.sources.rules import Source, definition_of, key_of, read_source, source_of
-from ostinato.features.sources.rules.jobs import TASK, is_source, written_of
+from ostinato.features.sources.rules.definition import FirstFetch
+from ostinato.features.sources.rules.jobs import TASK, grid_of, is_source, written_of
 from ostinato.service import Service
 from ostinato.service.views import JobView
 
@@ -171,11 +172,17 @@ class SourceService:
 
     # -- commands
 
-    def create(self, definition: object, here: SourceContext, *, by: str = "") -> SourceView:
-        """Create a source; its first run is at once."""
-        source = _read(definition, here)
+    def create(
+        self, definition: object, here: SourceContext, *, first_run: FirstFetch | None = None, by: str = ""
+    ) -> SourceView:
+        """Create a source; its first run is at once, unless `firstRun` or `first_run` says otherwise.
+
+        `first_run` is for a definition that has no word about it.
+        """
+        source = _first(_read(definition, here), first_run)
         self._check_table(source)
-        view, new = self._jobs.make(definition_of(source, self._app), by=by, allow_unknown=True)
+        made = definition_of(source, self._app, self._begins_at(source))
+        view, new = self._jobs.make(made, by=by, allow_unknown=True)
         if not new:
             raise Conflict(f"There is a source {source.name!r} already: edit or delete it.")
         if not source.active:
@@ -197,27 +204,43 @@ class SourceService:
 
         return self._change(name, merged, here, by)
 
-    def plan(self, definitions: Sequence[object], here: SourceContext, *, prune: bool = False) -> Sequence[Planned]:
+    def plan(
+        self,
+        definitions: Sequence[object],
+        here: SourceContext,
+        *,
+        prune: bool = False,
+        first_run: FirstFetch | None = None,
+    ) -> Sequence[Planned]:
         """Plan the changes of `apply`. All definitions are read first."""
         wanted = self._wanted(definitions, here)
         known = {view.name: view for view in self.list()}
-        planned = [self._planned(source, known.get(source.name)) for source in wanted.values()]
+        planned = [self._planned(source, known.get(source.name), first_run) for source in wanted.values()]
         gone = [view for name, view in known.items() if name not in wanted]
         return planned + [
             Planned(view.name, "deleted" if prune else "kept", None if prune else view.job.next_run_at) for view in gone
         ]
 
     def apply(
-        self, definitions: Sequence[object], here: SourceContext, *, prune: bool = False, by: str = ""
+        self,
+        definitions: Sequence[object],
+        here: SourceContext,
+        *,
+        prune: bool = False,
+        first_run: FirstFetch | None = None,
+        by: str = "",
     ) -> Sequence[Planned]:
-        """Create new sources, change different ones, with `prune` delete the others; return the changes."""
+        """Create new sources, change different ones, with `prune` delete the others; return the changes.
+
+        `first_run` is for new sources that have no word about it.
+        """
         wanted = self._wanted(definitions, here)
         done = []
-        for planned in self.plan(definitions, here, prune=prune):
+        for planned in self.plan(definitions, here, prune=prune, first_run=first_run):
             done.append(planned)
             match planned.change:
                 case "created":
-                    view = self.create(wanted[planned.name].written, here, by=by)
+                    view = self.create(wanted[planned.name].written, here, first_run=first_run, by=by)
                 case "changed":
                     view = self.replace(planned.name, wanted[planned.name].written, here, by=by)
                 case "deleted":
@@ -263,6 +286,18 @@ class SourceService:
 
     # -- internals
 
+    def _begins_at(self, source: Source) -> datetime | None:
+        """Return the time from which the schedule of a new source is counted, if it goes by its rows."""
+        if source.first_run is not FirstFetch.FROM_ROWS or not source.active:
+            return None
+        try:
+            newest = self._foreign.ask(source.target, lambda: self._records.newest_at(source.target))
+        except (StoreUnavailable, Invalid):
+            if not source.database:
+                raise
+            return None  # as for `_check_table`: only the worker may reach it
+        return grid_of(source, newest, self._clock.now())
+
     def _wanted(self, definitions: Sequence[object], here: SourceContext) -> dict[str, Source]:
         if len(definitions) > MOST_AT_ONCE:
             raise Invalid(f"At most {MOST_AT_ONCE} sources at once.")
@@ -274,15 +309,22 @@ class SourceService:
             wanted[source.name] = source
         return wanted
 
-    def _planned(self, source: Source, view: SourceView | None) -> Planned:
+    def _planned(self, source: Source, view: SourceView | None, first_run: FirstFetch | None) -> Planned:
         now = self._clock.now()
         if view is None:
-            return Planned(source.name, "created", now if source.active else None)
+            first = self._first_time(_first(source, first_run), now)
+            return Planned(source.name, "created", first if source.active else None)
         if view.source == source and view.job.definition.name == source.name:
             return Planned(source.name, "unchanged", view.job.next_run_at)
         same = view.source is not None and view.source.schedule == source.schedule
         following = view.job.next_run_at if same else next_after(source.schedule, now, now)
         return Planned(source.name, "changed", following if source.active else None, _differing(view, source))
+
+    def _first_time(self, source: Source, now: datetime) -> datetime | None:
+        begins_at = self._begins_at(source)
+        if source.first_run is FirstFetch.NEXT or begins_at is not None:
+            return next_after(source.schedule, begins_at or now, now)
+        return now
 
     def _change(
         self, name: str, change: Callable[[Mapping[str, Any]], object], here: SourceContext, by: str
@@ -340,6 +382,13 @@ def _read(definition: object, here: SourceContext) -> Source:
     if "timezone" not in source.written and here.timezone != "UTC":
         source = read_source({**json.loads(zoned), "timezone": here.timezone}, here.timezone)
     return source
+
+
+def _first(source: Source, first_run: FirstFetch | None) -> Source:
+    """Return a source with this first run, if its definition has no word about it."""
+    if first_run is None or {"firstRun", "first_run"} & source.written.keys():
+        return source
+    return replace(source, first_run=first_run)
 
 
 def _named(definition: object, here: SourceContext) -> Source:

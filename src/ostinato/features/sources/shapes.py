@@ -14,6 +14,7 @@ from ostinato.core.describe import describe
 from ostinato.core.model import Status
 from ostinato.core.schedule import Manual
 from ostinato.features.sources.fetch.trying import Tried
+from ostinato.features.sources.rules.definition import FirstFetch
 from ostinato.features.sources.service import Planned, SourceView
 from ostinato.features.sources.source_schema import CHANGED, REPLACED, SOURCE
 from ostinato.shapes.answers import JsonObject, told
@@ -72,6 +73,7 @@ class ApplyBody(RequestBody):
     sources: list[Written] = Field(max_length=1000)
     prune: Switch = Field(False, description="Delete all other sources; their rows stay.")
     dry_run: Switch = Field(False, description="Only return the plan; change nothing.")
+    first_run: FirstFetch | None = Field(None, description="The first run of new sources that do not say firstRun.")
 
 
 CHANGES: Final = ("inserted", "updated", "unchanged", "deleted", "rejected")  # counters of a run

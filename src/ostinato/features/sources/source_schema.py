@@ -6,7 +6,7 @@ from ostinato.core.auth import FIELDS as AUTH_FIELDS
 from ostinato.core.bounds import LONGEST_BY_FIELD, LONGEST_WAIT, QUEUE_NAME
 from ostinato.core.duration import MICROSECOND, SECOND
 from ostinato.core.schedule import LONGEST_PERIOD
-from ostinato.features.sources.rules.definition import OnLimit, PagingKind
+from ostinato.features.sources.rules.definition import FirstFetch, OnLimit, PagingKind
 from ostinato.features.sources.rules.reading import MOST_BYTES, MOST_FIELDS, NAME
 from ostinato.features.sources.rules.tables import ColumnType, Deletions, WriteMode
 from ostinato.features.sources.rules.words import LARGEST, LONGEST_TEXT
@@ -135,6 +135,7 @@ OTHERS: Final[dict[str, Shape]] = {
         "param",
     ),
     "write": WRITE,
+    "firstRun": {"enum": list(FirstFetch)},
     "limits": _fields(
         {
             "maxPages": _whole(1, 10_000_000),

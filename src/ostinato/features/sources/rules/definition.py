@@ -75,6 +75,14 @@ class Incremental:
     start: str = ""  # the first value, while nothing is stored
 
 
+class FirstFetch(StrEnum):
+    """The time of the first run."""
+
+    NOW = "now"
+    NEXT = "next"  # at the first time of the schedule
+    FROM_ROWS = "from_rows"  # when the schedule is due after the newest row of the source; at once if that has passed
+
+
 class OnLimit(StrEnum):
     """Handling of a run that reaches a limit while there is more."""
 
@@ -124,6 +132,7 @@ class Source:
     incremental: Incremental | None = None
     limits: Limits = Limits()
     write: Write = Write()
+    first_run: FirstFetch = FirstFetch.NOW
     queue: str = "default"
     priority: int = 5
     tags: tuple[str, ...] = ()
@@ -156,6 +165,7 @@ __all__ = [
     "ACTIVE",
     "ROOT",
     "ColumnType",
+    "FirstFetch",
     "Incremental",
     "Limits",
     "MappedColumn",

@@ -1,14 +1,15 @@
 """The job of a source: the task `fetch`, with the definition as its args, and the policies of sources."""
 
 import json
+from datetime import datetime
 from typing import Any, Final
 
 from ostinato.core.errors import Invalid
 from ostinato.core.model import Definition
 from ostinato.core.payload import decode, encode
 from ostinato.core.policy import FirstRun, Policies, WhenExhausted
-from ostinato.core.schedule import Manual
-from ostinato.features.sources.rules.definition import Source
+from ostinato.core.schedule import Manual, next_after
+from ostinato.features.sources.rules.definition import FirstFetch, Source
 from ostinato.features.sources.rules.reading import read_source
 
 TASK: Final = "fetch"
@@ -20,11 +21,16 @@ def key_of(name: str) -> str:
     return PREFIX + name
 
 
-def definition_of(source: Source, app: str = "") -> Definition:
-    """Make the job of a source. A source that is not active gets no schedule, so it never runs."""
+def definition_of(source: Source, app: str = "", begins_at: datetime | None = None) -> Definition:
+    """Make the job of a source. A source that is not active gets no schedule, so it never runs.
+
+    `begins_at`: see `grid_of`; its schedule is counted from there, and the first run is not at once.
+    """
     execution = source.execution
+    waits = source.first_run is FirstFetch.NEXT or begins_at is not None
     policies = Policies(
-        first_run=FirstRun.NOW,
+        first_run=FirstRun.NEXT if waits else FirstRun.NOW,
+        start_at=begins_at,
         max_retries=execution.max_retries,
         retry_reset_period=execution.reset_period,
         when_exhausted=WhenExhausted.WAIT_RESET,
@@ -44,6 +50,17 @@ def definition_of(source: Source, app: str = "") -> Definition:
         tags=source.tags,
         owner=source.owner,
     )
+
+
+def grid_of(source: Source, newest: datetime | None, now: datetime) -> datetime | None:
+    """Return the time from which the schedule of a new source is counted: that of its newest row.
+
+    None if the source has no row, or is overdue: it runs at once.
+    """
+    if newest is None:
+        return None
+    due = next_after(source.schedule, newest, newest)
+    return newest if due is not None and due > now else None
 
 
 def is_source(definition: Definition) -> bool:

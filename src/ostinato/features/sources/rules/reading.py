@@ -16,6 +16,7 @@ from ostinato.features.sources.rules.databases import ServerDatabase, read_datab
 from ostinato.features.sources.rules.definition import (
     ACTIVE,
     ROOT,
+    FirstFetch,
     Incremental,
     Limits,
     MappedField,
@@ -79,6 +80,7 @@ def read_source(given: object, timezone: str = "UTC", *, egress: Egress = EVERYW
         incremental=_incremental(words, response),
         limits=_limits(words.inner("limits"), write),
         write=write,
+        first_run=FirstFetch(words.choice(_spelt(words, "firstRun", "first_run"), list(FirstFetch), FirstFetch.NOW)),
         queue=_queue(words),
         priority=words.whole("priority", 5, 1, 10),
         tags=tuple(text_of(each, where, 100) for where, each in words.items("tags", 50)),
@@ -161,6 +163,13 @@ def _headers(words: ObjectReader) -> tuple[tuple[str, str], ...]:
             raise Invalid(f"headers.{header} must be printable ASCII.")
         found.append((header, value))
     return tuple(found)
+
+
+def _spelt(words: ObjectReader, name: str, other: str) -> str:
+    """Return the spelling that a definition uses."""
+    if words.has(other) and words.has(name):
+        raise Invalid(f"{words.path(other)} and {words.path(name)} mean the same: leave one out.")
+    return other if words.has(other) else name
 
 
 def _write(words: ObjectReader) -> Write:
